@@ -1,0 +1,337 @@
+/** One row of the table of reasons. */
+export interface Failure {
+  /** HTTP status of the refusal. */
+  readonly status: 400 | 401 | 403 | 503 | 500;
+  /** OAuth error code on the wire; `null` where RFC 6750 §3.1 wants none. */
+  readonly error: string | null;
+  /** What the client is told: fixed text, never an echo of its input. */
+  readonly description: string;
+  /** What the operator is told: the likely cause and how to mend it. */
+  readonly fix: string;
+}
+
+const none = (description: string, fix: string): Failure => ({ status: 401, error: null, description, fix });
+const request = (description: string, fix: string): Failure => ({
+  status: 400,
+  error: 'invalid_request',
+  description,
+  fix,
+});
+const token = (description: string, fix: string): Failure => ({
+  status: 401,
+  error: 'invalid_token',
+  description,
+  fix,
+});
+const proof = (description: string, fix: string): Failure => ({
+  status: 401,
+  error: 'invalid_dpop_proof',
+  description,
+  fix,
+});
+const nonce = (description: string, fix: string): Failure => ({
+  status: 401,
+  error: 'use_dpop_nonce',
+  description,
+  fix,
+});
+const unavailable = (description: string, fix: string): Failure => ({
+  status: 503,
+  error: 'temporarily_unavailable',
+  description,
+  fix,
+});
+
+// An unknown key and a bad signature share one description: the wire must not tell an attacker which it was.
+const unverifiable = "The access token's signature could not be verified.";
+
+/**
+ * Every reason a request can be refused for: a closed set. The wire shows `error` and `description`;
+ * logs, metrics and tests show the reason itself. The order follows the order of the checks.
+ */
+export const failures = {
+  // Credentials
+  missing_credentials: none(
+    'An access token is required.',
+    'The client sent no Authorization header. Send "Authorization: Bearer <access token>"; check that no proxy strips the header.',
+  ),
+  unsupported_scheme: none(
+    'The authorization scheme is not supported.',
+    'The Authorization header has a scheme other than Bearer or DPoP. Basic credentials and API keys are not accepted here.',
+  ),
+  bearer_not_accepted: none(
+    'A DPoP-bound access token is required.',
+    'DPoP is required and the client used Bearer. Let the client send a DPoP-bound token with a proof, or set DPOP_REQUIRED=false.',
+  ),
+  dpop_not_accepted: none(
+    'The DPoP scheme is not accepted.',
+    'DPoP is off and the client used the DPoP scheme. Set DPOP_ENABLED=true, or let the client send Bearer.',
+  ),
+  multiple_authorization_headers: request(
+    'More than one Authorization header was sent.',
+    'Exactly one Authorization header is allowed. Look for a proxy that adds its own.',
+  ),
+  missing_dpop_proof: request(
+    'The DPoP scheme needs a DPoP proof.',
+    'The client used the DPoP scheme without a DPoP header. Check the client, and that no proxy strips the DPoP header.',
+  ),
+  bearer_with_dpop_proof: request(
+    'A DPoP proof was sent with the Bearer scheme.',
+    'The client sent a DPoP header but the Bearer scheme. A bound token goes under "Authorization: DPoP"; a Bearer call has no DPoP header.',
+  ),
+  bad_host_header: request(
+    'The Host header is not valid.',
+    'Host must be host[:port] as RFC 3986 writes it, without user information or path.',
+  ),
+  bad_forwarded_header: request(
+    'A forwarded header is not valid.',
+    'A trusted proxy sent an X-Forwarded-Proto, -Host or -Prefix outside its grammar. Mend the proxy; see the tested configurations.',
+  ),
+
+  // Shape of the access token
+  token_too_large: token(
+    'The access token is too large.',
+    'Access tokens over 8 KiB are refused. Let the provider put fewer claims into the token.',
+  ),
+  opaque_token: token(
+    'The access token is not a JWT.',
+    'The token has no dots: it is opaque. With Auth0, request the token with an audience; elsewhere, let the provider issue JWT access tokens.',
+  ),
+  encrypted_token: token(
+    'The access token is encrypted.',
+    'The token has five parts: it is a JWE. Turn off token encryption for this API at the provider.',
+  ),
+  malformed_token: token(
+    'The access token is malformed.',
+    'The token is not three non-empty parts joined by dots. It may have been cut or pasted incompletely.',
+  ),
+  malformed_encoding: token(
+    'The access token is malformed.',
+    'A part of the token is not canonical unpadded base64url (RFC 7515 §2): padding, a foreign character, white space or stray bits.',
+  ),
+  malformed_header: token(
+    'The access token is malformed.',
+    'The JOSE header is not a JSON object in UTF-8 with unique members, nested at most 20 deep.',
+  ),
+  malformed_claims: token(
+    'The access token is malformed.',
+    'The claims are not a JSON object in UTF-8 with unique members, nested at most 20 deep.',
+  ),
+
+  // JOSE header of the access token
+  unsupported_alg: token(
+    'The access token has an unsupported algorithm.',
+    'The alg of the token is not allowed. RS256 is the default; let the provider sign with it, or allow the asymmetric algorithm it uses.',
+  ),
+  unsupported_typ: token(
+    'The access token has an unsupported type.',
+    'The typ of the token must be absent, JWT or at+jwt (RFC 9068). ID tokens, logout tokens and proofs are not access tokens.',
+  ),
+  unsupported_header: token(
+    'The access token has an unsupported header parameter.',
+    'crit, b64 and zip are refused. Let the provider issue plain signed tokens.',
+  ),
+  missing_kid: token(unverifiable, 'The token names no key (kid). Let the provider put kid into the JOSE header.'),
+  malformed_kid: token(unverifiable, 'The kid of the token is not a string of 1 to 256 characters.'),
+
+  // Issuer and key
+  invalid_issuer: token(
+    'The access token has an invalid issuer.',
+    'iss is not https://<domain>/ byte for byte. Check the domain setting: no scheme, and the tenant, realm or region that issued the token.',
+  ),
+  unknown_kid: token(
+    unverifiable,
+    'The key that the token names is not in the key set of the provider, even after a refresh. The token comes from elsewhere, or its key was withdrawn.',
+  ),
+  key_not_usable: token(
+    unverifiable,
+    'The key that the token names is published for another use or algorithm (use, key_ops, alg, kty).',
+  ),
+  invalid_signature: token(
+    unverifiable,
+    'The signature does not fit the key: the token was altered, or another provider uses the same kid.',
+  ),
+
+  // Claims
+  invalid_audience: token(
+    'The access token has an invalid audience.',
+    'aud does not contain the audience setting byte for byte. Request the token for this API, or mend the setting (a trailing slash counts).',
+  ),
+  missing_exp: token('The access token has no expiry.', 'exp is absent. Let the provider issue tokens that expire.'),
+  malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 2^53.'),
+  expired: token(
+    'The access token has expired.',
+    'exp has passed. Let the client get a new token; if it just did, compare the clocks of both machines.',
+  ),
+  malformed_nbf: token('The access token is malformed.', 'nbf is not a number of seconds between 0 and 2^53.'),
+  not_yet_valid: token(
+    'The access token is not valid yet.',
+    'nbf is in the future. Compare the clock of this machine with the clock of the provider.',
+  ),
+  missing_iat: token(
+    'The access token has no time of issue.',
+    'iat is absent. Let the provider put it in (RFC 9068 §2.2).',
+  ),
+  malformed_iat: token('The access token is malformed.', 'iat is not a number of seconds between 0 and 2^53.'),
+  issued_in_future: token(
+    'The access token was issued in the future.',
+    'iat is in the future. Compare the clock of this machine with the clock of the provider.',
+  ),
+  malformed_sub: token('The access token has no valid subject.', 'sub is absent or not a string (RFC 9068 §2.2).'),
+  malformed_scope: token('The access token is malformed.', 'scope is present and not a string (RFC 9068 §2.2.3).'),
+
+  // Sender binding
+  malformed_cnf: token(
+    'The access token is malformed.',
+    'cnf is not an object, or its jkt is not a SHA-256 thumbprint in base64url (RFC 9449 §6.1).',
+  ),
+  bound_token_as_bearer: token(
+    'The access token is bound to a key and cannot be used as Bearer.',
+    'The token has cnf.jkt: the client must send it under "Authorization: DPoP" with a proof (RFC 9449 §7.2).',
+  ),
+  unbound_token_as_dpop: token(
+    'The access token is not bound to a key.',
+    'The client used the DPoP scheme with a token without cnf.jkt. Let it get a DPoP-bound token, or send this one as Bearer.',
+  ),
+
+  // Proof
+  multiple_dpop_proofs: proof(
+    'More than one DPoP proof was sent.',
+    'Exactly one DPoP header is allowed (RFC 9449 §4.3). Look for a proxy that repeats headers.',
+  ),
+  proof_too_large: proof('The DPoP proof is too large.', 'Proofs over 4 KiB are refused.'),
+  malformed_proof: proof(
+    'The DPoP proof is malformed.',
+    'The proof is not a compact JWS with canonical base64url and unique JSON members.',
+  ),
+  unsupported_proof_typ: proof(
+    'The DPoP proof has an unsupported type.',
+    'typ of a proof must be dpop+jwt (RFC 9449 §4.2).',
+  ),
+  unsupported_proof_alg: proof(
+    'The DPoP proof has an unsupported algorithm.',
+    'The alg of the proof is not allowed. ES256 is the default; others can be enabled.',
+  ),
+  unsupported_proof_header: proof(
+    'The DPoP proof has an unsupported header parameter.',
+    'crit, b64 and zip are refused in a proof.',
+  ),
+  malformed_proof_jwk: proof(
+    'The DPoP proof has no valid key.',
+    'jwk is absent, malformed, or of a type or curve that does not fit alg.',
+  ),
+  private_proof_jwk: proof(
+    'The DPoP proof has no valid key.',
+    'jwk holds private members: the client has published its private key. Let it make a new one at once.',
+  ),
+  invalid_proof_signature: proof(
+    "The DPoP proof's signature could not be verified.",
+    'The proof is not signed by the private half of its own jwk.',
+  ),
+  malformed_proof_claims: proof(
+    'The DPoP proof is malformed.',
+    'jti, htm, htu, iat and ath must all be present, each of its type; jti has 1 to 256 characters.',
+  ),
+  proof_method_mismatch: proof(
+    'The DPoP proof is for another method.',
+    'htm is not the method of the request; it is compared case-sensitively.',
+  ),
+  proof_url_mismatch: proof(
+    'The DPoP proof is for another URL.',
+    'htu is not the URL of the request as this server sees it. Behind a proxy, let it send X-Forwarded-Proto, -Host and -Prefix, and set TRUST_PROXY.',
+  ),
+  proof_too_old: proof(
+    'The DPoP proof is too old.',
+    'iat is more than 300 s ago. A proof is made for each request; compare the clocks of client and server.',
+  ),
+  proof_in_future: proof(
+    'The DPoP proof was made in the future.',
+    'iat is more than 30 s ahead. Compare the clocks of client and server, or require nonces.',
+  ),
+  proof_token_mismatch: proof(
+    'The DPoP proof is for another access token.',
+    'ath is not the base64url SHA-256 of the access token that came with the proof.',
+  ),
+  proof_key_mismatch: proof(
+    'The DPoP proof was made with another key.',
+    'The thumbprint of jwk is not the cnf.jkt of the token: the token was bound to another key.',
+  ),
+  missing_proof_nonce: nonce(
+    'The DPoP proof needs a nonce.',
+    'The first call of a client has no nonce: that is how it learns one. It repeats the call with the DPoP-Nonce of the answer.',
+  ),
+  invalid_proof_nonce: nonce(
+    'The DPoP proof needs a fresh nonce.',
+    'The nonce is old or of another secret. All instances must share DPOP_NONCE_SECRET.',
+  ),
+  proof_replayed: proof(
+    'The DPoP proof was used before.',
+    'The jti was seen before: the proof was sent twice. Let the client make one for each request; retries by proxies must be off.',
+  ),
+
+  // Policy
+  insufficient_scope: {
+    status: 403,
+    error: 'insufficient_scope',
+    description: 'The access token lacks a required scope.',
+    fix: 'The token is valid, but scope lacks what the route needs. Grant the scope to the client at the provider, and let it request the scope.',
+  },
+
+  // Availability and surprises
+  keys_unavailable: unavailable(
+    'Access tokens cannot be verified at the moment.',
+    'There is no usable key set of the provider: see the log lines of the key fetches. Check the network, the proxy settings and the certificate.',
+  ),
+  replay_store_unavailable: unavailable(
+    'DPoP proofs cannot be verified at the moment.',
+    'The replay store did not answer in time. Bearer calls are not affected. Check Redis and REPLAY_STORE.',
+  ),
+  replay_store_full: unavailable(
+    'DPoP proofs cannot be verified at the moment.',
+    'The replay store in memory is full and refuses rather than forgets. Use Redis, or look who sends so many proofs.',
+  ),
+  unexpected: {
+    status: 500,
+    error: 'server_error',
+    description: 'The request could not be processed.',
+    fix: 'This is a defect: the log line carries the error. Please report it.',
+  },
+} as const satisfies Readonly<Record<string, Failure>>;
+
+/** The name of one row of {@link failures}. */
+export type Reason = keyof typeof failures;
+
+/** Facts for the operator's log alone; never for the wire. */
+export type FailureContext = Readonly<Record<string, string | number | boolean>>;
+
+/** What goes with a reason where it has more to say. */
+export interface AccessErrorOptions {
+  /** Scopes that the route needs, for the challenge. */
+  readonly scopes?: readonly string[];
+  /** Facts for the operator's log; never a token, a proof or a key. */
+  readonly context?: FailureContext;
+  readonly cause?: unknown;
+}
+
+/** A refused request: carries one reason of the closed table; thrown by each stage, answered in one place. */
+export class AccessError extends Error {
+  override readonly name = 'AccessError';
+  readonly reason: Reason;
+  readonly scopes: readonly string[] | undefined;
+  readonly context: FailureContext | undefined;
+
+  constructor(reason: Reason, options?: AccessErrorOptions) {
+    super(
+      failures[reason].description,
+      options !== undefined && 'cause' in options ? { cause: options.cause } : undefined,
+    );
+    this.reason = reason;
+    this.scopes = options?.scopes;
+    this.context = options?.context;
+  }
+
+  /** The row of the table this error stands for. */
+  get failure(): Failure {
+    return failures[this.reason];
+  }
+}

@@ -1,0 +1,15 @@
+/** What is read of a request; a web-standard `Request` already is one. */
+export interface ResourceRequest {
+  readonly method: string;
+  /** Absolute URL. */
+  readonly url: string;
+  readonly headers: { get(name: string): string | null };
+}
+
+/** The transport under a request, where the runtime tells it; a Node socket already is one. */
+export interface Connection {
+  /** Address of the peer, IPv4 or IPv6. */
+  readonly remoteAddress?: string | undefined;
+  /** Present and true on TLS. */
+  readonly encrypted?: boolean | undefined;
+}

@@ -1,0 +1,45 @@
+import { constants } from 'node:crypto';
+
+/** How one JWS `alg` verifies (RFC 7518 §3, RFC 8037 §3). */
+export interface Algorithm {
+  /** JWK `kty` that fits. */
+  readonly kty: 'RSA' | 'EC' | 'OKP';
+  /** JWK `crv` that fits; absent for RSA. */
+  readonly crv?: string;
+  /** Digest name for `node:crypto`; `null` where the scheme hashes by itself. */
+  readonly digest: string | null;
+  /** RSA padding. */
+  readonly padding?: number;
+  /** RSA-PSS salt length in bytes: that of the digest (RFC 7518 §3.5). */
+  readonly saltLength?: number;
+  /** Bytes of a signature; absent for RSA, where it is the length of the modulus. */
+  readonly signatureLength?: number;
+}
+
+const pkcs1 = (digest: string): Algorithm => ({ kty: 'RSA', digest, padding: constants.RSA_PKCS1_PADDING });
+const pss = (digest: string, saltLength: number): Algorithm => ({
+  kty: 'RSA',
+  digest,
+  padding: constants.RSA_PKCS1_PSS_PADDING,
+  saltLength,
+});
+const ecdsa = (digest: string, crv: string, signatureLength: number): Algorithm => ({
+  kty: 'EC',
+  crv,
+  digest,
+  signatureLength,
+});
+
+/** Every signature algorithm that can be allowed. HS* and none are absent on purpose. */
+export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
+  ['RS256', pkcs1('sha256')],
+  ['RS384', pkcs1('sha384')],
+  ['RS512', pkcs1('sha512')],
+  ['PS256', pss('sha256', 32)],
+  ['PS384', pss('sha384', 48)],
+  ['PS512', pss('sha512', 64)],
+  ['ES256', ecdsa('sha256', 'P-256', 64)],
+  ['ES384', ecdsa('sha384', 'P-384', 96)],
+  ['ES512', ecdsa('sha512', 'P-521', 132)],
+  ['EdDSA', { kty: 'OKP', crv: 'Ed25519', digest: null, signatureLength: 64 }],
+]);

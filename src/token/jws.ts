@@ -1,0 +1,61 @@
+import { type KeyObject, verify } from 'node:crypto';
+import type { Algorithm } from './algorithms.ts';
+import { decodeBase64url } from './base64url.ts';
+import { type JsonObject, parseJsonObject } from './json.ts';
+
+/** A compact JWS, parsed and not yet verified. */
+export interface Jws {
+  /** JOSE header. */
+  readonly header: JsonObject;
+  readonly payload: Buffer;
+  /** ASCII of header, dot and payload as they came: what was signed. */
+  readonly signingInput: string;
+  readonly signature: Buffer;
+}
+
+/** Why a text is no compact JWS. */
+export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header';
+
+/**
+ * Parses a compact JWS (RFC 7515 §7.1), strictly: three non-empty parts of canonical base64url, the first a JSON
+ * object. Returns the defect instead where there is one.
+ */
+export function parseJws(text: string): Jws | JwsDefect {
+  const firstDot = text.indexOf('.');
+  if (firstDot < 0) return 'opaque';
+  const secondDot = text.indexOf('.', firstDot + 1);
+  if (secondDot < 0) return 'parts';
+  if (text.indexOf('.', secondDot + 1) >= 0) return countDots(text) === 4 ? 'encrypted' : 'parts';
+  if (firstDot === 0 || secondDot === firstDot + 1 || secondDot === text.length - 1) return 'parts';
+  const headerBytes = decodeBase64url(text.slice(0, firstDot));
+  if (headerBytes === undefined) return 'encoding';
+  const payload = decodeBase64url(text.slice(firstDot + 1, secondDot));
+  if (payload === undefined) return 'encoding';
+  const signature = decodeBase64url(text.slice(secondDot + 1));
+  if (signature === undefined) return 'encoding';
+  const header = parseJsonObject(headerBytes);
+  if (header === undefined) return 'header';
+  return { header, payload, signingInput: text.slice(0, secondDot), signature };
+}
+
+/** Whether the signature over the signing input is by this key. The only caller of `crypto.verify`. */
+export function verifyJws(jws: Jws, algorithm: Algorithm, key: KeyObject): boolean {
+  if (algorithm.signatureLength !== undefined && jws.signature.length !== algorithm.signatureLength) return false;
+  return verify(
+    algorithm.digest,
+    Buffer.from(jws.signingInput, 'latin1'),
+    {
+      key,
+      dsaEncoding: 'ieee-p1363',
+      ...(algorithm.padding !== undefined && { padding: algorithm.padding }),
+      ...(algorithm.saltLength !== undefined && { saltLength: algorithm.saltLength }),
+    },
+    jws.signature,
+  );
+}
+
+function countDots(text: string): number {
+  let dots = 0;
+  for (let i = text.indexOf('.'); i >= 0; i = text.indexOf('.', i + 1)) dots++;
+  return dots;
+}
