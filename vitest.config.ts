@@ -1,14 +1,24 @@
 import { defineConfig } from 'vitest/config';
+import { SummaryReporter } from './test/support/summary-reporter.ts';
 
 export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     testTimeout: 20_000,
     hookTimeout: 60_000,
+    reporters: ['default', new SummaryReporter()],
     coverage: {
       provider: 'v8',
       include: ['src/**'],
-      reporter: ['text-summary', 'json-summary'],
+      reporter: ['text', 'json-summary'],
+      // What decides about a request is covered to the last branch.
+      thresholds: {
+        'src/token/**': { branches: 100 },
+        'src/http/**': { branches: 100 },
+        'src/keys/**': { branches: 100 },
+        'src/dpop/**': { branches: 100 },
+        'src/policy/**': { branches: 100 },
+      },
     },
   },
 });

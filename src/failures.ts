@@ -185,6 +185,10 @@ export const failures = {
     'The access token is malformed.',
     'cnf is not an object, or its jkt is not a SHA-256 thumbprint in base64url (RFC 9449 §6.1).',
   ),
+  unsupported_cnf: token(
+    'The access token is bound by a method that is not supported.',
+    'cnf has another member than jkt: the token is bound in a way that cannot be confirmed here, so it is not accepted as if it were free.',
+  ),
   bound_token_as_bearer: token(
     'The access token is bound to a key and cannot be used as Bearer.',
     'The token has cnf.jkt: the client must send it under "Authorization: DPoP" with a proof (RFC 9449 §7.2).',

@@ -1,4 +1,9 @@
 import type { KeyObject } from 'node:crypto';
+import { createDiscovery, type DiscoveryFallback, maxAnswerBytes } from './discovery.ts';
+import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
+import { KeyFetchError, type KeyFetchFailure } from './key-fetch-error.ts';
+import { createOutbound, type OutboundOptions } from './outbound.ts';
+import { createRefresher } from './refresher.ts';
 
 /** The published keys of one issuer. Looking a key up is synchronous; only a fetch is waited for. */
 export interface KeySet {
@@ -13,4 +18,184 @@ export interface KeySet {
    * throttle or the backoff forbids a new one. Never rejects: look up again afterwards.
    */
   refetch(): Promise<void> | undefined;
+}
+
+/** A key set that keeps itself up to date. */
+export interface ManagedKeySet extends KeySet {
+  /** Increases whenever the usable keys change. What was verified under an older one must be verified again. */
+  readonly generation: number;
+  /**
+   * Resolves when tokens can be judged; fetches where they cannot. Rejects with the `KeyFetchError` of that fetch, or of
+   * the last one where the backoff forbids another; a refreshing set goes on trying by itself.
+   */
+  ready(): Promise<void>;
+  status(): KeySetStatus;
+  /** Ends a fetch in flight, the refreshing and every connection. Keys that are loaded can be found until they are stale. */
+  close(): void;
+}
+
+/** How a key set does; safe to show to an operator. */
+export interface KeySetStatus {
+  readonly usable: boolean;
+  readonly fresh: boolean;
+  /** Seconds since the fetch that brought the keys; `undefined` before there are any. */
+  readonly ageSeconds: number | undefined;
+  /** How many usable keys are loaded. */
+  readonly keys: number;
+  /** Why the last fetch failed; `undefined` when it did not. */
+  readonly lastError: { readonly kind: KeyFetchFailure; readonly message: string } | undefined;
+  /** Fetches so far. */
+  readonly fetches: { readonly ok: number; readonly failed: number };
+}
+
+/** What happens to a key set, for log lines and metrics. */
+export type KeySetEvent =
+  /** `keys` usable and `dropped` keys came, in so many `seconds`. */
+  | { readonly type: 'fetched'; readonly keys: number; readonly dropped: number; readonly seconds: number }
+  /** The `attempt`-th failure in a row; `retryInSeconds` is `undefined` where nothing is tried again unasked. */
+  | {
+      readonly type: 'failed';
+      readonly error: KeyFetchError;
+      readonly attempt: number;
+      readonly retryInSeconds: number | undefined;
+    }
+  /** One key that is not used; told again only when the dropped keys change. */
+  | ({ readonly type: 'dropped' } & DroppedKey);
+
+/** How the keys of an issuer are loaded. */
+export interface KeySetOptions extends OutboundOptions {
+  /** https URL, compared byte for byte with that of the discovery document. */
+  readonly issuer: string;
+  /** `refreshing`: kept fresh in the background. `once`: loaded once, and good for ever. Default `refreshing`. */
+  readonly mode?: 'refreshing' | 'once';
+  /** Default `well-known`. */
+  readonly fallback?: DiscoveryFallback;
+  /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
+  readonly staleSeconds?: number;
+  /** Seconds of a clock that never steps back. Default `performance.now()`. */
+  readonly now?: () => number;
+  /** 0 to 1, for the jitter. Default `Math.random`. */
+  readonly random?: () => number;
+  readonly onEvent?: (event: KeySetEvent) => void;
+}
+
+const attemptSeconds = 3;
+const discoverySeconds = 2; // leaves time for the fallback
+const defaultFreshSeconds = 600;
+const minFreshSeconds = 60;
+const maxFreshSeconds = 3600;
+const refreshAhead = 0.8;
+const throttleSeconds = 10;
+const maxStaleSeconds = 86_400;
+/** A failure longer ago says that the retries do not run: the process was suspended, or the runtime has no timers. */
+const watchedSeconds = 60;
+
+interface Loaded extends Jwks {
+  readonly at: number;
+  readonly freshUntil: number;
+}
+
+/** Makes the key set of an issuer; nothing is fetched before `ready()` or the first miss. A bad option: `TypeError`. */
+export function createKeySet(options: KeySetOptions): ManagedKeySet {
+  const { issuer, mode = 'refreshing', fallback = 'well-known', staleSeconds = 3600 } = options;
+  const { now = () => performance.now() / 1000, random = Math.random, onEvent = () => undefined } = options;
+  if (!(staleSeconds >= 0 && staleSeconds <= maxStaleSeconds)) {
+    throw new TypeError(`staleSeconds must be from 0 to ${maxStaleSeconds}.`);
+  }
+  const outbound = createOutbound(options);
+  const discover = createDiscovery({ issuer, fallback, fetchJson: outbound.fetchJson });
+  const refresher = createRefresher({
+    attempt: load,
+    onFailure: ({ error, attempt }, retryInSeconds) =>
+      emit({ type: 'failed', error, attempt, retryInSeconds: mode === 'once' ? undefined : retryInSeconds }),
+    timer: mode === 'once' ? 'off' : 'on',
+    now,
+    random,
+  });
+  let loaded: Loaded | undefined;
+  let generation = 0;
+  let droppedBefore = '[]';
+
+  async function load(): Promise<number> {
+    const startedAt = now();
+    const jwksUri = await discover(discoverySeconds);
+    const timeoutSeconds = attemptSeconds - (now() - startedAt);
+    const { value, maxAge } = await outbound.fetchJson(jwksUri, { timeoutSeconds, maxBytes: maxAnswerBytes });
+    const jwks = readJwks(value);
+    reportDropped(jwks.dropped);
+    if (jwks.keys.size === 0) throw new KeyFetchError('no_usable_keys');
+    const lifetime = Math.min(maxFreshSeconds, Math.max(minFreshSeconds, maxAge ?? defaultFreshSeconds));
+    if (loaded === undefined || fingerprint(jwks) !== fingerprint(loaded)) generation++;
+    loaded = { ...jwks, at: startedAt, freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime };
+    emit({ type: 'fetched', keys: jwks.keys.size, dropped: jwks.dropped.length, seconds: now() - startedAt });
+    return lifetime * refreshAhead;
+  }
+
+  function reportDropped(dropped: readonly DroppedKey[]): void {
+    const all = JSON.stringify(dropped);
+    if (all === droppedBefore) return;
+    droppedBefore = all;
+    for (const each of dropped) emit({ type: 'dropped', ...each });
+  }
+
+  function emit(event: KeySetEvent): void {
+    try {
+      onEvent(event);
+    } catch {
+      // A logger that fails must not cost the keys.
+    }
+  }
+
+  function usableAt(time: number): boolean {
+    if (loaded === undefined) return false;
+    if (time < loaded.freshUntil) return true;
+    // Stale while error (RFC 5861 §4): the error must have been seen, lest old keys be used because nobody asked.
+    const { failure } = refresher;
+    return failure !== undefined && time < loaded.freshUntil + staleSeconds && time < failure.at + watchedSeconds;
+  }
+
+  function refetch(): Promise<void> | undefined {
+    if (mode === 'once' && loaded !== undefined) return undefined;
+    const { lastAttemptAt, failure } = refresher;
+    return refresher.request(usableAt(now()) ? lastAttemptAt + throttleSeconds : (failure?.retryAt ?? lastAttemptAt));
+  }
+
+  return {
+    find(kid, alg) {
+      const found = usableAt(now()) ? loaded?.keys.get(kid) : undefined;
+      return found?.algs.has(alg) ? found.key : undefined;
+    },
+    has: (kid) => loaded?.published.has(kid) ?? false,
+    usable: () => usableAt(now()),
+    refetch,
+    get generation() {
+      return generation;
+    },
+    async ready() {
+      if (usableAt(now())) return;
+      await refetch();
+      if (!usableAt(now())) throw refresher.failure?.error ?? new KeyFetchError('closed');
+    },
+    status() {
+      const time = now();
+      const error = refresher.failure?.error;
+      return {
+        usable: usableAt(time),
+        fresh: loaded !== undefined && time < loaded.freshUntil,
+        ageSeconds: loaded === undefined ? undefined : time - loaded.at,
+        keys: loaded?.keys.size ?? 0,
+        lastError: error === undefined ? undefined : { kind: error.kind, message: error.message },
+        fetches: { ...refresher.attempts },
+      };
+    },
+    close() {
+      refresher.stop();
+      outbound.close();
+    },
+  };
+}
+
+/** Equal for key sets that verify the same tokens. */
+function fingerprint({ keys }: Jwks): string {
+  return JSON.stringify([...keys].map(([kid, { thumbprint, algs }]) => [kid, thumbprint, ...algs]));
 }

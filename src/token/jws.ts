@@ -13,12 +13,15 @@ export interface Jws {
   readonly signature: Buffer;
 }
 
+const nothing = Buffer.alloc(0);
+
 /** Why a text is no compact JWS. */
 export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header';
 
 /**
- * Parses a compact JWS (RFC 7515 §7.1), strictly: three non-empty parts of canonical base64url, the first a JSON
- * object. Returns the defect instead where there is one.
+ * Parses a compact JWS (RFC 7515 §7.1), strictly: three parts of canonical base64url, the first a JSON object.
+ * The payload alone may be empty: a JWS can sign nothing, and claims are looked for by the caller. Returns the defect
+ * instead where there is one.
  */
 export function parseJws(text: string): Jws | JwsDefect {
   const firstDot = text.indexOf('.');
@@ -26,10 +29,10 @@ export function parseJws(text: string): Jws | JwsDefect {
   const secondDot = text.indexOf('.', firstDot + 1);
   if (secondDot < 0) return 'parts';
   if (text.indexOf('.', secondDot + 1) >= 0) return countDots(text) === 4 ? 'encrypted' : 'parts';
-  if (firstDot === 0 || secondDot === firstDot + 1 || secondDot === text.length - 1) return 'parts';
+  if (firstDot === 0 || secondDot === text.length - 1) return 'parts';
   const headerBytes = decodeBase64url(text.slice(0, firstDot));
   if (headerBytes === undefined) return 'encoding';
-  const payload = decodeBase64url(text.slice(firstDot + 1, secondDot));
+  const payload = secondDot === firstDot + 1 ? nothing : decodeBase64url(text.slice(firstDot + 1, secondDot));
   if (payload === undefined) return 'encoding';
   const signature = decodeBase64url(text.slice(secondDot + 1));
   if (signature === undefined) return 'encoding';

@@ -1,0 +1,37 @@
+// Packs the package and treats the tarball as a stranger would: lints it, installs it in an empty folder, runs it.
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const maxPackages = 20;
+
+const run = (command, args, cwd) =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-package-'));
+try {
+  const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], '.'));
+  const tarball = join(folder, packed.filename);
+  console.log(`packed: ${packed.entryCount} files, ${Math.round(packed.unpackedSize / 1024)} KiB unpacked`);
+
+  console.log(run('npx', ['publint', '--strict', tarball], '.').trim());
+  console.log(run('npx', ['attw', tarball, '--profile', 'esm-only', '--no-emoji'], '.').trim());
+
+  writeFileSync(join(folder, 'package.json'), '{"private":true}\n');
+  run('npm', ['install', '--omit=optional', tarball], folder);
+  const help = run('npx', ['portcullis', '--help'], folder);
+  if (!help.includes('Usage: portcullis')) throw new Error('portcullis --help does not print its usage');
+  console.log('installed in an empty folder: npx portcullis --help answers');
+  const { version } = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
+  if (run('npx', ['portcullis', '--version'], folder).trim() !== version) throw new Error('--version does not fit');
+
+  const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
+  const count = Object.keys(lock.packages).length - 1; // the package itself
+  console.log(`production install: ${count} packages besides this one (at most ${maxPackages})`);
+  if (count > maxPackages) throw new Error(`more than ${maxPackages} packages in the production install`);
+  const scripts = Object.entries(lock.packages).filter(([, entry]) => entry.hasInstallScript);
+  if (scripts.length > 0) throw new Error(`install scripts in: ${scripts.map(([name]) => name).join(', ')}`);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,18 @@
+import { exitCodes } from '../service/exit.ts';
+import { formatProblems, readSettings } from '../service/settings.ts';
+
+/** `portcullis config`: prints the effective settings with their source, secrets redacted. */
+export async function runConfig(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const result = readSettings({ args, environment });
+  if (result.kind === 'problems') {
+    process.stderr.write(formatProblems(result.problems));
+    return exitCodes.config;
+  }
+  const width = (texts: readonly string[]): number => Math.max(...texts.map((text) => text.length));
+  const names = width(result.effective.map(({ name }) => name));
+  const values = width(result.effective.map(({ value }) => value));
+  for (const { name, value, source } of result.effective) {
+    process.stdout.write(`${name.padEnd(names)}  ${value.padEnd(values)}  ${source}\n`);
+  }
+  return exitCodes.ok;
+}

@@ -1,0 +1,23 @@
+import { settingTable } from '../service/setting-table.ts';
+import { environmentName } from '../service/settings.ts';
+import { variants } from '../service/variants.ts';
+
+/** The text of `portcullis --help`: commands, and every setting with its flag and variable. */
+export function help(commands: readonly (readonly [name: string, summary: string])[]): string {
+  const settings = Object.values(settingTable).map(
+    (row) =>
+      `  --${row.flag.padEnd(20)} ${environmentName(row, variants.a).padEnd(18)} ${row.meaning.replaceAll('`', '')}`,
+  );
+  return `Portcullis, an OAuth 2.0 resource server.
+
+Usage: portcullis <command> [flags]
+
+Commands:
+${commands.map(([name, summary]) => `  ${name.padEnd(8)} ${summary}`).join('\n')}
+
+Settings of serve and config: flag over environment variable over --settings FILE (JSON) over default.
+${settings.join('\n')}
+
+Variant b names two of them ${variants.b.names.domain} and ${variants.b.names.audience}.
+`;
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env node
+import { exitCodes } from '../service/exit.ts';
+
+/** One command: loaded only when it is asked for, so that each starts as fast as it can. */
+type Command = (args: readonly string[], environment: NodeJS.ProcessEnv) => Promise<number>;
+
+const commands: ReadonlyMap<string, { readonly summary: string; readonly load: () => Promise<Command> }> = new Map([
+  ['serve', { summary: 'Run the service.', load: async () => (await import('./serve.ts')).runServe }],
+  [
+    'dev',
+    {
+      summary: 'Run a local identity provider and the service before it; for development.',
+      load: async () => (await import('./dev.ts')).runDev,
+    },
+  ],
+  [
+    'token',
+    {
+      summary: 'Print an access token of the running local provider.',
+      load: async () => (await import('./token.ts')).runToken,
+    },
+  ],
+  [
+    'config',
+    {
+      summary: 'Print the effective settings and where each comes from.',
+      load: async () => (await import('./config.ts')).runConfig,
+    },
+  ],
+]);
+
+async function main(): Promise<number> {
+  const [name, ...args] = process.argv.slice(2);
+  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+    const { help } = await import('./help.ts');
+    process.stdout.write(help([...commands].map(([command, { summary }]) => [command, summary])));
+    return name === undefined ? exitCodes.usage : exitCodes.ok;
+  }
+  if (name === '--version' || name === '-v') {
+    const { readVersion } = await import('../service/version.ts');
+    process.stdout.write(`${readVersion()}\n`);
+    return exitCodes.ok;
+  }
+  const command = commands.get(name);
+  if (command === undefined) {
+    process.stderr.write(`portcullis: there is no such command. Commands: ${[...commands.keys()].join(', ')}.\n`);
+    return exitCodes.usage;
+  }
+  return (await command.load())(args, process.env);
+}
+
+process.exitCode = await main();

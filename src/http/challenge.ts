@@ -1,0 +1,57 @@
+import type { Failure } from '../failures.ts';
+import type { DpopMode, Scheme } from './credentials.ts';
+
+/** What the challenges of one resource server have in common. */
+export interface ChallengeSettings {
+  /** `full`: with parameters; `bare`: the scheme names alone. */
+  readonly style: 'full' | 'bare';
+  readonly mode: DpopMode;
+  readonly realm: string;
+  /** `alg` values accepted in proofs (RFC 9449 §7.1). */
+  readonly proofAlgorithms: readonly string[];
+}
+
+/** What one refusal adds. */
+export interface ChallengeFacts {
+  readonly failure: Failure;
+  /** The scheme the client used; the error stands on its challenge. */
+  readonly scheme: Scheme;
+  /** Scopes that the route needs. */
+  readonly scopes: readonly string[];
+  /** URL of the protected resource metadata (RFC 9728 §5.1); absent where none can be told. */
+  readonly metadataUrl: string | undefined;
+}
+
+/** The value of WWW-Authenticate (RFC 6750 §3, RFC 9449 §7.1): one challenge for each scheme that is accepted. */
+export function formatChallenge(settings: ChallengeSettings, facts: ChallengeFacts): string {
+  const accepted = acceptedSchemes(settings.mode);
+  if (settings.style === 'bare') return accepted.join(', ');
+  // Where the scheme that was used is not accepted, the error stands on the first that is.
+  const blamed = accepted.includes(facts.scheme) ? facts.scheme : accepted[0];
+  return accepted.map((scheme) => formatOne(scheme, settings, { ...facts, blamed: scheme === blamed })).join(', ');
+}
+
+function acceptedSchemes(mode: DpopMode): readonly Scheme[] {
+  if (mode === 'off') return ['Bearer'];
+  return mode === 'required' ? ['DPoP'] : ['Bearer', 'DPoP'];
+}
+
+function formatOne(
+  scheme: Scheme,
+  settings: ChallengeSettings,
+  facts: ChallengeFacts & { readonly blamed: boolean },
+): string {
+  const { failure, scopes, metadataUrl, blamed } = facts;
+  let challenge = `${scheme} realm=${quote(settings.realm)}`;
+  if (blamed && failure.error !== null) {
+    challenge += `, error=${quote(failure.error)}, error_description=${quote(failure.description)}`;
+  }
+  if (scopes.length > 0) challenge += `, scope=${quote(scopes.join(' '))}`;
+  if (scheme === 'DPoP') challenge += `, algs=${quote(settings.proofAlgorithms.join(' '))}`;
+  return metadataUrl === undefined ? challenge : `${challenge}, resource_metadata=${quote(metadataUrl)}`;
+}
+
+/** A quoted-string (RFC 9110 §5.6.4); what it cannot hold becomes a question mark. */
+export function quote(value: string): string {
+  return `"${value.replace(/[^\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`;
+}

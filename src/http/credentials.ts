@@ -1,0 +1,74 @@
+import { AccessError } from '../failures.ts';
+import type { ResourceRequest } from './request.ts';
+
+/** Which schemes are accepted: Bearer alone, both, or DPoP alone. */
+export type DpopMode = 'off' | 'allowed' | 'required';
+
+export type Scheme = 'Bearer' | 'DPoP';
+
+/** What a request brought to prove its right. */
+export interface Credentials {
+  readonly scheme: Scheme;
+  /** The access token, at most 8 KiB, otherwise not looked into. */
+  readonly token: string;
+  /** The DPoP header under the DPoP scheme, not looked into. */
+  readonly proof: string | undefined;
+}
+
+const maxTokenLength = 8192;
+const schemes: ReadonlyMap<string, Scheme> = new Map([
+  ['bearer', 'Bearer'],
+  ['dpop', 'DPoP'],
+]);
+
+/**
+ * Reads the one Authorization header and the DPoP header (RFC 6750 §2.1, RFC 9449 §7.1). Tokens in the query or
+ * the body are never looked for (RFC 6750 §5.3).
+ */
+export function readCredentials(headers: ResourceRequest['headers'], mode: DpopMode): Credentials {
+  const value = headers.get('authorization');
+  if (value === null || value === '') throw new AccessError('missing_credentials');
+  if (value.includes(',') && isRepeated(value)) throw new AccessError('multiple_authorization_headers');
+  const space = value.indexOf(' ');
+  const scheme = parseScheme(space < 0 ? value : value.slice(0, space));
+  if (scheme === undefined) throw new AccessError('unsupported_scheme');
+  const proof = headers.get('dpop') ?? undefined;
+  if (scheme === 'Bearer') {
+    // RFC 9449 §7.2: a proof beside a Bearer token is a downgrade, whichever schemes are on.
+    if (proof !== undefined) throw new AccessError('bearer_with_dpop_proof');
+    if (mode === 'required') throw new AccessError('bearer_not_accepted');
+  } else if (mode === 'off') {
+    throw new AccessError('dpop_not_accepted');
+  }
+  const token = space < 0 ? '' : trimSpaces(value, space);
+  if (token === '') throw new AccessError('missing_credentials');
+  if (scheme === 'DPoP' && proof === undefined) throw new AccessError('missing_dpop_proof');
+  if (token.length > maxTokenLength) throw new AccessError('token_too_large');
+  return { scheme, token, proof: scheme === 'DPoP' ? proof : undefined };
+}
+
+/** The scheme of an Authorization header, compared case-insensitively (RFC 9110 §11.1). */
+export function parseScheme(name: string): Scheme | undefined {
+  return schemes.get(name.toLowerCase());
+}
+
+/** 1*SP stands between scheme and token (RFC 9110 §11.4). */
+function trimSpaces(value: string, start: number): string {
+  let from = start;
+  while (value.charCodeAt(from) === 0x20) from++;
+  return value.slice(from);
+}
+
+/**
+ * Whether a value with commas is several headers that were joined into one: a later part starts credentials of
+ * its own (a scheme alone, or a scheme and a space) and is no parameter (`name=value`) of the first. Commas inside a
+ * quoted-string separate nothing (RFC 9110 §5.6.4); one that is never closed is none.
+ */
+function isRepeated(value: string): boolean {
+  return value
+    .replace(/"(?:[^"\\]|\\.)*("|\\?$)/gs, (quoted, end) => (end === '"' ? '' : quoted))
+    .split(',')
+    .some((part, index) =>
+      index === 0 ? part.trim() === '' : /^(?:[\w!#$%&'*+.^`|~-]+(?: +[^ =].*)?)?$/s.test(part.trim()),
+    );
+}

@@ -1,0 +1,155 @@
+import { isIPv6 } from 'node:net';
+import { AccessError } from '../failures.ts';
+import type { Connection, ResourceRequest } from './request.ts';
+import { parseTrust, type Trust } from './trust.ts';
+
+/** The URL of a request as the client used it, without query and fragment. */
+export interface ExternalUrl {
+  /** `scheme://host[:port]`, lower case, without the default port. */
+  readonly origin: string;
+  /** What a trusted proxy has cut off the path: empty, or an absolute path without a slash at its end. */
+  readonly prefix: string;
+  /** The path with its prefix; spelled as the client spelled it. */
+  readonly path: string;
+}
+
+/** Finds the external URL of a request. Throws `bad_host_header` and `bad_forwarded_header`. */
+export type ReadExternalUrl = (request: ResourceRequest, connection: Connection | undefined) => ExternalUrl;
+
+/** Who is believed about the URL. */
+export interface ExternalUrlOptions {
+  readonly trust: Trust;
+}
+
+type Scheme = 'http' | 'https';
+
+interface Host {
+  /** Lower case; an IPv6 address in its brackets. */
+  readonly name: string;
+  readonly port: number | undefined;
+}
+
+const maxHostLength = 255;
+const maxPort = 65_535;
+const defaultPorts: Readonly<Record<Scheme, number>> = { http: 80, https: 443 };
+
+// Stricter than the reg-name of RFC 3986 §3.2.2: no percent-encoding, no sub-delims, no empty label.
+const nameGrammar = /^[\w~-]+(?:\.[\w~-]+)*\.?$/;
+const portGrammar = /^\d{1,5}$/;
+// RFC 3986 §3.3 path-absolute with non-empty segments; no comma, which would also be two headers folded into one.
+const prefixGrammar = /^(?:\/(?:[\w.~!$&'()*+;=:@-]|%[\da-f]{2})+)*\/?$/i;
+// Dot segments, and the encoded spellings of dot, slash and backslash, mean another path to the next reader.
+const prefixDeceit = /\.\.|\/\.(?:\/|$)|%(?:2e|2f|5c)/i;
+
+/**
+ * Creates the reader of external URLs. Headers of an untrusted peer are ignored, unread; those of a trusted one are
+ * held to their grammars. Throws `TypeError` for a malformed entry of `trust`.
+ */
+export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExternalUrl {
+  const isTrusted = parseTrust(trust);
+  return (request, connection) => {
+    const target = splitUrl(request.url);
+    // Valid always, also where a trusted proxy names another: whatever else reads it must not be misled.
+    const host = parseHost(request.headers.get('host') ?? target.host);
+    if (host === undefined) throw new AccessError('bad_host_header', { context: { header: 'Host' } });
+    const scheme = connection === undefined ? target.scheme : schemeOf(connection);
+    if (!isTrusted(connection?.remoteAddress)) {
+      return { origin: formatOrigin(scheme, host), prefix: '', path: target.path };
+    }
+    const forwarded = readForwarded(request.headers);
+    const prefix = forwarded.prefix ?? '';
+    return {
+      origin: formatOrigin(forwarded.scheme ?? scheme, forwarded.host ?? host),
+      prefix,
+      path: prefix + target.path,
+    };
+  };
+}
+
+function schemeOf(connection: Connection): Scheme {
+  return connection.encrypted === true ? 'https' : 'http';
+}
+
+/** `URL` would rewrite the path (dot segments, backslashes, encodings), so the text itself is split. */
+function splitUrl(url: string): { readonly scheme: Scheme; readonly host: string; readonly path: string } {
+  // The target of a request may be a URL of any scheme (RFC 9112 §3.2.2); here it is served over HTTP alone.
+  if (!/^https?:\/\//i.test(url)) throw new AccessError('bad_host_header', { context: { header: 'request target' } });
+  const scheme = url.charAt(4) === ':' ? 'http' : 'https';
+  const rest = url.slice(scheme.length + 3);
+  const query = rest.search(/[?#]/);
+  const hier = query < 0 ? rest : rest.slice(0, query);
+  const slash = hier.indexOf('/');
+  // RFC 3986 §6.2.3: an empty path is `/`.
+  return slash < 0
+    ? { scheme, host: hier, path: '/' }
+    : { scheme, host: hier.slice(0, slash), path: hier.slice(slash) };
+}
+
+/** host [ ":" port ] (RFC 9110 §7.2): a name, an IPv4 address, or an IPv6 address in brackets. */
+function parseHost(text: string): Host | undefined {
+  if (text.length > maxHostLength) return undefined;
+  const colon = text.indexOf(':', text.lastIndexOf(']') + 1);
+  const name = (colon < 0 ? text : text.slice(0, colon)).toLowerCase();
+  if (!nameGrammar.test(name) && !isIpLiteral(name)) return undefined;
+  if (colon < 0) return { name, port: undefined };
+  const port = text.slice(colon + 1);
+  return portGrammar.test(port) && Number(port) <= maxPort ? { name, port: Number(port) } : undefined;
+}
+
+function isIpLiteral(name: string): boolean {
+  // A zone (`%eth0`) has a meaning on one machine alone.
+  return name.startsWith('[') && name.endsWith(']') && isIPv6(name.slice(1, -1)) && !name.includes('%');
+}
+
+function formatOrigin(scheme: Scheme, { name, port }: Host): string {
+  return port === undefined || port === defaultPorts[scheme] ? `${scheme}://${name}` : `${scheme}://${name}:${port}`;
+}
+
+interface Forwarded {
+  readonly scheme: Scheme | undefined;
+  readonly host: Host | undefined;
+  readonly prefix: string | undefined;
+}
+
+function readForwarded(headers: ResourceRequest['headers']): Forwarded {
+  return {
+    scheme: parseHeader(headers, 'X-Forwarded-Proto', (value) => parseScheme(firstValue(value))),
+    host: parseHeader(headers, 'X-Forwarded-Host', (value) => parseHost(firstValue(value))),
+    prefix: parseHeader(headers, 'X-Forwarded-Prefix', parsePrefix),
+  };
+}
+
+function parseHeader<T>(
+  headers: ResourceRequest['headers'],
+  header: string,
+  parse: (value: string) => T | undefined,
+): T | undefined {
+  const value = headers.get(header);
+  if (value === null) return undefined;
+  const parsed = parse(value);
+  if (parsed === undefined) throw new AccessError('bad_forwarded_header', { context: { header } });
+  return parsed;
+}
+
+/** Each proxy of a chain adds its value behind the others: the first is what the client used. */
+function firstValue(value: string): string {
+  const comma = value.indexOf(',');
+  let end = comma < 0 ? value.length : comma;
+  // OWS before the comma (RFC 9110 §5.6.1); the transport has taken it off the ends.
+  while (end < value.length && isBlank(value.charCodeAt(end - 1))) end--;
+  return value.slice(0, end);
+}
+
+function isBlank(code: number): boolean {
+  return code === 0x20 || code === 0x09;
+}
+
+function parseScheme(text: string): Scheme | undefined {
+  const scheme = text.toLowerCase();
+  return scheme === 'http' || scheme === 'https' ? scheme : undefined;
+}
+
+function parsePrefix(text: string): string | undefined {
+  if (!text.startsWith('/') || !prefixGrammar.test(text) || prefixDeceit.test(text)) return undefined;
+  return text.endsWith('/') ? text.slice(0, -1) : text;
+}

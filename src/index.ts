@@ -1,0 +1,41 @@
+export { createNonces, type NonceOptions, type Nonces } from './dpop/nonce.ts';
+export {
+  createMemoryReplayStore,
+  type MemoryReplayOptions,
+  type MemoryReplayStore,
+  type ReplayStore,
+} from './dpop/replay.ts';
+export { createRedisReplayStore, type RedisReplayOptions, type RedisReplayStore } from './dpop/replay-redis.ts';
+export {
+  AccessError,
+  type AccessErrorOptions,
+  type Failure,
+  type FailureContext,
+  failures,
+  type Reason,
+} from './failures.ts';
+export type { DpopMode, Scheme } from './http/credentials.ts';
+export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './http/error-body.ts';
+export type { RefusalContext, Refuse } from './http/refusal.ts';
+export type { Connection, ResourceRequest } from './http/request.ts';
+export type { Trust } from './http/trust.ts';
+export { KeyFetchError, type KeyFetchFailure } from './keys/key-fetch-error.ts';
+export {
+  createKeySet,
+  type KeySet,
+  type KeySetEvent,
+  type KeySetOptions,
+  type KeySetStatus,
+  type ManagedKeySet,
+} from './keys/key-set.ts';
+export { createStaticKeySet } from './keys/static-key-set.ts';
+export type { Policy } from './policy/policy.ts';
+export {
+  type Access,
+  createResourceServer,
+  type DpopOptions,
+  type ResourceServer,
+  type ResourceServerOptions,
+  type TrustedIssuer,
+} from './resource-server.ts';
+export type { Claims } from './token/claims.ts';

@@ -1,0 +1,48 @@
+import type { JsonObject } from '../token/json.ts';
+import { importJwk, type JwkDefect, type VerificationKey } from './jwk.ts';
+import { KeyFetchError } from './key-fetch-error.ts';
+
+/** A published key that is not used. */
+export interface DroppedKey {
+  /** As published; `undefined` where there is none, or it is not a string of 1 to 256 characters. */
+  readonly kid: string | undefined;
+  readonly why: JwkDefect | 'no_kid' | 'duplicate_kid';
+}
+
+/** A key set (RFC 7517 §5), read. */
+export interface Jwks {
+  /** Usable keys by `kid`: at least one. */
+  readonly keys: ReadonlyMap<string, VerificationKey>;
+  /** Every `kid` that is published, usable or not. */
+  readonly published: ReadonlySet<string>;
+  readonly dropped: readonly DroppedKey[];
+}
+
+const maxKeys = 100;
+const maxKidLength = 256;
+
+/** Reads a key set: broken keys are dropped one by one; one with no array of keys, or too many, is a `KeyFetchError`. */
+export function readJwks({ keys: entries }: JsonObject): Jwks {
+  if (!Array.isArray(entries)) throw new KeyFetchError('not_a_key_set');
+  if (entries.length > maxKeys) throw new KeyFetchError('too_many_keys', { detail: String(entries.length) });
+  const keys = new Map<string, VerificationKey>();
+  const published = new Set<string>();
+  const dropped: DroppedKey[] = [];
+  for (const entry of entries) {
+    const kid = readKid(entry);
+    const key = importJwk(entry);
+    if (kid !== undefined) published.add(kid);
+    if (typeof key === 'string') dropped.push({ kid, why: key });
+    else if (kid === undefined) dropped.push({ kid, why: 'no_kid' });
+    // The first usable one stays: the same kid may also stand on a key for encryption.
+    else if (keys.has(kid)) dropped.push({ kid, why: 'duplicate_kid' });
+    else keys.set(kid, key);
+  }
+  return { keys, published, dropped };
+}
+
+function readKid(entry: unknown): string | undefined {
+  if (typeof entry !== 'object' || entry === null || !('kid' in entry)) return undefined;
+  const { kid } = entry;
+  return typeof kid === 'string' && kid !== '' && kid.length <= maxKidLength ? kid : undefined;
+}

@@ -1,0 +1,105 @@
+import { type KeyFetchError, toKeyFetchError } from './key-fetch-error.ts';
+
+/** The last attempt, where it failed. */
+export interface FailedAttempt {
+  readonly error: KeyFetchError;
+  /** How many have failed in a row. */
+  readonly attempt: number;
+  /** When it failed, in seconds. */
+  readonly at: number;
+  /** When the backoff allows the next, in seconds. */
+  readonly retryAt: number;
+}
+
+/** Runs attempts, one at a time: ahead of need, after a failure, or when asked. */
+export interface Refresher {
+  /** When the last attempt began, in seconds; minus infinity before the first. */
+  readonly lastAttemptAt: number;
+  /** `undefined` before the first attempt, and when the last one succeeded. */
+  readonly failure: FailedAttempt | undefined;
+  /** Attempts so far. */
+  readonly attempts: { readonly ok: number; readonly failed: number };
+  /** Joins the attempt in flight, or makes one unless it is earlier than that; never rejects. */
+  request(notBefore: number): Promise<void> | undefined;
+  /** Makes no attempt any more. */
+  stop(): void;
+}
+
+/** What is refreshed, and when. */
+export interface RefresherOptions {
+  /** One attempt; resolves with the seconds until the next one is due. */
+  readonly attempt: () => Promise<number>;
+  /** Told of each failure, with the seconds until the backoff allows the next attempt. */
+  readonly onFailure: (failure: FailedAttempt, retryInSeconds: number) => void;
+  /** Whether attempts are made unasked, by a timer. */
+  readonly timer: 'on' | 'off';
+  readonly now: () => number;
+  readonly random: () => number;
+}
+
+const maxBackoffSeconds = 30;
+
+/** Makes a refresher; it rests until the first request. */
+export function createRefresher({ attempt, onFailure, timer, now, random }: RefresherOptions): Refresher {
+  const attempts = { ok: 0, failed: 0 };
+  let lastAttemptAt = Number.NEGATIVE_INFINITY;
+  let failure: FailedAttempt | undefined;
+  let inFlight: Promise<void> | undefined;
+  let next: NodeJS.Timeout | undefined;
+  let stopped = false;
+
+  async function run(): Promise<void> {
+    lastAttemptAt = now();
+    try {
+      const dueInSeconds = await attempt();
+      attempts.ok++;
+      failure = undefined;
+      schedule(dueInSeconds);
+    } catch (error) {
+      if (!stopped) fail(toKeyFetchError(error));
+    } finally {
+      inFlight = undefined;
+    }
+  }
+
+  function fail(error: KeyFetchError): void {
+    const count = (failure?.attempt ?? 0) + 1;
+    // Doubles from 2 s; half of it is left to chance, so that instances that failed together do not return together.
+    const retryInSeconds = Math.min(maxBackoffSeconds, 2 ** count) * (0.5 + random() / 2);
+    const at = now();
+    attempts.failed++;
+    failure = { error, attempt: count, at, retryAt: at + retryInSeconds };
+    schedule(retryInSeconds);
+    onFailure(failure, retryInSeconds);
+  }
+
+  function schedule(seconds: number): void {
+    clearTimeout(next);
+    if (stopped || timer === 'off') return;
+    next = setTimeout(start, seconds * 1000);
+    next.unref?.(); // a number in runtimes whose timers hold nothing open
+  }
+
+  function start(): Promise<void> {
+    inFlight = run();
+    return inFlight;
+  }
+
+  return {
+    get lastAttemptAt() {
+      return lastAttemptAt;
+    },
+    get failure() {
+      return failure;
+    },
+    attempts,
+    request(notBefore) {
+      if (inFlight !== undefined || stopped || now() < notBefore) return inFlight;
+      return start();
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(next);
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import type { JsonObject } from '../token/json.ts';
+import { readJwks } from './jwks.ts';
+import { KeyFetchError } from './key-fetch-error.ts';
+import type { KeySet } from './key-set.ts';
+
+/**
+ * Makes a key set of keys at hand, which is never fetched: for tests, and where there is no network. Not a JWK set
+ * with a usable key: `KeyFetchError`.
+ */
+export function createStaticKeySet(jwks: JsonObject): KeySet {
+  const { keys, published } = readJwks(jwks);
+  if (keys.size === 0) throw new KeyFetchError('no_usable_keys');
+  return {
+    find(kid, alg) {
+      const found = keys.get(kid);
+      return found?.algs.has(alg) ? found.key : undefined;
+    },
+    has: (kid) => published.has(kid),
+    usable: () => true,
+    refetch: () => undefined,
+  };
+}

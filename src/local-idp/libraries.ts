@@ -1,0 +1,75 @@
+import { errorCode, LocalIdpFailure } from './failure.ts';
+
+/** The optional packages that only the local identity provider needs. */
+export interface Libraries {
+  readonly oidc: typeof import('oidc-provider');
+  readonly x509: typeof import('@peculiar/x509');
+}
+
+let loading: Promise<Libraries> | undefined;
+
+/** Loads the optional packages, once; rejects with `LocalIdpFailure` where they are not installed. */
+export function loadLibraries(): Promise<Libraries> {
+  loading ??= loadOptional(async () => ({ oidc: await loadOidc(), x509: await loadX509() }));
+  return loading;
+}
+
+/** Runs an import of optional packages and says what to install when one is missing. */
+export async function loadOptional<T>(load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (cause) {
+    if (errorCode(cause) !== 'ERR_MODULE_NOT_FOUND') throw cause;
+    throw new LocalIdpFailure(
+      'The local identity provider needs two optional packages. Install them: npm install oidc-provider @peculiar/x509',
+      { cause },
+    );
+  }
+}
+
+/** Keeps the provider's own notices off the console until the returned function is called: they speak of production. */
+export function muteNotices(): () => void {
+  const target: Pick<Console, 'info' | 'warn'> = console;
+  const { info, warn } = target;
+  const unlessNotice =
+    (write: typeof info): typeof info =>
+    (...parts) => {
+      if (!String(parts[0]).includes('oidc-provider ')) write(...parts);
+    };
+  target.info = unlessNotice(info);
+  target.warn = unlessNotice(warn);
+  return () => {
+    target.info = info;
+    target.warn = warn;
+  };
+}
+
+/** What there is to say of this version of Node; the provider's own words were muted. */
+export function describeRuntime(version: string): readonly string[] {
+  return Number.parseInt(version, 10) >= 22
+    ? []
+    : [`The packages of the local identity provider are made for Node 22 and later; this is Node ${version}.`];
+}
+
+async function loadOidc(): Promise<Libraries['oidc']> {
+  const unmute = muteNotices();
+  try {
+    return await import('oidc-provider');
+  } finally {
+    unmute();
+  }
+}
+
+async function loadX509(): Promise<Libraries['x509']> {
+  // A dependency of this package does not load without two functions of a Reflect polyfill, and asks them for
+  // metadata that its classes, which take no arguments, do not have. They are there while it loads, and no longer.
+  const added = ['getMetadata', 'getOwnMetadata'].filter((name) => !Reflect.has(Reflect, name));
+  for (const name of added) Reflect.defineProperty(Reflect, name, { value: nothing, configurable: true });
+  try {
+    return await import('@peculiar/x509');
+  } finally {
+    for (const name of added) Reflect.deleteProperty(Reflect, name);
+  }
+}
+
+function nothing(): undefined {}

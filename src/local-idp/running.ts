@@ -1,0 +1,58 @@
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { readIdentity } from './identity.ts';
+import { createIdpClient, type IdpClient } from './idp-client.ts';
+
+/** What a running provider says of itself in the cache folder. */
+export interface RunningIdp {
+  readonly issuer: string;
+  readonly pid: number;
+  /** Time of the start. Seconds since the epoch. */
+  readonly started: number;
+}
+
+/** Says that a provider runs on a port, until the returned function is called. */
+export async function announceRunning(cacheFolder: string, running: RunningIdp): Promise<() => Promise<void>> {
+  const folder = runningFolder(cacheFolder);
+  const file = join(folder, `${new URL(running.issuer).port}.json`);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await writeFile(file, JSON.stringify(running), { mode: 0o600 });
+  return () => rm(file, { force: true });
+}
+
+/** The provider with this issuer, or else the one that was started last; `undefined` where none answers. */
+export async function findRunning(cacheFolder: string, issuer?: string): Promise<IdpClient | undefined> {
+  const identity = await readIdentity(cacheFolder);
+  if (identity === undefined) return undefined;
+  const issuers = issuer === undefined ? (await listRunning(cacheFolder)).map((running) => running.issuer) : [issuer];
+  const clients = issuers.map((one) => createIdpClient(one, identity));
+  // A provider that was killed has left its file behind: only one that answers runs.
+  const answers = await Promise.all(clients.map((client) => client.isRunning()));
+  return clients.find((_client, index) => answers[index]);
+}
+
+/** What has said that it runs, the latest first. */
+async function listRunning(cacheFolder: string): Promise<readonly RunningIdp[]> {
+  const folder = runningFolder(cacheFolder);
+  const names = await readdir(folder).catch(() => []);
+  const found = await Promise.all(names.map((name) => readRunning(join(folder, name))));
+  return found.filter((running) => running !== undefined).sort((one, other) => other.started - one.started);
+}
+
+async function readRunning(file: string): Promise<RunningIdp | undefined> {
+  try {
+    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
+    return isRunningIdp(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isRunningIdp(value: unknown): value is RunningIdp {
+  const { issuer, started }: Readonly<Record<string, unknown>> = Object(value);
+  return typeof issuer === 'string' && URL.canParse(issuer) && typeof started === 'number';
+}
+
+function runningFolder(cacheFolder: string): string {
+  return join(cacheFolder, 'running');
+}

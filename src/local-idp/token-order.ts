@@ -1,0 +1,45 @@
+import { apiScopes } from './defaults.ts';
+
+/** What an access token of the local identity provider is to be like. */
+export interface TokenOrder {
+  /** Scopes, separated by spaces. Default: none. */
+  readonly scope?: string;
+  /** Default: the audience that the provider was started with. */
+  readonly audience?: string;
+  /** Default: the provider itself. */
+  readonly issuer?: string;
+  /** Default `current`. */
+  readonly validity?: 'current' | 'expired' | 'not-yet-valid';
+  /** Whether the signing key is in the key set. Default `published`. */
+  readonly key?: 'published' | 'unknown';
+}
+
+const text = (value: unknown): boolean => typeof value === 'string';
+const members: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
+  ['scope', text],
+  ['audience', text],
+  ['issuer', text],
+  ['validity', (value) => value === 'current' || value === 'expired' || value === 'not-yet-valid'],
+  ['key', (value) => value === 'published' || value === 'unknown'],
+]);
+
+/** Parses an order written as a JSON object; `undefined` for anything else in it. */
+export function parseTokenOrder(json: string): TokenOrder | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return undefined;
+  const valid = Object.entries(value).every(([name, member]) => members.get(name)?.(member) === true);
+  return valid ? (value as TokenOrder) : undefined; // every member has just been checked
+}
+
+const knownScopes: ReadonlySet<string> = new Set(apiScopes);
+
+/** Whether the token endpoint itself would issue such a token. */
+export function isPlain({ scope, audience, issuer, validity = 'current', key = 'published' }: TokenOrder): boolean {
+  const known = scope === undefined || scope.split(' ').every((element) => knownScopes.has(element));
+  return known && audience === undefined && issuer === undefined && validity === 'current' && key === 'published';
+}

@@ -1,0 +1,109 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { getRequestListener, type HttpBindings } from '@hono/node-server';
+import type { ErrorBodyFormat } from '../http/error-body.ts';
+import { statusPhrases } from '../http/error-body.ts';
+
+/** What answers requests: an app, or what is put around one. */
+export type Fetch = (request: Request, bindings: HttpBindings) => Response | Promise<Response>;
+
+/** How one listener is set up. */
+export interface ListenerOptions {
+  readonly fetch: Fetch;
+  readonly host: string;
+  /** 0 picks a free one. */
+  readonly port: number;
+  /** Seconds that an idle connection is kept. */
+  readonly keepAlive: number;
+  /** Form of the bodies for requests that are not HTTP enough to reach the app. */
+  readonly errorBody: ErrorBodyFormat;
+  /** Told of each such request, with the status it got. */
+  readonly onMalformed?: (status: number) => void;
+}
+
+/** A listener that is open. */
+export interface Listener {
+  readonly url: string;
+  /** Stops accepting, finishes what was accepted, and closes what is left after the grace (seconds). */
+  close(graceSeconds: number): Promise<void>;
+}
+
+const headersTimeout = 10_000;
+const requestTimeout = 15_000;
+const maxHeaderBytes = 16 * 1024;
+/** Node checks its timeouts only this often; in milliseconds. */
+const checkingInterval = 1000;
+const drainInterval = 50;
+
+/** What Node's HTTP parser refuses by itself, by the code of its error. */
+const parserStatuses: ReadonlyMap<string, number> = new Map([
+  ['HPE_HEADER_OVERFLOW', 431],
+  ['ERR_HTTP_REQUEST_TIMEOUT', 408],
+]);
+
+/** Opens a listener. Rejects with Node's own error where the address cannot be had. */
+export async function listen(options: ListenerOptions): Promise<Listener> {
+  const server = createServer(
+    {
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout,
+      requestTimeout,
+      keepAliveTimeout: options.keepAlive * 1000,
+      connectionsCheckingInterval: checkingInterval,
+    },
+    // The server above speaks HTTP/1 alone, so the bindings are those of HTTP/1.
+    getRequestListener((request, bindings) => options.fetch(request, bindings as HttpBindings), {
+      // A request whose target or Host is no URL never reaches the app.
+      errorHandler: () => {
+        options.onMalformed?.(400);
+        const { contentType, body } = options.errorBody({ status: 400, description: phrase(400) });
+        return new Response(body, { status: 400, headers: { 'content-type': contentType } });
+      },
+    }),
+  );
+  // Size bounds the headers already; a limit on their number would drop some without a word.
+  server.maxHeadersCount = 0;
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const status = parserStatuses.get(error.code ?? '') ?? 400;
+    options.onMalformed?.(status);
+    answerRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other sockets
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  return { url: formatUrl(server.address() as AddressInfo), close: (grace) => closeServer(server, grace) }; // TCP always
+}
+
+function phrase(status: number): string {
+  return statusPhrases.get(status) ?? 'Error';
+}
+
+function answerRaw(socket: Socket, status: number, errorBody: ErrorBodyFormat): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { contentType, body } = errorBody({ status, description: phrase(status) });
+  socket.end(
+    `HTTP/1.1 ${status} ${phrase(status)}\r\nContent-Type: ${contentType}\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+function formatUrl({ address, family, port }: AddressInfo): string {
+  const host = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
+  return `http://${family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host}:${port}`;
+}
+
+async function closeServer(server: Server, graceSeconds: number): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  // A kept-alive connection turns idle only after its answer, so idle ones are looked for until all are gone.
+  const sweep = setInterval(() => server.closeIdleConnections(), drainInterval);
+  const deadline = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000);
+  await closed;
+  clearInterval(sweep);
+  clearTimeout(deadline);
+}

@@ -1,0 +1,27 @@
+/** The wish to stop: a signal, or a word from the primary process. */
+export interface Shutdown {
+  /** Settles on the first wish. */
+  readonly requested: Promise<void>;
+  /** Asks by other means than a signal; asking twice is asking once. */
+  request(): void;
+}
+
+/** Exit status of a process that a signal ended: 128 and its number. */
+const exitStatuses = { SIGINT: 130, SIGTERM: 143 } as const;
+
+/** Listens for SIGTERM and SIGINT: the first asks for a graceful end, a second one exits at once. */
+export function watchSignals(): Shutdown {
+  let request = () => {};
+  const requested = new Promise<void>((resolve) => {
+    request = resolve;
+  });
+  let seen = false;
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (seen) process.exit(exitStatuses[signal]);
+      seen = true;
+      request();
+    });
+  }
+  return { requested, request };
+}

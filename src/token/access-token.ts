@@ -1,0 +1,90 @@
+import type { KeyObject } from 'node:crypto';
+import { AccessError } from '../failures.ts';
+import type { KeySet } from '../keys/key-set.ts';
+import { type Algorithm, algorithms } from './algorithms.ts';
+import { type ClaimRules, type Claims, claimChecks } from './claims.ts';
+import { type JsonObject, parseJsonObject } from './json.ts';
+import { type JwsDefect, parseJws, verifyJws } from './jws.ts';
+
+/** What an access token is held against. */
+export interface AccessTokenRules extends ClaimRules {
+  /** Issuers that are trusted, with their keys; the claim is compared byte for byte. */
+  readonly issuers: ReadonlyMap<string, KeySet>;
+  /** `alg` values that are allowed. */
+  readonly algorithms: ReadonlySet<string>;
+}
+
+const maxKidLength = 256;
+const accessTokenTypes: ReadonlySet<string> = new Set(['jwt', 'at+jwt', 'application/at+jwt']);
+const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
+const defectReasons = {
+  opaque: 'opaque_token',
+  encrypted: 'encrypted_token',
+  parts: 'malformed_token',
+  encoding: 'malformed_encoding',
+  header: 'malformed_header',
+} as const satisfies Record<JwsDefect, string>;
+
+/**
+ * Judges a JWT access token (RFC 9068 §4, RFC 8725): shape, JOSE header, issuer, key, signature, claims, in this
+ * order, so that nothing costs a key look-up or a signature before it must. Synchronous: a key that is not at hand
+ * is the refusal `unknown_kid` or `keys_unavailable`, and the caller decides whether to fetch. `now` is in seconds.
+ */
+export function verifyAccessToken(token: string, rules: AccessTokenRules, now: number): Claims {
+  const jws = parseJws(token);
+  if (typeof jws === 'string') throw new AccessError(defectReasons[jws]);
+  const claims = parseJsonObject(jws.payload);
+  if (claims === undefined) throw new AccessError('malformed_claims');
+  const header = readHeader(jws.header, rules.algorithms);
+  const issuer = findIssuer(claims, rules.issuers);
+  const key = findKey(issuer, header);
+  if (!verifyJws(jws, header.algorithm, key)) throw new AccessError('invalid_signature');
+  for (const check of claimChecks) {
+    if (!check.passes(claims, rules, now)) throw new AccessError(check.reason);
+  }
+  return claims as Claims; // the checks above are the proof
+}
+
+interface Issuer {
+  readonly issuer: string;
+  readonly keys: KeySet;
+}
+
+interface Header {
+  readonly alg: string;
+  readonly algorithm: Algorithm;
+  readonly kid: string | undefined;
+}
+
+/** Key material in the header (jwk, jku, x5u, x5c) is ignored: keys come from the issuer alone (RFC 8725 §3.10). */
+function readHeader(header: JsonObject, allowed: ReadonlySet<string>): Header {
+  const { alg, typ, kid } = header;
+  const algorithm = typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;
+  if (typeof alg !== 'string' || algorithm === undefined) throw new AccessError('unsupported_alg');
+  if (typ !== undefined && !(typeof typ === 'string' && accessTokenTypes.has(typ.toLowerCase()))) {
+    throw new AccessError('unsupported_typ');
+  }
+  for (const parameter of refusedHeaderParameters) {
+    if (Object.hasOwn(header, parameter)) throw new AccessError('unsupported_header', { context: { parameter } });
+  }
+  if (kid !== undefined && (typeof kid !== 'string' || kid === '' || kid.length > maxKidLength)) {
+    throw new AccessError('malformed_kid');
+  }
+  return { alg, algorithm, kid };
+}
+
+/** The claims are still unverified here: this can only refuse. */
+function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, KeySet>): Issuer {
+  const keys = typeof iss === 'string' ? issuers.get(iss) : undefined;
+  if (typeof iss !== 'string' || keys === undefined) throw new AccessError('invalid_issuer');
+  return { issuer: iss, keys };
+}
+
+/** The context names the issuer, one of ours, so that its keys can be fetched. */
+function findKey({ issuer, keys }: Issuer, { kid, alg }: Header): KeyObject {
+  if (kid === undefined) throw new AccessError('missing_kid');
+  const key = keys.find(kid, alg);
+  if (key !== undefined) return key;
+  const reason = keys.usable() ? (keys.has(kid) ? 'key_not_usable' : 'unknown_kid') : 'keys_unavailable';
+  throw new AccessError(reason, { context: { issuer } });
+}

@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+import { createNonces } from '../../src/dpop/nonce.ts';
+
+const secret = 'a secret of thirty-two characters';
+const now = 1_700_000_040;
+const step = 120;
+const nonces = createNonces({ secret });
+const current = nonces.issue(now);
+
+describe('a nonce', () => {
+  it.each([
+    ['at once', 0, 'current'],
+    ['at the end of its step', step - 1 - (now % step), 'current'],
+    ['at the start of its step', -(now % step), 'current'],
+    ['in the next step', step, 'previous'],
+    ['at the end of the next step', 2 * step - 1 - (now % step), 'previous'],
+    ['two steps later', 2 * step - (now % step), 'invalid'],
+    ['a step before it was issued', -step, 'invalid'],
+    ['a day later', 86_400, 'invalid'],
+  ])('%s → %3$s', (_name, later, verdict) => {
+    expect(nonces.check(current, now + later)).toBe(verdict);
+  });
+
+  it.each([
+    ['nothing', ''],
+    ['one character less', current.slice(1)],
+    ['one character more', `${current}A`],
+    ['its last character changed', `${current.slice(0, -1)}${current.endsWith('A') ? 'B' : 'A'}`],
+    ['its first character changed', `${current.startsWith('A') ? 'B' : 'A'}${current.slice(1)}`],
+    ['other case', current.replace(/[a-z]/g, (letter) => letter.toUpperCase())],
+    ['as many characters, more bytes', 'é'.repeat(current.length)],
+    ['as many bytes, fewer characters', 'é'.repeat(current.length / 2)],
+    ['of another secret', createNonces({ secret: `${secret}!` }).issue(now)],
+    ['of steps of another length', createNonces({ secret, stepSeconds: 60 }).issue(now)],
+  ])('%s → invalid', (_name, nonce) => {
+    expect(nonces.check(nonce, now)).toBe('invalid');
+  });
+
+  it('of another instance with the same secret → current', () => {
+    expect(createNonces({ secret: Buffer.from(secret) }).check(current, now + 1)).toBe('current');
+  });
+
+  it('fits a header and a JSON string as it is', () => {
+    expect(current).toMatch(/^[\w-]{24}$/);
+  });
+
+  it('is the same within a step, another in the next, and the same again for a clock set back', () => {
+    expect(nonces.issue(now + 1)).toBe(current);
+    expect(nonces.issue(now + step)).not.toBe(current);
+    expect(nonces.issue(now)).toBe(current);
+  });
+
+  it('of steps of ten seconds → current, previous, invalid', () => {
+    const short = createNonces({ secret, stepSeconds: 10 });
+    const nonce = short.issue(1_000);
+    expect([1_009.9, 1_010, 1_019.9, 1_020].map((seconds) => short.check(nonce, seconds))).toEqual([
+      'current',
+      'previous',
+      'previous',
+      'invalid',
+    ]);
+  });
+});
+
+describe('options that cannot work', () => {
+  it.each([
+    ['a short secret', { secret: 'x'.repeat(31) }],
+    ['a secret of few bytes', { secret: new Uint8Array(31) }],
+    ['no seconds', { secret, stepSeconds: 0 }],
+    ['seconds below 0', { secret, stepSeconds: -1 }],
+    ['endless seconds', { secret, stepSeconds: Number.POSITIVE_INFINITY }],
+    ['no number', { secret, stepSeconds: Number.NaN }],
+  ])('%s → TypeError', (_name, options) => {
+    expect(() => createNonces(options)).toThrow(TypeError);
+  });
+
+  it('a secret of 32 bytes in fewer characters → enough', () => {
+    expect(createNonces({ secret: 'é'.repeat(16) }).issue(now)).toHaveLength(24);
+  });
+});

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest';
+import { AccessError, type Failure, failures, type Reason } from '../src/failures.ts';
+
+const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
+
+/** What each error code goes with (RFC 6750 §3.1, RFC 9449 §7.1). */
+const statuses: ReadonlyMap<string | null, number> = new Map([
+  [null, 401],
+  ['invalid_request', 400],
+  ['invalid_token', 401],
+  ['invalid_dpop_proof', 401],
+  ['use_dpop_nonce', 401],
+  ['insufficient_scope', 403],
+  ['temporarily_unavailable', 503],
+  ['server_error', 500],
+]);
+
+// Names of claims, header parameters, settings and limits: what helps the operator helps an attacker as well.
+const internals =
+  /\b(?:iss|aud|exp|nbf|iat|sub|scp|cnf|jkt|jti|htm|htu|ath|jwk|jwks|kid|alg|typ|crit|b64|zip|JOSE|RFC|KiB|Redis|Auth0)\b|[A-Z]+_[A-Z]+|[a-z]+_[a-z]+|\d/;
+
+describe('table of reasons', () => {
+  it.each(rows)('%s → a description for the client and a fix for the operator, in whole sentences', (reason, row) => {
+    expect(reason).toMatch(/^[a-z]+(?:_[a-z]+)*$/);
+    for (const text of [row.description, row.fix]) expect(text).toMatch(/^\S.*\S\.$/);
+    expect(row.description).not.toBe(row.fix);
+  });
+
+  it.each(rows)('%s → a description that tells none of the internals', (_reason, { description }) => {
+    expect(description).not.toMatch(internals);
+    expect(description).toMatch(/^[\x20-\x7e]+$/);
+    expect(description).not.toMatch(/["\\]/); // RFC 6750 §3: not in error_description
+  });
+
+  it.each(rows)('%s → the status of its error code', (_reason, { error, status }) => {
+    expect(statuses.get(error)).toBe(status);
+  });
+
+  it('a key that is not known and a signature that does not fit → the same on the wire', () => {
+    const wire = ({ status, error, description }: Failure) => ({ status, error, description });
+    const reasons = ['invalid_signature', 'key_not_usable', 'missing_kid', 'malformed_kid'] as const;
+    for (const reason of reasons) expect(wire(failures[reason])).toEqual(wire(failures.unknown_kid));
+  });
+
+  it('invalid issuer and invalid audience → called by their names', () => {
+    expect(failures.invalid_issuer.description).toContain('invalid issuer');
+    expect(failures.invalid_audience.description).toContain('invalid audience');
+  });
+
+  it('no two reasons with the same fix', () => {
+    expect(new Set(rows.map(([, { fix }]) => fix)).size).toBe(rows.length);
+  });
+});
+
+describe('AccessError', () => {
+  it('carries the row of its reason, and the description as its message', () => {
+    const error = new AccessError('expired');
+    expect(error).toMatchObject({ name: 'AccessError', reason: 'expired', message: failures.expired.description });
+    expect(error.failure).toBe(failures.expired);
+    expect(error.scopes).toBeUndefined();
+    expect(error.context).toBeUndefined();
+    expect(Object.hasOwn(error, 'cause')).toBe(false);
+  });
+
+  it('carries scopes, context and cause where they are given', () => {
+    const cause = new Error('inner');
+    const error = new AccessError('insufficient_scope', { scopes: ['a'], context: { issuer: 'x' }, cause });
+    expect(error).toMatchObject({ scopes: ['a'], context: { issuer: 'x' }, cause });
+  });
+
+  it('options without a cause → no cause; a cause of undefined → kept', () => {
+    expect(Object.hasOwn(new AccessError('expired', { scopes: [] }), 'cause')).toBe(false);
+    expect(Object.hasOwn(new AccessError('unexpected', { cause: undefined }), 'cause')).toBe(true);
+  });
+});

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { AccessError, type Failure, failures, type Reason } from '../../src/failures.ts';
+import { errorBodyFormats } from '../../src/http/error-body.ts';
+import { createReadExternalUrl } from '../../src/http/external-url.ts';
+import { createRefuse, metadataPath, type RefusalSettings } from '../../src/http/refusal.ts';
+
+const settings: RefusalSettings = {
+  challenge: { style: 'full', mode: 'allowed', realm: 'api', proofAlgorithms: ['ES256'] },
+  errorBody: errorBodyFormats.detail,
+  statuses: new Map(),
+  readExternalUrl: createReadExternalUrl({ trust: 'all' }),
+  issueNonce: () => 'fresh-nonce',
+};
+const bearer = new Request('http://api.example.test/api/private?token=a.b.c', {
+  headers: { authorization: 'Bearer a.b.c' },
+});
+const metadata = `resource_metadata="http://api.example.test${metadataPath}"`;
+
+const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
+
+describe('every reason of the table', () => {
+  it.each(rows)('%s → its status, its body, and what belongs to them', async (reason, failure) => {
+    const response = createRefuse(settings)(new AccessError(reason), bearer);
+    const challenged = failure.status === 401 || failure.status === 403;
+    expect(response.status).toBe(failure.status);
+    expect(await response.json()).toEqual({
+      detail: { error: failure.error ?? 'unauthorized', error_description: failure.description },
+    });
+    expect(response.headers.get('content-type')).toBe('application/json');
+    expect(response.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.has('www-authenticate')).toBe(challenged);
+    expect(response.headers.get('retry-after')).toBe(failure.status === 503 ? '5' : null);
+    expect(response.headers.get('dpop-nonce')).toBe(failure.error === 'use_dpop_nonce' ? 'fresh-nonce' : null);
+  });
+
+  it.each(rows)('%s → no word of the input, of the reason or of the fix in the answer', async (reason, failure) => {
+    const error = new AccessError(reason, { context: { secret: 'context-word' }, cause: new Error('cause-word') });
+    const response = createRefuse(settings)(error, bearer);
+    const text = `${await response.text()} ${JSON.stringify([...response.headers])}`;
+    for (const word of ['a.b.c', 'context-word', 'cause-word', failure.fix]) expect(text).not.toContain(word);
+    if (reason.includes('_') && reason !== failure.error) expect(text).not.toContain(reason);
+  });
+});
+
+describe('what is no refusal of the table', () => {
+  it.each([
+    ['an error', new TypeError('secret detail')],
+    ['a string', 'secret detail'],
+    ['nothing', undefined],
+  ])('%s → 500 server_error without detail', async (_name, thrown) => {
+    const response = createRefuse(settings)(thrown, bearer);
+    expect(response.status).toBe(500);
+    expect(await response.json()).toEqual({
+      detail: { error: 'server_error', error_description: failures.unexpected.description },
+    });
+    expect(response.headers.has('www-authenticate')).toBe(false);
+  });
+});
+
+describe('the challenge', () => {
+  const refuse = createRefuse(settings);
+  const challengeOf = (response: Response): string => response.headers.get('www-authenticate') ?? '';
+
+  it('token refused under Bearer → error on the Bearer challenge, metadata on both', () => {
+    expect(challengeOf(refuse(new AccessError('expired'), bearer))).toBe(
+      `Bearer realm="api", error="invalid_token", error_description="The access token has expired.", ${metadata}, ` +
+        `DPoP realm="api", algs="ES256", ${metadata}`,
+    );
+  });
+
+  it.each(['DPoP a.b.c', 'dpop a.b.c'])('token refused under "%s" → error on the DPoP challenge', (authorization) => {
+    const request = new Request(bearer.url, { headers: { authorization } });
+    expect(challengeOf(refuse(new AccessError('expired'), request))).toMatch(
+      /^Bearer realm="api", resource_metadata="[^"]*", DPoP realm="api", error="invalid_token"/,
+    );
+  });
+
+  it.each([{}, { authorization: 'Basic YTpi' }, { authorization: 'DPoP' }])(
+    'no credentials (%j) → a challenge without an error',
+    (headers) => {
+      const challenge = challengeOf(
+        refuse(new AccessError('missing_credentials'), new Request(bearer.url, { headers })),
+      );
+      expect(challenge).not.toContain('error');
+      expect(challenge).toContain('Bearer realm="api"');
+    },
+  );
+
+  it('scopes of the route → in the challenge of any refusal there', () => {
+    const context = { scopes: ['read:messages'] };
+    expect(challengeOf(refuse(new AccessError('expired'), bearer, context))).toContain('scope="read:messages"');
+    expect(challengeOf(refuse(new AccessError('insufficient_scope'), bearer, context))).toContain(
+      'scope="read:messages"',
+    );
+    expect(challengeOf(refuse(new AccessError('expired'), bearer))).not.toContain('scope=');
+  });
+
+  it('no scopes told, but the error names them → those of the error', () => {
+    const error = new AccessError('insufficient_scope', { scopes: ['read:messages'] });
+    expect(challengeOf(refuse(error, bearer))).toContain('scope="read:messages"');
+    expect(challengeOf(refuse(error, bearer, { scopes: ['other'] }))).toContain('scope="other"');
+  });
+
+  it('behind a trusted proxy → the metadata URL as the client sees it', () => {
+    const headers = {
+      'x-forwarded-proto': 'https',
+      'x-forwarded-host': 'public.example.test',
+      'x-forwarded-prefix': '/v1',
+    };
+    const request = new Request(bearer.url, { headers });
+    const response = refuse(new AccessError('missing_credentials'), request, {
+      connection: { remoteAddress: '127.0.0.1' },
+    });
+    expect(challengeOf(response)).toContain(`resource_metadata="https://public.example.test/v1${metadataPath}"`);
+  });
+
+  it('a host that is not valid → no metadata URL, and the refusal all the same', () => {
+    const request = { method: 'GET', url: bearer.url, headers: new Headers({ host: 'evil"host' }) };
+    const response = refuse(new AccessError('missing_credentials'), request);
+    expect(response.status).toBe(401);
+    expect(challengeOf(response)).toBe('Bearer realm="api", DPoP realm="api", algs="ES256"');
+  });
+});
+
+describe('what one resource server does differently', () => {
+  it('a status of its own → used, with the challenge that belongs to it', () => {
+    const statuses = new Map<Reason, number>([['insufficient_scope', 401]]);
+    const refuse = createRefuse({ ...settings, statuses });
+    expect(refuse(new AccessError('insufficient_scope'), bearer).status).toBe(401);
+    expect(refuse(new AccessError('insufficient_scope'), bearer).headers.has('www-authenticate')).toBe(true);
+    expect(refuse(new AccessError('missing_dpop_proof'), bearer).status).toBe(400);
+  });
+
+  it('no nonce to give → no header', () => {
+    const refuse = createRefuse({ ...settings, issueNonce: () => undefined });
+    expect(refuse(new AccessError('missing_proof_nonce'), bearer).headers.has('dpop-nonce')).toBe(false);
+  });
+
+  it("a body of the reader's own → gets status, code and description, nothing else", async () => {
+    const refuse = createRefuse({
+      ...settings,
+      errorBody: (report) => ({ contentType: 'text/plain', body: Object.entries(report).join('|') }),
+    });
+    const response = refuse(new AccessError('expired', { context: { kid: 'x' } }), bearer);
+    expect(response.headers.get('content-type')).toBe('text/plain');
+    expect(await response.text()).toBe('status,401|error,invalid_token|description,The access token has expired.');
+  });
+});

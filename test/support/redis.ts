@@ -1,0 +1,106 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** A real Redis on a loopback port, without persistence. */
+export interface TestRedis {
+  readonly port: number;
+  /** `redis://` with the password, where there is one. */
+  readonly url: string;
+  /** Kills it at once, as a crash would. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port, empty. */
+  restart(): Promise<void>;
+  /** Stops its process where it stands; connections stay open and nothing is answered. */
+  freeze(): void;
+  thaw(): void;
+  /** Runs one command on a connection of its own and returns the raw answer. */
+  command(...words: readonly string[]): Promise<string>;
+  /** Kills it and removes its folder. */
+  stop(): Promise<void>;
+}
+
+const program = '/usr/bin/redis-server';
+
+/** Why tests with Redis are skipped here; `undefined` where it is installed. */
+export const redisSkipReason: string | undefined = existsSync(program) ? undefined : `${program} is not installed`;
+
+/** Starts Redis; rejects where it does not come up within 10 s. */
+export async function startTestRedis(options: { readonly password?: string } = {}): Promise<TestRedis> {
+  const { password } = options;
+  const folder = await mkdtemp(join(tmpdir(), 'portcullis-redis-'));
+  const port = await findFreePort();
+  const auth = password === undefined ? [] : ['--requirepass', password];
+  const flags = ['--port', `${port}`, '--bind', '127.0.0.1', '--dir', folder, '--save', '', '--appendonly', 'no'];
+  let process = await launch();
+
+  async function launch(): Promise<ChildProcess> {
+    const child = spawn(program, [...flags, ...auth], { stdio: 'ignore' });
+    for (const deadline = Date.now() + 10_000; Date.now() < deadline; await sleep(20)) {
+      if (child.exitCode !== null) break;
+      const answer = await send(port, inline(password, ['PING'])).catch(() => '');
+      if (answer.includes('+PONG')) return child;
+    }
+    child.kill('SIGKILL');
+    throw new Error('Redis did not start');
+  }
+
+  const kill = async (): Promise<void> => {
+    if (process.exitCode !== null || process.signalCode !== null) return;
+    const exited = once(process, 'exit');
+    process.kill('SIGKILL');
+    await exited;
+  };
+
+  return {
+    port,
+    url: `redis://${password === undefined ? '' : `:${encodeURIComponent(password)}@`}127.0.0.1:${port}`,
+    kill,
+    async restart() {
+      await kill();
+      process = await launch();
+    },
+    freeze: () => {
+      process.kill('SIGSTOP');
+    },
+    thaw: () => {
+      process.kill('SIGCONT');
+    },
+    command: (...words) => send(port, inline(password, words)),
+    async stop() {
+      await kill();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A port of the loopback interface on which nothing listens. */
+export async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no address');
+  return address.port;
+}
+
+/** Inline commands: authentication, the command, and QUIT, which ends the connection. */
+function inline(password: string | undefined, words: readonly string[]): string {
+  const auth = password === undefined ? '' : `AUTH ${password}\r\n`;
+  return `${auth}${words.join(' ')}\r\nQUIT\r\n`;
+}
+
+async function send(port: number, text: string): Promise<string> {
+  const socket = connect({ port, host: '127.0.0.1' });
+  socket.setEncoding('latin1');
+  socket.write(text);
+  let answer = '';
+  for await (const chunk of socket) answer += String(chunk);
+  return answer;
+}

@@ -1,0 +1,167 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+
+/** One JSON line of the service's log. */
+export interface LogLine {
+  readonly time: string;
+  readonly level: string;
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+/** How a process ended: its exit code, or `null` and the signal that ended it. */
+export interface ProcessEnd {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** What the service is started with. */
+export interface ServiceProcessOptions {
+  /**
+   * Added to `HOST=127.0.0.1`, `PORT=0` and `ADMIN_PORT=0`; a member that is `undefined` is not set at all. Nothing
+   * but `PATH` is inherited.
+   */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** Follow `serve` on the command line. */
+  readonly args?: readonly string[];
+}
+
+/** The service in a process of its own, listening on loopback. */
+export interface ServiceProcess {
+  /** Of the API: `http://127.0.0.1:<port>`. */
+  readonly url: string;
+  /** Of the admin listener; `undefined` where that is off. */
+  readonly adminUrl: string | undefined;
+  readonly port: number;
+  readonly pid: number;
+  /** Lines so far, oldest first; the array grows. A line is written a little after the answer it is about. */
+  readonly logs: readonly LogLine[];
+  /** What was written to stderr so far. */
+  readonly stderr: string;
+  /** Settles when the process has ended and all of its output was read. */
+  readonly ended: Promise<ProcessEnd>;
+  /** Resolves with the first line that matches, written already or yet to come. Rejects where the process ends first. */
+  findLog(matches: (line: LogLine) => boolean): Promise<LogLine>;
+  /** Sends a signal and does not wait. */
+  signal(name: NodeJS.Signals): void;
+  /** Sends SIGTERM and resolves with the exit code, `null` where a signal ended it; also after its end. */
+  stop(): Promise<number | null>;
+  /** Sends SIGKILL and waits for the end. */
+  kill(): Promise<void>;
+}
+
+/** The service ended before it listened. */
+export class ServiceStartError extends Error {
+  override readonly name = 'ServiceStartError';
+  readonly end: ProcessEnd;
+  readonly stderr: string;
+  readonly logs: readonly LogLine[];
+
+  constructor(end: ProcessEnd, output: { readonly stderr: string; readonly logs: readonly LogLine[] }) {
+    super(`The service ended with ${end.code ?? end.signal} before it listened.\n${output.stderr}`);
+    this.end = end;
+    this.stderr = output.stderr;
+    this.logs = output.logs;
+  }
+}
+
+const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+
+/**
+ * Starts `portcullis serve` from `dist` and waits until it listens. Rejects with `ServiceStartError` where it ends
+ * before; throws where there is no build.
+ */
+export async function startService(options: ServiceProcessOptions = {}): Promise<ServiceProcess> {
+  if (!existsSync(entry)) throw new Error('There is no build to test: run "npm run build" first.');
+  const { environment = {}, args = [] } = options;
+  const child = spawn(process.execPath, [entry, 'serve', ...args], {
+    env: { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...environment },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  const ended = superviseChild(child);
+  const logs: LogLine[] = [];
+  const waiting = new Set<(line: LogLine) => void>();
+  let stderr = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text;
+  });
+  // Every line is JSON (contract §8): one that is not fails the test run here.
+  readLines(child, (text) => {
+    const line = JSON.parse(text) as LogLine; // the log writes this shape
+    logs.push(line);
+    for (const look of waiting) look(line);
+  });
+
+  const announced = await Promise.race([readAnnouncement(child), ended]);
+  if (!('url' in announced)) throw new ServiceStartError(announced, { stderr, logs });
+  const { url, adminUrl } = announced;
+
+  const findLog = (matches: (line: LogLine) => boolean): Promise<LogLine> => {
+    const known = logs.find(matches);
+    if (known !== undefined) return Promise.resolve(known);
+    return new Promise((resolve, reject) => {
+      const look = (line: LogLine): void => {
+        if (!matches(line)) return;
+        waiting.delete(look);
+        resolve(line);
+      };
+      waiting.add(look);
+      void ended.then(() => reject(new Error('The service ended and has written no such line.')));
+    });
+  };
+
+  return {
+    url,
+    adminUrl,
+    port: Number(new URL(url).port),
+    pid: child.pid ?? 0, // it has announced itself, so it was spawned
+    logs,
+    get stderr() {
+      return stderr;
+    },
+    ended,
+    findLog,
+    signal: (name) => void child.kill(name),
+    async stop() {
+      child.kill('SIGTERM');
+      return (await ended).code;
+    },
+    async kill() {
+      child.kill('SIGKILL');
+      await ended;
+    },
+  };
+}
+
+/** Watches a child: it does not outlive this process; settles when it has ended and its output is read. */
+export function superviseChild(child: ChildProcess): Promise<ProcessEnd> {
+  const end = (): void => void child.kill('SIGKILL');
+  process.once('exit', end);
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (code, signal) => {
+      process.off('exit', end);
+      resolve({ code, signal });
+    });
+  });
+}
+
+interface Announcement {
+  readonly url: string;
+  readonly adminUrl: string | undefined;
+}
+
+function readAnnouncement(child: ChildProcess): Promise<Announcement> {
+  return new Promise((resolve) => {
+    // The service sends this one shape here; JSON leaves out an adminUrl that is undefined.
+    child.on('message', ({ type, url, adminUrl }: Partial<Announcement> & { readonly type: string }) => {
+      if (type === 'listening' && url !== undefined) resolve({ url, adminUrl });
+    });
+  });
+}
+
+function readLines(child: ChildProcess, onLine: (text: string) => void): void {
+  if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', onLine);
+}

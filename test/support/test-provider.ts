@@ -1,0 +1,273 @@
+import { generateKeyPair, type KeyObject } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { type CompactJWSHeaderParameters, CompactSign } from 'jose';
+import { createTestCertificates } from './tls.ts';
+
+/** The two documents that a resource server fetches. */
+export type ProviderRoute = 'discovery' | 'jwks';
+
+/**
+ * How a route misbehaves: never answers, sends a byte now and then without end, cuts the connection, answers 500 or
+ * 404, sends no JSON, sends more than 256 KiB of valid JSON, redirects to another path of its own; for discovery
+ * alone: names another issuer, or an http jwks_uri.
+ */
+export type ProviderFault =
+  | 'hang'
+  | 'drip'
+  | 'reset'
+  | 'status_500'
+  | 'not_found'
+  | 'garbage'
+  | 'huge'
+  | 'redirect'
+  | 'wrong_issuer'
+  | 'http_jwks_uri';
+
+/** What a token is signed with, where that is not the current key and the usual JOSE header. */
+export interface SignOptions {
+  /** Which key signs; also one that was withdrawn. Default: the newest. */
+  readonly kid?: string;
+  /** Members laid over `{ alg, kid, typ: 'at+jwt' }`; one that is `undefined` is left out. */
+  readonly header?: Readonly<Record<string, unknown>>;
+}
+
+/** A running identity provider on loopback, over TLS. */
+export interface TestProvider {
+  /** `https://localhost:<port>/`. */
+  readonly issuer: string;
+  /** `localhost:<port>`: the domain setting. */
+  readonly domain: string;
+  readonly port: number;
+  /** The `aud` of its tokens. */
+  readonly audience: string;
+  readonly jwksUri: string;
+  /** PEM of the authority behind its certificate. */
+  readonly ca: string;
+  /** The same in a file, for NODE_EXTRA_CA_CERTS. */
+  readonly caFile: string;
+  /** The newest key. */
+  readonly kid: string;
+  /** Keys that are published now, oldest first. */
+  readonly kids: readonly string[];
+  /**
+   * Mints an access token: `iss`, `aud`, `sub`, `iat`, `exp` (in an hour) and `scope` (`read:messages`), with the
+   * claims given laid over; one that is `undefined` is left out.
+   */
+  sign(claims?: Readonly<Record<string, unknown>>, options?: SignOptions): Promise<string>;
+  /** Publishes a new RS256 key next to the others, signs with it from now on, and returns its `kid`. */
+  rotate(): Promise<string>;
+  /** Publishes the key no longer. */
+  withdraw(kid: string): void;
+  /** Publishes something next to the keys, as it is: a JWK that is broken, for another use, of another type. */
+  publish(jwk: unknown): void;
+  /** Requests so far for a route, or for any path. */
+  requests(route: ProviderRoute | `/${string}`): number;
+  /** Connections that are open now. */
+  connections(): Promise<number>;
+  /** Lets one route, or both, misbehave until `mend()`. */
+  inject(fault: ProviderFault, route?: ProviderRoute): void;
+  /** Ends every fault for calls to come; what hangs already stays so until its connection closes. */
+  mend(): void;
+  /** Sends `Cache-Control: max-age` with the key set from now on; seconds, `undefined` for no header. */
+  setMaxAge(seconds: number | undefined): void;
+  /** Closes the listener and every connection: calls are refused. */
+  down(): Promise<void>;
+  /** Listens again, on the same port. */
+  up(): Promise<void>;
+  /** Stops for good and removes its files. */
+  close(): Promise<void>;
+}
+
+/** Where the provider differs from its defaults. */
+export interface TestProviderOptions {
+  /** Default `https://api.example.test/`. */
+  readonly audience?: string;
+  /** Loopback address to listen on; the certificate is for localhost, 127.0.0.1 and ::1. Default 127.0.0.1. */
+  readonly host?: string;
+}
+
+interface SigningKey {
+  readonly kid: string;
+  readonly privateKey: KeyObject;
+  readonly jwk: object;
+}
+
+const paths: Readonly<Record<ProviderRoute, string>> = {
+  discovery: '/.well-known/openid-configuration',
+  jwks: '/.well-known/jwks.json',
+};
+const routes: ReadonlyMap<string, ProviderRoute> = new Map([
+  [paths.discovery, 'discovery'],
+  [paths.jwks, 'jwks'],
+]);
+const generateRsa = promisify(generateKeyPair);
+
+/** Starts a provider on a free loopback port, with one RS256 key of 2048 bits; stop it with `close()`. */
+export async function startTestProvider(options: TestProviderOptions = {}): Promise<TestProvider> {
+  const { audience = 'https://api.example.test/', host = '127.0.0.1' } = options;
+  const certificates = await createTestCertificates();
+  const folder = await mkdtemp(join(tmpdir(), 'portcullis-provider-'));
+  const caFile = join(folder, 'ca.pem');
+  await writeFile(caFile, certificates.ca);
+
+  const signingKeys = new Map<string, SigningKey>();
+  const published: unknown[] = [];
+  const withdrawn = new Set<string>();
+  const counts = new Map<string, number>();
+  const faults = new Map<ProviderRoute, ProviderFault>();
+  const drips = new Set<NodeJS.Timeout>();
+  let newest = await createSigningKey();
+  let maxAge: number | undefined;
+  signingKeys.set(newest.kid, newest);
+
+  const server = createServer({ cert: certificates.cert, key: certificates.key }, answer);
+  await listen(server, host, 0);
+  // A TCP server that listens has an address of this shape.
+  const { port } = server.address() as AddressInfo;
+  const domain = `localhost:${port}`;
+  const issuer = `https://${domain}/`;
+  const jwksUri = `https://${domain}${paths.jwks}`;
+
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const path = new URL(request.url ?? '/', issuer).pathname;
+    counts.set(path, (counts.get(path) ?? 0) + 1);
+    const route = routes.get(path);
+    const fault = route === undefined ? 'not_found' : faults.get(route);
+    const faultAnswer = fault === undefined ? undefined : faultAnswers[fault];
+    if (faultAnswer !== undefined) faultAnswer(response);
+    else if (route === 'discovery') sendJson(response, 200, discoveryDocument(fault));
+    else sendKeySet(response);
+  }
+
+  function sendKeySet(response: ServerResponse): void {
+    if (maxAge !== undefined) response.setHeader('cache-control', `public, max-age=${maxAge}`);
+    sendJson(response, 200, keySetDocument());
+  }
+
+  const faultAnswers: Readonly<Partial<Record<ProviderFault, (response: ServerResponse) => void>>> = {
+    hang: () => undefined,
+    drip: (response) => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      const drip = setInterval(() => response.write(' '), 20);
+      drips.add(drip);
+      response.on('close', () => clearInterval(drip));
+    },
+    reset: (response) => response.destroy(),
+    status_500: (response) => sendJson(response, 500, { error: 'server_error' }),
+    not_found: (response) => sendJson(response, 404, { error: 'not_found' }),
+    garbage: (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('<html>sign in</html>'),
+    huge: (response) => sendJson(response, 200, { ...keySetDocument(), padding: 'x'.repeat(300 * 1024) }),
+    redirect: (response) => response.writeHead(302, { location: `${issuer}elsewhere` }).end(),
+  };
+
+  function discoveryDocument(fault: ProviderFault | undefined): object {
+    return {
+      issuer: fault === 'wrong_issuer' ? 'https://other.example.test/' : issuer,
+      jwks_uri: fault === 'http_jwks_uri' ? jwksUri.replace('https:', 'http:') : jwksUri,
+      authorization_endpoint: `${issuer}authorize`,
+      token_endpoint: `${issuer}oauth/token`,
+      response_types_supported: ['code'],
+      subject_types_supported: ['public'],
+      id_token_signing_alg_values_supported: ['RS256'],
+    };
+  }
+
+  function keySetDocument(): object {
+    const current = [...signingKeys.values()].filter(({ kid }) => !withdrawn.has(kid));
+    return { keys: [...current.map(({ jwk }) => jwk), ...published] };
+  }
+
+  function findSigningKey(kid: string): SigningKey {
+    const key = signingKeys.get(kid);
+    if (key === undefined) throw new TypeError('The provider has no such key.');
+    return key;
+  }
+
+  function mend(): void {
+    faults.clear();
+    for (const drip of drips) clearInterval(drip);
+    drips.clear();
+  }
+
+  async function down(): Promise<void> {
+    if (!server.listening) return;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeAllConnections();
+    await closed;
+  }
+
+  return {
+    issuer,
+    domain,
+    port,
+    audience,
+    jwksUri,
+    ca: certificates.ca,
+    caFile,
+    get kid() {
+      return newest.kid;
+    },
+    get kids() {
+      return [...signingKeys.keys()].filter((kid) => !withdrawn.has(kid));
+    },
+    sign(claims = {}, { kid, header = {} } = {}) {
+      const key = kid === undefined ? newest : findSigningKey(kid);
+      const now = Math.floor(Date.now() / 1000);
+      const defaults = { iss: issuer, aud: audience, sub: 'user|1', iat: now, exp: now + 3600, scope: 'read:messages' };
+      const payload = JSON.stringify({ ...defaults, ...claims });
+      const jose = { alg: 'RS256', kid: key.kid, typ: 'at+jwt', ...header };
+      return new CompactSign(new TextEncoder().encode(payload))
+        .setProtectedHeader(jose as CompactJWSHeaderParameters) // a test may want members of the wrong type
+        .sign(key.privateKey);
+    },
+    async rotate() {
+      newest = await createSigningKey();
+      signingKeys.set(newest.kid, newest);
+      return newest.kid;
+    },
+    withdraw: (kid) => void withdrawn.add(findSigningKey(kid).kid),
+    publish: (jwk) => void published.push(jwk),
+    requests: (route) => counts.get(route.startsWith('/') ? route : paths[route as ProviderRoute]) ?? 0, // no slash: a route
+    connections: () => promisify(server.getConnections.bind(server))(),
+    inject(fault, route) {
+      for (const each of route === undefined ? routes.values() : [route]) faults.set(each, fault);
+    },
+    mend,
+    setMaxAge(seconds) {
+      maxAge = seconds;
+    },
+    down,
+    async up() {
+      if (!server.listening) await listen(server, host, port);
+    },
+    async close() {
+      mend();
+      await down();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+let serial = 0;
+
+async function createSigningKey(): Promise<SigningKey> {
+  const { publicKey, privateKey } = await generateRsa('rsa', { modulusLength: 2048 });
+  const kid = `key-${++serial}`;
+  return { kid, privateKey, jwk: { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } };
+}
+
+function sendJson(response: ServerResponse, status: number, value: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value));
+}
+
+async function listen(server: Server, host: string, port: number): Promise<void> {
+  server.listen(port, host);
+  await once(server, 'listening');
+}

@@ -1,0 +1,239 @@
+import { describe, expect, it } from 'vitest';
+import type { Reason } from '../../src/failures.ts';
+import { type ClaimRules, claimChecks } from '../../src/token/claims.ts';
+import { type JsonObject, parseJsonObject } from '../../src/token/json.ts';
+
+const now = 1_800_000_000;
+const audience = 'https://api.example.test/';
+const rules: ClaimRules = {
+  audiences: new Set([audience]),
+  expTolerance: 0,
+  nbfTolerance: 0,
+  subject: 'required',
+};
+const good = { aud: JSON.stringify(audience), exp: `${now + 60}`, iat: `${now}`, sub: '"user|1"' };
+
+type Outcome = Reason | 'accepted';
+
+/** The first check that fails; `members` are laid over good claims as JSON text, `undefined` leaves one out. */
+function judge(members: Readonly<Record<string, string | undefined>>, changes: Partial<ClaimRules> = {}): Outcome {
+  const texts = Object.entries({ ...good, ...members }).filter(([, text]) => text !== undefined);
+  const claims = parseJsonObject(Buffer.from(`{${texts.map(([name, text]) => `"${name}":${text}`).join()}}`));
+  if (claims === undefined) throw new TypeError('The claims of this case are not JSON.');
+  return judgeClaims(claims, { ...rules, ...changes });
+}
+
+function judgeClaims(claims: JsonObject, held: ClaimRules): Outcome {
+  return claimChecks.find(({ passes }) => !passes(claims, held, now))?.reason ?? 'accepted';
+}
+
+describe('aud', () => {
+  const a = JSON.stringify(audience);
+
+  it.each<[string, Outcome]>([
+    [a, 'accepted'],
+    [`[${a}]`, 'accepted'],
+    [`["https://other.example.test/",${a}]`, 'accepted'],
+    [`[${a},"https://other.example.test/"]`, 'accepted'],
+    [`[${a},${a}]`, 'accepted'],
+    ['[]', 'invalid_audience'],
+    ['""', 'invalid_audience'],
+    ['[""]', 'invalid_audience'],
+    ['null', 'invalid_audience'],
+    ['true', 'invalid_audience'],
+    ['0', 'invalid_audience'],
+    ['{}', 'invalid_audience'],
+    [`{"0":${a},"length":1}`, 'invalid_audience'],
+    ['"https://other.example.test/"', 'invalid_audience'],
+    ['["https://other.example.test/"]', 'invalid_audience'],
+    [`[[${a}]]`, 'invalid_audience'],
+    [`[${a},1]`, 'invalid_audience'],
+    [`[1,${a}]`, 'invalid_audience'],
+    [`[${a},null]`, 'invalid_audience'],
+    ['"https://api.example.test"', 'invalid_audience'],
+    ['"https://api.example.test//"', 'invalid_audience'],
+    ['"https://API.example.test/"', 'invalid_audience'],
+    ['" https://api.example.test/"', 'invalid_audience'],
+    ['"https://api.example.test/ https://other.example.test/"', 'invalid_audience'],
+    ['"https://api.example.test/\\u0000"', 'invalid_audience'],
+  ])('%s → %s', (aud, outcome) => {
+    expect(judge({ aud })).toBe(outcome);
+  });
+
+  it('absent → invalid_audience', () => {
+    expect(judge({ aud: undefined })).toBe('invalid_audience');
+  });
+
+  it('several audiences are ours → any one of them is enough', () => {
+    const audiences = new Set([audience, 'urn:second']);
+    expect(judge({ aud: '"urn:second"' }, { audiences })).toBe('accepted');
+    expect(judge({ aud: '["urn:third","urn:second"]' }, { audiences })).toBe('accepted');
+    expect(judge({ aud: '"urn:third"' }, { audiences })).toBe('invalid_audience');
+  });
+});
+
+const malformedTimes = [
+  'null',
+  'true',
+  'false',
+  '""',
+  '"NaN"',
+  '"1800000060"',
+  '"Infinity"',
+  '[]',
+  '[1800000060]',
+  '{}',
+  '-1',
+  '-1e-9',
+  '-1e400',
+  '1e400',
+  '9007199254740994', // 2^53 + 2
+  '1e300',
+];
+
+describe('exp', () => {
+  it.each(malformedTimes)('%s → malformed_exp', (exp) => {
+    expect(judge({ exp })).toBe('malformed_exp');
+  });
+
+  it('absent → missing_exp', () => {
+    expect(judge({ exp: undefined })).toBe('missing_exp');
+  });
+
+  it.each<[string, number, Outcome]>([
+    [`${now + 1}`, 0, 'accepted'],
+    [`${now}.001`, 0, 'accepted'],
+    [`${now}`, 0, 'expired'],
+    [`${now - 1}`, 0, 'expired'],
+    ['0', 0, 'expired'],
+    ['-0', 0, 'expired'],
+    ['0', 60, 'expired'],
+    ['9007199254740992', 0, 'accepted'], // 2^53
+    ['18e8', 0, 'expired'],
+    [`${now}`, 5, 'accepted'],
+    [`${now - 4}`, 5, 'accepted'],
+    [`${now - 5}`, 5, 'expired'],
+    [`${now - 6}`, 5, 'expired'],
+  ])('%s with a tolerance of %i s → %s', (exp, expTolerance, outcome) => {
+    expect(judge({ exp }, { expTolerance })).toBe(outcome);
+  });
+
+  it('the tolerance of nbf does not count for exp', () => {
+    expect(judge({ exp: `${now}` }, { nbfTolerance: 300 })).toBe('expired');
+  });
+});
+
+describe.each([
+  ['nbf', 'malformed_nbf', 'not_yet_valid', 'accepted'],
+  ['iat', 'malformed_iat', 'issued_in_future', 'missing_iat'],
+] as const)('%s', (name, malformed, future, absent) => {
+  it.each(malformedTimes)(`%s → ${malformed}`, (text) => {
+    expect(judge({ [name]: text })).toBe(malformed);
+  });
+
+  it(`absent → ${absent}`, () => {
+    expect(judge({ [name]: undefined })).toBe(absent);
+  });
+
+  it.each<[string, number, Outcome]>([
+    ['0', 0, 'accepted'],
+    [`${now - 1}`, 0, 'accepted'],
+    [`${now}`, 0, 'accepted'],
+    [`${now}.001`, 0, future],
+    [`${now + 1}`, 0, future],
+    ['9007199254740992', 0, future], // 2^53
+    [`${now + 5}`, 5, 'accepted'],
+    [`${now + 5}.001`, 5, future],
+    [`${now + 6}`, 5, future],
+    [`${now + 300}`, 300, 'accepted'],
+    [`${now + 301}`, 300, future],
+  ])(`%s with a tolerance of %i s → %s`, (text, nbfTolerance, outcome) => {
+    expect(judge({ [name]: text }, { nbfTolerance })).toBe(outcome);
+  });
+
+  it('the tolerance of exp does not count here', () => {
+    expect(judge({ [name]: `${now + 1}` }, { expTolerance: 60 })).toBe(future);
+  });
+});
+
+describe('numbers that JSON cannot write', () => {
+  it.each([Number.NaN, Number.POSITIVE_INFINITY, 1n])('%s as a time → malformed', (value) => {
+    const claims = { aud: audience, exp: now + 60, iat: now, sub: 'user|1' };
+    expect(judgeClaims(claims, rules)).toBe('accepted');
+    expect(judgeClaims({ ...claims, exp: value }, rules)).toBe('malformed_exp');
+    expect(judgeClaims({ ...claims, nbf: value }, rules)).toBe('malformed_nbf');
+    expect(judgeClaims({ ...claims, iat: value }, rules)).toBe('malformed_iat');
+  });
+});
+
+describe('sub', () => {
+  it.each<[string | undefined, ClaimRules['subject'], Outcome]>([
+    ['"user|1"', 'required', 'accepted'],
+    ['"user|1"', 'optional', 'accepted'],
+    ['""', 'required', 'accepted'],
+    [undefined, 'required', 'malformed_sub'],
+    [undefined, 'optional', 'accepted'],
+    ['null', 'required', 'malformed_sub'],
+    ['null', 'optional', 'malformed_sub'],
+    ['1', 'required', 'malformed_sub'],
+    ['1', 'optional', 'malformed_sub'],
+    ['true', 'optional', 'malformed_sub'],
+    ['["user|1"]', 'required', 'malformed_sub'],
+    ['{}', 'optional', 'malformed_sub'],
+  ])('%s, %s → %s', (sub, subject, outcome) => {
+    expect(judge({ sub }, { subject })).toBe(outcome);
+  });
+});
+
+describe('scope', () => {
+  it.each<[string | undefined, Outcome]>([
+    [undefined, 'accepted'],
+    ['"read:messages"', 'accepted'],
+    ['""', 'accepted'],
+    ['null', 'malformed_scope'],
+    ['["read:messages"]', 'malformed_scope'],
+    ['[]', 'malformed_scope'],
+    ['{}', 'malformed_scope'],
+    ['1', 'malformed_scope'],
+    ['true', 'malformed_scope'],
+  ])('%s → %s', (scope, outcome) => {
+    expect(judge({ scope })).toBe(outcome);
+  });
+});
+
+describe('checks as data', () => {
+  it('come in the order of the contract, each reason once', () => {
+    expect(claimChecks.map(({ claim, reason }) => [claim, reason])).toEqual([
+      ['aud', 'invalid_audience'],
+      ['exp', 'missing_exp'],
+      ['exp', 'malformed_exp'],
+      ['exp', 'expired'],
+      ['nbf', 'malformed_nbf'],
+      ['nbf', 'not_yet_valid'],
+      ['iat', 'missing_iat'],
+      ['iat', 'malformed_iat'],
+      ['iat', 'issued_in_future'],
+      ['sub', 'malformed_sub'],
+      ['scope', 'malformed_scope'],
+    ]);
+  });
+
+  it('each can be asked alone: on empty claims every one answers, and no missing time passes as a good one', () => {
+    const failed = claimChecks.filter(({ passes }) => !passes({}, rules, now)).map(({ reason }) => reason);
+    expect(failed).toEqual([
+      'invalid_audience',
+      'missing_exp',
+      'malformed_exp',
+      'expired',
+      'missing_iat',
+      'malformed_iat',
+      'issued_in_future',
+      'malformed_sub',
+    ]);
+  });
+
+  it('a malformed nbf → fails the check of its value as well', () => {
+    const failed = claimChecks.filter(({ claim, passes }) => claim === 'nbf' && !passes({ nbf: '0' }, rules, now));
+    expect(failed.map(({ reason }) => reason)).toEqual(['malformed_nbf', 'not_yet_valid']);
+  });
+});
