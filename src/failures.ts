@@ -103,7 +103,7 @@ export const failures = {
   ),
   malformed_token: token(
     'The access token is malformed.',
-    'The token is not three non-empty parts joined by dots. It may have been cut or pasted incompletely.',
+    'The token is not header, claims and signature joined by dots. It may have been cut or pasted incompletely.',
   ),
   malformed_encoding: token(
     'The access token is malformed.',

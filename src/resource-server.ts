@@ -4,7 +4,7 @@ import { createMemoryReplayStore, type ReplayStore } from './dpop/replay.ts';
 import { AccessError, type Reason } from './failures.ts';
 import { type Credentials, type DpopMode, readCredentials, type Scheme } from './http/credentials.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from './http/error-body.ts';
-import { createReadExternalUrl } from './http/external-url.ts';
+import { createReadExternalUrl, type ExternalUrl } from './http/external-url.ts';
 import { createRefuse, type Refuse } from './http/refusal.ts';
 import type { Connection, ResourceRequest } from './http/request.ts';
 import type { Trust } from './http/trust.ts';
@@ -14,6 +14,7 @@ import { type AccessTokenRules, verifyAccessToken } from './token/access-token.t
 import { algorithms } from './token/algorithms.ts';
 import type { Claims } from './token/claims.ts';
 import { readConfirmation } from './token/confirmation.ts';
+import { traceAuthorize } from './tracing.ts';
 
 /** What a judged request may do: handed to the handler. */
 export interface Access {
@@ -82,17 +83,17 @@ export interface ResourceServer {
 
 /** What one judgement is made of. */
 interface Case {
-  readonly request: ResourceRequest;
+  readonly method: string;
+  readonly url: ExternalUrl;
   readonly credentials: Credentials;
   readonly policy: Policy;
-  readonly connection: Connection | undefined;
 }
 
 /** Creates a resource server. Throws `TypeError` for options that cannot work. */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'], nonces } = options.dpop ?? {};
-  const replay = options.dpop?.replay ?? createMemoryReplayStore();
   const now = options.now ?? (() => Date.now() / 1000);
+  const replay = options.dpop?.replay ?? createMemoryReplayStore({ now });
   const rules = readRules(options);
   const readExternalUrl = createReadExternalUrl({ trust: options.trustProxy ?? 'none' });
   const errorBody =
@@ -100,7 +101,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   const verifyProof = createProofVerifier({ algorithms: proofAlgorithms, nonces });
 
   const judge = (item: Case): Access | Promise<Access> => {
-    const { request, credentials, policy, connection } = item;
+    const { method, url, credentials, policy } = item;
     const seconds = now();
     const claims = verifyAccessToken(credentials.token, rules, seconds);
     const scopes = parseScope(claims.scope);
@@ -111,10 +112,9 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
       return { claims, scopes, scheme: 'Bearer' };
     }
     if (jkt === undefined) throw new AccessError('unbound_token_as_dpop');
-    const url = readExternalUrl(request, connection);
     const proof = verifyProof({
       proof: credentials.proof,
-      method: request.method,
+      method,
       url,
       token: credentials.token,
       jkt,
@@ -133,18 +133,22 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     return typeof first === 'boolean' ? admit(first, access) : first.then((answer) => admit(answer, access));
   };
 
+  const authorize = (request: ResourceRequest, policy: Policy, connection?: Connection): Access | Promise<Access> => {
+    const credentials = readCredentials(request.headers, mode);
+    // Host and forwarded headers are held to their grammar under either scheme.
+    const url = readExternalUrl(request, connection);
+    const item: Case = { method: request.method, url, credentials, policy };
+    try {
+      return judge(item);
+    } catch (error) {
+      const fetched = refetchKeys(error, rules);
+      if (fetched === undefined) throw error;
+      return fetched.then(() => judge(item));
+    }
+  };
+
   return {
-    authorize(request, policy = {}, connection) {
-      const credentials = readCredentials(request.headers, mode);
-      const item: Case = { request, credentials, policy, connection };
-      try {
-        return judge(item);
-      } catch (error) {
-        const fetched = refetchKeys(error, rules);
-        if (fetched === undefined) throw error;
-        return fetched.then(() => judge(item));
-      }
-    },
+    authorize: (request, policy = {}, connection) => traceAuthorize(() => authorize(request, policy, connection)),
     refuse: createRefuse({
       challenge: {
         style: options.challenge ?? 'full',

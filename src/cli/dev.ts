@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type StdioOptions, spawn } from 'node:child_process';
 import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,8 @@ import { errorCode, LocalIdpFailure } from '../local-idp/failure.ts';
 import { type LocalIdp, startLocalIdp } from '../local-idp/local-idp.ts';
 import type { Endpoint } from '../service/endpoint.ts';
 import { exitCodes } from '../service/exit.ts';
-import { formatProblems, readSettings, type Settings } from '../service/settings.ts';
+import { formatProblems } from '../service/setting-report.ts';
+import { readSettings, type Settings } from '../service/settings.ts';
 import { variants } from '../service/variants.ts';
 
 const usage = `portcullis: a flag is unknown, or lacks its value.
@@ -20,6 +21,8 @@ portcullis dev runs a local identity provider and the service before it. Flags:
   --audience TEXT   identifier of the API (default: ${defaultAudience})
 Every other setting is read from the environment, as portcullis serve reads it.
 `;
+
+const otherPort = 'Choose another with --port, or 0 for a free one.';
 
 /** The service's own entry point, from the sources as from the build. */
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -47,16 +50,12 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
   if (result.kind === 'problems') return fail(formatProblems(result.problems), exitCodes.config);
   const { settings } = result;
   if (await isTaken(settings)) {
-    const fix = 'Choose another with --port, or 0 for a free one.';
-    return fail(`portcullis: Port ${settings.port} of the service is taken. ${fix}\n`, 1);
+    return fail(`portcullis: Port ${settings.port} of the service is taken. ${otherPort}\n`, 1);
   }
+  const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc'];
   // In a group of its own: a Ctrl-C of the terminal reaches the service once, through us.
-  const child = spawn(process.execPath, [main, 'serve'], {
-    env: environment,
-    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
-    detached: true,
-  });
-  const stop = (): boolean => child.kill('SIGTERM');
+  const child = spawn(process.execPath, [main, 'serve'], { env: environment, stdio, detached: true });
+  const stop = () => child.kill('SIGTERM');
   const exited = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? 1)));
   const listening = new Promise<Listening>((resolve) => {
     child.once('message', (message) => resolve(message as Listening)); // the service sends one message, this one

@@ -1,7 +1,8 @@
 import { exitCodes, StartFailure } from '../service/exit.ts';
 import { createLog } from '../service/log.ts';
 import { run } from '../service/run.ts';
-import { formatProblems, readSettings } from '../service/settings.ts';
+import { formatProblems } from '../service/setting-report.ts';
+import { readSettings } from '../service/settings.ts';
 
 /** `portcullis serve`: runs the service until it is asked to stop. */
 export async function runServe(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {

@@ -4,8 +4,8 @@ export type Fingerprint = readonly [number, number, number];
 /** A set of fingerprints, each of which is forgotten when its time has come and never before. */
 export interface ExpiringSet {
   /**
-   * Adds a fingerprint that is to be kept until the end of the second `until`. `late` where that second is already
-   * over by what `expire` was told, so that nothing can be said any more.
+   * Adds a fingerprint that is to be kept until the end of the second `until`. `present` also for a dead one whose
+   * room is not yet given back; `late` where that second is over by what `expire` was told, so that it may be forgotten.
    */
   add(fingerprint: Fingerprint, until: number): 'added' | 'present' | 'full' | 'late';
   /** Tells the time, in whole seconds: everything to be kept until an earlier second is dead. */

@@ -15,7 +15,7 @@ export interface ProofVerifierOptions {
   readonly algorithms?: readonly string[] | undefined;
   /** Demands a nonce of these in each proof. Default: none is demanded, and what a proof has is ignored. */
   readonly nonces?: Nonces | undefined;
-  /** Public keys that are kept. Default 10 000. */
+  /** Public keys that are kept, at some 2 KiB each. Default 10 000. */
   readonly cachedKeys?: number | undefined;
 }
 

@@ -66,12 +66,6 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
     return opened;
   }
 
-  const giveUp = (silent: Client): void => {
-    if (silent !== client) return;
-    client = connect();
-    silent.destroy();
-  };
-
   return {
     async witness(jkt, jti, until) {
       const key = `portcullis:jti:${hash('sha256', replayName(jkt, jti), 'base64url')}`;
@@ -88,7 +82,11 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
       } catch (cause) {
         errors++;
         // Nothing came back at all in that time: what was written may be lost, and TCP would take minutes to tell.
-        if (cause instanceof LateError && answers === answersBefore) giveUp(asked);
+        // Whatever else waits for this connection is rejected at once, so that it is given up but once.
+        if (cause instanceof LateError && answers === answersBefore) {
+          client = connect();
+          asked.destroy();
+        }
         throw new AccessError('replay_store_unavailable', { cause });
       }
     },

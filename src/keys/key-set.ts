@@ -81,9 +81,7 @@ export interface KeySetOptions extends OutboundOptions {
 
 const attemptSeconds = 3;
 const discoverySeconds = 2; // leaves time for the fallback
-const defaultFreshSeconds = 600;
-const minFreshSeconds = 60;
-const maxFreshSeconds = 3600;
+const freshSeconds = { least: 60, usual: 600, most: 3600 } as const;
 const refreshAhead = 0.8;
 const throttleSeconds = 10;
 const maxStaleSeconds = 86_400;
@@ -124,7 +122,7 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
     const jwks = readJwks(value);
     reportDropped(jwks.dropped);
     if (jwks.keys.size === 0) throw new KeyFetchError('no_usable_keys');
-    const lifetime = Math.min(maxFreshSeconds, Math.max(minFreshSeconds, maxAge ?? defaultFreshSeconds));
+    const lifetime = Math.min(freshSeconds.most, Math.max(freshSeconds.least, maxAge ?? freshSeconds.usual));
     if (loaded === undefined || fingerprint(jwks) !== fingerprint(loaded)) generation++;
     loaded = { ...jwks, at: startedAt, freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime };
     emit({ type: 'fetched', keys: jwks.keys.size, dropped: jwks.dropped.length, seconds: now() - startedAt });

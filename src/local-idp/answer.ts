@@ -29,8 +29,8 @@ export async function readBody(request: IncomingMessage, limit: number): Promise
   for await (const chunk of request as AsyncIterable<Buffer>) {
     // no encoding is set, so the chunks are buffers
     length += chunk.length;
-    if (length > limit) return undefined;
-    chunks.push(chunk);
+    // The rest is read and dropped: a request left half read could not be answered.
+    if (length <= limit) chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return length > limit ? undefined : Buffer.concat(chunks).toString('utf8');
 }

@@ -34,7 +34,7 @@ export function createDevTokenEndpoint(
       return refuse(401, 'invalid_client', { 'www-authenticate': 'Basic realm="local identity provider"' });
     }
     const body = await readBody(request, maxBody);
-    if (body === undefined) return refuse(413, 'invalid_request', { connection: 'close' });
+    if (body === undefined) return refuse(413, 'invalid_request');
     const order = parseTokenOrder(body);
     if (order === undefined) return refuse(400, 'invalid_request');
     return jsonAnswer(200, { access_token: await mint(order) });

@@ -35,8 +35,12 @@ export function createIdpClient(issuer: string, { certificate, clientSecret }: I
   return {
     issuer,
     async isRunning() {
-      const answer = await call('.well-known/openid-configuration', {}).catch(() => undefined);
-      return answer?.value['issuer'] === issuer;
+      try {
+        const { value } = await call('.well-known/openid-configuration', {});
+        return value['issuer'] === issuer;
+      } catch {
+        return false;
+      }
     },
     async getToken(order) {
       const { status, value } = isPlain(order)

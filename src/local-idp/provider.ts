@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type Provider from 'oidc-provider';
-import type { Account, Configuration, KoaContextWithOIDC } from 'oidc-provider';
+import type { Configuration } from 'oidc-provider';
 import { apiScopes, clientIds, demoUser, tokenLifetime } from './defaults.ts';
 import { interactionPath } from './interaction.ts';
 import { type Libraries, muteNotices } from './libraries.ts';
@@ -22,6 +22,11 @@ export interface ProviderOptions {
 }
 
 const scope = apiScopes.join(' ');
+
+interface SignedIn {
+  readonly client: { readonly clientId: string };
+  readonly account: { readonly accountId: string };
+}
 
 /** Paths that an application on this machine may be called back on, on any port (RFC 8252 §7.3). */
 const callbackPaths = ['/', '/callback', '/auth/callback', '/cb'];
@@ -92,7 +97,7 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
     extraTokenClaims: () => extraClaims,
     // Consent is given ahead, to everything: nobody is asked on a development machine.
     loadExistingGrant: async ({ oidc: context }) => {
-      const { client, account } = context as { client: Client; account: Account }; // both are known by now
+      const { client, account } = context as SignedIn; // grants are looked up once both are known
       const grant = new context.provider.Grant({ clientId: client.clientId, accountId: account.accountId });
       grant.addOIDCScope('openid email');
       grant.addResourceScope(resource, scope);

@@ -1,8 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
-import type { ErrorBodyFormat } from '../http/error-body.ts';
-import { statusPhrases } from '../http/error-body.ts';
+import { type ErrorBodyFormat, statusPhrases } from '../http/error-body.ts';
 
 /** What answers requests: an app, or what is put around one. */
 export type Fetch = (request: Request, bindings: HttpBindings) => Response | Promise<Response>;

@@ -51,7 +51,10 @@ export function createOpenApi(sources: OpenApiSources): Json {
 const metadataOperation: Json = {
   summary: 'Protected resource metadata (RFC 9728)',
   security: [],
-  responses: { 200: { description: 'The metadata.', content: { 'application/json': { schema: { type: 'object' } } } } },
+  responses: {
+    200: { description: 'The metadata.', content: { 'application/json': { schema: { type: 'object' } } } },
+    400: { $ref: '#/components/responses/Refused400' },
+  },
 };
 
 function acceptedSchemes(mode: DpopMode): readonly (keyof typeof securitySchemes)[] {
@@ -77,10 +80,14 @@ function operation(endpoint: Endpoint, sources: OpenApiSources): Json {
   };
 }
 
+/** What only a proof can cause. */
+const proofErrors: ReadonlySet<string | null> = new Set(['invalid_dpop_proof', 'use_dpop_nonce']);
+
 /** The refusals by status, out of the table of reasons. */
-function refusalResponses({ errorBody, insufficientScopeStatus }: OpenApiSources): Json {
+function refusalResponses({ errorBody, insufficientScopeStatus, mode }: OpenApiSources): Json {
   const byStatus = new Map<number, Failure[]>();
   for (const failure of Object.values<Failure>(failures)) {
+    if (mode === 'off' && proofErrors.has(failure.error)) continue;
     const status = failure.error === 'insufficient_scope' ? insufficientScopeStatus : failure.status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), failure]);
   }

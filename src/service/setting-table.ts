@@ -1,7 +1,19 @@
 import { z } from 'zod';
 import { errorBodyFormats } from '../http/error-body.ts';
-import { parseTrust } from '../http/trust.ts';
 import { algorithms } from '../token/algorithms.ts';
+import { hideCredentials } from './setting-report.ts';
+import {
+  algorithmList,
+  boolean,
+  clockTolerance,
+  domain,
+  integer,
+  origins,
+  printable,
+  proofAlgorithms,
+  replayStore,
+  trust,
+} from './setting-schemas.ts';
 import { type Variant, type VariantName, variants } from './variants.ts';
 
 /** One setting: where it is read from, what it may be, and how to mend it. */
@@ -19,89 +31,6 @@ export interface SettingRow {
   readonly fix: string;
   /** How the value is shown where it is, or may hold, a secret. */
   readonly redact?: (value: string) => string;
-}
-
-const booleans: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
-  ['true', true],
-  ['false', false],
-  [true, true],
-  [false, false],
-]);
-
-const boolean = z.unknown().transform((value, context) => {
-  const parsed = booleans.get(typeof value === 'string' ? value.toLowerCase() : value);
-  if (parsed === undefined) context.addIssue('not a boolean');
-  return parsed ?? false;
-});
-
-/** A whole number, written as digits or as a JSON number. */
-function integer(least: number, most: number) {
-  return z
-    .union([
-      z.int(),
-      z
-        .string()
-        .regex(/^\d{1,9}$/)
-        .transform(Number),
-    ])
-    .pipe(z.int().min(least).max(most));
-}
-
-/** A list, comma-separated or as a JSON array. */
-const list = z.union([
-  z.array(z.string()),
-  z.string().transform((text) =>
-    text
-      .split(',')
-      .map((item) => item.trim())
-      .filter((item) => item !== ''),
-  ),
-]);
-
-function algorithmList(allowed: readonly string[]) {
-  return list.pipe(z.array(z.enum(allowed)).min(1));
-}
-
-const hostAndPort = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
-
-/** The domain, or `scheme` for the known user error that the service must survive. */
-const domain = z.string().transform((text, context) => {
-  if (/^https:\/\//i.test(text)) return { kind: 'scheme', text } as const;
-  if (!hostAndPort.test(text) || !URL.canParse(`https://${text}/`)) context.addIssue('not a host');
-  return { kind: 'host', text } as const;
-});
-
-const trust = z.unknown().transform((value, context) => {
-  const flag = booleans.get(typeof value === 'string' ? value.toLowerCase() : value);
-  if (flag !== undefined) return flag ? ('all' as const) : ('none' as const);
-  const entries = list.safeParse(value);
-  if (entries.success && entries.data.length > 0) {
-    try {
-      parseTrust(entries.data);
-      return entries.data;
-    } catch {
-      // reported below, with the fix
-    }
-  }
-  context.addIssue('not addresses');
-  return 'none' as const;
-});
-
-const replayStore = z.union([
-  z.enum(['memory', 'off']),
-  z.string().refine((text) => /^rediss?:\/\//.test(text) && URL.canParse(text)),
-]);
-
-const origins = list.pipe(z.array(z.string().refine((text) => URL.canParse(text) && new URL(text).origin === text)));
-
-const printable = z.string().regex(/^[^\p{Cc}]+$/u);
-const proofAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] as const;
-
-/** Hides everything that can be user information of a URL, well-formed or not. */
-export function hideCredentials(text: string): string {
-  if (text.includes('@')) return text.replace(/^.*@/s, '***@');
-  // The host, or its @, may have been forgotten: after a colon outside an IPv6 literal only a port is surely none.
-  return text.replace(/(?<!\[[^\]]*):(?!\/|\d{1,5}(?:[/?#]|$)).*/s, ':***');
 }
 
 const booleanFix = 'Write true or false.';
@@ -238,10 +167,13 @@ export const settingTable = {
   clockTolerance: {
     flag: 'clock-tolerance',
     environment: 'CLOCK_TOLERANCE',
-    schema: z.union([integer(0, 60), z.literal('').transform(() => undefined)]),
-    defaultValue: ({ defaults: { clockTolerance } }) =>
-      clockTolerance.exp === clockTolerance.nbf ? String(clockTolerance.exp) : '',
-    meaning: 'Seconds by which clocks may differ, 0 to 60, for `exp`, `nbf` and `iat`.',
+    schema: clockTolerance,
+    defaultValue: ({
+      defaults: {
+        clockTolerance: { exp, nbf },
+      },
+    }) => (exp === nbf ? String(exp) : `exp ${exp}, nbf ${nbf}`),
+    meaning: 'Seconds by which clocks may differ, 0 to 60; `nbf` goes for `iat` too.',
     fix: 'Write a number of seconds from 0 to 60.',
   },
   algorithms: {

@@ -1,35 +1,17 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import type { z } from 'zod';
-import { hideCredentials, type SettingName, type SettingRow, settingTable } from './setting-table.ts';
+import { readProxies } from './proxy-settings.ts';
+import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
+import { type SettingName, type SettingRow, settingTable } from './setting-table.ts';
 import { type Variant, variants } from './variants.ts';
 
 /** The values of all settings, as their schemas give them. */
 type Values = { readonly [Name in SettingName]: z.output<(typeof settingTable)[Name]['schema']> };
 
 /** The effective settings of the service. */
-export interface Settings extends Omit<Values, 'variant' | 'clockTolerance'> {
+export interface Settings extends Omit<Values, 'variant'> {
   readonly variant: Variant;
-  /** Seconds. */
-  readonly clockTolerance: { readonly exp: number; readonly nbf: number };
-}
-
-/** Where a value came from; the first that has one wins. */
-export type Source = 'flag' | 'environment' | 'file' | 'default';
-
-/** One line of `portcullis config`: the value as it was written, secrets redacted. */
-export interface EffectiveSetting {
-  readonly name: string;
-  readonly value: string;
-  readonly source: Source;
-}
-
-/** One thing that is wrong with the settings. */
-export interface SettingProblem {
-  readonly name: string;
-  /** What was seen, secrets redacted; absent where nothing was. */
-  readonly value: string | undefined;
-  readonly fix: string;
 }
 
 /** What the settings are read from. */
@@ -87,24 +69,8 @@ export function readSettings({ args, environment }: SettingSources): SettingsRes
   problems.push(...unknownFileKeys(file, variant), ...findConflicts(values));
   if (problems.length > 0) return { kind: 'problems', problems };
 
-  const parsed = values as Values; // each member comes from its own schema
-  const settings: Settings = {
-    ...parsed,
-    variant,
-    clockTolerance:
-      parsed.clockTolerance === undefined
-        ? variant.defaults.clockTolerance
-        : { exp: parsed.clockTolerance, nbf: parsed.clockTolerance },
-  };
+  const settings: Settings = { ...(values as Values), variant }; // each member comes from its own schema
   return { kind: 'settings', settings, effective };
-}
-
-/** What a person reads when the settings are wrong: one line a problem. */
-export function formatProblems(problems: readonly SettingProblem[]): string {
-  const lines = problems.map(
-    ({ name, value, fix }) => `  ${name}: ${value === undefined ? '' : `"${value}" is not valid. `}${fix}`,
-  );
-  return `portcullis: ${problems.length === 1 ? 'one setting needs' : `${problems.length} settings need`} mending\n${lines.join('\n')}\n`;
 }
 
 /** The name a setting has in the environment. */
@@ -181,37 +147,6 @@ function findConflicts(values: Partial<Values>): readonly SettingProblem[] {
     });
   }
   return conflicts;
-}
-
-/** The outbound settings that undici and Node read by themselves; shown, and held to their form. */
-function readProxies(
-  environment: SettingSources['environment'],
-  problems: SettingProblem[],
-): readonly EffectiveSetting[] {
-  const effective: EffectiveSetting[] = [];
-  for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS']) {
-    // Lower case first, as the client reads them.
-    const value = environment[name.toLowerCase()] ?? environment[name];
-    if (value === undefined || value === '') continue;
-    const isProxy = name.startsWith('HTTP');
-    const shown = isProxy ? hideCredentials(value) : value;
-    effective.push({ name, value: shown, source: 'environment' });
-    if (isProxy && !isProxyUrl(value)) {
-      problems.push({ name, value: shown, fix: 'Write a URL such as http://proxy.example.com:3128.' });
-    }
-  }
-  return effective;
-}
-
-/** Held to what the client takes, which would otherwise fail at the start. */
-function isProxyUrl(text: string): boolean {
-  try {
-    const { protocol, username, password } = new URL(text);
-    decodeURIComponent(username + password);
-    return protocol === 'http:' || protocol === 'https:';
-  } catch {
-    return false;
-  }
 }
 
 /** The written value in one line of text, secrets redacted. */

@@ -9,15 +9,15 @@ const current = nonces.issue(now);
 
 describe('a nonce', () => {
   it.each([
-    ['at once', 0, 'current'],
-    ['at the end of its step', step - 1 - (now % step), 'current'],
-    ['at the start of its step', -(now % step), 'current'],
-    ['in the next step', step, 'previous'],
-    ['at the end of the next step', 2 * step - 1 - (now % step), 'previous'],
-    ['two steps later', 2 * step - (now % step), 'invalid'],
-    ['a step before it was issued', -step, 'invalid'],
-    ['a day later', 86_400, 'invalid'],
-  ])('%s → %3$s', (_name, later, verdict) => {
+    ['at once', 'current', 0],
+    ['at the end of its step', 'current', step - 1 - (now % step)],
+    ['at the start of its step', 'current', -(now % step)],
+    ['in the next step', 'previous', step],
+    ['at the end of the next step', 'previous', 2 * step - 1 - (now % step)],
+    ['two steps later', 'invalid', 2 * step - (now % step)],
+    ['a step before it was issued', 'invalid', -step],
+    ['a day later', 'invalid', 86_400],
+  ])('%s → %s', (_name, verdict, later) => {
     expect(nonces.check(current, now + later)).toBe(verdict);
   });
 

@@ -137,6 +137,16 @@ describe.skipIf(redisSkipReason !== undefined)('a replay store in Redis', () => 
     expect(await store.witness(jkt, 'c', soon())).toBe(false);
   });
 
+  it('nothing asked for longer than silence is borne → the connection stays', async () => {
+    const changes: string[] = [];
+    const store = await open(redis.url, { onConnection: (state) => changes.push(state) });
+    await until(() => store.connected);
+    await redis.command('CONFIG', 'RESETSTAT');
+    await until(async () => /cmdstat_ping:calls=3/.test(await redis.command('INFO', 'commandstats')));
+    expect(changes).toEqual(['up']);
+    expect(await store.witness(jkt, 'a', soon())).toBe(true);
+  });
+
   it('Redis frozen while nothing is asked → the connection is dropped and made anew', async () => {
     const changes: string[] = [];
     const store = await open(redis.url, { onConnection: (state) => changes.push(state) });

@@ -135,6 +135,7 @@ describe('repeated Authorization headers', () => {
     'Bearer a,Bearer b',
     'Bearer a ,\tBearer b',
     ', Bearer a',
+    ', a=b',
     'Bearer a,',
     ',',
     'Bearer a, b',

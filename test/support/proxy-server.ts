@@ -1,14 +1,18 @@
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from './redis.ts';
 import { superviseChild } from './service-process.ts';
 import type { TestCertificates } from './tls.ts';
 
-export type ProxyName = 'nginx' | 'haproxy' | 'apache' | 'caddy';
+/** The proxies that deploy/proxies has a file for. */
+export const proxyNames = ['nginx', 'haproxy', 'apache', 'caddy'] as const;
+
+export type ProxyName = (typeof proxyNames)[number];
 
 /** What the edge is put together from. */
 export interface ProxyServerOptions {
@@ -57,9 +61,10 @@ const systemFolders = ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/opt/h
 const attempts = 3;
 const pollInterval = 20;
 
-/** Why a proxy cannot be started on this machine; `undefined` where it can. */
-export function findHindrance(name: ProxyName): string | undefined {
-  return findProgram(name) === undefined ? `${edges[name].programs.join(' or ')} is not installed` : undefined;
+/** Why tests with a proxy are skipped here; `undefined` where it is installed, and where `CI=true` has to have all. */
+export function findProxySkipReason(name: ProxyName): string | undefined {
+  if (process.env['CI'] === 'true' || findProgram(name) !== undefined) return undefined;
+  return missing(name);
 }
 
 /** Starts a proxy and waits until it accepts connections. Rejects with what it logged where it ends before. */
@@ -76,7 +81,7 @@ export async function startProxy(name: ProxyName, options: ProxyServerOptions): 
 
 async function tryProxy(name: ProxyName, options: ProxyServerOptions): Promise<ProxyServer> {
   const program = findProgram(name);
-  if (program === undefined) throw new Error(findHindrance(name));
+  if (program === undefined) throw new Error(missing(name));
   const port = await findFreePort();
   const folder = await mkdtemp(join(tmpdir(), `portcullis-${name}-`));
   // Workers that gave up root write into folders of their own below it.
@@ -106,6 +111,10 @@ async function tryProxy(name: ProxyName, options: ProxyServerOptions): Promise<P
   };
 }
 
+function missing(name: ProxyName): string {
+  return `${edges[name].programs.join(' or ')} is not installed`;
+}
+
 function findProgram(name: ProxyName): string | undefined {
   if (name === 'apache' && findModules() === undefined) return undefined;
   const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...systemFolders];
@@ -116,14 +125,6 @@ function findProgram(name: ProxyName): string | undefined {
 
 function findModules(): string | undefined {
   return moduleFolders.find((folder) => existsSync(folder));
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo; // a TCP server that listens has an address of this shape
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 interface Files extends ProxyServerOptions {

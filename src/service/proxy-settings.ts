@@ -1,0 +1,32 @@
+import { type EffectiveSetting, hideCredentials, type SettingProblem } from './setting-report.ts';
+
+/** The outbound settings that the client and Node read by themselves; shown, and held to their form. */
+export function readProxies(
+  environment: Readonly<Record<string, string | undefined>>,
+  problems: SettingProblem[],
+): readonly EffectiveSetting[] {
+  const effective: EffectiveSetting[] = [];
+  for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS']) {
+    // Lower case first, as the client reads them.
+    const value = environment[name.toLowerCase()] ?? environment[name];
+    if (value === undefined || value === '') continue;
+    const isProxy = name.startsWith('HTTP');
+    const shown = isProxy ? hideCredentials(value) : value;
+    effective.push({ name, value: shown, source: 'environment' });
+    if (isProxy && !isProxyUrl(value)) {
+      problems.push({ name, value: shown, fix: 'Write a URL such as http://proxy.example.com:3128.' });
+    }
+  }
+  return effective;
+}
+
+/** Held to what the client takes, which would otherwise fail at the start: http is meant where no scheme is written. */
+function isProxyUrl(text: string): boolean {
+  try {
+    const { protocol, username, password } = new URL(text.includes('://') ? text : `http://${text}`);
+    decodeURIComponent(username + password);
+    return protocol === 'http:' || protocol === 'https:';
+  } catch {
+    return false;
+  }
+}

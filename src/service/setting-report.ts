@@ -1,0 +1,33 @@
+/** Where a value came from; the first that has one wins. */
+export type Source = 'flag' | 'environment' | 'file' | 'default';
+
+/** One line of `portcullis config`: the value as it was written, secrets redacted. */
+export interface EffectiveSetting {
+  readonly name: string;
+  readonly value: string;
+  readonly source: Source;
+}
+
+/** One thing that is wrong with the settings. */
+export interface SettingProblem {
+  readonly name: string;
+  /** What was seen, secrets redacted; absent where nothing was. */
+  readonly value: string | undefined;
+  readonly fix: string;
+}
+
+/** What a person reads when the settings are wrong: one line a problem. */
+export function formatProblems(problems: readonly SettingProblem[]): string {
+  const lines = problems.map(
+    ({ name, value, fix }) =>
+      `  ${name}: ${value === undefined ? '' : `${JSON.stringify(value)} is not valid. `}${fix}`,
+  );
+  return `portcullis: ${problems.length === 1 ? 'one setting needs' : `${problems.length} settings need`} mending\n${lines.join('\n')}\n`;
+}
+
+/** Hides everything that can be user information of a URL, well-formed or not. */
+export function hideCredentials(text: string): string {
+  if (text.includes('@')) return text.replace(/^.*@/s, '***@');
+  // The host, or its @, may have been forgotten: after a colon outside an IPv6 literal only a port is surely none.
+  return text.replace(/(?<!\[[^\]]*):(?!\/|\d{1,5}(?:[/?#]|$)).*/s, ':***');
+}

@@ -1,0 +1,256 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { runDev } from '../../src/cli/dev.ts';
+
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const run = promisify(execFile);
+const ended = 'Stop with Ctrl-C.';
+let base: string;
+let environment: NodeJS.ProcessEnv;
+
+beforeAll(async () => {
+  if (!existsSync(main)) throw new Error('the build is missing; run: npm run build');
+  base = await mkdtemp(join(tmpdir(), 'portcullis-'));
+  environment = { PATH: process.env['PATH'], XDG_CACHE_HOME: base };
+});
+afterAll(() => rm(base, { recursive: true }));
+
+/** One of the announced calls. */
+interface Announced {
+  readonly path: string;
+  readonly status: number;
+  readonly gist: string;
+  readonly command: string;
+}
+
+function readAnnounced(output: string): readonly Announced[] {
+  return [...output.matchAll(/^# (\S+) .*? answers (\d+): (.*)\n(curl .*)$/gm)].map(
+    ([, path = '', status, gist = '', command = '']) => ({ path, status: Number(status), gist, command }),
+  );
+}
+
+/** Pastes a line into a shell, as a reader would. */
+async function paste(command: string): Promise<{ readonly status: number; readonly body: string }> {
+  const { stdout } = await run('sh', ['-c', `${command} -sS --noproxy '*'`], { env: environment });
+  const [head = '', body = ''] = stdout.split('\r\n\r\n', 2);
+  return { status: Number(head.split(' ', 2)[1]), body };
+}
+
+async function expectAsAnnounced(output: string): Promise<void> {
+  for (const { command, status, gist } of readAnnounced(output)) {
+    const answer = await paste(command);
+    expect(answer.status).toBe(status);
+    expect(answer.body).toContain(gist);
+  }
+}
+
+async function occupy(): Promise<{ readonly server: Server; readonly port: number }> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return { server, port: (server.address() as AddressInfo).port }; // it listens on TCP
+}
+
+const statuses = {
+  a: ['/api/public 200', '/api/private 401', '/api/private 200', '/api/private-scoped 401', '/api/private-scoped 403'],
+  b: ['/api/public 200', '/api/private 401', '/api/private 200', '/api/private-scoped 401', '/api/private-scoped 401'],
+} as const;
+
+describe('as a command', () => {
+  const children: ChildProcess[] = [];
+  afterEach(async () => {
+    for (const child of children.splice(0)) {
+      child.kill('SIGTERM');
+      if (child.exitCode === null) await new Promise((resolve) => child.once('exit', resolve));
+    }
+  });
+
+  async function start(args: readonly string[]) {
+    const child = spawn(process.execPath, [main, 'dev', '--port', '0', '--idp-port', '0', ...args], {
+      env: environment,
+      stdio: ['ignore', 'pipe', 'inherit'],
+      detached: true, // a group of its own, as a shell makes one
+    });
+    children.push(child);
+    const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
+    let output = '';
+    await new Promise<void>((resolve) => {
+      child.stdout.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+        if (output.includes(ended)) resolve();
+      });
+      child.once('exit', () => resolve());
+    });
+    const issuer = /^Identity provider {2}(\S+)$/m.exec(output)?.[1] ?? '';
+    return { child, exited, output, issuer };
+  }
+
+  const token = async (...args: readonly string[]) =>
+    (await run(process.execPath, [main, 'token', ...args], { env: environment })).stdout.trim();
+
+  test('both variants at once → every announced call answers as announced; tokens of one are not for the other', async () => {
+    const [a, b] = await Promise.all([start([]), start(['--variant', 'b'])]);
+    for (const [{ output }, expected] of [[a, statuses.a] as const, [b, statuses.b] as const]) {
+      const announced = readAnnounced(output);
+      expect(announced.map(({ path, status }) => `${path} ${status}`)).toEqual([
+        ...expected,
+        '/api/private-scoped 200',
+      ]);
+      expect(output).toContain('for development only');
+      await expectAsAnnounced(output);
+    }
+    const own = await token('--idp', a.issuer, '--scope', 'read:messages');
+    const foreign = await token('--idp', b.issuer, '--scope', 'read:messages');
+    const { command = '' } = readAnnounced(a.output).at(-1) ?? {};
+    expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${own}`))).status).toBe(200);
+    expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${foreign}`))).status).toBe(401);
+  });
+
+  test.each([
+    ['SIGINT', 'SIGINT', 1],
+    ['SIGTERM', 'SIGTERM', 1],
+    ['Ctrl-C, which reaches the whole group', 'SIGINT', -1],
+  ] as const)('%s → service and provider stop, status 0; then it starts again', async (_name, signal, sign) => {
+    for (const _time of ['first', 'second']) {
+      const { child, exited, output } = await start([]);
+      const [{ command = '' } = {}] = readAnnounced(output);
+      expect((await paste(command)).status).toBe(200);
+      process.kill(sign * Number(child.pid), signal);
+      expect(await exited).toBe(0);
+      await expect(paste(command)).rejects.toThrow('Failed to connect');
+      expect(await readdir(join(base, 'portcullis', 'running'))).toEqual([]);
+    }
+  });
+
+  test.each([
+    ['expired', ['--expired']],
+    ['not yet valid', ['--not-yet-valid']],
+    ['for another audience', ['--audience', 'https://other.example/']],
+    ['of another issuer', ['--issuer', 'https://other.example/']],
+    ['signed with an unknown key', ['--unknown-key']],
+  ])('token that is %s → 401 invalid_token', async (_name, args) => {
+    const { output } = await start([]);
+    const { command = '' } = readAnnounced(output).at(-1) ?? {};
+    const odd = await token('--scope', 'read:messages', ...args);
+    const { status, body } = await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${odd}`));
+    expect([status, body]).toEqual([401, expect.stringContaining('invalid_token')]);
+  });
+});
+
+describe('in this process', () => {
+  let out: string;
+  let err: string;
+  let announced: Promise<void>;
+
+  beforeEach(() => {
+    out = '';
+    err = '';
+    let tell = () => {};
+    announced = new Promise((resolve) => {
+      tell = resolve;
+    });
+    vi.spyOn(process.stdout, 'write').mockImplementation((chunk) => {
+      out += String(chunk);
+      if (out.includes(ended)) tell();
+      return true;
+    });
+    vi.spyOn(process.stderr, 'write').mockImplementation((chunk) => {
+      err += String(chunk);
+      return true;
+    });
+  });
+  afterEach(() => vi.restoreAllMocks());
+
+  const dev = (args: readonly string[], extra: NodeJS.ProcessEnv = {}) =>
+    runDev(['--idp-port', '0', ...args], { ...environment, PORT: '0', ...extra });
+
+  test.each([[['--nope']], [['positional']], [['--port']], [['--idp-port', 'x']], [['--idp-port', '123456']]])(
+    '%j → 64 and the flags there are',
+    async (args) => {
+      expect(await dev(args)).toBe(64);
+      expect(err).toContain('--idp-port');
+    },
+  );
+
+  test.each<[string, readonly string[], NodeJS.ProcessEnv, string]>([
+    ['unknown variant', ['--variant', 'c'], {}, 'VARIANT'],
+    ['bad port', ['--port', '70000'], {}, 'PORT'],
+    ['bad setting in the environment', [], { CLOCK_TOLERANCE: 'abc' }, 'CLOCK_TOLERANCE'],
+  ])('%s → 78 and the name of the setting', async (_name, args, extra, name) => {
+    expect(await dev(args, extra)).toBe(78);
+    expect(err).toContain(name);
+    expect(await readdir(join(base, 'portcullis', 'running'))).toEqual([]);
+  });
+
+  test('production → 1, nothing is started', async () => {
+    expect(await dev([], { NODE_ENV: 'production' })).toBe(1);
+    expect(err).toContain('development only');
+  });
+
+  test('taken ports → 1, which one, and how to choose another', async () => {
+    const { server, port } = await occupy();
+    expect(await dev(['--port', String(port)])).toBe(1);
+    expect(err).toMatch(new RegExp(`Port ${port} of the service is taken.*--port`));
+    err = '';
+    expect(await dev(['--idp-port', String(port)])).toBe(1);
+    expect(err).toMatch(new RegExp(`Port ${port} of the local identity provider is taken.*--idp-port`));
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test('service that cannot start → its own status, and no announcement', async () => {
+    const { server, port } = await occupy();
+    expect(await dev([], { ADMIN_PORT: String(port), ADMIN_HOST: '127.0.0.1' })).toBe(69);
+    expect(out).toBe('');
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  test('error of the file system → passed on', async () => {
+    const { server, port } = await occupy();
+    await new Promise((resolve) => server.close(resolve));
+    await mkdir(join(base, 'portcullis', 'running', `${port}.json`), { recursive: true });
+    await expect(dev(['--idp-port', String(port)])).rejects.toMatchObject({ code: 'EISDIR' });
+    await rm(join(base, 'portcullis', 'running', `${port}.json`), { recursive: true });
+  });
+
+  test('settings of the environment → obeyed by the service and by the announcement', async () => {
+    const extra = {
+      HOST: 'localhost',
+      ADMIN_PORT: 'off',
+      DPOP_REQUIRED: 'true',
+      CUSTOM_CLAIM: 'claim',
+      HTTPS_PROXY: 'http://127.0.0.1:1',
+      NO_PROXY: 'example.com',
+      VARIANT: 'a',
+    };
+    const status = dev(['--audience', 'my api'], extra);
+    await Promise.race([announced, status]);
+    expect(out).toMatch(/^Admin +off$/m);
+    expect(readAnnounced(out).map((call) => call.status)).toEqual([200, 401, 401, 401, 401, 401]);
+    await expectAsAnnounced(out);
+    process.emit('SIGHUP');
+    expect(await status).toBe(0);
+  });
+
+  test('proxy in the environment → not between the service and the provider', async () => {
+    const status = dev([], { HTTPS_PROXY: 'http://127.0.0.1:1', HTTP_PROXY: 'http://127.0.0.1:1' });
+    await Promise.race([announced, status]);
+    await expectAsAnnounced(out);
+    process.emit('SIGHUP');
+    expect(await status).toBe(0);
+  });
+
+  test('service that is killed → 1, and the provider stops', async () => {
+    const status = dev([]);
+    await Promise.race([announced, status]);
+    const { stdout } = await run('pgrep', ['-P', String(process.pid), '-f', main]);
+    process.kill(Number(stdout), 'SIGKILL');
+    expect(await status).toBe(1);
+    expect(await readdir(join(base, 'portcullis', 'running'))).toEqual([]);
+  });
+});

@@ -1,0 +1,196 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { createExpiringSet, type Fingerprint } from '../../src/dpop/expiring-set.ts';
+import { createMemoryReplayStore, replayName } from '../../src/dpop/replay.ts';
+import { AccessError } from '../../src/failures.ts';
+
+const jkt = 'A'.repeat(43);
+const start = 1_700_000_000;
+
+function reasonOf(action: () => unknown): string | undefined {
+  try {
+    action();
+  } catch (error) {
+    if (error instanceof AccessError) return error.reason;
+    throw error;
+  }
+  return undefined;
+}
+
+/** A store with a clock that the test sets. */
+function createStore(capacity = 1_000_000) {
+  const clock = { now: start };
+  return { clock, store: createMemoryReplayStore({ capacity, now: () => clock.now }) };
+}
+
+describe('a replay store in memory', () => {
+  it('a proof seen first → true, seen again → false', () => {
+    const { store } = createStore();
+    expect(store.witness(jkt, 'a', start + 300)).toBe(true);
+    expect(store.witness(jkt, 'a', start + 300)).toBe(false);
+    expect(store.witness(jkt, 'b', start + 300)).toBe(true);
+    expect(store.size).toBe(2);
+  });
+
+  it.each([
+    ['another key', 'B'.repeat(43), 'a'],
+    ['another case', jkt, 'A'],
+    ['a longer jti', jkt, 'aa'],
+    ['characters moved from one to the other', `${jkt}a`, ''],
+    ['characters moved the other way', jkt.slice(1), 'Aa'],
+    ['a jti of 256 characters', jkt, 'a'.repeat(256)],
+    ['an emoji', jkt, '🔑'],
+  ])('the same but for %s → seen first', (_name, otherJkt, jti) => {
+    const { store } = createStore();
+    store.witness(jkt, 'a', start + 300);
+    expect(store.witness(otherJkt, jti, start + 300)).toBe(true);
+    expect(store.witness(otherJkt, jti, start + 300)).toBe(false);
+  });
+
+  it('the same jti in a proof of another time → false', () => {
+    const { store } = createStore();
+    expect(store.witness(jkt, 'a', start + 300)).toBe(true);
+    expect(store.witness(jkt, 'a', start + 310)).toBe(false);
+    expect(store.witness(jkt, 'a', start + 20)).toBe(false);
+  });
+
+  it.each([
+    ['before its end', false, 300, 299.999],
+    ['at its end', false, 300, 300],
+    ['at its end within a second', false, 300.5, 300.5],
+    ['in the second of its end', false, 300, 300.999],
+    ['in the next second', true, 300, 301],
+    ['an hour later', true, 300, 3600],
+  ])('seen again %s → %s', (_name, first, until, later) => {
+    const { store, clock } = createStore();
+    store.witness(jkt, 'a', start + until);
+    clock.now = start + later;
+    expect(store.witness(jkt, 'a', clock.now + 300)).toBe(first);
+    expect(store.size).toBe(1);
+  });
+
+  it('proofs whose times are not in order → each ends at its own', () => {
+    const { store, clock } = createStore();
+    const lifetimes = [300, 5, 330, 1, 299, 5, 0, 42];
+    for (const [index, seconds] of lifetimes.entries()) store.witness(jkt, `${index}`, start + seconds);
+    for (const later of [0, 1, 2, 5, 6, 42, 43, 299, 300, 301, 330, 331]) {
+      clock.now = start + later;
+      expect(store.size).toBe(lifetimes.filter((seconds) => seconds >= later).length);
+    }
+  });
+
+  it('full → replay_store_full, also for what was refused before; what is known stays known', () => {
+    const { store, clock } = createStore(3);
+    for (const jti of ['a', 'b', 'c']) expect(store.witness(jkt, jti, start + 10)).toBe(true);
+    expect(reasonOf(() => store.witness(jkt, 'd', start + 300))).toBe('replay_store_full');
+    expect(reasonOf(() => store.witness(jkt, 'd', start + 300))).toBe('replay_store_full');
+    expect(store.witness(jkt, 'a', start + 10)).toBe(false);
+    expect(store.size).toBe(3);
+    clock.now = start + 11;
+    expect(store.witness(jkt, 'd', start + 300)).toBe(true);
+    expect(store.size).toBe(1);
+  });
+
+  it('full of the dead → room for each new one', () => {
+    const { store, clock } = createStore(100);
+    for (let round = 0; round < 20; round++) {
+      for (let i = 0; i < 100; i++) expect(store.witness(jkt, `${round}.${i}`, clock.now + (i % 7))).toBe(true);
+      expect(store.size).toBe(100);
+      clock.now += 7;
+      expect(store.size).toBe(0);
+    }
+  });
+
+  it('a proof that has ended by this clock → proof_too_old, for it may be forgotten', () => {
+    const { store, clock } = createStore();
+    expect(reasonOf(() => store.witness(jkt, 'a', start - 1))).toBe('proof_too_old');
+    store.witness(jkt, 'b', start + 5);
+    clock.now = start + 10;
+    expect(reasonOf(() => store.witness(jkt, 'b', start + 5))).toBe('proof_too_old');
+  });
+
+  it('a clock set back → what was forgotten is refused, what is alive is known', () => {
+    const { store, clock } = createStore();
+    store.witness(jkt, 'a', start + 5);
+    store.witness(jkt, 'b', start + 300);
+    clock.now = start + 100;
+    store.witness(jkt, 'c', start + 400);
+    clock.now = start;
+    expect(reasonOf(() => store.witness(jkt, 'a', start + 5))).toBe('proof_too_old');
+    expect(store.witness(jkt, 'b', start + 300)).toBe(false);
+    expect(store.witness(jkt, 'c', start + 400)).toBe(false);
+  });
+
+  it('100 000 proofs with equal beginnings and ends → each is first once, and all are known', () => {
+    const { store } = createStore();
+    const jtiOf = (index: number) => `${'x'.repeat(100)}${index}${'x'.repeat(100)}`;
+    let first = 0;
+    let again = 0;
+    for (let i = 0; i < 100_000; i++) if (store.witness(jkt, jtiOf(i), start + (i % 331))) first++;
+    for (let i = 0; i < 100_000; i++) if (store.witness(jkt, jtiOf(i), start + (i % 331))) again++;
+    expect([first, again, store.size]).toEqual([100_000, 0, 100_000]);
+  });
+
+  it('without options → the clock of the machine', () => {
+    const store = createMemoryReplayStore();
+    const until = Date.now() / 1000 + 300;
+    expect([store.witness(jkt, 'a', until), store.witness(jkt, 'a', until), store.size]).toEqual([true, false, 1]);
+  });
+
+  it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1e9])('a capacity of %s → TypeError', (capacity) => {
+    expect(() => createMemoryReplayStore({ capacity })).toThrow(TypeError);
+  });
+});
+
+it('pairs that differ → names that differ', () => {
+  const texts = fc.string({ unit: fc.constantFrom('1', '2', '.', 'a') });
+  fc.assert(
+    fc.property(texts, texts, texts, texts, (a, b, c, d) => {
+      expect(replayName(a, b) === replayName(c, d)).toBe(a === c && b === d);
+    }),
+  );
+});
+
+describe('an expiring set', () => {
+  it('any order of adding and of time → as a plain map would have it', () => {
+    // Few words, many that share buckets and chains.
+    const word = fc.constantFrom(0, 1, 2, 3, 0x10000, 0x80000000, 0xffffffff);
+    const steps = fc.array(
+      fc.record({ fingerprint: fc.tuple(word, word, word), life: fc.integer({ min: -2, max: 9 }), pause: fc.nat(3) }),
+      { maxLength: 300 },
+    );
+    fc.assert(
+      fc.property(steps, fc.integer({ min: 1, max: 60 }), (list, capacity) => {
+        const set = createExpiringSet(capacity);
+        const model = new Map<string, number>();
+        const seen = new Set<string>();
+        let now = 0;
+        for (const { fingerprint, life, pause } of list) {
+          now += pause;
+          set.expire(now);
+          for (const [name, until] of model) if (until < now) model.delete(name);
+          expect(set.size).toBe(model.size);
+          const name = fingerprint.join();
+          const outcome = set.add(fingerprint, now + life);
+          if (life < 0) expect(outcome).toBe('late');
+          else if (model.has(name)) expect(outcome).toBe('present');
+          else if (outcome === 'added') model.set(name, now + life);
+          // The dead are given back four at a time: until then they are still known, but never stand in the way.
+          else expect(outcome).toBe(model.size === capacity ? 'full' : seen.has(name) && 'present');
+          seen.add(name);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('fingerprints that all share a word → told apart', () => {
+    const set = createExpiringSet(5_000);
+    const fingerprints = Array.from({ length: 1_000 }, (_, i): Fingerprint => [7, i % 10, i]);
+    expect(fingerprints.map((each) => set.add(each, 1)).every((outcome) => outcome === 'added')).toBe(true);
+    expect(fingerprints.map((each) => set.add(each, 1)).every((outcome) => outcome === 'present')).toBe(true);
+    set.expire(2);
+    expect(fingerprints.map((each) => set.add([each[0], each[1], each[2] + 1_000], 3))).not.toContain('present');
+    expect(set.size).toBe(1_000);
+  });
+});

@@ -1,0 +1,128 @@
+import { request as requestHttp } from 'node:http';
+import { connect } from 'node:net';
+
+/** One request, with control over what a well-behaved client library would tidy up. */
+export interface RequestOptions {
+  /** Default GET. */
+  readonly method?: string;
+  /** Names and values in turn: a name may come twice. A `Host` among them takes the place of the usual one. */
+  readonly headers?: readonly string[];
+  /** Sent with its length. */
+  readonly body?: string;
+}
+
+/** What came back. */
+export interface Answer {
+  readonly status: number;
+  /** By name in lower case; what came twice is joined with a comma. */
+  readonly headers: ReadonlyMap<string, string>;
+  readonly body: string;
+  /** The body as JSON. */
+  readonly json: unknown;
+  /** Status line, headers and body as text: for what must not be in any of them. */
+  readonly text: string;
+}
+
+/** Sends a request on a connection of its own; the path is sent as it is. Rejects where the connection breaks. */
+export function send(origin: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+  const { method = 'GET', headers = [], body } = options;
+  const { hostname, port, host } = new URL(origin);
+  const all = [
+    ...(headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'host') ? [] : ['Host', host]),
+    ...headers,
+    ...(body === undefined ? [] : ['Content-Length', String(Buffer.byteLength(body))]),
+  ];
+  return new Promise((resolve, reject) => {
+    const outgoing = requestHttp({ hostname, port, path, method, headers: all, agent: false }, (response) => {
+      let received = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        received += chunk;
+      });
+      response.on('error', reject);
+      response.on('end', () => {
+        const { statusCode = 0, statusMessage = '', rawHeaders } = response;
+        resolve(toAnswer({ status: statusCode, phrase: statusMessage, rawHeaders, body: received }));
+      });
+    });
+    outgoing.on('error', reject).end(body);
+  });
+}
+
+interface Received {
+  readonly status: number;
+  readonly phrase: string;
+  readonly rawHeaders: readonly string[];
+  readonly body: string;
+}
+
+function toAnswer({ status, phrase, rawHeaders, body }: Received): Answer {
+  const headers = new Map<string, string>();
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] ?? '').toLowerCase();
+    const before = headers.get(name);
+    headers.set(name, `${before === undefined ? '' : `${before}, `}${rawHeaders[i + 1] ?? ''}`);
+  }
+  return {
+    status,
+    headers,
+    body,
+    get json() {
+      return JSON.parse(body);
+    },
+    text: `${status} ${phrase}\n${rawHeaders.join('\n')}\n${body}`,
+  };
+}
+
+/** A connection that sends bytes as they are. */
+export interface RawConnection {
+  write(bytes: string): void;
+  /** Settles with everything that was received when the other side has closed. */
+  readonly closed: Promise<string>;
+  /** Resolves when what was received matches; rejects where it never will. */
+  receive(pattern: RegExp): Promise<string>;
+  destroy(): void;
+}
+
+/** Opens a raw connection to a loopback port; what is written before it is open waits. */
+export function openRaw(port: number): RawConnection {
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+  let received = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    received += chunk;
+  });
+  const closed = new Promise<string>((resolve) => {
+    // The other side ends with a FIN, or with a reset where it drops what it has not read.
+    socket.on('error', () => resolve(received));
+    socket.on('end', () => {
+      socket.end();
+      resolve(received);
+    });
+    socket.on('close', () => resolve(received));
+  });
+  return {
+    write: (bytes) => void socket.write(bytes, 'latin1'),
+    closed,
+    receive: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => {
+          if (pattern.test(received)) resolve(received);
+        };
+        look();
+        socket.on('data', look);
+        void closed.then(() => reject(new Error(`Closed after:\n${received}`)));
+      }),
+    destroy: () => void socket.destroy(),
+  };
+}
+
+/** Sends bytes to a loopback port and resolves with all that comes back until the other side closes. */
+export async function exchange(port: number, bytes: string): Promise<string> {
+  const connection = openRaw(port);
+  connection.write(bytes);
+  return connection.closed;
+}
+
+/** The status codes in what a raw connection received, in order. */
+export function readStatuses(received: string): readonly number[] {
+  return [...received.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status));
+}

@@ -1,0 +1,91 @@
+import { constants, createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+
+/** A key pair with the public half as a JWK. */
+export interface ProofKey {
+  readonly privateKey: KeyObject;
+  readonly jwk: Readonly<Record<string, unknown>>;
+}
+
+/** What of a good proof is to be otherwise; `undefined` removes a member. */
+export interface ProofChanges {
+  readonly header?: Readonly<Record<string, unknown>>;
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** Texts in the place of the JSON of header and claims. */
+  readonly headerText?: string;
+  readonly claimsText?: string;
+  /** Signs, and stands in the header. */
+  readonly key?: ProofKey;
+  /** Signs in the place of `key`. */
+  readonly signer?: ProofKey;
+  /** Signs by this `alg` whatever the header says. */
+  readonly signAs?: string;
+}
+
+type Alg = 'ES256' | 'ES384' | 'EdDSA' | 'RS256' | 'PS256';
+
+const makers: Readonly<Record<Alg | 'RS1024' | 'P-521', () => { readonly privateKey: KeyObject }>> = {
+  ES256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  ES384: () => generateKeyPairSync('ec', { namedCurve: 'P-384' }),
+  'P-521': () => generateKeyPairSync('ec', { namedCurve: 'P-521' }),
+  EdDSA: () => generateKeyPairSync('ed25519'),
+  RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  PS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  RS1024: () => generateKeyPairSync('rsa', { modulusLength: 1024 }),
+};
+
+/** Makes a new key that fits an algorithm, or one of two that fit none. */
+export function makeProofKey(kind: keyof typeof makers = 'ES256'): ProofKey {
+  const { privateKey } = makers[kind]();
+  const { kty, crv, x, y, n, e } = privateKey.export({ format: 'jwk' });
+  return { privateKey, jwk: JSON.parse(JSON.stringify({ kty, crv, x, y, n, e })) };
+}
+
+/** The thumbprint of a JWK (RFC 7638), written down apart from the one under test. */
+export function thumbprintOf({ crv, e, kty, n, x, y }: Readonly<Record<string, unknown>>): string {
+  return createHash('sha256').update(JSON.stringify({ crv, e, kty, n, x, y })).digest('base64url');
+}
+
+/** `ath` of an access token. */
+export function hashToken(token: string): string {
+  return createHash('sha256').update(token, 'latin1').digest('base64url');
+}
+
+/** base64url of a text. */
+export function encode(text: string): string {
+  return Buffer.from(text).toString('base64url');
+}
+
+const digests: ReadonlyMap<string, string | null> = new Map([
+  ['ES384', 'sha384'],
+  ['ES512', 'sha512'],
+  ['EdDSA', null],
+]);
+
+/** Signs whatever it is told to, as `alg` would. */
+export function signText(text: string, alg: string, { privateKey }: ProofKey): string {
+  const digest = digests.get(alg);
+  const key = {
+    key: privateKey,
+    dsaEncoding: 'ieee-p1363' as const,
+    ...(alg === 'PS256' && { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 }),
+  };
+  return sign(digest === undefined ? 'sha256' : digest, Buffer.from(text), key).toString('base64url');
+}
+
+/** A proof that is good in everything but the changes; the claims say what the test needs. */
+export function mintProof(
+  claims: Readonly<Record<string, unknown>>,
+  changes: ProofChanges & { key: ProofKey },
+): string {
+  const { key, signer = key } = changes;
+  const header = { typ: 'dpop+jwt', alg: 'ES256', jwk: key.jwk, ...changes.header };
+  const headerText = changes.headerText ?? JSON.stringify(header);
+  const claimsText = changes.claimsText ?? JSON.stringify({ ...claims, ...changes.claims });
+  const text = `${encode(headerText)}.${encode(claimsText)}`;
+  return `${text}.${signText(text, changes.signAs ?? String(header.alg), signer)}`;
+}
+
+/** The private half as a JWK. */
+export function privateJwk({ privateKey }: ProofKey): Readonly<Record<string, unknown>> {
+  return createPrivateKey(privateKey.export({ format: 'pem', type: 'pkcs8' })).export({ format: 'jwk' });
+}

@@ -1,0 +1,76 @@
+import { type Failure, failures } from '../../src/failures.ts';
+import { settingTable } from '../../src/service/setting-table.ts';
+import { environmentName } from '../../src/service/settings.ts';
+import { type Variant, variants } from '../../src/service/variants.ts';
+
+const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
+const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
+
+/** Endpoints, by path, and what each variant answers to whom. */
+function endpoints(): string {
+  const paths = [
+    ...new Set(Object.values(variants).flatMap((variant: Variant) => variant.endpoints.map(({ path }) => path))),
+  ];
+  return table(
+    ['endpoint', 'variant', 'no token', 'valid token', 'valid token, scope missing'],
+    paths.map((path) => {
+      const served = Object.entries<Variant>(variants).flatMap(([name, variant]) => {
+        const endpoint = variant.endpoints.find((candidate) => candidate.path === path);
+        return endpoint === undefined ? [] : [{ name: name.toUpperCase(), variant, endpoint }];
+      });
+      const access = served[0]?.endpoint.access;
+      const scopes = access === undefined || access === 'open' ? [] : (access.scopes ?? []);
+      return [
+        code(`GET ${path}`),
+        served.map(({ name }) => name).join(', '),
+        access === 'open' ? '200' : '401',
+        '200',
+        scopes.length === 0
+          ? ''
+          : `${served.map(({ name, variant }) => `${variant.insufficientScopeStatus} (${name})`).join(', ')}: needs ${scopes.map(code).join(' ')}`,
+      ];
+    }),
+  );
+}
+
+function settings(): string {
+  const perVariant = (read: (variant: Variant) => string): string => {
+    const [a, b] = [read(variants.a), read(variants.b)];
+    return a === b ? code(a) : `${code(a)} (B: ${code(b)})`;
+  };
+  return table(
+    ['environment', 'flag', 'default', 'meaning'],
+    Object.values(settingTable).map((setting) => {
+      const { defaultValue } = setting;
+      return [
+        perVariant((variant) => environmentName(setting, variant)),
+        code(`--${setting.flag}`),
+        defaultValue === undefined
+          ? 'required'
+          : perVariant((variant) => (typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue)),
+        setting.meaning,
+      ];
+    }),
+  );
+}
+
+function refusals(): string {
+  return table(
+    ['reason in the log', 'status', 'error', 'what to do'],
+    Object.entries<Failure>(failures).map(([reason, { status, error, fix }]) => [
+      code(reason),
+      reason === 'insufficient_scope' ? `${status} (B: ${variants.b.insufficientScopeStatus})` : String(status),
+      error === null ? 'none' : code(error),
+      fix,
+    ]),
+  );
+}
+
+/** The tables of the documentation that say what the code says, by the name of their place. */
+export const readmeTables: Readonly<Record<string, string>> = {
+  endpoints: endpoints(),
+  settings: settings(),
+  refusals: refusals(),
+};

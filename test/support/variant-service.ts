@@ -1,0 +1,71 @@
+import type { Answer } from './http-client.ts';
+import { type LogLine, type ServiceProcess, startService } from './service-process.ts';
+import type { TestProvider } from './test-provider.ts';
+
+/** What of a variant can be told on the wire, written down apart from the records under test. */
+export interface VariantOnTheWire {
+  readonly name: 'a' | 'b';
+  readonly names: { readonly domain: string; readonly audience: string };
+  /** Paths behind an access token. */
+  readonly protectedPaths: readonly string[];
+  /** Member of the body that holds the text. */
+  readonly message: 'message' | 'Message';
+  readonly insufficientScopeStatus: 401 | 403;
+  /** Body of a refusal with an OAuth error code. */
+  readonly refusal: (error: string, description: string) => unknown;
+  /** Body of an error of HTTP alone. */
+  readonly plain: (phrase: string) => unknown;
+}
+
+export const variants: readonly VariantOnTheWire[] = [
+  {
+    name: 'a',
+    names: { domain: 'IDP_DOMAIN', audience: 'IDP_AUDIENCE' },
+    protectedPaths: ['/api/private', '/api/private-scoped', '/api/profile', '/api/protected'],
+    message: 'message',
+    insufficientScopeStatus: 403,
+    refusal: (error, description) => ({ detail: { error, error_description: description } }),
+    plain: (phrase) => ({ detail: phrase }),
+  },
+  {
+    name: 'b',
+    names: { domain: 'IdpDomain', audience: 'IdpApiIdentifier' },
+    protectedPaths: ['/api/private', '/api/private-scoped'],
+    message: 'Message',
+    insufficientScopeStatus: 401,
+    refusal: (_, description) => ({ Message: description }),
+    plain: (phrase) => ({ Message: phrase }),
+  },
+];
+
+/** What a variant has to be told of its provider. */
+export type Provider = Pick<TestProvider, 'domain' | 'audience' | 'caFile'>;
+
+/** The settings of a variant before this provider. */
+export function readEnvironment(
+  { name, names }: VariantOnTheWire,
+  { domain, audience, caFile }: Provider,
+): Readonly<Record<string, string>> {
+  return { VARIANT: name, [names.domain]: domain, [names.audience]: audience, NODE_EXTRA_CA_CERTS: caFile };
+}
+
+/** Starts a variant before a provider; the environment is laid over its settings. */
+export function startVariant(
+  variant: VariantOnTheWire,
+  provider: Provider,
+  environment: Readonly<Record<string, string | undefined>> = {},
+): Promise<ServiceProcess> {
+  return startService({ environment: { ...readEnvironment(variant, provider), ...environment } });
+}
+
+/** The log line of a refused request. */
+export function findLine(service: ServiceProcess, answer: Answer): Promise<LogLine> {
+  const id = answer.headers.get('x-request-id');
+  if (id === undefined) throw new Error(`No X-Request-Id in:\n${answer.text}`);
+  return service.findLog((line) => line.event === 'request' && line['id'] === id);
+}
+
+/** Header lines of a Bearer call. */
+export function bearer(token: string): readonly string[] {
+  return ['Authorization', `Bearer ${token}`];
+}

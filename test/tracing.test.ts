@@ -1,0 +1,61 @@
+import { trace } from '@opentelemetry/api';
+import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { AccessError } from '../src/failures.ts';
+import { traceAuthorize } from '../src/tracing.ts';
+
+const exporter = new InMemorySpanExporter();
+
+function outcomes(): readonly unknown[] {
+  return exporter
+    .getFinishedSpans()
+    .map(({ name, attributes, status }) => [name, attributes['portcullis.outcome'], status.code]);
+}
+
+describe('without an SDK', () => {
+  it('a judgement runs as it is', () => {
+    expect(traceAuthorize(() => 1)).toBe(1);
+  });
+});
+
+describe('with an SDK', () => {
+  beforeEach(() => {
+    trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));
+    exporter.reset();
+  });
+  afterAll(() => trace.disable());
+
+  const refused = new AccessError('expired');
+  const broken = new Error('broken');
+
+  it.each([
+    ['granted at once → granted', () => 1, ['authorize', 'granted', 0]],
+    ['granted later → granted', () => Promise.resolve(1), ['authorize', 'granted', 0]],
+  ])('%s', async (_, judge, expected) => {
+    expect(await traceAuthorize(judge)).toBe(1);
+    expect(outcomes()).toEqual([expected]);
+  });
+
+  it.each([
+    [
+      'refused at once → the reason',
+      refused,
+      () => {
+        throw refused;
+      },
+      ['authorize', 'expired', 0],
+    ],
+    ['refused later → the reason', refused, () => Promise.reject(refused), ['authorize', 'expired', 0]],
+    [
+      'broken → an error',
+      broken,
+      () => {
+        throw broken;
+      },
+      ['authorize', 'unexpected', 2],
+    ],
+  ])('%s', async (_, error, judge, expected) => {
+    await expect((async () => traceAuthorize<number>(judge))()).rejects.toBe(error);
+    expect(outcomes()).toEqual([expected]);
+  });
+});
