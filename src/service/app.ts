@@ -51,7 +51,7 @@ export interface AppOptions {
 
 /** The routes of the service; no sockets. Every variant is served from its records. */
 export function createApp(options: AppOptions): Hono<AppEnv> {
-  const { settings, resourceServer } = options;
+  const { settings, resourceServer, readExternalUrl } = options;
   const errorBody = errorBodyFormats[settings.errorBody];
   const paths = new Set<string>();
   const app = new Hono<AppEnv>();
@@ -63,6 +63,8 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
     paths.add(path);
     app.get(path, (c) => {
       c.env.exchange.route = path;
+      // RFC 9112 §3.2: a Host that is not valid is refused, also where nothing is made of it.
+      readExternalUrl(c.req.raw, c.env.connection);
       return handler(c);
     });
   };
@@ -107,7 +109,7 @@ export function createApp(options: AppOptions): Hono<AppEnv> {
       insufficientScopeStatus,
       version: options.version,
     });
-    const page = createDocsPage(endpoints, insufficientScopeStatus);
+    const page = createDocsPage({ endpoints, insufficientScopeStatus, mode: options.mode });
     serve('/openapi.json', fixed(JSON.stringify(document), { 'content-type': 'application/json' }));
     serve(
       '/docs',
@@ -142,10 +144,11 @@ function metadataHandler({ settings, mode, readExternalUrl }: AppOptions): (c: C
   const scopes = settings.variant.endpoints.flatMap(({ access }) => (access === 'open' ? [] : (access.scopes ?? [])));
   const metadata = {
     resource: settings.audience,
-    authorization_servers: settings.domain.kind === 'host' ? [`https://${settings.domain.text}/`] : [],
+    // RFC 9728 §3.2: a parameter without values is left out.
+    ...(settings.domain.kind === 'host' && { authorization_servers: [`https://${settings.domain.text}/`] }),
     scopes_supported: [...new Set(scopes)],
     bearer_methods_supported: ['header'],
-    dpop_signing_alg_values_supported: mode === 'off' ? [] : settings.dpopAlgorithms,
+    ...(mode !== 'off' && { dpop_signing_alg_values_supported: settings.dpopAlgorithms }),
     dpop_bound_access_tokens_required: mode === 'required',
   };
   return (c) => {
@@ -159,7 +162,7 @@ function allowOrigins(origins: readonly string[]) {
     origin: [...origins],
     allowMethods: ['GET', 'HEAD'],
     allowHeaders: ['Authorization', 'DPoP'],
-    exposeHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After'],
+    exposeHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', 'X-Request-Id'],
     maxAge: 600,
   });
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { DpopMode } from '../http/credentials.ts';
 import { metadataPath } from '../http/refusal.ts';
 import type { Endpoint } from './endpoint.ts';
 
@@ -8,6 +9,20 @@ export interface DocsPage {
   /** Value of Content-Security-Policy: nothing is loaded from anywhere. */
   readonly contentSecurityPolicy: string;
 }
+
+/** What the page is made from. */
+export interface DocsPageSources {
+  readonly endpoints: readonly Endpoint[];
+  readonly insufficientScopeStatus: 401 | 403;
+  readonly mode: DpopMode;
+}
+
+const bearer = '-H "Authorization: Bearer $TOKEN" ';
+const credentials: Readonly<Record<DpopMode, string>> = {
+  off: bearer,
+  allowed: bearer,
+  required: '-H "Authorization: DPoP $TOKEN" -H "DPoP: $PROOF" ',
+};
 
 const style = `
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --accent: #0a7d5a; }
@@ -27,8 +42,8 @@ td, th { text-align: left; padding: .25rem .6rem .25rem 0; border-top: 1px solid
 `;
 
 /** The documentation page: made once, from the same records as the routes; no script, no outside asset. */
-export function createDocsPage(endpoints: readonly Endpoint[], insufficientScopeStatus: 401 | 403): DocsPage {
-  const articles = endpoints.map((endpoint) => article(endpoint, insufficientScopeStatus)).join('\n');
+export function createDocsPage(sources: DocsPageSources): DocsPage {
+  const articles = sources.endpoints.map((endpoint) => article(endpoint, sources)).join('\n');
   const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -57,15 +72,15 @@ ${articles}
   };
 }
 
-function article(endpoint: Endpoint, insufficientScopeStatus: number): string {
+function article(endpoint: Endpoint, { insufficientScopeStatus, mode }: DocsPageSources): string {
   const { path, summary, access } = endpoint;
   const scopes = access === 'open' ? [] : (access.scopes ?? []);
   const rows =
     access === 'open'
       ? ['200 | always; a token that is sent along is not looked at']
       : [
-          '200 | with a valid access token',
-          ...(scopes.length > 0 ? [`${insufficientScopeStatus} | with a valid access token that lacks a scope`] : []),
+          scopes.length > 0 ? '200 | with a valid access token that has the scope' : '200 | with a valid access token',
+          ...(scopes.length > 0 ? [`${insufficientScopeStatus} | with a valid access token that lacks it`] : []),
           '401 | without one, or with one that is not valid',
           '503 | when the keys of the provider are not to be had; try again later',
         ];
@@ -84,7 +99,7 @@ ${rows
   )
   .join('\n')}
 </tbody></table>
-<pre>curl -i ${access === 'open' ? '' : '-H "Authorization: Bearer $TOKEN" '}"$BASE${escapeHtml(path)}"</pre>
+<pre>curl -i ${access === 'open' ? '' : credentials[mode]}"$BASE${escapeHtml(path)}"</pre>
 </article>`;
 }
 

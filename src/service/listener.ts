@@ -49,9 +49,13 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
       requestTimeout,
       keepAliveTimeout: options.keepAlive * 1000,
       connectionsCheckingInterval: checkingInterval,
+      // Two Host headers become one that is not valid (RFC 9112 §3.2); otherwise the second is dropped without a word.
+      joinDuplicateHeaders: true,
     },
     // The server above speaks HTTP/1 alone, so the bindings are those of HTTP/1.
     getRequestListener((request, bindings) => options.fetch(request, bindings as HttpBindings), {
+      // Only HTTP/1.0 comes without a Host (RFC 9112 §3.2): the health checks of some load balancers do.
+      hostname: 'localhost',
       // A request whose target or Host is no URL never reaches the app.
       errorHandler: () => {
         options.onMalformed?.(400);

@@ -13,7 +13,7 @@ function articles(html: string): readonly string[] {
 
 describe.each(names)('variant %s', (name) => {
   const { endpoints, insufficientScopeStatus }: Variant = variants[name];
-  const { html, contentSecurityPolicy } = createDocsPage(endpoints, insufficientScopeStatus);
+  const { html, contentSecurityPolicy } = createDocsPage({ endpoints, insufficientScopeStatus, mode: 'allowed' });
 
   it('has one article for each endpoint, in order', () => {
     expect(articles(html).map((article) => /<h2>GET (.*)<\/h2>/.exec(article)?.[1])).toEqual(
@@ -78,8 +78,18 @@ it('markup in the words of an endpoint → escaped', () => {
     schema: {},
     answer: () => ({}),
   };
-  const { html } = createDocsPage([evil], 403);
+  const { html } = createDocsPage({ endpoints: [evil], insufficientScopeStatus: 403, mode: 'off' });
   expect(html).not.toMatch(/<script|<b>|<i>/);
   expect(html).toContain('/&lt;b&gt;&amp;&quot;&#39;');
   expect(html).toContain('scope &lt;i&gt; &quot;x&quot;');
+});
+
+it.each([
+  ['off', 'Authorization: Bearer $TOKEN'],
+  ['allowed', 'Authorization: Bearer $TOKEN'],
+  ['required', 'Authorization: DPoP $TOKEN" -H "DPoP: $PROOF'],
+] as const)('DPoP %s → calls are shown under a scheme that is accepted', (mode, expected) => {
+  const { html } = createDocsPage({ endpoints: variants.a.endpoints, insufficientScopeStatus: 403, mode });
+  expect(html.split(expected)).toHaveLength(5);
+  expect(html.match(/Authorization:/g)).toHaveLength(4);
 });

@@ -1,0 +1,369 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { connect as connectHttp2 } from 'node:http2';
+import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, type Call, call as send } from '../support/call.ts';
+import { findProxySkipReason, type ProxyServer, proxyNames, startProxy } from '../support/proxy-server.ts';
+import { redisSkipReason, startTestRedis, type TestRedis } from '../support/redis.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
+
+// Where CI=true, what is missing is a failure.
+const noRedis = process.env['CI'] === 'true' ? undefined : redisSkipReason;
+const proofKeys = await generateKeyPair('ES256');
+const proofJwk = await exportJWK(proofKeys.publicKey);
+
+let provider: TestProvider;
+let certificates: TestCertificates;
+let free: string;
+let bound: string;
+let first: ServiceProcess;
+let second: ServiceProcess;
+let redis: TestRedis | undefined;
+/** Two instances that share what they remember of proofs. */
+let sharing: readonly ServiceProcess[] = [];
+
+beforeAll(async () => {
+  [provider, certificates] = await Promise.all([startTestProvider(), createTestCertificates()]);
+  free = await provider.sign();
+  bound = await provider.sign({ cnf: { jkt: await calculateJwkThumbprint(proofJwk) } });
+  [first, second] = await Promise.all([startInstance('127.0.0.1'), startInstance('127.0.0.1')]);
+  if (noRedis !== undefined) return;
+  redis = await startTestRedis();
+  sharing = await Promise.all([1, 2].map(() => startInstance('127.0.0.1', redis?.url)));
+});
+
+afterAll(async () => {
+  await Promise.all([first, second, ...sharing].map((instance) => instance?.stop()));
+  await Promise.all([provider?.close(), redis?.stop()]);
+});
+
+function startInstance(trust: string, replayStore = 'memory'): Promise<ServiceProcess> {
+  return startService({
+    environment: {
+      IDP_DOMAIN: provider.domain,
+      IDP_AUDIENCE: provider.audience,
+      NODE_EXTRA_CA_CERTS: provider.caFile,
+      TRUST_PROXY: trust,
+      REPLAY_STORE: replayStore,
+    },
+  });
+}
+
+function call(origin: string, options: Call): Promise<Answer> {
+  return send(origin, { ca: certificates.ca, ...options });
+}
+
+const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
+
+/** The headers of a call with the bound token and a fresh proof for a URL. */
+async function dpop(htu: string): Promise<readonly [string, string, string, string]> {
+  const ath = createHash('sha256').update(bound).digest('base64url');
+  const proof = await new SignJWT({ htm: 'GET', htu, ath, jti: randomUUID() })
+    .setProtectedHeader({ alg: 'ES256', typ: 'dpop+jwt', jwk: proofJwk })
+    .setIssuedAt()
+    .sign(proofKeys.privateKey);
+  return ['Authorization', `DPoP ${bound}`, 'DPoP', proof];
+}
+
+async function countRequests(instance: ServiceProcess): Promise<number> {
+  const { body } = await call(instance.adminUrl ?? '', { path: '/metrics' });
+  const counts = body.matchAll(/^portcullis_requests_total\{.*\} (\d+)$/gm);
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+/** What a client may send to pass for another: none of it may change anything. */
+const disguises: readonly (readonly [what: string, headers: readonly string[]])[] = [
+  ['X-Forwarded-Proto', ['X-Forwarded-Proto', 'http']],
+  ['X-Forwarded-Host', ['X-Forwarded-Host', 'evil.example']],
+  ['X-Forwarded-Prefix', ['X-Forwarded-Prefix', '/evil']],
+  [
+    'X-Forwarded-* that are malformed',
+    ['X-Forwarded-Proto', 'gopher', 'X-Forwarded-Host', 'a b', 'X-Forwarded-Prefix', '/../..'],
+  ],
+  [
+    'X-Forwarded-Proto and -Host twice each',
+    [
+      ...['X-Forwarded-Proto', 'http', 'x-forwarded-proto', 'http'],
+      ...['X-Forwarded-Host', 'evil.example', 'x-forwarded-host', 'evil.example'],
+    ],
+  ],
+  ['X-Forwarded-Prefix twice', ['X-Forwarded-Prefix', '/evil', 'x-forwarded-prefix', '/evil']],
+  ['X_Forwarded_*', ['X_Forwarded_Proto', 'http', 'X_Forwarded_Host', 'evil.example', 'X_Forwarded_Prefix', '/evil']],
+  ['Forwarded', ['Forwarded', 'for=192.0.2.1;host=evil.example;proto=http']],
+  [
+    'X-Forwarded-Port, -Server, -Scheme',
+    ['X-Forwarded-Port', '80', 'X-Forwarded-Server', 'evil.example', 'X-Forwarded-Scheme', 'http'],
+  ],
+  ['X-Original-URL and X-Rewrite-URL', ['X-Original-URL', '/api/public', 'X-Rewrite-URL', '/api/public']],
+  // RFC 9110 §7.6.1: names the headers that the proxy is to drop.
+  [
+    'Connection with the names of the headers',
+    ['Connection', 'close, X-Forwarded-Proto, X-Forwarded-Host, X-Forwarded-Prefix'],
+  ],
+  [
+    'Connection with the names, twice',
+    ['Connection', 'close', 'Connection', 'x-forwarded-host,x-forwarded-proto,x-forwarded-prefix'],
+  ],
+];
+
+/** Other spellings of a protected path that stay below the prefix. */
+const spellings: readonly string[] = [
+  '/gate/api/%70rivate',
+  '/gate/api/%2570rivate',
+  '/gate//api/private',
+  '/gate/api//private',
+  '/gate/api/private/',
+  '/gate/api/private;x',
+  '/gate/api/private%3Bx',
+  '/gate/api/private%3Fx',
+  '/gate/api/private%2F',
+  '/gate/api%2Fprivate',
+  '/gate/api/./private',
+  '/gate/api/public/../private',
+  '/gate/api/public/%2e%2e/private',
+  '/%67ate/api/private',
+  '/GATE/api/private',
+  '/gate/API/private',
+  '/gate/api/private%00',
+  '/gate/api/private\\x',
+  '/gate%2Fapi%2Fprivate',
+];
+
+/** Paths that leave the prefix or come to it by a detour; where a proxy straightens them, no proof can fit. */
+const wanderings: readonly string[] = [
+  '//gate/api/private',
+  '/gate/../api/private',
+  '/gate/%2e%2e/api/private',
+  '/gate/../gate/api/private',
+  '/other/../gate/api/private',
+];
+
+for (const name of proxyNames) {
+  const missing = findProxySkipReason(name);
+  describe.skipIf(missing !== undefined)(missing === undefined ? name : `${name}: ${missing}`, () => {
+    let edge: ProxyServer;
+    const at = (path: string): string => `${edge.origin}/gate${path}`;
+    const start = (instances: readonly [string, string]): Promise<ProxyServer> =>
+      startProxy(name, { upstreams: instances, prefix: '/gate', certificates });
+
+    beforeAll(async () => {
+      edge = await start([`127.0.0.1:${first.port}`, `127.0.0.1:${second.port}`]);
+    });
+    afterAll(() => edge?.stop());
+
+    it.each([
+      ['no token, open endpoint', '/gate/api/public', () => [], 200],
+      ['no token', '/gate/api/private', () => [], 401],
+      ['good token', '/gate/api/private', () => bearer(free), 200],
+      ['altered token', '/gate/api/private', () => bearer(`${free.slice(0, -8)}AAAAAAAA`), 401],
+      ['bound token as Bearer', '/gate/api/private', () => bearer(bound), 401],
+      ['token with the scope', '/gate/api/private-scoped', () => bearer(free), 200],
+      ['path without the prefix', '/api/private', () => bearer(free), 404],
+    ])('%s → as without the proxy', async (_, path, headers, status) => {
+      expect(await call(edge.origin, { path, headers: headers() })).toMatchObject({ status });
+    });
+
+    it('token without the scope → 403', async () => {
+      const headers = bearer(await provider.sign({ scope: 'read:other' }));
+      expect(await call(edge.origin, { path: '/gate/api/private-scoped', headers })).toMatchObject({ status: 403 });
+    });
+
+    it('token of almost 8 KiB → 200', async () => {
+      const size = Math.floor((8192 - free.length) * 0.75) - 16;
+      const token = await provider.sign({ padding: 'x'.repeat(size) });
+      expect(token.length).toBeGreaterThan(8100);
+      expect(await call(edge.origin, { path: '/gate/api/private', headers: bearer(token) })).toMatchObject({
+        status: 200,
+      });
+    });
+
+    it.each([
+      ['two Authorization headers', () => [...bearer(free), ...bearer(free)]],
+      ['two proofs', async () => [...(await dpop(at('/api/private'))), ...(await dpop(at('/api/private'))).slice(2)]],
+    ])('%s → refused', async (_, headers) => {
+      const { status } = await call(edge.origin, { path: '/gate/api/private', headers: await headers() });
+      expect([400, 401]).toContain(status);
+    });
+
+    it('resource_metadata → the URL under which clients find it', async () => {
+      const { challenge } = await call(edge.origin, { path: '/gate/api/private' });
+      const metadata = at('/.well-known/oauth-protected-resource');
+      expect(challenge).toContain(`resource_metadata="${metadata}"`);
+      const { status, body } = await call(edge.origin, { path: new URL(metadata).pathname });
+      expect(status).toBe(200);
+      expect(JSON.parse(body)).toMatchObject({ resource_documentation: at('/docs') });
+    });
+
+    it('proof for the external URL → 200, at every call', async () => {
+      for (let i = 0; i < 4; i++) {
+        const headers = await dpop(at('/api/private'));
+        expect(await call(edge.origin, { path: '/gate/api/private?q=%20a', headers })).toMatchObject({ status: 200 });
+      }
+    });
+
+    it('proof for the external URL over HTTP/2 → 200', async () => {
+      const [, authorization, , proof] = await dpop(at('/api/private'));
+      const session = connectHttp2(edge.origin, { ca: certificates.ca });
+      const stream = session.request({
+        ':path': '/gate/api/private',
+        authorization,
+        dpop: proof,
+        'x-forwarded-host': 'evil.example',
+        x_forwarded_host: 'evil.example',
+      });
+      const status = await new Promise((resolve, reject) => {
+        stream.once('response', (headers) => resolve(headers[':status']));
+        stream.once('error', reject);
+      });
+      session.destroy();
+      expect(status).toBe(200);
+    });
+
+    it.each([
+      ['internal URL', () => `${first.url}/api/private`],
+      ['internal URL with the prefix', () => `${first.url}/gate/api/private`],
+      ['external URL without the prefix', () => `${edge.origin}/api/private`],
+      ['external URL with http', () => at('/api/private').replace('https', 'http')],
+      ['external URL without the port', () => 'https://localhost/gate/api/private'],
+      ['external URL of another path', () => at('/api/private-scoped')],
+    ])('proof for the %s → 401', async (_, url) => {
+      for (let i = 0; i < 2; i++) {
+        const answer = await call(edge.origin, { path: '/gate/api/private', headers: await dpop(url()) });
+        expect(answer.status).toBe(401);
+        expect(answer.challenge).toContain('error="invalid_dpop_proof"');
+      }
+    });
+
+    describe.each(disguises)('client sends %s', (_, disguise) => {
+      it('no token → the same challenge', async () => {
+        const plain = await call(edge.origin, { path: '/gate/api/private' });
+        const disguised = await call(edge.origin, { path: '/gate/api/private', headers: disguise });
+        expect(disguised).toEqual(plain);
+      });
+
+      it('good Bearer token, good proof → 200', async () => {
+        const path = '/gate/api/private';
+        expect(await call(edge.origin, { path, headers: [...disguise, ...bearer(free)] })).toMatchObject({
+          status: 200,
+        });
+        const headers = await dpop(at('/api/private'));
+        expect(await call(edge.origin, { path, headers: [...disguise, ...headers] })).toMatchObject({ status: 200 });
+      });
+
+      it('proof for a URL that it could be meant to feign → 401', async () => {
+        const { host } = new URL(edge.origin);
+        const urls = [
+          `http://${host}/gate`,
+          'https://evil.example/gate',
+          'http://evil.example/gate',
+          'http://evil.example/evil',
+          `https://${host}/evil`,
+          // What is left where the proxy's own headers are lost on the way.
+          `https://${host}`,
+          `http://${host}`,
+          `http://portcullis`,
+          first.url,
+          second.url,
+        ].map((base) => `${base}/api/private`);
+        const statuses = await Promise.all(
+          urls.map(async (url) => {
+            const headers = [...disguise, ...(await dpop(url))];
+            return (await call(edge.origin, { path: '/gate/api/private', headers })).status;
+          }),
+        );
+        expect(statuses).toEqual(urls.map(() => 401));
+      });
+    });
+
+    it('many calls → both instances serve them', async () => {
+      const before = await Promise.all([first, second].map(countRequests));
+      for (let i = 0; i < 8; i++) await call(edge.origin, { path: '/gate/api/public' });
+      const after = await Promise.all([first, second].map(countRequests));
+      const served = after.map((count, index) => count - (before[index] ?? 0));
+      expect(Math.min(...served)).toBeGreaterThan(0);
+      expect(Math.max(...served)).toBeLessThan(8);
+    });
+
+    it('proof sent again and again, memory store → 200 once at each instance', async () => {
+      const headers = await dpop(at('/api/private'));
+      const answers: Answer[] = [];
+      for (let i = 0; i < 6; i++) answers.push(await call(edge.origin, { path: '/gate/api/private', headers }));
+      const refused = answers.filter(({ status }) => status !== 200);
+      expect(refused.map(({ status }) => status)).toEqual([401, 401, 401, 401]);
+      for (const { challenge } of refused) expect(challenge).toContain('The DPoP proof was used before.');
+    });
+
+    describe.skipIf(noRedis !== undefined)(`Redis as the store${noRedis === undefined ? '' : `: ${noRedis}`}`, () => {
+      let shared: ProxyServer;
+      const path = '/gate/api/private';
+      beforeAll(async () => {
+        shared = await start([`127.0.0.1:${sharing[0]?.port}`, `127.0.0.1:${sharing[1]?.port}`]);
+      });
+      afterAll(() => shared?.stop());
+
+      it('proof sent again to the other instance → 401', async () => {
+        const headers = await dpop(`${shared.origin}${path}`);
+        expect(await call(shared.origin, { path, headers })).toMatchObject({ status: 200 });
+        for (let i = 0; i < 3; i++) expect(await call(shared.origin, { path, headers })).toMatchObject({ status: 401 });
+      });
+
+      it('proof sent eight times at once → exactly one 200', async () => {
+        const headers = await dpop(`${shared.origin}${path}`);
+        const answers = await Promise.all(Array.from({ length: 8 }, () => call(shared.origin, { path, headers })));
+        const statuses = answers.map(({ status }) => status).sort();
+        expect(statuses).toEqual([200, 401, 401, 401, 401, 401, 401, 401]);
+      });
+    });
+
+    it.each([...spellings, ...wanderings])('%s, no token → not open', async (path) => {
+      const { status, body } = await call(edge.origin, { path });
+      expect([400, 401, 404]).toContain(status);
+      expect(body).not.toContain('user_id');
+    });
+
+    it.each(spellings)('%s, proof for the URL as it was sent → the same as with Bearer', async (path) => {
+      const { status } = await call(edge.origin, { path, headers: bearer(free) });
+      expect([200, 400, 404]).toContain(status);
+      const headers = await dpop(`${edge.origin}${path}`);
+      expect(await call(edge.origin, { path, headers })).toMatchObject({ status });
+    });
+  });
+}
+
+describe('straight to an instance, headers of a proxy faked', () => {
+  const faked = ['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'api.example', 'X-Forwarded-Prefix', '/gate'];
+
+  describe.each([
+    ['trust off', 'false'],
+    ['peer not in the list', '192.0.2.0/24,2001:db8::/32'],
+  ])('%s', (_, trust) => {
+    let instance: ServiceProcess;
+    beforeAll(async () => {
+      instance = await startInstance(trust);
+    });
+    afterAll(() => instance?.stop());
+
+    it('proof for the URL they name → 401', async () => {
+      const headers = [...faked, ...(await dpop('https://api.example/gate/api/private'))];
+      const answer = await call(instance.url, { path: '/api/private', headers });
+      expect(answer.status).toBe(401);
+      expect(answer.challenge).toContain('error="invalid_dpop_proof"');
+    });
+
+    it('proof for its own URL, Bearer → 200', async () => {
+      const headers = [...faked, ...(await dpop(`${instance.url}/api/private`))];
+      expect(await call(instance.url, { path: '/api/private', headers })).toMatchObject({ status: 200 });
+      expect(await call(instance.url, { path: '/api/private', headers: [...faked, ...bearer(free)] })).toMatchObject({
+        status: 200,
+      });
+    });
+
+    it('no token → the challenge names its own URL', async () => {
+      const plain = await call(instance.url, { path: '/api/private' });
+      expect(plain.challenge).toContain(`resource_metadata="${instance.url}/.well-known/oauth-protected-resource"`);
+      expect((await call(instance.url, { path: '/api/private', headers: faked })).challenge).toBe(plain.challenge);
+    });
+  });
+});

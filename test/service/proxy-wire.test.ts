@@ -1,0 +1,163 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, type Call, call } from '../support/call.ts';
+import { findProxySkipReason, type ProxyServer, proxyNames, startProxy } from '../support/proxy-server.ts';
+import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
+
+/** What an instance of the service would get to see. */
+interface Arrival {
+  readonly path: string;
+  /** Names in lower case, in the order of arrival. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+}
+
+/** An upstream that notes what arrives and cuts the connection of a call for /lost. */
+interface Upstream {
+  readonly authority: string;
+  close(): Promise<void>;
+}
+
+const arrivals: Arrival[] = [];
+let certificates: TestCertificates;
+let upstreams: readonly [Upstream, Upstream];
+
+beforeAll(async () => {
+  certificates = await createTestCertificates();
+  upstreams = [await listen(), await listen()];
+});
+afterAll(() => Promise.all(upstreams.map((upstream) => upstream.close())));
+
+async function listen(): Promise<Upstream> {
+  const server: Server = createServer((request, response) => {
+    arrivals.push({ path: request.url ?? '', headers: readHeaders(request) });
+    if (request.url === '/lost') request.socket.destroy();
+    else response.end();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server that listens has an address of this shape
+  return {
+    authority: `127.0.0.1:${port}`,
+    async close() {
+      const closed = once(server.close(), 'close');
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+function readHeaders({ rawHeaders }: IncomingMessage): Arrival['headers'] {
+  return rawHeaders.flatMap((name, index) =>
+    index % 2 === 0 ? [[name.toLowerCase(), rawHeaders[index + 1] ?? ''] as const] : [],
+  );
+}
+
+for (const name of proxyNames) {
+  const missing = findProxySkipReason(name);
+  describe.skipIf(missing !== undefined)(missing === undefined ? name : `${name}: ${missing}`, () => {
+    let edge: ProxyServer;
+    const start = (first: Upstream, second: Upstream): Promise<ProxyServer> =>
+      startProxy(name, { upstreams: [first.authority, second.authority], prefix: '/gate', certificates });
+    const get = (proxy: ProxyServer, options: Call): Promise<Answer> =>
+      call(proxy.origin, { ca: certificates.ca, ...options });
+
+    beforeAll(async () => {
+      edge = await start(...upstreams);
+    });
+    afterAll(() => edge?.stop());
+
+    it('client sends every header of the family → the proxy’s own arrive, once each, and nothing else of it', async () => {
+      const headers = [
+        ...['X-Forwarded-Proto', 'http', 'x-forwarded-proto', 'http', 'X_Forwarded_Proto', 'http'],
+        ...['X-Forwarded-Host', 'evil.example', 'X-FORWARDED-HOST', 'evil.example', 'X_Forwarded_Host', 'evil.example'],
+        ...['X-Forwarded-Prefix', '/evil', 'x-forwarded-prefix', '/evil', 'x_forwarded_prefix', '/evil'],
+        ...['X-Forwarded-For', '192.0.2.1', 'X_Forwarded_For', '192.0.2.1', 'Forwarded', 'host=evil.example'],
+        ...['Connection', 'X-Forwarded-Proto, X-Forwarded-Host', 'Connection', 'X-Forwarded-Prefix'],
+      ];
+      await get(edge, { path: '/gate/', host: 'localhost', headers });
+      const lines = arrivals.at(-1)?.headers.map(([header, value]) => `${header}: ${value}`);
+      expect(lines?.filter((line) => /forwarded/i.test(line)).sort()).toEqual([
+        'x-forwarded-for: 127.0.0.1',
+        `x-forwarded-host: localhost:${edge.port}`,
+        'x-forwarded-prefix: /gate',
+        'x-forwarded-proto: https',
+      ]);
+    });
+
+    it('Authorization and DPoP of the largest size, and other headers up to 16 KiB → arrive as they were sent', async () => {
+      const token = 'x'.repeat(8192);
+      const proof = 'y'.repeat(4096);
+      const headers = ['Authorization', `DPoP ${token}`, 'DPoP', proof, 'X-Padding', 'z'.repeat(3000)];
+      expect((await get(edge, { path: '/gate/', headers })).status).toBe(200);
+      const arrived = new Map(arrivals.at(-1)?.headers);
+      expect(arrived.get('authorization')).toBe(`DPoP ${token}`);
+      expect(arrived.get('dpop')).toBe(proof);
+    });
+
+    it.each([
+      '/',
+      '/api/private?a=%2f&b=1?2',
+      '/api/private?',
+      '/api/%70rivate',
+      '/api/%2570rivate',
+      '//api/private',
+      '/api//private',
+      '/api/./private',
+      '/api/public/../private',
+      '/api/public/%2E%2e/private',
+      '/api/private;x=1',
+      '/api%2Fprivate',
+      '/api/private%3Fx',
+      '/api/private%5cx',
+      '/~a$&+,;=:@-._',
+      '/gate/gate/',
+    ])('%s behind the prefix → arrives as it was spelled', async (path) => {
+      expect((await get(edge, { path: `/gate${path}` })).status).toBe(200);
+      expect(arrivals.at(-1)?.path).toBe(path);
+    });
+
+    it('absolute URL in the request line → its path arrives', async () => {
+      expect((await get(edge, { path: `${edge.origin}/gate/api/private?x=%2f` })).status).toBe(200);
+      expect(arrivals.at(-1)?.path).toBe('/api/private?x=%2f');
+    });
+
+    it.each([
+      ['path without the prefix', '/api/private', undefined],
+      ['path with half the prefix', '/gat/api/private', undefined],
+      ['path with more than the prefix', '/gateway/api/private', undefined],
+      ['prefix in capitals', '/GATE/api/private', undefined],
+      ['foreign Host', '/gate/api/private', 'evil.example'],
+      ['foreign Host in the request line', 'https://evil.example/gate/api/private', undefined],
+    ])('%s → refused by the proxy, nothing arrives', async (_, path, host) => {
+      const before = arrivals.length;
+      const { status } = await get(edge, { path, ...(host !== undefined && { host }) });
+      expect([400, 404, 421]).toContain(status);
+      expect(arrivals.length).toBe(before);
+    });
+
+    it('call whose answer is lost on a kept connection → not sent again', async () => {
+      const proxy = await start(...upstreams);
+      for (let i = 0; i < 4; i++) await get(proxy, { path: '/gate/fine' });
+      const lost = await get(proxy, { path: '/gate/lost' }).then(
+        ({ status }) => status,
+        () => 'cut off',
+      );
+      await proxy.stop();
+      expect([502, 'cut off']).toContain(lost);
+      expect(arrivals.filter(({ path }) => path === '/lost')).toHaveLength(1);
+      arrivals.length = 0;
+    });
+
+    it('one instance goes down → one call fails at most', async () => {
+      const leaving = await listen();
+      const proxy = await start(leaving, upstreams[1]);
+      for (let i = 0; i < 2; i++) await get(proxy, { path: '/gate/fine' });
+      await leaving.close();
+      const statuses: number[] = [];
+      for (let i = 0; i < 6; i++) statuses.push((await get(proxy, { path: '/gate/fine' })).status);
+      await proxy.stop();
+      expect(statuses.filter((status) => status !== 200).length).toBeLessThanOrEqual(1);
+    });
+  });
+}
