@@ -30,7 +30,7 @@ describe.each(names)('variant %s', (name) => {
       expect(article).toContain(`<p>${summary}.</p>`);
       expect(article.includes('Authorization: Bearer $TOKEN')).toBe(access !== 'open');
       expect(article.includes('<td>401</td>')).toBe(access !== 'open');
-      expect(article.includes('that lacks a scope')).toBe(scopes.length > 0);
+      expect(article.includes('with a valid access token that lacks it')).toBe(scopes.length > 0);
       if (scopes.length > 0) expect(article).toContain(`<td>${insufficientScopeStatus}</td><td>with a valid`);
     }
   });
