@@ -22,7 +22,7 @@ portcullis dev runs a local identity provider and the service before it. Flags:
 Every other setting is read from the environment, as portcullis serve reads it.
 `;
 
-const otherPort = 'Choose another with --port, or 0 for a free one.';
+const taken = 'is taken. Choose another with --port, or 0 for a free one.';
 
 /** The service's own entry point, from the sources as from the build. */
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -49,9 +49,7 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
   const result = readSettings({ args: [], environment });
   if (result.kind === 'problems') return fail(formatProblems(result.problems), exitCodes.config);
   const { settings } = result;
-  if (await isTaken(settings)) {
-    return fail(`portcullis: Port ${settings.port} of the service is taken. ${otherPort}\n`, 1);
-  }
+  if (await isTaken(settings)) return fail(`portcullis: Port ${settings.port} of the service ${taken}\n`, 1);
   const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc'];
   // In a group of its own: a Ctrl-C of the terminal reaches the service once, through us.
   const child = spawn(process.execPath, [main, 'serve'], { env: environment, stdio, detached: true });
@@ -65,6 +63,7 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
     const first = await Promise.race([listening, exited]);
     if (typeof first !== 'number') {
       await answered(new URL('/api/public', first.url));
+      await idp.announceService(first.url);
       process.stdout.write(await announce(idp, settings, first));
     }
     return await exited;

@@ -49,4 +49,5 @@ async function main(): Promise<number> {
   return (await command.load())(args, process.env);
 }
 
-process.exitCode = await main();
+// A command that has ended is not held by what it opened: a listener, a worker, the channel to a parent.
+process.exit(await main());

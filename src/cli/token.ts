@@ -1,9 +1,13 @@
 import { parseArgs } from 'node:util';
 import { findCacheFolder } from '../local-idp/cache-folder.ts';
 import type { LocalIdpFailure } from '../local-idp/failure.ts';
-import { findRunning } from '../local-idp/running.ts';
+import type { IdpClient } from '../local-idp/idp-client.ts';
+import { findRunning, findService } from '../local-idp/running.ts';
 import type { TokenOrder } from '../local-idp/token-order.ts';
 import { exitCodes } from '../service/exit.ts';
+import { createBoundCall } from './bound-call.ts';
+
+const fallback = 'http://localhost:8000';
 
 const usage = `portcullis: a flag is unknown, lacks its value, or contradicts another.
 portcullis token prints an access token of the running local provider. Flags:
@@ -14,24 +18,33 @@ portcullis token prints an access token of the running local provider. Flags:
   --issuer TEXT     in the name of another issuer
   --unknown-key     signed with a key that is not published
   --idp URL         of this provider, where several run
+  --dpop            bound to a new key, with a DPoP proof and the curl command that uses both, once
+With --dpop:
+  --url URL         what is called (default: /api/private of the service that dev runs, or else of ${fallback})
+  --method METHOD   how it is called (default: GET)
+  --nonce TEXT      the DPoP-Nonce that the service has sent
 `;
 
-/** `portcullis token`: prints an access token, and nothing else, on stdout; the exit status. */
+/**
+ * `portcullis token`: prints an access token on stdout, and nothing else; with `--dpop` a line for each of token, proof
+ * and command. The exit status.
+ */
 export async function runToken(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
   const request = readRequest(args);
   if (request === undefined) {
     process.stderr.write(usage);
     return exitCodes.usage;
   }
-  const idp = await findRunning(findCacheFolder(environment), request.issuer);
+  const cacheFolder = findCacheFolder(environment);
+  const idp = await findRunning(cacheFolder, request.issuer);
   if (idp === undefined) {
     process.stderr.write('portcullis: no local identity provider is running. Start one: portcullis dev\n');
     return exitCodes.unavailable;
   }
   try {
-    const token = await idp.getToken(request.order);
+    const lines = await getLines(idp, request, cacheFolder);
     if (process.stderr.isTTY) process.stderr.write(`An access token of ${idp.issuer}, for development only:\n`);
-    process.stdout.write(`${token}\n`);
+    process.stdout.write(`${lines.join('\n')}\n`);
     return exitCodes.ok;
   } catch (error) {
     const { message } = error as LocalIdpFailure; // getToken rejects with nothing else
@@ -40,9 +53,27 @@ export async function runToken(args: readonly string[], environment: NodeJS.Proc
   }
 }
 
+async function getLines(idp: IdpClient, request: TokenRequest, cacheFolder: string): Promise<readonly string[]> {
+  const { order, call } = request;
+  if (call === undefined) return [await idp.getToken(order)];
+  const url = call.url ?? new URL('/api/private', (await findService(cacheFolder, idp.issuer)) ?? fallback);
+  const bound = createBoundCall({ ...call, url });
+  const token = await idp.getToken({ ...order, jkt: bound.jkt });
+  const { proof, command } = bound.write(token, Date.now() / 1000);
+  return [token, proof, command];
+}
+
 interface TokenRequest {
   readonly order: TokenOrder;
   readonly issuer: string | undefined;
+  /** What a proof is to be made for; `undefined` where none is. */
+  readonly call: Call | undefined;
+}
+
+interface Call {
+  readonly url: URL | undefined;
+  readonly method: string;
+  readonly nonce: string | undefined;
 }
 
 /** The flags; `undefined` where one is unknown, has no value, or contradicts another. */
@@ -50,6 +81,8 @@ function readRequest(args: readonly string[]): TokenRequest | undefined {
   const flags = parseFlags(args);
   if (flags === undefined || (flags.expired && flags['not-yet-valid'])) return undefined;
   if (flags.idp !== undefined && !URL.canParse(flags.idp)) return undefined;
+  const call = readCall(flags);
+  if (call === 'contradiction') return undefined;
   return {
     order: {
       ...(flags.scope !== undefined && { scope: flags.scope }),
@@ -60,7 +93,15 @@ function readRequest(args: readonly string[]): TokenRequest | undefined {
       ...(flags['unknown-key'] && { key: 'unknown' }),
     },
     issuer: flags.idp && new URL(flags.idp).href,
+    call,
   };
+}
+
+function readCall({ dpop, url, method, nonce }: NonNullable<ReturnType<typeof parseFlags>>) {
+  if (!dpop) return url === undefined && method === undefined && nonce === undefined ? undefined : 'contradiction';
+  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) return 'contradiction';
+  if (method !== undefined && !/^[A-Z]+$/i.test(method)) return 'contradiction';
+  return { url: url === undefined ? undefined : new URL(url), method: method ?? 'GET', nonce };
 }
 
 function parseFlags(args: readonly string[]) {
@@ -75,6 +116,10 @@ function parseFlags(args: readonly string[]) {
         issuer: { type: 'string' },
         'unknown-key': { type: 'boolean', default: false },
         idp: { type: 'string' },
+        dpop: { type: 'boolean', default: false },
+        url: { type: 'string' },
+        method: { type: 'string' },
+        nonce: { type: 'string' },
       },
     }).values;
   } catch {

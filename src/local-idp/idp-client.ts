@@ -47,8 +47,10 @@ export function createIdpClient(issuer: string, { certificate, clientSecret }: I
         ? await post('token', 'application/x-www-form-urlencoded', tokenForm(order))
         : await post(devTokenPath, 'application/json', JSON.stringify(order));
       const token = value['access_token'];
-      if (typeof token === 'string') return token;
-      throw new LocalIdpFailure(`The local identity provider refused the request with status ${status}.`);
+      if (typeof token !== 'string') {
+        throw new LocalIdpFailure(`The local identity provider refused the request with status ${status}.`);
+      }
+      return token;
     },
   };
 }

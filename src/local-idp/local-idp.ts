@@ -46,6 +46,8 @@ export interface LocalIdp {
   readonly notices: readonly string[];
   /** An access token of the service client. */
   token(order?: TokenOrder): Promise<string>;
+  /** Says where the service is that was started with it. */
+  announceService(url: string): Promise<void>;
   /** Stops it at once. */
   close(): Promise<void>;
 }
@@ -79,8 +81,12 @@ export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp>
   // What fails here is a request that was broken off.
   server.on('request', (request, response) => handle(request, response).catch(() => response.destroy()));
   try {
-    const withdraw = await announceRunning(cacheFolder, { issuer, pid: process.pid, started: now() });
-    return running({ issuer, domain, identity, withdraw, stop });
+    const known = { issuer, pid: process.pid, started: now() };
+    const withdraw = await announceRunning(cacheFolder, known);
+    const announceService = async (service: string): Promise<void> => {
+      await announceRunning(cacheFolder, { ...known, service });
+    };
+    return running({ issuer, domain, identity, announceService, withdraw, stop });
   } catch (error) {
     await stop();
     throw error;
@@ -91,11 +97,12 @@ interface Running {
   readonly issuer: string;
   readonly domain: string;
   readonly identity: Identity;
+  readonly announceService: (url: string) => Promise<void>;
   readonly withdraw: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }
 
-function running({ issuer, domain, identity, withdraw, stop }: Running): LocalIdp {
+function running({ issuer, domain, identity, announceService, withdraw, stop }: Running): LocalIdp {
   const client = createIdpClient(issuer, identity);
   return {
     issuer,
@@ -104,6 +111,7 @@ function running({ issuer, domain, identity, withdraw, stop }: Running): LocalId
     clientSecretFile: identity.clientSecretFile,
     notices: [forDevelopment, ...describeRuntime(process.versions.node)],
     token: (order = {}) => client.getToken(order),
+    announceService,
     async close() {
       await withdraw();
       await stop();

@@ -32,7 +32,7 @@ export function createMint(options: MintOptions): Mint {
       return unpublished;
     },
   } as const;
-  return async ({ scope, audience, issuer, validity = 'current', key = 'published' }) => {
+  return async ({ scope, audience, issuer, validity = 'current', key = 'published', jkt }) => {
     const claims = {
       ...demoClaims(options.customClaim),
       iss: issuer ?? options.issuer,
@@ -41,6 +41,7 @@ export function createMint(options: MintOptions): Mint {
       client_id: clientIds.service,
       jti: randomUUID(),
       scope,
+      cnf: jkt === undefined ? undefined : { jkt },
       ...times[validity](Math.floor(options.now())),
     };
     return signAccessToken(await keys[key](), claims);

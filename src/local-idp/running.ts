@@ -9,13 +9,14 @@ export interface RunningIdp {
   readonly pid: number;
   /** Time of the start. Seconds since the epoch. */
   readonly started: number;
+  /** URL of the service that was started with it. */
+  readonly service?: string;
 }
 
 /** Says that a provider runs on a port, until the returned function is called. */
 export async function announceRunning(cacheFolder: string, running: RunningIdp): Promise<() => Promise<void>> {
-  const folder = runningFolder(cacheFolder);
-  const file = join(folder, `${new URL(running.issuer).port}.json`);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const file = runningFile(cacheFolder, running.issuer);
+  await mkdir(runningFolder(cacheFolder), { recursive: true, mode: 0o700 });
   await writeFile(file, JSON.stringify(running), { mode: 0o600 });
   return () => rm(file, { force: true });
 }
@@ -29,6 +30,11 @@ export async function findRunning(cacheFolder: string, issuer?: string): Promise
   // A provider that was killed has left its file behind: only one that answers runs.
   const answers = await Promise.all(clients.map((client) => client.isRunning()));
   return clients.find((_client, index) => answers[index]);
+}
+
+/** URL of the service that was started with the provider of this issuer; `undefined` where none was. */
+export async function findService(cacheFolder: string, issuer: string): Promise<string | undefined> {
+  return (await readRunning(runningFile(cacheFolder, issuer)))?.service;
 }
 
 /** What has said that it runs, the latest first. */
@@ -49,8 +55,16 @@ async function readRunning(file: string): Promise<RunningIdp | undefined> {
 }
 
 function isRunningIdp(value: unknown): value is RunningIdp {
-  const { issuer, started }: Readonly<Record<string, unknown>> = Object(value);
-  return typeof issuer === 'string' && URL.canParse(issuer) && typeof started === 'number';
+  const { issuer, started, service }: Readonly<Record<string, unknown>> = Object(value);
+  return isUrl(issuer) && typeof started === 'number' && (service === undefined || isUrl(service));
+}
+
+function isUrl(value: unknown): boolean {
+  return typeof value === 'string' && URL.canParse(value);
+}
+
+function runningFile(cacheFolder: string, issuer: string): string {
+  return join(runningFolder(cacheFolder), `${new URL(issuer).port}.json`);
 }
 
 function runningFolder(cacheFolder: string): string {

@@ -12,6 +12,8 @@ export interface TokenOrder {
   readonly validity?: 'current' | 'expired' | 'not-yet-valid';
   /** Whether the signing key is in the key set. Default `published`. */
   readonly key?: 'published' | 'unknown';
+  /** Thumbprint of the key that it is bound to (RFC 9449 §6.1). Default: it is bound to none. */
+  readonly jkt?: string;
 }
 
 const text = (value: unknown): boolean => typeof value === 'string';
@@ -21,6 +23,7 @@ const members: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ['issuer', text],
   ['validity', (value) => value === 'current' || value === 'expired' || value === 'not-yet-valid'],
   ['key', (value) => value === 'published' || value === 'unknown'],
+  ['jkt', text],
 ]);
 
 /** Parses an order written as a JSON object; `undefined` for anything else in it. */
@@ -39,7 +42,9 @@ export function parseTokenOrder(json: string): TokenOrder | undefined {
 const knownScopes: ReadonlySet<string> = new Set(apiScopes);
 
 /** Whether the token endpoint itself would issue such a token. */
-export function isPlain({ scope, audience, issuer, validity = 'current', key = 'published' }: TokenOrder): boolean {
+export function isPlain(order: TokenOrder): boolean {
+  const { scope, audience, issuer, validity = 'current', key = 'published', jkt } = order;
   const known = scope === undefined || scope.split(' ').every((element) => knownScopes.has(element));
-  return known && audience === undefined && issuer === undefined && validity === 'current' && key === 'published';
+  const usual = audience === undefined && issuer === undefined && jkt === undefined;
+  return known && usual && validity === 'current' && key === 'published';
 }

@@ -114,8 +114,6 @@ function answerPrimary({ channel, service, metrics, shutdown }: WorkerParts): vo
       channel.send({ ...message, readiness: service.readiness(), metrics: metrics.snapshot() });
     }
   });
-  // A worker does not outlive its primary.
-  process.on('disconnect', shutdown.request);
 }
 
 async function openApi(settings: Settings, service: Service): Promise<Listener> {

@@ -9,7 +9,10 @@ export interface Shutdown {
 /** Exit status of a process that a signal ended: 128 and its number. */
 const exitStatuses = { SIGINT: 130, SIGTERM: 143 } as const;
 
-/** Listens for SIGTERM and SIGINT: the first asks for a graceful end, a second one exits at once. */
+/**
+ * Listens for SIGTERM and SIGINT: the first asks for a graceful end, a second one exits at once. A process that was
+ * started with a channel to its parent also ends when the parent is gone.
+ */
 export function watchSignals(): Shutdown {
   let request = () => {};
   const requested = new Promise<void>((resolve) => {
@@ -23,5 +26,6 @@ export function watchSignals(): Shutdown {
       request();
     });
   }
+  process.once('disconnect', request);
   return { requested, request };
 }

@@ -1,0 +1,55 @@
+import { generateKeyPairSync, hash, randomUUID, sign } from 'node:crypto';
+import { thumbprint } from '../keys/jwk.ts';
+
+/** A call under the DPoP scheme, with a key that is made for it and kept by nobody. */
+export interface BoundCall {
+  /** Thumbprint of the key: what the access token is to be bound to. */
+  readonly jkt: string;
+  /** Makes the proof for an access token, and the command that uses both, once. `now` in seconds since the epoch. */
+  write(token: string, now: number): { readonly proof: string; readonly command: string };
+}
+
+/** What is called. */
+export interface BoundCallTarget {
+  readonly url: URL;
+  readonly method: string;
+  /** Nonce of the server. */
+  readonly nonce: string | undefined;
+}
+
+/** Creates the call, with a new ES256 key. */
+export function createBoundCall({ url, method, nonce }: BoundCallTarget): BoundCall {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const { kty, crv, x, y } = publicKey.export({ format: 'jwk' });
+  const jwk = { kty, crv, x, y };
+  return {
+    jkt: thumbprint(jwk),
+    write(token, now) {
+      // RFC 9449 §4.2: htu has neither query nor fragment.
+      const htu = url.origin + url.pathname;
+      const ath = hash('sha256', token, 'base64url');
+      const claims = { jti: randomUUID(), htm: method, htu, iat: Math.floor(now), ath, nonce };
+      const input = `${encode({ typ: 'dpop+jwt', alg: 'ES256', jwk })}.${encode(claims)}`;
+      const signature = sign('sha256', Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' });
+      const proof = `${input}.${signature.toString('base64url')}`;
+      // RFC 9449 §7.1
+      const headers = `-H 'Authorization: DPoP ${token}' -H 'DPoP: ${proof}'`;
+      return { proof, command: `curl -i${methodFlag(method)} ${headers} ${quote(url.href)}` };
+    },
+  };
+}
+
+function encode(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url');
+}
+
+/** curl sends GET by itself, and waits for a body that does not come unless it knows that it asks for none. */
+function methodFlag(method: string): string {
+  if (method === 'GET') return '';
+  return method === 'HEAD' ? ' -I' : ` -X ${method}`;
+}
+
+/** One word for a POSIX shell. */
+function quote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
