@@ -179,7 +179,7 @@ Admin              ${adminUrl ?? 'off'}
 
 ${calls.join('\n')}
 
-More tokens: portcullis token --scope "${scope}". Stop with Ctrl-C.
+More tokens: npx portcullis token --scope "${scope}". Stop with Ctrl-C.
 `;
 }
 

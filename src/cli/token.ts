@@ -55,7 +55,7 @@ export async function runToken(args: readonly string[], environment: NodeJS.Proc
 
 async function getLines(idp: IdpClient, request: TokenRequest, cacheFolder: string): Promise<readonly string[]> {
   const { order, call } = request;
-  if (call === undefined) return [await idp.getToken(order)];
+  if (call === 'none') return [await idp.getToken(order)];
   const url = call.url ?? new URL('/api/private', (await findService(cacheFolder, idp.issuer)) ?? fallback);
   const bound = createBoundCall({ ...call, url });
   const token = await idp.getToken({ ...order, jkt: bound.jkt });
@@ -66,11 +66,12 @@ async function getLines(idp: IdpClient, request: TokenRequest, cacheFolder: stri
 interface TokenRequest {
   readonly order: TokenOrder;
   readonly issuer: string | undefined;
-  /** What a proof is to be made for; `undefined` where none is. */
-  readonly call: Call | undefined;
+  /** What a proof is to be made for. */
+  readonly call: Call | 'none';
 }
 
 interface Call {
+  /** Default: an endpoint of the service that is known. */
   readonly url: URL | undefined;
   readonly method: string;
   readonly nonce: string | undefined;
@@ -82,7 +83,7 @@ function readRequest(args: readonly string[]): TokenRequest | undefined {
   if (flags === undefined || (flags.expired && flags['not-yet-valid'])) return undefined;
   if (flags.idp !== undefined && !URL.canParse(flags.idp)) return undefined;
   const call = readCall(flags);
-  if (call === 'contradiction') return undefined;
+  if (call === 'invalid') return undefined;
   return {
     order: {
       ...(flags.scope !== undefined && { scope: flags.scope }),
@@ -97,10 +98,13 @@ function readRequest(args: readonly string[]): TokenRequest | undefined {
   };
 }
 
-function readCall({ dpop, url, method, nonce }: NonNullable<ReturnType<typeof parseFlags>>) {
-  if (!dpop) return url === undefined && method === undefined && nonce === undefined ? undefined : 'contradiction';
-  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) return 'contradiction';
-  if (method !== undefined && !/^[A-Z]+$/i.test(method)) return 'contradiction';
+type Flags = NonNullable<ReturnType<typeof parseFlags>>;
+
+/** What the flags say of the call; `invalid` where they say it without `--dpop`, or name nothing that can be called. */
+function readCall({ dpop, url, method, nonce }: Flags): Call | 'none' | 'invalid' {
+  if (!dpop) return url === undefined && method === undefined && nonce === undefined ? 'none' : 'invalid';
+  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) return 'invalid';
+  if (method !== undefined && !/^[A-Z]+$/i.test(method)) return 'invalid';
   return { url: url === undefined ? undefined : new URL(url), method: method ?? 'GET', nonce };
 }
 
