@@ -1,0 +1,249 @@
+// Sends every DPoP proof to two instances at once, behind real nginx and with one real Redis that is killed in the
+// middle: does each proof open the door exactly once, and does Bearer go on? Needs redis-server, nginx and a build.
+import { spawn } from 'node:child_process';
+import { createHash, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { Agent, request } from 'node:https';
+import { connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { calculateJwkThumbprint } from 'jose';
+import { startLocalIdp } from '../dist/local-idp/local-idp.js';
+
+const proofCount = 20_000;
+/** Of these, so many are sent while Redis is down. */
+const outageCount = 1_000;
+const atOnce = 32;
+/** Seconds. */
+const maxRecovery = 5;
+const maxDuration = 270; // a proof lives for 300: until then a replay is refused for being one, not for its age
+const audience = 'https://api.example.com/';
+const path = '/gate/api/private';
+
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-drill-'));
+const children = new Set();
+process.on('exit', () => {
+  for (const child of children) child.kill();
+  rmSync(folder, { recursive: true, force: true });
+});
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => giveUp('The drill was stopped.'));
+setTimeout(() => giveUp(`The drill is not done after ${maxDuration} s.`), maxDuration * 1000);
+
+const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const jwk = publicKey.export({ format: 'jwk' });
+const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const proofHeader = encode({ typ: 'dpop+jwt', alg: 'ES256', jwk });
+
+const idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', cacheFolder: join(folder, 'idp') });
+const bound = await idp.token({ jkt: await calculateJwkThumbprint(jwk) });
+const free = await idp.token();
+const ath = createHash('sha256').update(bound).digest('base64url');
+
+const redisPort = await findFreePort();
+let redis = await startRedis();
+const instances = await Promise.all([startInstance(), startInstance()]);
+const edgePort = await findFreePort();
+// Two edges with one name and one port, as two addresses of one DNS name: each leads to an instance of its own.
+const edges = ['127.0.0.1', '127.0.0.2'];
+await Promise.all(edges.map((address, index) => startEdge(address, instances[index])));
+const url = `https://localhost:${edgePort}${path}`;
+const agent = new Agent({ keepAlive: true, ca: readFileSync(idp.certificateFile), servername: 'localhost' });
+
+await recover();
+const counts = { unavailable: 0, unexpected: 0, bearer: 0, bearerFailures: 0 };
+let isOver = false;
+const bearerDone = keepAskingAsBearer();
+const proofs = Array.from({ length: proofCount }, () => ({ text: '', accepts: 0 }));
+const half = proofCount / 2;
+let killed;
+await forEachAtOnce(proofs.slice(0, half + outageCount), (proof, index) => {
+  if (index === half) killed = kill(redis);
+  return spend(proof);
+});
+await killed;
+redis = await startRedis();
+const recovery = await recover();
+await forEachAtOnce(proofs.slice(half + outageCount), spend);
+// What was refused as unavailable was not judged: a client sends it again.
+const unjudged = proofs.filter(({ accepts }) => accepts === 0);
+await forEachAtOnce(unjudged, spend);
+
+let replaysAccepted = 0;
+await forEachAtOnce(proofs, async (proof, index) => {
+  const edge = edges[index % edges.length];
+  if ((await send(edge, dpop(proof.text))).status === 200 && proof.accepts > 0) replaysAccepted++;
+});
+isOver = true;
+await bearerDone;
+
+const twice = proofs.filter(({ accepts }) => accepts > 1).length;
+const never = proofs.filter(({ accepts }) => accepts === 0).length;
+const rows = [
+  ['proofs, each sent to both instances at once', proofCount],
+  ['accepted exactly once', proofCount - twice - never],
+  ['accepted twice', twice, 0],
+  // Redis may have taken note of what was on its way when it was killed: such a proof is lost, and its client makes another.
+  ['accepted never', never, atOnce],
+  ['answers 503 while Redis was down', counts.unavailable],
+  ['sent again after that', unjudged.length],
+  ['accepted when all were sent once more at the end', replaysAccepted, 0],
+  ['answers that were none of 200, 401 and a proper 503', counts.unexpected, 0],
+  ['Bearer calls all along', counts.bearer],
+  ['Bearer failures', counts.bearerFailures, 0],
+  ['seconds from the return of Redis to DPoP at both', Number(recovery.toFixed(2)), maxRecovery],
+];
+for (const [what, value, most] of rows) {
+  console.log(`${what.padEnd(54)} ${String(value).padStart(7)}${most === undefined ? '' : `   at most ${most}`}`);
+}
+await idp.close();
+const isWithin = rows.every(([, value, most]) => most === undefined || value <= most);
+process.exit(isWithin && counts.unavailable > 0 && counts.bearer > 0 ? 0 : 1);
+
+function giveUp(reason) {
+  console.error(reason);
+  process.exit(1);
+}
+
+function makeProof() {
+  const claims = { jti: randomUUID(), htm: 'GET', htu: url, iat: Math.floor(Date.now() / 1000), ath };
+  const input = `${proofHeader}.${encode(claims)}`;
+  const signature = sign('sha256', Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' });
+  return `${input}.${signature.toString('base64url')}`;
+}
+
+function dpop(proof) {
+  return { authorization: `DPoP ${bound}`, dpop: proof };
+}
+
+/** Sends a proof, made now if it is new, to both at once. */
+async function spend(proof) {
+  proof.text ||= makeProof();
+  const answers = await Promise.all(edges.map((edge) => send(edge, dpop(proof.text))));
+  for (const { status, headers } of answers) {
+    const isProper = headers['retry-after'] !== undefined && headers['www-authenticate'] === undefined;
+    if (status === 200) proof.accepts++;
+    else if (status === 503 && isProper) counts.unavailable++;
+    else if (status !== 401) counts.unexpected++;
+  }
+}
+
+/** One GET through an edge; status 0 where the connection broke. */
+function send(host, headers) {
+  return new Promise((resolve) => {
+    const options = { host, port: edgePort, path, agent, headers: { host: `localhost:${edgePort}`, ...headers } };
+    const sent = request(options, (response) => {
+      response.once('end', () => resolve({ status: response.statusCode, headers: response.headers })).resume();
+    });
+    sent.once('error', () => resolve({ status: 0, headers: {} })).end();
+  });
+}
+
+async function keepAskingAsBearer() {
+  while (!isOver) {
+    const answers = await Promise.all(edges.map((edge) => send(edge, { authorization: `Bearer ${free}` })));
+    counts.bearer += answers.length;
+    counts.bearerFailures += answers.filter(({ status }) => status !== 200).length;
+    await sleep(5);
+  }
+}
+
+/** Seconds until both instances accept a new proof each. */
+async function recover() {
+  for (const from = performance.now(); ; await sleep(20)) {
+    const answers = await Promise.all(edges.map((edge) => send(edge, dpop(makeProof()))));
+    const seconds = (performance.now() - from) / 1000;
+    if (answers.every(({ status }) => status === 200)) return seconds;
+    if (seconds > 2 * maxRecovery) giveUp('DPoP did not come back.');
+  }
+}
+
+async function forEachAtOnce(items, act) {
+  const entries = items.entries();
+  const work = async () => {
+    for (const [index, item] of entries) await act(item, index);
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+}
+
+async function findFreePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+function start(program, args, options = {}) {
+  const PATH = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`;
+  const child = spawn(program, args, { stdio: 'ignore', ...options, env: { PATH, ...options.env } });
+  child.once('error', () => giveUp(`${program} cannot be started: is it installed?`));
+  children.add(child);
+  return child;
+}
+
+async function kill(child) {
+  children.delete(child);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+}
+
+/** What it has answered for is on disk: a Redis that comes back empty would have forgotten every proof. */
+async function startRedis() {
+  const durable = ['--save', '', '--appendonly', 'yes', '--appendfsync', 'always'];
+  const child = start('redis-server', ['--port', `${redisPort}`, '--bind', '127.0.0.1', '--dir', folder, ...durable]);
+  await waitForListener(redisPort, '127.0.0.1');
+  return child;
+}
+
+async function startInstance() {
+  const env = {
+    IDP_DOMAIN: idp.domain,
+    IDP_AUDIENCE: audience,
+    NODE_EXTRA_CA_CERTS: idp.certificateFile,
+    REPLAY_STORE: `redis://127.0.0.1:${redisPort}`,
+    TRUST_PROXY: '127.0.0.1',
+  };
+  const main = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+  const args = ['serve', '--host', '127.0.0.1', '--port', '0', '--admin-port', 'off'];
+  const child = start(process.execPath, [main, ...args], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const [message] = await once(child, 'message');
+  return new URL(message.url).host;
+}
+
+/** nginx as deploy/proxies has it, before one instance. */
+async function startEdge(address, upstream) {
+  const own = join(folder, `edge-${address}`);
+  mkdirSync(own);
+  const values = {
+    HOST: 'localhost',
+    PORT: edgePort,
+    ADDRESS: address,
+    PREFIX: '/gate',
+    CERTIFICATE: idp.certificateFile,
+    KEY: join(dirname(idp.certificateFile), 'key.pem'),
+    UPSTREAM_1: upstream,
+    UPSTREAM_2: upstream,
+    FOLDER: own,
+  };
+  const template = readFileSync(new URL('../deploy/proxies/nginx.conf', import.meta.url), 'utf8');
+  const text = template.replace(/@([A-Z_\d]+)@/g, (placeholder, name) => values[name] ?? placeholder);
+  writeFileSync(join(own, 'nginx.conf'), text);
+  start('nginx', ['-e', join(own, 'error.log'), '-c', join(own, 'nginx.conf'), '-g', 'daemon off;']);
+  await waitForListener(edgePort, address);
+}
+
+/** Resolves once something listens. */
+async function waitForListener(port, host) {
+  for (;;) {
+    const socket = connect({ port, host });
+    try {
+      await once(socket, 'connect');
+      return socket.destroy();
+    } catch {
+      await sleep(10);
+    }
+  }
+}

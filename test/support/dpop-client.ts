@@ -1,0 +1,101 @@
+import { randomUUID } from 'node:crypto';
+import { Agent as HttpAgent, request as requestHttp } from 'node:http';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { text } from 'node:stream/consumers';
+import { hashToken, makeProofKey, mintProof, thumbprintOf } from './proofs.ts';
+
+/** What a proof is made for. */
+export interface ProofTarget {
+  /** `htu`. */
+  readonly url: string;
+  /** `htm`. Default GET. */
+  readonly method?: string;
+  readonly nonce?: string;
+  readonly jti?: string;
+}
+
+/** One request. */
+export interface Call {
+  /** Default GET. */
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** What came back. */
+export interface Answer {
+  readonly status: number;
+  /** `WWW-Authenticate`. */
+  readonly challenge: string | undefined;
+  /** `DPoP-Nonce`. */
+  readonly nonce: string | undefined;
+  /** `Retry-After`. */
+  readonly retryAfter: string | undefined;
+  /** `X-Request-Id`: stands in the log line of the request. */
+  readonly id: string | undefined;
+  readonly body: string;
+}
+
+/** A client with a key of its own, which sends exactly what it is told to. */
+export interface DpopClient {
+  /** Thumbprint of its key. */
+  readonly jkt: string;
+  /** Makes a proof for an access token, fresh but for what the target says. */
+  prove(token: string, target: ProofTarget): string;
+  /** The headers of a call under the DPoP scheme. */
+  headers(token: string, target: ProofTarget): Readonly<Record<'authorization' | 'dpop', string>>;
+  /** Sends a request, on a connection that is kept. Rejects where the connection breaks. */
+  call(url: string, call?: Call): Promise<Answer>;
+  /** Closes its connections. */
+  close(): void;
+}
+
+/** What the client is like. */
+export interface DpopClientOptions {
+  /** Of its key and its proofs. Default ES256. */
+  readonly alg?: 'ES256' | 'ES384' | 'EdDSA' | 'RS256' | 'PS256';
+  /** PEM of the authority behind https. */
+  readonly ca?: string;
+}
+
+/** Creates a client with a new key. */
+export function createDpopClient({ alg = 'ES256', ca }: DpopClientOptions = {}): DpopClient {
+  const key = makeProofKey(alg);
+  const plain = new HttpAgent({ keepAlive: true });
+  const secure = new HttpsAgent({ keepAlive: true, ...(ca !== undefined && { ca }) });
+
+  const prove = (token: string, { url, method = 'GET', nonce, jti = randomUUID() }: ProofTarget): string => {
+    const claims = { jti, htm: method, htu: url, iat: Math.floor(Date.now() / 1000), ath: hashToken(token), nonce };
+    return mintProof(claims, { key, header: { alg } });
+  };
+
+  return {
+    jkt: thumbprintOf(key.jwk),
+    prove,
+    headers: (token, target) => ({ authorization: `DPoP ${token}`, dpop: prove(token, target) }),
+    call(url, { method = 'GET', headers = {} } = {}) {
+      const isSecure = url.startsWith('https:');
+      const request = isSecure ? requestHttps : requestHttp;
+      const agent = isSecure ? secure : plain;
+      return new Promise((resolve, reject) => {
+        const outgoing = request(url, { method, headers, agent, family: 4 }, (response) => {
+          const read = (name: string): string | undefined => response.headersDistinct[name]?.join(', ');
+          text(response).then((body) => {
+            resolve({
+              status: response.statusCode ?? 0,
+              challenge: read('www-authenticate'),
+              nonce: read('dpop-nonce'),
+              retryAfter: read('retry-after'),
+              id: read('x-request-id'),
+              body,
+            });
+          }, reject);
+        });
+        outgoing.on('error', reject).end();
+      });
+    },
+    close() {
+      plain.destroy();
+      secure.destroy();
+    },
+  };
+}
