@@ -62,7 +62,7 @@ export interface ResourceServerOptions {
   readonly trustProxy?: Trust;
   /** Form of error bodies. Default `detail`. */
   readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
-  /** `full` challenges with parameters, or the scheme names alone. Default `full`. */
+  /** `full` challenges with parameters, or `bare`: Bearer without any. Default `full`. */
   readonly challenge?: 'full' | 'bare';
   /** Status of a refusal for want of scope. Default 403 (RFC 6750 §3.1). */
   readonly insufficientScopeStatus?: 401 | 403;

@@ -66,9 +66,11 @@ const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
 const maxProofLength = 4096;
 const maxJtiLength = 256;
 const maxTime = 2 ** 53;
-/** Seconds that a proof may be old, and ahead. */
-const maxAge = 300;
+/** Seconds that a proof may be ahead. */
 const maxLead = 30;
+
+/** Seconds after its `iat` for which a proof is accepted. */
+export const proofLifetime = 300;
 
 /**
  * Creates the verifier of proofs. Whatever costs little is checked before the signature. The nonce comes after it:
@@ -104,7 +106,7 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
     // RFC 9449 §4.3 (8): methods are case-sensitive (RFC 9110 §9.1).
     if (claims.htm !== request.method) throw new AccessError('proof_method_mismatch');
     checkUrl(claims.htu, request.url);
-    if (claims.iat < request.now - maxAge) throw new AccessError('proof_too_old');
+    if (claims.iat < request.now - proofLifetime) throw new AccessError('proof_too_old');
     if (claims.iat > request.now + maxLead) throw new AccessError('proof_in_future');
     if (claims.ath !== hash('sha256', request.token, 'base64url')) throw new AccessError('proof_token_mismatch');
     const key = findKey(jwk, request.jkt);
@@ -113,7 +115,7 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
     return {
       jkt: request.jkt,
       jti: claims.jti,
-      expires: claims.iat + maxAge,
+      expires: claims.iat + proofLifetime,
       ...(nonce !== undefined && { nonce }),
     };
   };

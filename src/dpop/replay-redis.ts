@@ -1,14 +1,16 @@
 import { hash } from 'node:crypto';
 import { AccessError } from '../failures.ts';
+import { proofLifetime } from './proof.ts';
+import { clockMargin, readSince } from './redis-run.ts';
 import { type ReplayStore, replayName } from './replay.ts';
 
 /** A replay store in Redis, which all instances share. */
 export interface RedisReplayStore extends ReplayStore {
-  /** Rejects with `replay_store_unavailable` where Redis has not answered in time. */
+  /** Rejects with `replay_store_unavailable` where Redis did not answer in time, or may have forgotten the proof. */
   witness(jkt: string, jti: string, until: number): Promise<boolean>;
   /** Whether Redis can be asked now. */
   readonly connected: boolean;
-  /** How many times Redis could not be asked, or did not answer. */
+  /** How many proofs could not be judged. */
   readonly errors: number;
   /** Gives the connection up; what waits for an answer is rejected. */
   close(): void;
@@ -18,7 +20,7 @@ export interface RedisReplayStore extends ReplayStore {
 export interface RedisReplayOptions {
   /** Seconds that one answer is waited for. Default 0.25. */
   readonly timeout?: number;
-  /** Told when the connection comes and goes, with the error that ended it or kept it from coming. */
+  /** Told when the connection comes and goes, as `connected` has it, with the error that ended it or kept it from coming. */
   readonly onConnection?: (state: 'up' | 'down', cause?: unknown) => void;
   /** Seconds since the epoch: the clock that proofs are judged by. Default: the clock of this machine. */
   readonly now?: () => number;
@@ -26,9 +28,12 @@ export interface RedisReplayOptions {
 
 type Client = ReturnType<typeof createClient>;
 
-/** Seconds that a proof is kept longer, since the clocks of instances differ. */
-const clockMargin = 30;
+/** Of one connection: it can be asked about proofs made since then, or what ended it. */
+type News = { readonly state: 'up'; readonly since: number } | { readonly state: 'down'; readonly cause: unknown };
+
 const maxUnanswered = 10_000;
+/** Seconds that a new connection has to tell since when Redis remembers. */
+const checkTimeout = 1;
 // Milliseconds. Together they find a lost connection and have a new one within 5 s.
 const connectTimeout = 1_500;
 const minReconnectDelay = 50;
@@ -40,37 +45,74 @@ const idleTimeout = 2_500;
  * Creates a replay store in Redis: one `SET NX PX` a proof. It connects in the background, and again whenever the
  * connection is lost; until then it refuses at once, for nothing is queued. Rejects with `TypeError` for a URL that is
  * none of Redis, and with `Error` where the package `@redis/client` is not installed.
+ *
+ * A Redis that was started anew may have forgotten proofs: those made (`until` less 300 seconds) before its return are
+ * refused. What remains: a client whose clock is ahead by more than the outage and a second may have a used proof accepted
+ * once more after it. Redis must not evict (`maxmemory-policy noeviction`), and must allow INFO, GET, SET and PING.
  */
 export async function createRedisReplayStore(url: string, options: RedisReplayOptions = {}): Promise<RedisReplayStore> {
   const { timeout = 0.25, onConnection, now = () => Date.now() / 1000 } = options;
   const redis = await loadRedis();
-  let connection: 'up' | 'down' | undefined;
+  let client: Client | undefined;
+  let ready: { readonly client: Client; readonly since: number } | undefined;
+  let connected: 'before' | 'never' = 'never';
+  let reported: News['state'] | undefined;
+  /** Connections in a row that came to nothing. */
+  let failedAttempts = 0;
+  let timer: NodeJS.Timeout | undefined;
   let errors = 0;
   /** Answers of Redis so far, to anything. */
   let answers = 0;
-  let client = connect();
+  connect();
 
-  function connect(): Client {
+  function connect(): void {
     const opened = createClient(redis, url);
-    const report = (state: 'up' | 'down', cause?: unknown): void => {
-      // Each failed attempt is an error: the first is news. What a client that was given up says is none.
-      if (opened !== client || state === connection) return;
-      connection = state;
-      onConnection?.(state, cause);
-    };
-    opened.on('ready', () => report('up'));
-    opened.on('error', (cause: unknown) => report('down', cause));
+    client = opened;
+    opened.on('error', (cause: unknown) => hear(opened, { state: 'down', cause }));
     opened.on('ping-interval', () => answers++);
-    // Settles when the first attempt succeeds or the client is given up; failed attempts are events.
-    opened.connect().catch(() => {});
-    return opened;
+    check(opened).then(
+      (since) => hear(opened, { state: 'up', since }),
+      (cause: unknown) => hear(opened, { state: 'down', cause }),
+    );
+  }
+
+  async function check(opened: Client): Promise<number> {
+    await opened.connect();
+    return limit(readSince(opened, { now, connected }), checkTimeout);
+  }
+
+  function hear(from: Client, news: News): void {
+    // Again for one that was given up before: it may have been on its way then.
+    if (news.state === 'down') from.destroy();
+    if (from !== client) return;
+    if (news.state === 'up') {
+      ready = { client: from, since: news.since };
+      connected = 'before';
+      failedAttempts = 0;
+    } else {
+      client = ready = undefined;
+      const delay = Math.min(minReconnectDelay * 2 ** failedAttempts++, maxReconnectDelay);
+      // Several instances should not come back in step.
+      timer = setTimeout(connect, delay * (0.5 + Math.random() / 2)).unref();
+    }
+    // Each failed attempt is an error: the first is news.
+    if (news.state === reported) return;
+    reported = news.state;
+    onConnection?.(news.state, news.state === 'down' ? news.cause : undefined);
+  }
+
+  function refuse(cause: unknown): AccessError {
+    errors++;
+    return new AccessError('replay_store_unavailable', { cause });
   }
 
   return {
     async witness(jkt, jti, until) {
+      if (ready === undefined) throw refuse(new Error('There is no connection to Redis'));
+      const { client: asked, since } = ready;
+      if (until - proofLifetime < since) throw refuse(new Error('Redis may have forgotten proofs of that time'));
       const key = `portcullis:jti:${hash('sha256', replayName(jkt, jti), 'base64url')}`;
       const lifetime = Math.ceil((until - now() + clockMargin) * 1000);
-      const asked = client;
       const answersBefore = answers;
       try {
         const answer = await limit(
@@ -80,24 +122,22 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
         answers++;
         return answer === 'OK';
       } catch (cause) {
-        errors++;
-        // Nothing came back at all in that time: what was written may be lost, and TCP would take minutes to tell.
-        // Whatever else waits for this connection is rejected at once, so that it is given up but once.
-        if (cause instanceof LateError && answers === answersBefore) {
-          client = connect();
-          asked.destroy();
-        }
-        throw new AccessError('replay_store_unavailable', { cause });
+        // Nothing at all came back in that time: what was written may be lost, and TCP would take minutes to tell.
+        if (cause instanceof LateError && answers === answersBefore) hear(asked, { state: 'down', cause });
+        throw refuse(cause);
       }
     },
     get connected() {
-      return client.isReady;
+      return ready !== undefined;
     },
     get errors() {
       return errors;
     },
     close() {
-      client.destroy();
+      const closed = client;
+      client = ready = undefined;
+      clearTimeout(timer);
+      closed?.destroy();
     },
   };
 }
@@ -146,9 +186,8 @@ function createClient(redis: typeof import('@redis/client'), url: string) {
       socket: {
         connectTimeout,
         socketTimeout: idleTimeout,
-        // Several instances should not come back in step.
-        reconnectStrategy: (retries) =>
-          Math.min(minReconnectDelay * 2 ** retries, maxReconnectDelay) * (0.5 + Math.random() / 2),
+        // Each connection is a client of its own, so that none is used before it was checked.
+        reconnectStrategy: false,
       },
     });
   } catch {

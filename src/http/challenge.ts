@@ -3,7 +3,7 @@ import type { DpopMode, Scheme } from './credentials.ts';
 
 /** What the challenges of one resource server have in common. */
 export interface ChallengeSettings {
-  /** `full`: with parameters; `bare`: the scheme names alone. */
+  /** `full`: with parameters; `bare`: Bearer without any, DPoP with all of its own. */
   readonly style: 'full' | 'bare';
   readonly mode: DpopMode;
   readonly realm: string;
@@ -14,8 +14,8 @@ export interface ChallengeSettings {
 /** What one refusal adds. */
 export interface ChallengeFacts {
   readonly failure: Failure;
-  /** The scheme the client used; the error stands on its challenge. */
-  readonly scheme: Scheme;
+  /** The scheme the client used, where it is one that is known; the error stands on its challenge. */
+  readonly scheme: Scheme | undefined;
   /** Scopes that the route needs. */
   readonly scopes: readonly string[];
   /** URL of the protected resource metadata (RFC 9728 §5.1); absent where none can be told. */
@@ -25,9 +25,8 @@ export interface ChallengeFacts {
 /** The value of WWW-Authenticate (RFC 6750 §3, RFC 9449 §7.1): one challenge for each scheme that is accepted. */
 export function formatChallenge(settings: ChallengeSettings, facts: ChallengeFacts): string {
   const accepted = acceptedSchemes(settings.mode);
-  if (settings.style === 'bare') return accepted.join(', ');
   // Where the scheme that was used is not accepted, the error stands on the first that is.
-  const blamed = accepted.includes(facts.scheme) ? facts.scheme : accepted[0];
+  const blamed = accepted.find((scheme) => scheme === facts.scheme) ?? accepted[0];
   return accepted.map((scheme) => formatOne(scheme, settings, { ...facts, blamed: scheme === blamed })).join(', ');
 }
 
@@ -41,6 +40,8 @@ function formatOne(
   settings: ChallengeSettings,
   facts: ChallengeFacts & { readonly blamed: boolean },
 ): string {
+  // A DPoP client learns from the parameters that it needs a nonce (RFC 9449 §9).
+  if (settings.style === 'bare' && scheme === 'Bearer') return scheme;
   const { failure, scopes, metadataUrl, blamed } = facts;
   let challenge = `${scheme} realm=${quote(settings.realm)}`;
   if (blamed && failure.error !== null) {

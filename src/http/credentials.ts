@@ -30,7 +30,8 @@ export function readCredentials(headers: ResourceRequest['headers'], mode: DpopM
   if (value === null || value === '') throw new AccessError('missing_credentials');
   if (value.includes(',') && isRepeated(value)) throw new AccessError('multiple_authorization_headers');
   const space = value.indexOf(' ');
-  const scheme = parseScheme(space < 0 ? value : value.slice(0, space));
+  const schemeEnd = space < 0 ? value.length : space;
+  const scheme = parseScheme(value.slice(0, schemeEnd));
   if (scheme === undefined) throw new AccessError('unsupported_scheme');
   const proof = headers.get('dpop') ?? undefined;
   if (scheme === 'Bearer') {
@@ -40,11 +41,11 @@ export function readCredentials(headers: ResourceRequest['headers'], mode: DpopM
   } else if (mode === 'off') {
     throw new AccessError('dpop_not_accepted');
   }
-  const token = space < 0 ? '' : trimSpaces(value, space);
+  const token = trimSpaces(value, schemeEnd);
   if (token === '') throw new AccessError('missing_credentials');
   if (scheme === 'DPoP' && proof === undefined) throw new AccessError('missing_dpop_proof');
   if (token.length > maxTokenLength) throw new AccessError('token_too_large');
-  return { scheme, token, proof: scheme === 'DPoP' ? proof : undefined };
+  return { scheme, token, proof };
 }
 
 /** The scheme of an Authorization header, compared case-insensitively (RFC 9110 §11.1). */
@@ -66,7 +67,7 @@ function trimSpaces(value: string, start: number): string {
  */
 function isRepeated(value: string): boolean {
   return value
-    .replace(/"(?:[^"\\]|\\.)*("|\\?$)/gs, (quoted, end) => (end === '"' ? '' : quoted))
+    .replace(/"(?:[^"\\]|\\.)*("?)/gs, (quoted, end) => (end === '"' ? '' : quoted))
     .split(',')
     .some((part, index) =>
       index === 0 ? part.trim() === '' : /^(?:[\w!#$%&'*+.^`|~-]+(?: +[^ =].*)?)?$/s.test(part.trim()),

@@ -35,6 +35,8 @@ const defaultPorts: Readonly<Record<Scheme, number>> = { http: 80, https: 443 };
 
 // Stricter than the reg-name of RFC 3986 §3.2.2: no percent-encoding, no sub-delims, no empty label.
 const nameGrammar = /^[\w~-]+(?:\.[\w~-]+)*\.?$/;
+// Without a zone (`%eth0`), which has a meaning on one machine alone.
+const literalGrammar = /^\[[\da-f:.]+\]$/;
 const portGrammar = /^\d{1,5}$/;
 // RFC 3986 §3.3 path-absolute with non-empty segments; no comma, which would also be two headers folded into one.
 const prefixGrammar = /^(?:\/(?:[\w.~!$&'()*+;=:@-]|%[\da-f]{2})+)*\/?$/i;
@@ -97,8 +99,7 @@ function parseHost(text: string): Host | undefined {
 }
 
 function isIpLiteral(name: string): boolean {
-  // A zone (`%eth0`) has a meaning on one machine alone.
-  return name.startsWith('[') && name.endsWith(']') && isIPv6(name.slice(1, -1)) && !name.includes('%');
+  return literalGrammar.test(name) && isIPv6(name.slice(1, -1));
 }
 
 function formatOrigin(scheme: Scheme, { name, port }: Host): string {
@@ -135,8 +136,8 @@ function parseHeader<T>(
 function firstValue(value: string): string {
   const comma = value.indexOf(',');
   let end = comma < 0 ? value.length : comma;
-  // OWS before the comma (RFC 9110 §5.6.1); the transport has taken it off the ends.
-  while (end < value.length && isBlank(value.charCodeAt(end - 1))) end--;
+  // OWS around the values of a list (RFC 9110 §5.6.1); the transport has taken it off in front.
+  while (isBlank(value.charCodeAt(end - 1))) end--;
   return value.slice(0, end);
 }
 

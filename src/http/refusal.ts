@@ -35,8 +35,7 @@ const retryAfterSeconds = 5;
 /** The one place that writes a challenge or an error body. */
 export function createRefuse(settings: RefusalSettings): Refuse {
   return (error, request, context = {}) => {
-    const { reason, failure, scopes } =
-      error instanceof AccessError ? error : new AccessError('unexpected', { cause: error });
+    const { reason, failure, scopes } = error instanceof AccessError ? error : new AccessError('unexpected');
     const status = settings.statuses.get(reason) ?? failure.status;
     const { contentType, body } = settings.errorBody({
       status,
@@ -62,9 +61,9 @@ function setNonce(headers: Record<string, string>, nonce: string | undefined): v
   if (nonce !== undefined) headers['dpop-nonce'] = nonce;
 }
 
-function usedScheme(request: ResourceRequest): Scheme {
+function usedScheme(request: ResourceRequest): Scheme | undefined {
   const value = request.headers.get('authorization') ?? '';
-  return parseScheme(value.slice(0, Math.max(value.indexOf(' '), 0))) ?? 'Bearer';
+  return parseScheme(value.slice(0, Math.max(value.indexOf(' '), 0)));
 }
 
 /** Absent where the request's own URL is not fit to be repeated. */

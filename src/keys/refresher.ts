@@ -81,6 +81,7 @@ export function createRefresher({ attempt, onFailure, timer, now, random }: Refr
   }
 
   function start(): Promise<void> {
+    clearTimeout(next); // due at the same moment where a request was first: one attempt at a time
     inFlight = run();
     return inFlight;
   }

@@ -24,11 +24,11 @@ export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header'
  * instead where there is one.
  */
 export function parseJws(text: string): Jws | JwsDefect {
+  const dots = countDots(text);
+  if (dots === 0) return 'opaque';
+  if (dots !== 2) return dots === 4 ? 'encrypted' : 'parts';
   const firstDot = text.indexOf('.');
-  if (firstDot < 0) return 'opaque';
-  const secondDot = text.indexOf('.', firstDot + 1);
-  if (secondDot < 0) return 'parts';
-  if (text.indexOf('.', secondDot + 1) >= 0) return countDots(text) === 4 ? 'encrypted' : 'parts';
+  const secondDot = text.lastIndexOf('.');
   if (firstDot === 0 || secondDot === text.length - 1) return 'parts';
   const headerBytes = decodeBase64url(text.slice(0, firstDot));
   if (headerBytes === undefined) return 'encoding';
@@ -43,18 +43,19 @@ export function parseJws(text: string): Jws | JwsDefect {
 
 /** Whether the signature over the signing input is by this key. The only caller of `crypto.verify`. */
 export function verifyJws(jws: Jws, algorithm: Algorithm, key: KeyObject): boolean {
-  if (algorithm.signatureLength !== undefined && jws.signature.length !== algorithm.signatureLength) return false;
+  // RFC 8017 §8.1.2 (1): OpenSSL would also take a PSS signature that has lost a zero in front.
+  if (jws.signature.length !== (algorithm.signatureLength ?? modulusBytes(key))) return false;
   return verify(
     algorithm.digest,
     Buffer.from(jws.signingInput, 'latin1'),
-    {
-      key,
-      dsaEncoding: 'ieee-p1363',
-      ...(algorithm.padding !== undefined && { padding: algorithm.padding }),
-      ...(algorithm.saltLength !== undefined && { saltLength: algorithm.saltLength }),
-    },
+    { key, dsaEncoding: 'ieee-p1363', padding: algorithm.padding, saltLength: algorithm.saltLength },
     jws.signature,
   );
+}
+
+/** 0 for a key that is not RSA. */
+function modulusBytes(key: KeyObject): number {
+  return Math.ceil((key.asymmetricKeyDetails?.modulusLength ?? 0) / 8);
 }
 
 function countDots(text: string): number {

@@ -56,6 +56,8 @@ function format(changes: Partial<ChallengeSettings & ChallengeFacts>): readonly 
 
 describe('schemes and the place of the error', () => {
   const { realm } = settings;
+  const added = { scopes: ['read:messages', 'write:messages'], metadataUrl: 'https://api.example.test/meta' };
+  const shown = { scope: 'read:messages write:messages', resource_metadata: 'https://api.example.test/meta' };
 
   it.each<[DpopMode, Scheme, readonly (readonly [string, object])[]]>([
     ['off', 'Bearer', [['Bearer', { realm, ...error }]]],
@@ -90,8 +92,6 @@ describe('schemes and the place of the error', () => {
   });
 
   it('scopes and metadata → on every challenge', () => {
-    const added = { scopes: ['read:messages', 'write:messages'], metadataUrl: 'https://api.example.test/meta' };
-    const shown = { scope: 'read:messages write:messages', resource_metadata: 'https://api.example.test/meta' };
     expect(format({ ...added, failure: failures.insufficient_scope })).toEqual([
       [
         'Bearer',
@@ -113,13 +113,33 @@ describe('schemes and the place of the error', () => {
     );
   });
 
-  it.each<[DpopMode, string]>([
-    ['off', 'Bearer'],
-    ['allowed', 'Bearer, DPoP'],
-    ['required', 'DPoP'],
-  ])('bare style, mode %s → %s without parameters', (mode, text) => {
-    const changes = { scopes: ['read:messages'], metadataUrl: 'https://api.example.test/meta' };
-    expect(formatChallenge({ ...settings, style: 'bare', mode }, { ...facts, ...changes })).toBe(text);
+  it.each<[DpopMode, Scheme, readonly (readonly [string, object])[]]>([
+    ['off', 'Bearer', [['Bearer', {}]]],
+    [
+      'allowed',
+      'Bearer',
+      [
+        ['Bearer', {}],
+        ['DPoP', { realm, algs, ...shown }],
+      ],
+    ],
+    [
+      'allowed',
+      'DPoP',
+      [
+        ['Bearer', {}],
+        ['DPoP', { realm, ...error, algs, ...shown }],
+      ],
+    ],
+    ['required', 'DPoP', [['DPoP', { realm, ...error, algs, ...shown }]]],
+  ])('bare style, mode %s, %s was used → no parameters for Bearer, all for DPoP', (mode, scheme, challenges) => {
+    expect(format({ ...added, style: 'bare', mode, scheme })).toEqual(challenges);
+  });
+
+  it('bare style, the whole text, once, as it goes over the wire', () => {
+    expect(formatChallenge({ ...settings, style: 'bare' }, facts)).toBe(
+      'Bearer, DPoP realm="https://api.example.test/", algs="ES256 EdDSA"',
+    );
   });
 });
 

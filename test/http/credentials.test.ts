@@ -95,6 +95,7 @@ describe('what stands in the Authorization header', () => {
     ['Digest', 'Digest username="a", realm="b", qop=auth, nc=00000001', 'unsupported_scheme'],
     ['Digest with commas in a value', 'Digest username="Doe, John Q, Jr", uri="/a,b c"', 'unsupported_scheme'],
     ['Digest with an escaped quote', 'Digest username="a\\", Bearer b", qop=auth', 'unsupported_scheme'],
+    ['Digest with a quoted string before =', 'Digest realm="a", "b"=c', 'unsupported_scheme'],
     ['Digest with space around =', 'Digest realm = "a", qop = auth', 'unsupported_scheme'],
   ])('%s → %s', (_name, value, reason) => {
     expect(judge(rawHeaders(value), 'allowed')).toBe(reason);
@@ -133,9 +134,11 @@ describe('repeated Authorization headers', () => {
   it.each([
     'Bearer a, Bearer b',
     'Bearer a,Bearer b',
+    'Bearer a, Bearer  b',
     'Bearer a ,\tBearer b',
     ', Bearer a',
     ', a=b',
+    ' , a=b',
     'Bearer a,',
     ',',
     'Bearer a, b',

@@ -47,6 +47,20 @@ describe('forms of error bodies', () => {
     }
   });
 
+  it.each([
+    [400, 'Bad Request'],
+    [401, 'Unauthorized'],
+    [403, 'Forbidden'],
+    [404, 'Not Found'],
+    [405, 'Method Not Allowed'],
+    [408, 'Request Timeout'],
+    [431, 'Request Header Fields Too Large'],
+    [500, 'Internal Server Error'],
+    [503, 'Service Unavailable'],
+  ])('problem of status %i → title %s', (status, title) => {
+    expect(JSON.parse(errorBodyFormats.problem({ status, description: 'It is so.' }).body)).toMatchObject({ title });
+  });
+
   it('every status of the table of reasons → has a phrase', () => {
     for (const { status } of Object.values(failures)) expect(statusPhrases.get(status)).toMatch(/^[A-Z]/);
   });

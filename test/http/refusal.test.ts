@@ -14,7 +14,7 @@ const settings: RefusalSettings = {
 const bearer = new Request('http://api.example.test/api/private?token=a.b.c', {
   headers: { authorization: 'Bearer a.b.c' },
 });
-const metadata = `resource_metadata="http://api.example.test${metadataPath}"`;
+const metadata = 'resource_metadata="http://api.example.test/.well-known/oauth-protected-resource"';
 
 const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
 

@@ -11,6 +11,8 @@ import { createTestCertificates } from '../support/tls.ts';
 const skipReason = process.env['CI'] === 'true' ? undefined : (redisSkipReason ?? findProxySkipReason('nginx'));
 const proofCount = 1000;
 const atOnce = 16;
+/** Proofs made for one call, where an answer is 503: Redis has 250 ms (contract §5), and the machine much else to do. */
+const maxAttempts = 20;
 /** Milliseconds; on a machine with much else to do. */
 const timeout = 120_000;
 
@@ -91,6 +93,18 @@ describe.skipIf(skipReason !== undefined)(skipReason ?? 'two instances, one Redi
     return { way, credentials, answers };
   }
 
+  /** Asks both until neither answer is 503; all that was answered, the judgement last. */
+  async function askJudged(way: Way): Promise<readonly Pair[]> {
+    const attempts = [await askBoth(way)];
+    while (!attempts.some(isJudged) && attempts.length < maxAttempts) {
+      await sleep(50);
+      attempts.push(await askBoth(way));
+    }
+    return attempts;
+  }
+
+  const isJudged = ({ answers }: Pair): boolean => answers.every(({ status }) => status !== 503);
+
   interface Pair {
     readonly way: Way;
     readonly credentials: Readonly<Record<string, string>>;
@@ -133,25 +147,26 @@ describe.skipIf(skipReason !== undefined)(skipReason ?? 'two instances, one Redi
 
   it(`${proofCount} proofs, each sent to both instances at once → exactly one 200 each`, async () => {
     const before = await Promise.all(instances.map(countServed));
-    const pairs = await repeat(proofCount, () => askBoth('straight'));
-    expect(tally(pairs)).toEqual({ '200 401': proofCount });
+    const pairs = (await repeat(proofCount, () => askJudged('straight'))).flat();
+    expect(tally(pairs.filter(isJudged))).toEqual({ '200 401': proofCount });
     // Each instance won some of the races, so that none decided alone.
     const after = await Promise.all(instances.map(countServed));
     const served = after.map((count, index) => count - (before[index] ?? 0));
     expect(served[0]).toBeGreaterThan(0);
     expect(served[1]).toBeGreaterThan(0);
-    expect(served.reduce((sum, count) => sum + count)).toBe(proofCount);
+    const opened = pairs.flatMap(({ answers }) => answers).filter(({ status }) => status === 200);
+    expect(served.reduce((sum, count) => sum + count)).toBe(opened.length);
   });
 
   it(`${proofCount} proofs, each sent twice at once through nginx → exactly one 200 each, from both instances`, async () => {
     const before = await Promise.all(instances.map(countServed));
-    const pairs = await repeat(proofCount, () => askBoth('nginx'));
-    expect(tally(pairs)).toEqual({ '200 401': proofCount });
+    const pairs = (await repeat(proofCount, () => askJudged('nginx'))).flat();
+    expect(tally(pairs.filter(isJudged))).toEqual({ '200 401': proofCount });
     const after = await Promise.all(instances.map(countServed));
     for (const [index, count] of after.entries()) expect(count - (before[index] ?? 0)).toBeGreaterThan(proofCount / 10);
   });
 
-  it('Redis killed in the middle → no replay accepted, 503 for DPoP, 200 for Bearer; Redis back → 200 for DPoP', async () => {
+  it('Redis killed in the middle → no replay accepted, 503 for DPoP, 200 for Bearer; Redis back empty → 200 for new proofs alone', async () => {
     const bearer: number[] = [];
     let isOver = false;
     const askBearer = async (): Promise<void> => {
@@ -170,7 +185,7 @@ describe.skipIf(skipReason !== undefined)(skipReason ?? 'two instances, one Redi
     const answers = pairs.flatMap((pair) => pair.answers);
     const accepted = pairs.filter((pair) => pair.answers.some(({ status }) => status === 200));
     expect(accepted.filter((pair) => pair.answers.every(({ status }) => status === 200))).toEqual([]);
-    expect(accepted.length).toBeGreaterThanOrEqual(proofCount / 2 - atOnce);
+    expect(accepted.length).toBeGreaterThan(proofCount / 4);
     const unavailable = answers.filter(({ status }) => status === 503);
     expect(unavailable.length).toBeGreaterThan(atOnce);
     for (const answer of unavailable) {
@@ -180,22 +195,26 @@ describe.skipIf(skipReason !== undefined)(skipReason ?? 'two instances, one Redi
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 401, 503]));
 
     // Whatever was accepted before is not accepted now.
-    const again = await repeat(accepted.length, async (index) => {
-      const { way, credentials } = accepted[index] ?? { way: 'straight', credentials: {} };
-      const replies = await Promise.all(ways[way]().map((target) => ask(target, credentials)));
-      return replies.map(({ status }) => status);
-    });
-    expect(new Set(again.flat())).toEqual(new Set([503]));
+    const askAgain = (): Promise<readonly (readonly number[])[]> =>
+      repeat(accepted.length, async (index) => {
+        const { way, credentials } = accepted[index] ?? { way: 'straight', credentials: {} };
+        const replies = await Promise.all(ways[way]().map((target) => ask(target, credentials)));
+        return replies.map(({ status }) => status);
+      });
+    expect(new Set((await askAgain()).flat())).toEqual(new Set([503]));
 
+    // It comes back empty, and with it nothing that was used before.
     await redis.restart();
     const targets = [...ways.straight(), ...ways.nginx()];
     expect(
       await until(async () => (await Promise.all(targets.map(askAfresh))).every(({ status }) => status === 200)),
     ).toBe(true);
+    expect(new Set((await askAgain()).flat())).toEqual(new Set([503]));
     isOver = true;
     await bearerDone;
     expect(bearer.length).toBeGreaterThan(0);
     expect(bearer.filter((status) => status !== 200)).toEqual([]);
-    expect(tally(await repeat(50, () => askBoth('straight')))).toEqual({ '200 401': 50 });
+    const after = (await repeat(50, () => askJudged('straight'))).flat();
+    expect(tally(after.filter(isJudged))).toEqual({ '200 401': 50 });
   });
 });

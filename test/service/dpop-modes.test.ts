@@ -171,10 +171,12 @@ for (const variant of ['a', 'b'] as const) {
     const expectChallenge = (answer: Answer, used: 'Bearer' | 'DPoP', facts: ChallengeFacts): void => {
       const { reason, ...others } = facts;
       const blamed = reason === undefined || failures[reason].error === null ? {} : { reason };
-      const full = schemes.map((scheme) =>
-        spellChallenge(service(), scheme, { ...others, ...(scheme === used && blamed) }),
+      const challenges = schemes.map((scheme) =>
+        variant === 'b' && scheme === 'Bearer'
+          ? 'Bearer'
+          : spellChallenge(service(), scheme, { ...others, ...(scheme === used && blamed) }),
       );
-      expect(answer.challenge).toBe(variant === 'a' ? full.join(', ') : schemes.join(', '));
+      expect(answer.challenge).toBe(challenges.join(', '));
     };
 
     it.each(askings.map((asking) => ({ ...asking, outcome: asking.outcomes[mode] })))(
@@ -313,6 +315,7 @@ describe('DPOP_NONCE=required', () => {
   const first = useService('a', nonces(secret));
   const second = useService('a', nonces(secret));
   const stranger = useService('a', nonces(randomUUID() + randomUUID()));
+  const bare = useService('b', () => ({ DPOP_ENABLED: 'true', ...nonces(secret)() }));
 
   const ask = (service: ServiceProcess, nonce?: string, jti?: string): Promise<Answer> => {
     const url = at(service);
@@ -333,6 +336,14 @@ describe('DPOP_NONCE=required', () => {
     expect(await findLine(first(), refused)).toMatchObject({ reason: 'missing_proof_nonce' });
     expect(await ask(first(), refused.nonce, jti)).toMatchObject({ status: 200 });
     expect(await ask(first(), refused.nonce, jti)).toMatchObject({ status: 401, nonce: undefined });
+  });
+
+  it('variant b → its DPoP challenge says so as well, and the nonce of its answer opens', async () => {
+    const refused = await ask(bare());
+    expect(refused.status).toBe(401);
+    expect(refused.challenge).toBe(`Bearer, ${spellChallenge(bare(), 'DPoP', { reason: 'missing_proof_nonce' })}`);
+    expect(refused.challenge).toContain('error="use_dpop_nonce"');
+    expect(await ask(bare(), refused.nonce)).toMatchObject({ status: 200 });
   });
 
   it('one nonce, many proofs → 200 each', async () => {

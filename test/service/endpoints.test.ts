@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type RequestOptions, send } from '../support/http-client.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { bearer, startVariant, variants } from '../support/variant-service.ts';
+import { bearer, findVariant, startVariant, variants } from '../support/variant-service.ts';
 
 let provider: TestProvider;
 
@@ -24,6 +24,7 @@ function lastingHeaders({ headers }: Answer): Readonly<Record<string, string>> {
 
 describe.each(variants)('variant $name', (variant) => {
   const { message, protectedPaths, plain } = variant;
+  const foreignPaths = variants.flatMap((each) => each.protectedPaths).filter((path) => !protectedPaths.includes(path));
   let service: ServiceProcess;
   const call = (path: string, options?: RequestOptions) => send(service.url, path, options);
   const callWith = async (path: string, claims?: Readonly<Record<string, unknown>>, method = 'GET') =>
@@ -101,6 +102,13 @@ describe.each(variants)('variant $name', (variant) => {
         expect(json).toEqual(plain('Method Not Allowed'));
       }
     });
+
+    it.each([...foreignPaths, '/api/elsewhere'])(
+      '%s of another variant, or of none → 404 for a good token',
+      async (path) => {
+        expect((await callWith(path)).status).toBe(404);
+      },
+    );
 
     it('any method on an unknown path → 404', async () => {
       for (const method of ['POST', 'DELETE']) expect((await call('/nowhere', { method })).status).toBe(404);
@@ -264,14 +272,12 @@ describe.each(variants)('variant $name', (variant) => {
 });
 
 describe('variant A', () => {
-  const [variantA] = variants;
   let service: ServiceProcess;
   const profile = async (claims: Readonly<Record<string, unknown>>) =>
     (await send(service.url, '/api/profile', { headers: bearer(await provider.sign(claims)) })).json;
 
   beforeAll(async () => {
-    if (variantA === undefined) throw new Error('There is no variant A.');
-    service = await startVariant(variantA, provider, { CUSTOM_CLAIM: 'https://my.example.test/plan' });
+    service = await startVariant(findVariant('a'), provider, { CUSTOM_CLAIM: 'https://my.example.test/plan' });
   });
   afterAll(() => service.stop());
 
@@ -312,7 +318,7 @@ describe('variant A', () => {
 });
 
 describe('protected resource metadata', () => {
-  const [a, b] = variants;
+  const [a, b] = [findVariant('a'), findVariant('b')];
   const dpopOff = { dpop_bound_access_tokens_required: false };
   const dpopOn = { dpop_signing_alg_values_supported: ['ES256'], dpop_bound_access_tokens_required: false };
 
@@ -329,7 +335,6 @@ describe('protected resource metadata', () => {
     ['B', b, {}, dpopOff],
     ['B, DPoP allowed', b, { DPOP_ENABLED: 'true' }, dpopOn],
   ] as const)('variant %s → members of RFC 9728 §2', async (_, variant, environment, dpop) => {
-    if (variant === undefined) throw new Error('There is no such variant.');
     const service = await startVariant(variant, provider, { ...environment, ADMIN_PORT: 'off' });
     const { status, headers, json } = await send(service.url, metadataPath);
     expect(status).toBe(200);

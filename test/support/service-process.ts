@@ -135,9 +135,10 @@ export async function startService(options: ServiceProcessOptions = {}): Promise
   };
 }
 
-/** Watches a child: it does not outlive this process; settles when it has ended and its output is read. */
+/** Watches a child: told to end when this process does; settles when it has ended and its output is read. */
 export function superviseChild(child: ChildProcess): Promise<ProcessEnd> {
-  const end = (): void => void child.kill('SIGKILL');
+  // Killed outright, it could not end its own children, such as the workers of nginx.
+  const end = (): void => void child.kill('SIGTERM');
   process.once('exit', end);
   return new Promise((resolve, reject) => {
     child.once('error', reject);

@@ -1,6 +1,9 @@
 import type { Answer } from './http-client.ts';
-import { type LogLine, type ServiceProcess, startService } from './service-process.ts';
+import { type LogLine, type ServiceProcess, ServiceStartError, startService } from './service-process.ts';
 import type { TestProvider } from './test-provider.ts';
+
+// Each child of a test has one for its end, and a file may start more than the ten that Node thinks a leak.
+process.setMaxListeners(64);
 
 /** What of a variant can be told on the wire, written down apart from the records under test. */
 export interface VariantOnTheWire {
@@ -68,4 +71,21 @@ export function findLine(service: ServiceProcess, answer: Answer): Promise<LogLi
 /** Header lines of a Bearer call. */
 export function bearer(token: string): readonly string[] {
   return ['Authorization', `Bearer ${token}`];
+}
+
+/** A variant by its name. */
+export function findVariant(name: VariantOnTheWire['name']): VariantOnTheWire {
+  const variant = variants.find((each) => each.name === name);
+  if (variant === undefined) throw new Error('There is no such variant.');
+  return variant;
+}
+
+/** The end of a service that must not start; rejects where it does. */
+export async function startInVain(start: Promise<ServiceProcess>): Promise<ServiceStartError> {
+  const failure = await start.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (failure instanceof ServiceStartError) return failure;
+  throw new Error('The service has started.', { cause: failure });
 }

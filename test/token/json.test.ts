@@ -101,6 +101,7 @@ describe('what is no JSON object is refused', () => {
     ['21 levels of objects', nestObjects(21)],
     ['21 levels, arrays inside', nestArrays(21)],
     ['8 000 levels', nestArrays(8000)],
+    ['130 000 levels, what an answer of 256 KiB can hold', nestArrays(130_000)],
     ['8 000 brackets without an end', `{"a":${'['.repeat(8000)}`],
   ])('%s', (_, text) => {
     expect(parse(text)).toBeUndefined();

@@ -1,4 +1,4 @@
-import { constants, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { constants, createSecretKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { CompactSign } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { type Algorithm, algorithms } from '../../src/token/algorithms.ts';
@@ -9,24 +9,24 @@ interface KeyPair {
   readonly publicKey: KeyObject;
 }
 
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
-const p256 = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' });
-const p521 = generateKeyPairSync('ec', { namedCurve: 'P-521' });
-const ed25519 = generateKeyPairSync('ed25519');
+function makePairs() {
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  return {
+    RS256: rsa,
+    RS384: rsa,
+    RS512: rsa,
+    PS256: rsa,
+    PS384: rsa,
+    PS512: rsa,
+    ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+    ES384: generateKeyPairSync('ec', { namedCurve: 'P-384' }),
+    ES512: generateKeyPairSync('ec', { namedCurve: 'P-521' }),
+    EdDSA: generateKeyPairSync('ed25519'),
+  };
+}
 
-const pairs: Readonly<Record<string, KeyPair>> = {
-  RS256: rsa,
-  RS384: rsa,
-  RS512: rsa,
-  PS256: rsa,
-  PS384: rsa,
-  PS512: rsa,
-  ES256: p256,
-  ES384: p384,
-  ES512: p521,
-  EdDSA: ed25519,
-};
+const pairs: Readonly<Record<string, KeyPair>> = makePairs();
+let strangers: Readonly<Record<string, KeyPair>> | undefined;
 const names = [...algorithms.keys()];
 const ecNames = ['ES256', 'ES384', 'ES512'];
 const rsaNames = names.filter((name) => algorithms.get(name)?.kty === 'RSA');
@@ -45,6 +45,10 @@ function find<T>(entry: T | undefined): T {
 
 const algorithmOf = (name: string): Algorithm => find(algorithms.get(name));
 const pairOf = (name: string): KeyPair => find(pairs[name]);
+const strangerOf = (name: string): KeyPair => {
+  strangers ??= makePairs();
+  return find(strangers[name]);
+};
 const encode = (value: string | Buffer): string => Buffer.from(value).toString('base64url');
 
 function parse(text: string): Jws {
@@ -146,13 +150,7 @@ describe.each(names)('%s', (alg) => {
   });
 
   it('another key of the same type → refused', async () => {
-    const options = { modulusLength: 2048, namedCurve: algorithmOf(alg).crv ?? '' };
-    const generate = {
-      RSA: () => generateKeyPairSync('rsa', options),
-      EC: () => generateKeyPairSync('ec', options),
-      OKP: () => generateKeyPairSync('ed25519'),
-    }[algorithmOf(alg).kty];
-    expect(verifies(parse(await mint(alg)), alg, generate().publicKey)).toBe(false);
+    expect(verifies(parse(await mint(alg)), alg, strangerOf(alg).publicKey)).toBe(false);
   });
 
   it('signature of the wrong length → refused', async () => {
@@ -241,11 +239,42 @@ describe('one RSA key, six algorithms', () => {
     ['PS512', 'sha512', constants.RSA_PSS_SALTLEN_MAX_SIGN],
   ])('%s with a salt of another length than its digest → refused (RFC 7518 §3.5)', async (alg, digest, saltLength) => {
     const jws = parse(await mint(alg));
-    const { privateKey: key } = rsa;
+    const { privateKey: key } = pairOf(alg);
     const padding = constants.RSA_PKCS1_PSS_PADDING;
     const signature = sign(digest, Buffer.from(jws.signingInput), { key, padding, saltLength });
     expect(signature).toHaveLength(256);
     expect(verifies(withSignature(jws, signature), alg)).toBe(false);
+  });
+});
+
+describe('an RSA signature is as long as the modulus (RFC 8017 §8.1.2)', () => {
+  it.each([
+    ['PS256', 'sha256', 32],
+    ['PS384', 'sha384', 48],
+    ['PS512', 'sha512', 64],
+  ])('%s that begins with a zero → accepted; without the zero → refused', async (alg, digest, saltLength) => {
+    const jws = parse(await mint(alg));
+    const padding = constants.RSA_PKCS1_PSS_PADDING;
+    const key = { key: pairOf(alg).privateKey, padding, saltLength };
+    let signature = jws.signature;
+    while (signature[0] !== 0) signature = sign(digest, Buffer.from(jws.signingInput), key);
+    expect(verifies(withSignature(jws, signature), alg)).toBe(true);
+    expect(verifies(withSignature(jws, signature.subarray(1)), alg)).toBe(false);
+  });
+
+  it('a modulus that fills no whole byte at its front → the byte counts', async () => {
+    const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2052 });
+    const jws = parse(await mint('RS256'));
+    const signature = sign('sha256', Buffer.from(jws.signingInput), privateKey);
+    expect(signature).toHaveLength(257);
+    expect(verifies(withSignature(jws, signature), 'RS256', publicKey)).toBe(true);
+  });
+
+  it.each([
+    ['of another type', pairOf('ES256').publicKey],
+    ['that is a secret', createSecretKey(Buffer.alloc(32))],
+  ])('a key %s → refused', async (_, key) => {
+    expect(verifies(parse(await mint('RS256')), 'RS256', key)).toBe(false);
   });
 });
 

@@ -1,0 +1,75 @@
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { onTestFinished } from 'vitest';
+import { createRedisReplayStore, type RedisReplayOptions, type RedisReplayStore } from '../../src/dpop/replay-redis.ts';
+import { AccessError } from '../../src/failures.ts';
+
+/** Opens a store that is closed with the test. */
+export async function openStore(url: string, options?: RedisReplayOptions): Promise<RedisReplayStore> {
+  const store = await createRedisReplayStore(url, options);
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Polls until it holds; rejects where that takes 15 s. */
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + 15_000; Date.now() < deadline; await sleep(20)) if (await condition()) return;
+  throw new Error('the condition did not come true');
+}
+
+/** The refusal that an answer is; rejects where it is none. */
+export async function refusal(answer: Promise<boolean>): Promise<AccessError> {
+  const outcome = await answer.catch((error: unknown) => error);
+  if (!(outcome instanceof AccessError)) throw new Error('it was not refused');
+  return outcome;
+}
+
+/** A server in the place of Redis, to inject faults. */
+export interface RedisImpostor {
+  readonly port: number;
+  readonly url: string;
+  /** Connections so far, the first one first; the array grows. */
+  readonly sockets: readonly Socket[];
+}
+
+/** Starts an impostor that answers each command with the text it is given, if any; it ends with the test. */
+export async function startImpostor(
+  answer: (words: readonly string[]) => string | undefined,
+  port = 0,
+): Promise<RedisImpostor> {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {});
+    socket.on('data', (chunk) => {
+      for (const words of readCommands(chunk.toString('latin1'))) socket.write(answer(words) ?? '');
+    });
+  }).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no address');
+  return { port: address.port, url: `redis://127.0.0.1:${address.port}`, sockets };
+}
+
+/** What a new Redis answers when it is asked since when it remembers; `undefined` to all else. */
+export function answerCheck([name, key]: readonly string[]): string | undefined {
+  if (name === 'INFO') return writeText('# Server\r\nrun_id:0123456789\r\n');
+  if (name === 'GET') return '$-1\r\n';
+  return name === 'SET' && key === 'portcullis:run' ? '+OK\r\n' : undefined;
+}
+
+/** A text as Redis writes it. */
+export function writeText(text: string): string {
+  return `$${text.length}\r\n${text}\r\n`;
+}
+
+/** The commands in a chunk, which holds whole ones: they are short and written at once. */
+function readCommands(chunk: string): readonly (readonly string[])[] {
+  const commands = chunk.split(/^\*\d+\r\n/m).slice(1);
+  return commands.map((command) => command.split('\r\n').filter((_, index) => index % 2 === 1));
+}
