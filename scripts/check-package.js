@@ -1,6 +1,6 @@
 // Packs the package and treats the tarball as a stranger would: lints it, installs it in an empty folder, runs it.
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 
@@ -32,6 +32,23 @@ try {
   if (count > maxPackages) throw new Error(`more than ${maxPackages} packages in the production install`);
   const scripts = Object.entries(lock.packages).filter(([, entry]) => entry.hasInstallScript);
   if (scripts.length > 0) throw new Error(`install scripts in: ${scripts.map(([name]) => name).join(', ')}`);
+
+  // Optional packages too: who runs the local provider installs them.
+  const locked = Object.entries(JSON.parse(readFileSync(resolve('package-lock.json'), 'utf8')).packages);
+  const shipped = locked.filter(([name, { dev }]) => name !== '' && dev !== true);
+  const running = shipped.filter(([, entry]) => entry.hasInstallScript).map(([name]) => name);
+  if (running.length > 0) throw new Error(`install scripts in: ${running.join(', ')}`);
+  const unverified = locked.filter(([name, { integrity }]) => name !== '' && integrity === undefined);
+  if (unverified.length > 0)
+    throw new Error(`no integrity in the lockfile: ${unverified.map(([name]) => name).join(', ')}`);
+  console.log(
+    `lockfile: ${locked.length - 1} packages with integrity, ${shipped.length} not for development alone, no install script among these`,
+  );
+
+  const bom = JSON.parse(run('npm', ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev'], '.'));
+  mkdirSync('coverage', { recursive: true });
+  writeFileSync('coverage/sbom.json', `${JSON.stringify(bom, undefined, 2)}\n`);
+  console.log(`coverage/sbom.json: ${bom.bomFormat} ${bom.specVersion}, ${bom.components.length} components`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

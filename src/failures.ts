@@ -288,7 +288,7 @@ export const failures = {
   ),
   replay_store_unavailable: unavailable(
     'DPoP proofs cannot be verified at the moment.',
-    'The replay store did not answer in time. Bearer calls are not affected. Check Redis and REPLAY_STORE.',
+    'Redis did not answer in time, or was restarted and may have forgotten this proof. Bearer calls are not affected. Check Redis and REPLAY_STORE.',
   ),
   replay_store_full: unavailable(
     'DPoP proofs cannot be verified at the moment.',

@@ -2,6 +2,7 @@ import { type Failure, failures } from '../../src/failures.ts';
 import { settingTable } from '../../src/service/setting-table.ts';
 import { environmentName } from '../../src/service/settings.ts';
 import { type Variant, variants } from '../../src/service/variants.ts';
+import { hostileTables } from './hostile-tables.ts';
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
@@ -73,4 +74,5 @@ export const readmeTables: Readonly<Record<string, string>> = {
   endpoints: endpoints(),
   settings: settings(),
   refusals: refusals(),
+  ...hostileTables,
 };

@@ -1,0 +1,29 @@
+// The handle on the process that holds thousands of connections.
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { pin } from './affinity.js';
+import { createAsking, endChild, startChild } from './children.js';
+
+const program = fileURLToPath(new URL('crowd-process.js', import.meta.url));
+/** Files that a process has open besides. */
+const spare = 500;
+
+/** So many connections as were wished for, or as one process may have open. */
+export function limitConnections(wished) {
+  const limit = execFileSync('/bin/sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
+  return limit === 'unlimited' ? wished : Math.min(wished, Number(limit) - spare);
+}
+
+/** Starts the process; it closes its connections with its end. */
+export function startCrowd() {
+  const helper = startChild(pin('load', [process.execPath, program]), {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const ask = createAsking(helper);
+  return {
+    /** Opens `count` connections of the `style`: `idle` or `slow`. */
+    open: (options) => ask('open', options),
+    state: () => ask('state'),
+    end: () => endChild(helper),
+  };
+}

@@ -1,0 +1,65 @@
+// Plays one row and judges it.
+import { openScene } from './scene.js';
+
+const maxMemory = 256; // MiB above idle
+
+/** Opens the scene of a row; what the row opens for itself goes with it. */
+export async function openRow(row, bench) {
+  const own = (await row.open?.(bench)) ?? {};
+  const scene = await openScene(bench, { ...row.setup, ...own });
+  await row.prepare?.(scene);
+  return scene;
+}
+
+/** Plays a row in its open scene, closes that, and resolves with the figures and what was broken. */
+export async function playRow(row, scene) {
+  try {
+    await row.play(scene);
+    const measured = await scene.end({ forced: row.forced === true, processes: row.processes });
+    row.check?.(scene, measured.reports);
+    return judge(row, scene, measured);
+  } finally {
+    await scene.close();
+  }
+}
+
+function judge(row, scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }) {
+  const all = Object.values(reports);
+  const sum = (read) => all.reduce((total, report) => total + read(report), 0);
+  const merge = (name) => all.flatMap((report) => Object.entries(report[name]));
+  const count = (entries) => entries.reduce((total, [, times]) => total + times, 0);
+  const wrong = merge('wrong');
+  const unexplained = merge('unexplained');
+  const lost = sum((report) => report.lost) + unanswered;
+  const memory = Math.max(...scene.samples) - scene.samples[0];
+  const { steady } = reports;
+  const silent = Object.keys(reports).filter((stream) => reports[stream].answered === 0);
+  const explained = sum(({ statuses }) => statuses[503] ?? 0);
+
+  scene.demand(silent.length === 0, `nothing was answered of ${silent.join(', ')}`);
+  scene.demand(!scene.service.hasEnded, 'the service has ended by itself');
+  scene.demand(wrong.length === 0, `wrong decisions: ${list(wrong)}`);
+  scene.demand(lost === 0, `${lost} accepted requests had no answer`);
+  scene.demand(unexplained.length === 0, `unexplained: ${list(unexplained)}`);
+  scene.demand(memory <= maxMemory, `memory rose by ${memory.toFixed(0)} MiB`);
+  scene.demand(fetches <= fetchBound, `${fetches} fetches where ${fetchBound} are allowed`);
+  if (explained > 0 && unexplained.length === 0) scene.note(`${explained} answers were 503, explained`);
+  return {
+    name: row.name,
+    sent: sum((report) => report.sent),
+    wrong: count(wrong),
+    unanswered: lost,
+    unexplained: count(unexplained),
+    p99: steady.p99,
+    memory,
+    fetches,
+    fetchBound,
+    recovery: faultEndedAt === undefined ? undefined : Math.max(0, steady.lastDisturbed - faultEndedAt) / 1000,
+    notes: scene.notes,
+    broken: [...scene.broken],
+  };
+}
+
+function list(entries) {
+  return entries.map(([what, times]) => `${times} × ${what}`).join(', ');
+}

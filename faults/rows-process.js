@@ -1,0 +1,181 @@
+// What happens to the processes: their clock, their end, their neighbours, their time.
+import { createClock } from './clock.js';
+import { playClockOfLibrary } from './clock-of-library.js';
+import { startRedis } from './redis.js';
+import { startService } from './service.js';
+import { makeEcKey } from './tokens.js';
+
+const path = '/api/private';
+const minute = 60;
+const fixed = (...tokens) => ({ type: 'fixed', path, tokens });
+
+const clockStep = {
+  name: 'clock-steps',
+  title: 'wall clock steps by ±10 min',
+  open: (bench) => {
+    const clock = createClock(bench.folder);
+    return clock === undefined ? {} : { clock, environment: clock.environment };
+  },
+  prepare: (scene) => scene.setup.clock?.step(0),
+  async play(scene) {
+    const { clock } = scene.setup;
+    if (clock === undefined) return playClockOfLibrary(scene);
+    const now = Math.floor(Date.now() / 1000);
+    const ending = scene.mint({ exp: now + 5 * minute });
+    const begun = scene.mint({ iat: now });
+    await scene.begin({
+      more: [
+        { name: 'ends in 5 min', weight: 10, expect: [200], source: fixed(ending) },
+        { name: 'issued just now', weight: 10, expect: [200], source: fixed(begun) },
+      ],
+    });
+    const seconds = scene.pace(2, 0.5);
+    const step = async (by, kind, status) => {
+      await scene.expect(kind, [200, 401]);
+      await clock.step(by);
+      await scene.sleep(2); // the step is felt within a second
+      await scene.expect(kind, [status]);
+      await scene.sleep(seconds);
+    };
+    await scene.sleep(seconds);
+    await step(10 * minute, 'ends in 5 min', 401);
+    await step(0, 'ends in 5 min', 200);
+    await step(-10 * minute, 'issued just now', 401);
+    await step(0, 'issued just now', 200);
+    scene.faultEnds();
+    scene.note(
+      'libfaketime; a token is refused while, by that clock, it is over or not yet issued, and good again after',
+    );
+  },
+  check(scene, { steady }) {
+    if (scene.setup.clock === undefined) return;
+    for (const kind of ['ends in 5 min 401', 'issued just now 401']) {
+      scene.demand(steady.byKind[kind] > 0, `the step was not felt: no "${kind}"`);
+    }
+  },
+};
+
+const sigterm = {
+  name: 'sigterm',
+  title: 'SIGTERM in mid-load, then a new process',
+  setup: {},
+  processes: 2,
+  async play(scene) {
+    const [first] = scene.services;
+    await scene.begin();
+    await scene.sleep(scene.pace(3, 1.5));
+    const askedAt = performance.now();
+    first.signal('SIGTERM');
+    const status = await first.ended;
+    const seconds = (performance.now() - askedAt) / 1000;
+    scene.demand(status === 0, `the exit status was ${status}`);
+    scene.demand(seconds <= 10, `it took ${seconds.toFixed(1)} s to end`);
+    await scene.sleep(0.3); // the last answers are counted in another process
+    const { answered, cut } = await scene.load.state('steady');
+    // Its log has one line for each request that it has read.
+    scene.unanswered(Math.max(0, first.requests - answered));
+    scene.note(
+      `exit 0 after ${seconds.toFixed(2)} s; ${cut} requests met a closed connection, unread, and were sent again`,
+    );
+    scene.services.push(
+      await startService({
+        provider: scene.provider,
+        identity: scene.bench.identity,
+        environment: { PORT: `${first.port}` },
+      }),
+    );
+    scene.faultEnds();
+    await scene.sleep(scene.pace(3, 1.5));
+  },
+};
+
+const workerKilled = {
+  name: 'worker-killed',
+  title: 'one of two workers killed',
+  setup: { workers: 2 },
+  processes: 3,
+  async play(scene) {
+    const { service } = scene;
+    await scene.begin();
+    await scene.sleep(scene.pace(3, 1.5));
+    const [victim] = service.workers();
+    process.kill(victim, 'SIGKILL');
+    const killedAt = performance.now();
+    scene.faultEnds();
+    const back = await service.awaitLines('keys_fetched', 3, 15);
+    scene.demand(back && service.workers().length === 2, 'the worker was not replaced');
+    await scene.sleep(scene.pace(3, 1.5));
+    const { cut } = await scene.load.state('steady');
+    scene.note(
+      `${cut} requests died with the worker and were answered on their second try; a new worker after ` +
+        `${((performance.now() - killedAt) / 1000 - scene.pace(3, 1.5)).toFixed(1)} s`,
+    );
+  },
+};
+
+const redisKilled = {
+  name: 'redis-killed',
+  title: 'Redis killed, back after 3 s',
+  open: async (bench) => {
+    const redis = await startRedis(bench.folder);
+    return { redis, environment: { REPLAY_STORE: redis.url }, stop: redis.stop };
+  },
+  async play(scene) {
+    const { redis } = scene.setup;
+    const holder = makeEcKey('holder');
+    const { kty, crv, x, y } = holder.jwk;
+    const proven = { type: 'proven', path, token: scene.mintBound(holder), pem: holder.pem, jwk: { kty, crv, x, y } };
+    await scene.begin({
+      more: [
+        { name: 'proof', weight: 5, expect: [200], again: 'proof again', source: proven },
+        { name: 'proof again', weight: 0, expect: [401], source: fixed() },
+      ],
+    });
+    await scene.sleep(scene.pace(3, 1.5));
+    await scene.load.expect('steady', { proof: [200, 503], 'proof again': [401, 503] });
+    await redis.kill();
+    await scene.sleep(3);
+    await redis.restart();
+    scene.faultEnds();
+    const up = await scene.service.awaitLines('replay_store_up', 2, 10);
+    scene.demand(up, 'the service has not connected to Redis again');
+    // Proofs made until two seconds after its return are refused: Redis may have forgotten them.
+    await scene.sleep(2.5);
+    await scene.load.expect('steady', { proof: [200], 'proof again': [401] });
+    await scene.sleep(scene.pace(3, 1.5));
+    scene.note('Bearer is never touched; DPoP is 503 while Redis is away');
+  },
+  check(scene, { steady }) {
+    // Redis has 250 ms (contract §5): where the machine gave it less, the refusals outside the outage are its own.
+    const { slowest } = scene.setup.redis;
+    if (slowest > 0.2) {
+      scene.note(`Redis itself took up to ${Math.round(slowest * 1000)} ms for an answer`);
+      for (const kind of ['proof 503', 'proof again 503']) delete steady.unexplained[kind];
+    }
+    for (const kind of ['proof 200', 'proof again 401', 'proof 503']) {
+      scene.demand(steady.byKind[kind] > 0, `nothing was judged like this: "${kind}"`);
+    }
+  },
+};
+
+const stall = {
+  name: 'stall',
+  title: 'event loop stalled for 2 s (SIGSTOP)',
+  setup: {},
+  async play(scene) {
+    await scene.begin();
+    await scene.sleep(scene.pace(3, 1.5));
+    scene.service.signal('SIGSTOP');
+    await scene.sleep(0.3);
+    const before = await scene.load.state('steady');
+    await scene.sleep(1.7);
+    const after = await scene.load.state('steady');
+    scene.demand(after.answered === before.answered, 'the service has answered while it was stopped');
+    scene.service.signal('SIGCONT');
+    scene.faultEnds();
+    await scene.sleep(scene.pace(5, 3));
+  },
+};
+
+/** Rows of the processes. */
+export const processRows = [clockStep, sigterm, workerKilled, redisKilled, stall];

@@ -1,0 +1,155 @@
+// What a row plays in: a provider, the service before it, the load on it, and what is written down meanwhile.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fetchBound } from './fetch-bound.js';
+import { startProvider } from './provider.js';
+import { startService } from './service.js';
+import { makeClaims, mint, mintBound, mintMany, steadyKinds } from './tokens.js';
+
+const sampleMilliseconds = 250;
+const settleSeconds = 0.3;
+/** Seconds for the first keys; also the longest that the retries wait (contract §4), and one attempt. */
+export const keysSeconds = 33;
+
+/**
+ * Opens a scene. `setup`: how many keys are published, `maxAge` of the key set, `environment` of the service, its
+ * `workers`, and `providerDown` where the provider is down before the service starts.
+ */
+export async function openScene(bench, setup) {
+  const {
+    countKeys = 1,
+    keys = bench.keys.slice(0, countKeys),
+    maxAge,
+    environment = {},
+    workers = 1,
+    providerDown = false,
+  } = setup;
+  const { identity, load, quick } = bench;
+  const [key] = keys;
+  const provider = await startProvider({ identity, keys, maxAge });
+  const { issuer } = provider;
+  const downs = [];
+  let downSince;
+  if (providerDown) await breakProvider('down');
+  const settings = workers > 1 ? { ...environment, WORKERS: `${workers}` } : environment;
+  const services = [await startService({ provider, identity, environment: settings })];
+  if (!providerDown && !(await services[0].awaitLines('keys_fetched', workers, keysSeconds))) {
+    throw new Error('the service has found no keys');
+  }
+  await sleep(settleSeconds * 1000);
+
+  const streams = new Set();
+  const reports = {};
+  const notes = [];
+  const broken = new Set();
+  const samples = [];
+  let kinds = [];
+  let sampling;
+  let faultEndedAt;
+  let unanswered = 0;
+
+  async function breakProvider(how) {
+    downSince = performance.now();
+    if (how === 'down') await provider.down();
+    else provider.behave(how);
+  }
+
+  const scene = {
+    bench,
+    load,
+    provider,
+    issuer,
+    key,
+    notes,
+    broken,
+    samples,
+    services,
+    setup,
+    kinds: () => steadyKinds(key, issuer),
+    /** The process that serves now. */
+    get service() {
+      return services.at(-1);
+    },
+    sleep: (seconds) => sleep(seconds * 1000),
+    /** Seconds or numbers: of the full run, or of the quick one. */
+    pace: (full, short) => (quick ? short : full),
+    mint: (claims, by = key) => mint(by, issuer, claims),
+    mintMany: (count, by = key) => mintMany(by, issuer, count),
+    mintBound: (holder) => mintBound(key, issuer, holder),
+    claims: () => makeClaims(issuer, {}),
+    /** Waits until the service is so many seconds old: its first fetch then holds no other back. */
+    async ripen(seconds) {
+      await sleep(Math.max(0, seconds - scene.service.age()) * 1000);
+    },
+    /** Starts the load that every row has: `share` of the steady rate, and kinds of the row's own. */
+    async begin({ share = 1, more = [] } = {}) {
+      const idle = scene.service.memory();
+      samples.push(idle);
+      sampling = setInterval(() => samples.push(scene.service.memory()), sampleMilliseconds);
+      kinds = [...scene.kinds(), ...more];
+      await scene.send('steady', { rate: Math.max(1, Math.round(bench.rate * share)), connections: 64, kinds });
+    },
+    async send(stream, options) {
+      streams.add(stream);
+      await load.start(stream, { port: scene.service.port, ...options });
+    },
+    async stopStream(stream) {
+      streams.delete(stream);
+      reports[stream] = await load.stop(stream, { slowAbove: bench.p99 });
+      return reports[stream];
+    },
+    /** From now on, or no more, a token may be answered 503: there are no keys to be had. */
+    excuse: (yes) =>
+      load.expect(
+        'steady',
+        Object.fromEntries(
+          kinds
+            .filter(({ name }) => name !== 'public')
+            .map(({ name, expect }) => [name, yes ? [...expect, 503] : expect]),
+        ),
+      ),
+    expect: (name, statuses) => load.expect('steady', { [name]: statuses }),
+    breakProvider,
+    async mendProvider() {
+      downs.push((performance.now() - downSince) / 1000);
+      downSince = undefined;
+      provider.behave('sound');
+      if (!provider.listening) await provider.up();
+    },
+    /** The fault is over: from here on the recovery is timed. */
+    faultEnds() {
+      faultEndedAt = Date.now();
+    },
+    note: (text) => notes.push(text),
+    /** Writes down what is wrong where the condition is not met. */
+    demand(condition, text) {
+      if (!condition) broken.add(text);
+    },
+    /** Counts requests that were accepted and had no answer, where the load cannot know it. */
+    unanswered(count) {
+      unanswered += count;
+    },
+    /** Ends the load; the reports by stream, and what was measured beside them. */
+    async end({ forced, processes = workers }) {
+      await Promise.all([...streams].map(scene.stopStream));
+      clearInterval(sampling);
+      const age = services.reduce((sum, { age: read }) => sum + read(), 0);
+      const lastDown = downSince === undefined ? [] : [(performance.now() - downSince) / 1000];
+      return {
+        reports,
+        unanswered,
+        faultEndedAt,
+        fetches: Math.max(
+          provider.fetches,
+          services.reduce((sum, { attempts }) => sum + attempts, 0),
+        ),
+        fetchBound: fetchBound({ seconds: age, maxAge, forced, downs: [...downs, ...lastDown], processes }),
+      };
+    },
+    async close() {
+      clearInterval(sampling);
+      await Promise.all(services.map((service) => service.stop()));
+      await Promise.all([provider.stop(), setup.stop?.()]);
+    },
+  };
+  return scene;
+}

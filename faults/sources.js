@@ -1,0 +1,71 @@
+// Where the requests of a stream come from; made in the process that sends them, from plain data.
+import { createHash, createPrivateKey, sign } from 'node:crypto';
+
+const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
+
+/** Signs with ES256 into a compact JWS. */
+function signJws(header, claims, key) {
+  const input = `${encode(header)}.${encode(claims)}`;
+  return `${input}.${sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
+}
+
+function request(path, host, fields) {
+  return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n`;
+}
+
+const makers = {
+  /** The tokens in turn; without any, no credentials. */
+  fixed({ path, tokens }, host) {
+    const requests = tokens.map((token) => request(path, host, `Authorization: Bearer ${token}\r\n`));
+    if (requests.length === 0) requests.push(request(path, host, ''));
+    let next = 0;
+    return () => requests[next++ % requests.length];
+  },
+  /** One token under a signature that is each time another, and never right. */
+  forged({ path, token }, host) {
+    const end = token.lastIndexOf('.') + 1;
+    const signature = Buffer.from(token.slice(end), 'base64url');
+    const signed = token.slice(0, end);
+    signature[1] ^= 0x55; // whatever is counted further on, it is not the signature
+    let count = 0;
+    return () => {
+      signature.writeUInt32BE(++count, 100);
+      return request(path, host, `Authorization: Bearer ${signed}${signature.toString('base64url')}\r\n`);
+    };
+  },
+  /** One token under a `kid` that is each time another, and nobody's. */
+  stranger({ path, token }, host) {
+    const rest = token.slice(token.indexOf('.'));
+    let count = 0;
+    return () => {
+      const header = encode({ alg: 'RS256', typ: 'at+jwt', kid: `nobody-${++count}` });
+      return request(path, host, `Authorization: Bearer ${header}${rest}\r\n`);
+    };
+  },
+  /** Good tokens, no two of them equal. */
+  minted({ path, pem, kid, claims }, host) {
+    const key = createPrivateKey(pem);
+    let count = 0;
+    return () => {
+      const token = signJws({ alg: 'ES256', typ: 'at+jwt', kid }, { ...claims, jti: `${++count}` }, key);
+      return request(path, host, `Authorization: Bearer ${token}\r\n`);
+    };
+  },
+  /** A bound token with a proof that is made for each request (RFC 9449 §4.2). */
+  proven({ path, token, pem, jwk }, host) {
+    const key = createPrivateKey(pem);
+    const ath = createHash('sha256').update(token).digest('base64url');
+    const htu = `http://${host}${path}`;
+    let count = 0;
+    return () => {
+      const claims = { jti: `${++count}`, htm: 'GET', htu, iat: Math.floor(Date.now() / 1000), ath };
+      const proof = signJws({ typ: 'dpop+jwt', alg: 'ES256', jwk }, claims, key);
+      return request(path, host, `Authorization: DPoP ${token}\r\nDPoP: ${proof}\r\n`);
+    };
+  },
+};
+
+/** The function that makes the next request of a source, as text. */
+export function openSource({ type, ...options }, host) {
+  return makers[type](options, host);
+}

@@ -1,0 +1,115 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { auth } from 'express-oauth2-jwt-bearer';
+import { createLocalJWKSet, jwtVerify } from 'jose';
+import { allowInsecureRequests, clockTolerance, validateJwtAccessToken } from 'oauth4webapi';
+import { AccessError } from '../../src/failures.ts';
+import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
+import { createResourceServer } from '../../src/resource-server.ts';
+import type { Peer } from './differences.ts';
+import type { Mint } from './draft.ts';
+
+/** Seconds; the same for everybody. */
+const tolerance = 5;
+
+/** The verifiers, set alike. */
+export interface Verifiers {
+  /** The reason, or `accepted`. */
+  judge(token: string): string;
+  /** Whether each of the others accepts. */
+  readonly peers: Readonly<Record<Peer, (token: string) => Promise<boolean>>>;
+  close(): Promise<void>;
+}
+
+/** Sets up the verifiers before one key set, which those that fetch get over loopback. */
+export async function openVerifiers({ issuer, audience, now, kid, publicKey }: Mint): Promise<Verifiers> {
+  const keys = [{ ...publicKey.export({ format: 'jwk' }), kid, alg: 'RS256', use: 'sig' }];
+  const provider = createServer((_, response) => {
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ keys }));
+  });
+  await once(provider.listen(0, '127.0.0.1'), 'listening');
+  const jwksUri = `http://127.0.0.1:${(provider.address() as AddressInfo).port}/jwks`; // it listens on TCP
+
+  const server = createResourceServer({
+    issuers: [{ issuer, keys: createStaticKeySet({ keys }) }],
+    audience,
+    clockTolerance: { exp: tolerance, nbf: tolerance },
+    now: () => now,
+  });
+  const local = createLocalJWKSet({ keys });
+  const middleware = auth({ issuer, audience, jwksUri, clockTolerance: tolerance, dpop: { enabled: false } });
+
+  return {
+    judge(token) {
+      const value = `Bearer ${token}`;
+      const headers = { get: (name: string) => (name === 'authorization' ? value : null) };
+      try {
+        // Static keys: nothing is waited for.
+        void server.authorize({ method: 'GET', url: 'http://api.example.test/', headers });
+        return 'accepted';
+      } catch (error) {
+        if (error instanceof AccessError) return error.reason;
+        throw error;
+      }
+    },
+    peers: {
+      jose: (token) =>
+        accepts(
+          jwtVerify(token, local, {
+            issuer,
+            audience,
+            algorithms: ['RS256'],
+            clockTolerance: tolerance,
+            requiredClaims: ['exp', 'iat', 'sub'],
+            currentDate: new Date(now * 1000),
+          }),
+        ),
+      oauth4webapi: async (token) => {
+        let request: Request;
+        try {
+          request = new Request('http://api.example.test/', { headers: { authorization: `Bearer ${token}` } });
+        } catch {
+          return false; // no header can carry it
+        }
+        const options = { [allowInsecureRequests]: true, [clockTolerance]: tolerance, signingAlgorithms: ['RS256'] };
+        return accepts(validateJwtAccessToken({ issuer, jwks_uri: jwksUri }, request, audience, options));
+      },
+      'express-oauth2-jwt-bearer': (token) => callMiddleware(middleware, token),
+    },
+    async close() {
+      provider.closeAllConnections();
+      await once(provider.close(), 'close');
+    },
+  };
+}
+
+async function accepts(verdict: Promise<unknown>): Promise<boolean> {
+  try {
+    await verdict;
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+type Middleware = ReturnType<typeof auth>;
+
+/** Hands a middleware of Express what it reads of a request. */
+async function callMiddleware(middleware: Middleware, token: string): Promise<boolean> {
+  const headers: Readonly<Record<string, string>> = { host: 'api.example.test', authorization: `Bearer ${token}` };
+  const request = {
+    headers,
+    method: 'GET',
+    protocol: 'http',
+    url: '/',
+    query: {},
+    get: (name: string) => headers[name.toLowerCase()],
+    is: () => false,
+  };
+  return new Promise((resolve) => {
+    const next = (error?: unknown): void => resolve(error === undefined);
+    // Express is not installed: its own types are those of a whole request.
+    void middleware(request as unknown as Parameters<Middleware>[0], {} as Parameters<Middleware>[1], next);
+  });
+}

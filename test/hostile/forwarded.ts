@@ -1,0 +1,123 @@
+import { listCases, type Make, type Sent } from './hostile-case.ts';
+
+const bearing =
+  (...lines: readonly string[]): Make =>
+  ({ mint }): Sent => ({ headers: ['Authorization', `Bearer ${mint()}`, ...lines] });
+/** A proof for the URL that the headers feign, sent where nobody is trusted. */
+const feigned =
+  (url: string, ...lines: readonly string[]): Make =>
+  ({ dpop }): Sent => ({ headers: [...dpop({ claims: { htu: `${url}/api/private` } }), ...lines] });
+
+/** Attacks by the headers of a proxy. */
+export const forwarded = listCases([
+  {
+    attack: 'forwarded header outside its grammar, through a trusted proxy',
+    source: 'RFC 9449 §4.3 (9), RFC 7239 §8.1',
+    service: 'trustedProxy',
+    status: 400,
+    reason: 'bad_forwarded_header',
+    cases: [
+      ...['', 'ftp', 'https:', 'https://', 'javascript', 'http s', 'httpss', '"https"', ',https'].map(
+        (value) => [`Proto ${JSON.stringify(value)}`, bearing('X-Forwarded-Proto', value)] as const,
+      ),
+      ...[
+        '',
+        'evil.example.test/',
+        'user@evil.example.test',
+        'evil.example.test?',
+        'evil.example.test#',
+        'a b',
+        'a..b',
+        'a:port',
+        'a:99999',
+        'a:',
+        '[::1',
+        '[::1%25lo]',
+        'a\\b',
+        'a%2eb',
+        '"a"',
+        'a;b',
+        ',a',
+        '<script>',
+        `${'a'.repeat(256)}`,
+      ].map((value) => [`Host ${JSON.stringify(value.slice(0, 30))}`, bearing('X-Forwarded-Host', value)] as const),
+      ...[
+        'api',
+        'https://evil.example.test',
+        '//evil.example.test',
+        '/..',
+        '/a/../b',
+        '/.',
+        '/a/./b',
+        '/%2e%2e',
+        '/%2E',
+        '/a%2fb',
+        '/a%5cb',
+        '/a//b',
+        '/a?b',
+        '/a#b',
+        '/a b',
+        '/a\\b',
+        '/a,/b',
+        '/%zz',
+        '/"',
+      ].map((value) => [`Prefix ${JSON.stringify(value)}`, bearing('X-Forwarded-Prefix', value)] as const),
+      ['two Prefix headers', bearing('X-Forwarded-Prefix', '/a', 'X-Forwarded-Prefix', '/b')],
+      [
+        'Host that is bad below one that is good',
+        bearing('Host', 'a..b', 'X-Forwarded-Host', 'good.example.test'),
+        { reason: 'bad_host_header' },
+      ],
+    ],
+  },
+  {
+    attack: 'forwarded header of a peer that is not trusted',
+    source: 'RFC 9449 §4.3 (9), RFC 7239 §8.1',
+    reason: 'proof_url_mismatch',
+    cases: [
+      [
+        'Proto',
+        ({ dpop, service }) => ({
+          headers: [
+            ...dpop({ claims: { htu: `${service().url.replace('http:', 'https:')}/api/private` } }),
+            'X-Forwarded-Proto',
+            'https',
+          ],
+        }),
+      ],
+      ['Host', feigned('http://feigned.example.test', 'X-Forwarded-Host', 'feigned.example.test')],
+      [
+        'all three',
+        feigned(
+          'https://feigned.example.test/v1',
+          'X-Forwarded-Proto',
+          'https',
+          'X-Forwarded-Host',
+          'feigned.example.test',
+          'X-Forwarded-Prefix',
+          '/v1',
+        ),
+      ],
+      ['Forwarded', feigned('http://feigned.example.test', 'Forwarded', 'host=feigned.example.test')],
+      [
+        'X-Forwarded-Server, X-Original-Host',
+        feigned(
+          'http://feigned.example.test',
+          'X-Forwarded-Server',
+          'feigned.example.test',
+          'X-Original-Host',
+          'feigned.example.test',
+          'X-Host',
+          'feigned.example.test',
+        ),
+      ],
+      [
+        'outside its grammar: not even read',
+        ({ marker }): Sent => ({
+          headers: ['X-Forwarded-Host', `${marker}/..`, 'X-Forwarded-Prefix', '..', 'X-Forwarded-Proto', marker],
+        }),
+        { reason: 'missing_credentials' },
+      ],
+    ],
+  },
+]);

@@ -1,0 +1,58 @@
+import type { Reason } from '../../src/failures.ts';
+import type { World } from './world.ts';
+
+/** What goes over the wire: a bearer token for `/api/private`, a request, or bytes as they are. */
+export type Sent =
+  | string
+  | {
+      /** Default `/api/private`. */
+      readonly path?: string;
+      /** Default GET. */
+      readonly method?: string;
+      /** Names and values in turn. */
+      readonly headers: readonly string[];
+    }
+  | { readonly raw: string };
+
+/** Makes what one case sends; nothing is made before the servers run. */
+export type Make = (world: World) => Sent;
+
+/** The services that run: by their settings. */
+export type ServiceName = 'default' | 'allAlgorithms' | 'trustedProxy';
+
+/** What has to come of an attack. */
+export interface Outcome {
+  /** HTTP status. */
+  readonly status: number;
+  /** In the log line; `null` where the request is refused before any credentials are read, or where it must do no harm. */
+  readonly reason: Reason | null;
+  /** Statuses of the answers behind the first, on the same connection. Default: there are none. */
+  readonly following?: readonly number[];
+}
+
+/** One row of the catalogue. */
+export interface HostileCase extends Outcome {
+  readonly name: string;
+  /** What the attacker is after. */
+  readonly attack: string;
+  /** RFC clause or CVE. */
+  readonly source: string;
+  readonly service: ServiceName;
+  readonly make: Make;
+}
+
+/** Cases of one attack; each has the outcome of the attack unless it says another. */
+export interface Attack extends Partial<Outcome> {
+  readonly attack: string;
+  readonly source: string;
+  /** Default `default`. */
+  readonly service?: ServiceName;
+  readonly cases: readonly (readonly [name: string, make: Make, outcome?: Partial<Outcome>])[];
+}
+
+/** The rows of some attacks. The status is 401 unless said otherwise. */
+export function listCases(attacks: readonly Attack[]): readonly HostileCase[] {
+  return attacks.flatMap(({ attack, source, service = 'default', status = 401, reason = null, cases }) =>
+    cases.map(([name, make, outcome]) => ({ name, attack, source, service, make, status, reason, ...outcome })),
+  );
+}

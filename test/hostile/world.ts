@@ -1,0 +1,191 @@
+import { generateKeyPairSync, type KeyObject, randomBytes, randomUUID, sign } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { send } from '../support/http-client.ts';
+import {
+  hashToken,
+  makeProofKey,
+  mintProof,
+  type ProofChanges,
+  type ProofKey,
+  thumbprintOf,
+} from '../support/proofs.ts';
+import type { ServiceProcess } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { startVariant, variants } from '../support/variant-service.ts';
+import type { ServiceName } from './hostile-case.ts';
+
+/** A key that signs access tokens. */
+export interface SigningKey {
+  readonly kid: string;
+  readonly alg: 'RS256' | 'ES256' | 'EdDSA';
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+  /** With `kid` and `alg`. */
+  readonly jwk: Readonly<Record<string, unknown>>;
+}
+
+/** How a token differs from a good one; members that are `undefined` are left out. */
+export interface TokenDraft {
+  readonly header?: Readonly<Record<string, unknown>>;
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** Bytes in the place of the JSON. */
+  readonly headerBytes?: string | Uint8Array;
+  readonly claimsBytes?: string | Uint8Array;
+  /** Signs, and is named by `kid` and `alg`. Default: the RSA key. */
+  readonly key?: SigningKey;
+  /** Signs in the place of `key`. */
+  readonly sign?: (input: Buffer) => Buffer;
+  /** Last change to the text. */
+  readonly finish?: (token: string) => string;
+}
+
+/** A listener that nobody has a reason to call. */
+export interface Decoy {
+  readonly url: string;
+  /** Connections so far. */
+  readonly connections: number;
+  close(): Promise<void>;
+}
+
+/** Everything the cases are made of. */
+export interface World {
+  readonly provider: TestProvider;
+  readonly decoy: Decoy;
+  /** Stands in every crafted token and request; must come back in no answer and no log line. */
+  readonly marker: string;
+  /** Published by the provider. */
+  readonly keys: Readonly<Record<'rsa' | 'ec' | 'ed', SigningKey>>;
+  /** Published by nobody. */
+  readonly foreign: SigningKey;
+  /** The key of an honest DPoP client, to which bound tokens are bound. */
+  readonly proofKey: ProofKey;
+  /** The services that were started. */
+  readonly services: ReadonlyMap<ServiceName, ServiceProcess>;
+  /** One of them; throws where it was not started. */
+  service(name?: ServiceName): ServiceProcess;
+  /** Seconds since the epoch. */
+  now(): number;
+  /** A good token but for the draft. */
+  mint(draft?: TokenDraft): string;
+  /** Header lines of a good DPoP call of `/api/private` on the default service, but for the changes. */
+  dpop(changes?: ProofChanges, draft?: TokenDraft): readonly string[];
+  close(): Promise<void>;
+}
+
+/** What the services are started with besides the provider. */
+const environments: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
+  default: {},
+  allAlgorithms: { ALGORITHMS: 'RS256,RS384,RS512,PS256,PS384,PS512,ES256,ES384,ES512,EdDSA' },
+  trustedProxy: { TRUST_PROXY: '127.0.0.1' },
+};
+
+/** What a world has besides one provider and the default service. */
+export interface WorldOptions {
+  /** Published beside the keys of the world. */
+  readonly published?: readonly unknown[];
+  /** Default: `default` alone. */
+  readonly services?: readonly ServiceName[];
+}
+
+/** Starts a provider, a decoy, and services of variant A before them, which are ready. */
+export async function openWorld({ published = [], services: names = ['default'] }: WorldOptions = {}): Promise<World> {
+  const [provider, decoy] = await Promise.all([startTestProvider(), openDecoy()]);
+  const keys = { rsa: makeSigningKey('RS256'), ec: makeSigningKey('ES256'), ed: makeSigningKey('EdDSA') };
+  for (const jwk of [...Object.values(keys).map((key) => key.jwk), ...published]) provider.publish(jwk);
+  const proofKey = makeProofKey();
+  const marker = `x${randomBytes(8).toString('hex')}`;
+  const [variantA] = variants;
+  if (variantA === undefined) throw new Error('There is no variant.');
+  const start = async (name: ServiceName): Promise<readonly [ServiceName, ServiceProcess]> => {
+    const service = await startVariant(variantA, provider, environments[name]);
+    while ((await send(service.adminUrl ?? '', '/readyz')).status !== 200) await sleep(50);
+    return [name, service];
+  };
+  const services = new Map(await Promise.all(names.map(start)));
+  const service = (name: ServiceName = 'default'): ServiceProcess => {
+    const found = services.get(name);
+    if (found === undefined) throw new Error('This service was not started.');
+    return found;
+  };
+  const now = (): number => Math.floor(Date.now() / 1000);
+
+  const mint = (draft: TokenDraft = {}): string => {
+    const { key = keys.rsa, finish = (token) => token } = draft;
+    const header = { alg: key.alg, kid: key.kid, typ: 'at+jwt', marker, ...draft.header };
+    const { issuer: iss, audience: aud } = provider;
+    const claims = { iss, aud, sub: 'user|1', iat: now(), exp: now() + 3600, scope: 'read:messages', marker };
+    const claimsBytes = draft.claimsBytes ?? JSON.stringify({ ...claims, ...draft.claims });
+    const input = `${encodePart(draft.headerBytes ?? JSON.stringify(header))}.${encodePart(claimsBytes)}`;
+    const signature = (draft.sign ?? ((bytes) => signAs(key, bytes)))(Buffer.from(input));
+    return finish(`${input}.${signature.toString('base64url')}`);
+  };
+
+  const dpop = (changes: ProofChanges = {}, draft: TokenDraft = {}): readonly string[] => {
+    const token = mint({ ...draft, claims: { cnf: { jkt: thumbprintOf(proofKey.jwk) }, ...draft.claims } });
+    const htu = `${service().url}/api/private`;
+    const claims = { jti: randomUUID(), htm: 'GET', htu, iat: now(), ath: hashToken(token), marker };
+    return ['Authorization', `DPoP ${token}`, 'DPoP', mintProof(claims, { key: proofKey, ...changes })];
+  };
+
+  return {
+    provider,
+    decoy,
+    marker,
+    keys,
+    foreign: makeSigningKey('RS256'),
+    proofKey,
+    services,
+    service,
+    now,
+    mint,
+    dpop,
+    async close() {
+      await Promise.all([...services.values()].map((each) => each.stop()));
+      await Promise.all([provider.close(), decoy.close()]);
+    },
+  };
+}
+
+/** base64url of a part of a token. */
+export function encodePart(bytes: string | Uint8Array): string {
+  return Buffer.from(bytes).toString('base64url');
+}
+
+/** Signs as the `alg` of the key does. */
+export function signAs({ alg, privateKey }: SigningKey, input: Buffer): Buffer {
+  return sign(alg === 'EdDSA' ? null : 'sha256', input, { key: privateKey, dsaEncoding: 'ieee-p1363' });
+}
+
+const pairs = {
+  RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  ES256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  EdDSA: () => generateKeyPairSync('ed25519'),
+};
+
+/** Makes a new key with a `kid` of its own. */
+export function makeSigningKey(alg: SigningKey['alg']): SigningKey {
+  const { privateKey, publicKey } = pairs[alg]();
+  const kid = `${alg}-${randomUUID()}`;
+  return { kid, alg, privateKey, publicKey, jwk: { ...publicKey.export({ format: 'jwk' }), kid, alg } };
+}
+
+async function openDecoy(): Promise<Decoy> {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections++;
+    socket.destroy();
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  return {
+    url: `http://127.0.0.1:${port}`,
+    get connections() {
+      return connections;
+    },
+    async close() {
+      await once(server.close(), 'close');
+    },
+  };
+}

@@ -1,0 +1,157 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { normaliseUrl } from '../../src/dpop/htu.ts';
+import { quote } from '../../src/http/challenge.ts';
+import { createReadExternalUrl } from '../../src/http/external-url.ts';
+import { parseScope } from '../../src/policy/policy.ts';
+import { decodeBase64url } from '../../src/token/base64url.ts';
+import { parseJsonObject } from '../../src/token/json.ts';
+import { parseJws } from '../../src/token/jws.ts';
+import { configureProperties } from './settings.ts';
+import { anyJson, encodeJson, textChange } from './token-texts.ts';
+
+configureProperties();
+
+const bytes = fc.uint8Array({ minLength: 1, maxLength: 200 });
+const object = fc.dictionary(fc.string(), anyJson);
+const encode = (value: Uint8Array): string => Buffer.from(value).toString('base64url');
+
+describe('parse after print', () => {
+  it('any header, payload and signature → the same again', () => {
+    fc.assert(
+      fc.property(object, bytes, bytes, (header, payload, signature) => {
+        const signingInput = `${encodeJson(header)}.${encode(payload)}`;
+        expect(parseJws(`${signingInput}.${encode(signature)}`)).toEqual({
+          header: JSON.parse(JSON.stringify(header)),
+          payload: Buffer.from(payload),
+          signingInput,
+          signature: Buffer.from(signature),
+        });
+      }),
+    );
+  });
+
+  it('any JWS that is parsed → printed, it is the text it was', () => {
+    const text = fc
+      .tuple(object, bytes, bytes, fc.array(textChange, { maxLength: 2 }))
+      .map(([header, payload, signature, all]) =>
+        all.reduce(
+          (changed, change) => change(changed),
+          `${encodeJson(header)}.${encode(payload)}.${encode(signature)}`,
+        ),
+      );
+    fc.assert(
+      fc.property(text, (sent) => {
+        const jws = parseJws(sent);
+        if (typeof jws === 'string') return;
+        const [header = ''] = jws.signingInput.split('.');
+        expect(`${header}.${encode(jws.payload)}.${encode(jws.signature)}`).toBe(sent);
+        expect(JSON.parse(Buffer.from(header, 'base64url').toString())).toEqual(jws.header);
+      }),
+    );
+  });
+
+  it('any JSON object → what JSON.parse makes of it, white space or none', () => {
+    fc.assert(
+      fc.property(object, fc.constantFrom('', ' ', '\t', '\r\n  '), (value, space) => {
+        const text = JSON.stringify(value, undefined, space);
+        expect(parseJsonObject(Buffer.from(text))).toEqual(JSON.parse(text));
+      }),
+    );
+  });
+});
+
+describe('one spelling', () => {
+  it('any bytes → base64url that decodes to them', () => {
+    fc.assert(
+      fc.property(bytes, (value) => {
+        expect(decodeBase64url(encode(value))).toEqual(Buffer.from(value));
+      }),
+    );
+  });
+
+  it('any other text that a lenient decoder takes for the same bytes → refused', () => {
+    const spelling = fc.tuple(bytes, fc.array(textChange, { minLength: 1, maxLength: 3 }));
+    fc.assert(
+      fc.property(spelling, ([value, all]) => {
+        const canonical = encode(value);
+        const other = all.reduce((text, change) => change(text), canonical);
+        fc.pre(other !== canonical && Buffer.from(other, 'base64url').equals(Buffer.from(value)));
+        expect(decodeBase64url(other)).toBeUndefined();
+      }),
+      { maxSkipsPerRun: 10_000, numRuns: 100 },
+    );
+  });
+});
+
+describe('URLs', () => {
+  const url = fc.oneof(
+    fc.webUrl({ withQueryParameters: true, withFragments: true }),
+    fc.webPath().map((path) => `http://a.example${path}`),
+  );
+
+  it('any URL that is normalised → normalised again, it is the same', () => {
+    fc.assert(
+      fc.property(fc.tuple(url, fc.array(textChange, { maxLength: 3 })), ([text, all]) => {
+        const once = normaliseUrl(all.reduce((changed, change) => change(changed), text));
+        if (once !== undefined) expect(normaliseUrl(once)).toBe(once);
+      }),
+    );
+  });
+
+  it('any web URL → normalised, it leads to the host and the path that WHATWG URL reads', () => {
+    fc.assert(
+      fc.property(url, (text) => {
+        // The URL of Node 20 forgets dot segments behind a segment that starts with a dot.
+        fc.pre(!/\/(?:\.|%2e)/i.test(text));
+        const normal = normaliseUrl(text);
+        expect(normal).toBeDefined();
+        const [mine, theirs] = [new URL(normal ?? ''), new URL(text)];
+        expect(mine.origin).toBe(theirs.origin);
+        expect(decodeURI(mine.pathname)).toBe(decodeURI(theirs.pathname));
+      }),
+    );
+  });
+
+  it('any Host that is read → an origin that reads back as itself', () => {
+    const read = createReadExternalUrl({ trust: 'none' });
+    const host = fc.oneof(
+      fc.domain(),
+      fc.ipV4(),
+      fc.ipV6().map((address) => `[${address}]`),
+    );
+    const port = fc.option(fc.integer({ min: 0, max: 65_535 }), { nil: undefined });
+    fc.assert(
+      fc.property(host, port, (name, number) => {
+        const value = number === undefined ? name : `${name}:${number}`;
+        const { origin } = read({ method: 'GET', url: 'http://x/', headers: { get: () => value } }, {});
+        const again = read({ method: 'GET', url: 'http://x/', headers: { get: () => origin.slice(7) } }, {});
+        expect(again.origin).toBe(origin);
+      }),
+    );
+  });
+});
+
+describe('challenge and scope', () => {
+  it('any text quoted → one quoted-string; printable ASCII comes back as it was', () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: fc.constantFrom('"', '\\', ',', 'a', ' ', '\n', 'é', '\0', '\u{1f511}') }),
+        (text) => {
+          const quoted = quote(text);
+          expect(quoted).toMatch(/^"(?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*"$/);
+          if (/^[\x20-\x7e]*$/.test(text)) expect(quoted.slice(1, -1).replace(/\\(.)/g, '$1')).toBe(text);
+        },
+      ),
+    );
+  });
+
+  it('any names joined by spaces → those names, and no other', () => {
+    const name = fc.string({ unit: fc.constantFrom('a', 'b', ':', '\t', 'A'), minLength: 1 });
+    fc.assert(
+      fc.property(fc.array(name), (names) => {
+        expect(parseScope(names.join(' '))).toEqual(new Set(names));
+      }),
+    );
+  });
+});
