@@ -31,7 +31,7 @@ const nonceBytes = 18;
 
 /** Creates stateless nonces. Throws `TypeError` for a short secret or a step that is no positive number. */
 export function createNonces({ secret, stepSeconds = 120 }: NonceOptions): Nonces {
-  const bytes = typeof secret === 'string' ? Buffer.from(secret, 'utf8') : secret;
+  const bytes = Buffer.from(secret);
   if (bytes.length < minSecretBytes) throw new TypeError('secret: write at least 32 bytes');
   if (!(stepSeconds > 0 && stepSeconds < Number.POSITIVE_INFINITY)) {
     throw new TypeError('stepSeconds: write a number of seconds above 0');
@@ -41,7 +41,7 @@ export function createNonces({ secret, stepSeconds = 120 }: NonceOptions): Nonce
 
   const make = (step: number): Buffer => {
     const text = createHmac('sha256', key).update(`${stepSeconds}:${step}`).digest().subarray(0, nonceBytes);
-    return Buffer.from(text.toString('base64url'), 'latin1');
+    return Buffer.from(text.toString('base64url'));
   };
   const makeStep = (number: number): Step => ({ number, current: make(number), previous: make(number - 1) });
   let latest = makeStep(0);
@@ -56,7 +56,7 @@ export function createNonces({ secret, stepSeconds = 120 }: NonceOptions): Nonce
     issue: (now) => stepAt(now).current.toString('latin1'),
     check(nonce, now) {
       const { current, previous } = stepAt(now);
-      const given = Buffer.from(nonce, 'utf8');
+      const given = Buffer.from(nonce);
       if (given.length !== current.length) return 'invalid';
       // Both are compared, each in constant time: how long it takes tells nothing of a right nonce.
       const isCurrent = timingSafeEqual(given, current);

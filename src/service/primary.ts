@@ -125,7 +125,9 @@ function answerWitness(worker: Worker, message: ToPrimary & { readonly type: 'wi
 }
 
 function liveWorkers(): readonly Worker[] {
-  return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  // One that has exited stays in the list until its channel has closed too, and either can come first.
+  const known = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  return known.filter((worker) => !worker.isDead());
 }
 
 function send(worker: Worker, message: ToWorker): void {

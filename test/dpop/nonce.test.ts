@@ -63,15 +63,17 @@ describe('a nonce', () => {
 });
 
 describe('options that cannot work', () => {
+  const seconds = 'stepSeconds: write a number of seconds above 0';
+
   it.each([
-    ['a short secret', { secret: 'x'.repeat(31) }],
-    ['a secret of few bytes', { secret: new Uint8Array(31) }],
-    ['no seconds', { secret, stepSeconds: 0 }],
-    ['seconds below 0', { secret, stepSeconds: -1 }],
-    ['endless seconds', { secret, stepSeconds: Number.POSITIVE_INFINITY }],
-    ['no number', { secret, stepSeconds: Number.NaN }],
-  ])('%s → TypeError', (_name, options) => {
-    expect(() => createNonces(options)).toThrow(TypeError);
+    ['a short secret', 'secret: write at least 32 bytes', { secret: 'x'.repeat(31) }],
+    ['a secret of few bytes', 'secret: write at least 32 bytes', { secret: new Uint8Array(31) }],
+    ['no seconds', seconds, { secret, stepSeconds: 0 }],
+    ['seconds below 0', seconds, { secret, stepSeconds: -1 }],
+    ['endless seconds', seconds, { secret, stepSeconds: Number.POSITIVE_INFINITY }],
+    ['no number', seconds, { secret, stepSeconds: Number.NaN }],
+  ])('%s → TypeError: %s', (_name, message, options) => {
+    expect(() => createNonces(options)).toThrow(new TypeError(message));
   });
 
   it('a secret of 32 bytes in fewer characters → enough', () => {

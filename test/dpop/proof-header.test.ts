@@ -10,6 +10,7 @@ import {
   keys,
   mint,
   now,
+  refusalOf,
   signedBy,
   verify,
   verifyAll,
@@ -103,6 +104,17 @@ describe('the header of a proof', () => {
     ['jwk with what browsers export', 'accepted', jwk({ ext: true, key_ops: ['verify'] })],
   ])('%s → %s', (_name, reason, item) => {
     expect(judgeCase(item, verifyAll)).toBe(reason);
+  });
+
+  it.each([
+    ['crit', { parameter: 'crit' }, header({ crit: [] })],
+    ['b64', { parameter: 'b64' }, header({ b64: true })],
+    ['zip', { parameter: 'zip' }, header({ zip: 'DEF' })],
+    ['no jwk', { defect: 'malformed' }, header({ jwk: undefined })],
+    ['a jwk of another alg', { defect: 'alg_mismatch' }, header({ jwk: keys.RS256.jwk })],
+    ['a jwk that is no point of the curve', { defect: 'not_on_curve' }, jwk({ y: key.jwk['x'] })],
+  ])('%s → the log says %j', (_name, context, { changes, request }) => {
+    expect(refusalOf(mint(changes), request)?.context).toEqual(context);
   });
 
   it.each(['ES384', 'EdDSA', 'RS256'] as const)('alg %s when it is not enabled → unsupported_proof_alg', (alg) => {

@@ -109,6 +109,14 @@ describe('the shape of a proof', () => {
     expect(judge(proof)).toBe(reason);
   });
 
+  it.each([
+    ['a word', 'opaque', 'proof'],
+    ['two parts', 'parts', `${first}.${second}`],
+    ['padding', 'encoding', `${good}==`],
+  ])('%s → the log says %s', (_name, defect, proof) => {
+    expect(refusalOf(proof)?.context).toEqual({ defect });
+  });
+
   it('the largest that is allowed has close to 4096 characters', () => {
     expect(long(4096).length).toBeGreaterThan(4090);
     expect(long(4096).length).toBeLessThanOrEqual(4096);
@@ -186,11 +194,11 @@ describe('the nonce of a proof', () => {
 
 describe('options that cannot work', () => {
   it.each([
-    ['no algorithm', []],
-    ['HS256', ['ES256', 'HS256']],
-    ['none', ['none']],
-    ['ES512', ['ES512']],
-  ])('%s → TypeError', (_name, algorithms) => {
-    expect(() => createProofVerifier({ algorithms })).toThrow(TypeError);
+    ['no algorithm', 'algorithms: name at least one', []],
+    ['HS256', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['ES256', 'HS256']],
+    ['none', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['none']],
+    ['ES512', 'algorithms: write any of ES256, ES384, EdDSA, RS256, PS256', ['ES512']],
+  ])('%s → TypeError: %s', (_name, message, algorithms) => {
+    expect(() => createProofVerifier({ algorithms })).toThrow(new TypeError(message));
   });
 });

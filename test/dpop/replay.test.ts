@@ -1,7 +1,8 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createExpiringSet, type Fingerprint } from '../../src/dpop/expiring-set.ts';
-import { createMemoryReplayStore, replayName } from '../../src/dpop/replay.ts';
+import { createMemoryReplayStore, fingerprint, replayName } from '../../src/dpop/replay.ts';
 import { AccessError } from '../../src/failures.ts';
 
 const jkt = 'A'.repeat(43);
@@ -138,8 +139,18 @@ describe('a replay store in memory', () => {
   });
 
   it.each([0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, 1e9])('a capacity of %s → TypeError', (capacity) => {
-    expect(() => createMemoryReplayStore({ capacity })).toThrow(TypeError);
+    const create = () => createMemoryReplayStore({ capacity });
+    expect(create).toThrow(new TypeError('capacity: write a whole number from 1 to 100000000'));
   });
+
+  it.each([1, 100_000_000])('a capacity of %s is allowed', (capacity) => {
+    expect(createMemoryReplayStore({ capacity }).size).toBe(0);
+  });
+});
+
+it.each(['', 'a', 'b', 'portcullis', 'ключ'])('the fingerprint of "%s" → the first 96 bits of its SHA-256', (text) => {
+  const digest = createHash('sha256').update(text).digest();
+  expect(fingerprint(text)).toEqual([0, 4, 8].map((at) => digest.readUInt32LE(at)));
 });
 
 it('pairs that differ → names that differ', () => {

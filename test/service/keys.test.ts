@@ -263,35 +263,37 @@ describe.skipIf(tinyproxyMissing !== undefined)('a forward proxy', () => {
 describe.concurrent('a provider later on', { timeout: 40_000 }, () => {
   it('200 unknown keys at once → one refresh, 401 for all; then throttled', async () => {
     const { provider, service } = await takeEarly('unknown');
-    const counts = () => [provider.requests('discovery'), provider.requests('jwks')];
-    expect(counts()).toEqual([1, 1]);
+    const [discoveries, keySets] = [provider.requests('discovery'), provider.requests('jwks')];
+    const more = () => [provider.requests('discovery') - discoveries, provider.requests('jwks') - keySets];
     const ask = async (kid: string) => get(service, await provider.sign({}, { header: { kid } }));
     const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => ask(`unknown-${index}`)));
     for (const answer of answers) {
       expect(answer.status).toBe(401);
       expect((await findLine(service, answer))['reason']).toBe('unknown_kid');
     }
-    expect(counts()).toEqual([2, 2]);
+    expect(more()).toEqual([1, 1]);
     for (let i = 0; i < 10; i++) expect((await ask(`later-${i}`)).status).toBe(401);
-    expect(counts()).toEqual([2, 2]);
+    expect(more()).toEqual([1, 1]);
     expect((await get(service, await provider.sign())).status).toBe(200);
   });
 
   it('new key → accepted after one refresh, the old one goes on', async () => {
     const { provider, service } = await takeEarly('rotated');
     const old = await provider.sign();
+    const before = provider.requests('jwks');
     await provider.rotate();
     const answers = await Promise.all(Array.from({ length: 20 }, async () => get(service, await provider.sign())));
     expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    expect(provider.requests('jwks')).toBe(2);
+    expect(provider.requests('jwks')).toBe(before + 1);
     expect((await get(service, old)).status).toBe(200);
-    expect(provider.requests('jwks')).toBe(2);
+    expect(provider.requests('jwks')).toBe(before + 1);
   });
 
   it('withdrawn key → refused once the refresh has landed, a token that was accepted before too', async () => {
     const { provider, service } = await takeEarly('withdrawn');
     const old = await provider.sign();
     expect((await get(service, old)).status).toBe(200);
+    const before = provider.requests('jwks');
     const { kid } = provider;
     await provider.rotate();
     provider.withdraw(kid);
@@ -300,7 +302,7 @@ describe.concurrent('a provider later on', { timeout: 40_000 }, () => {
     const refused = await get(service, old);
     expect(refused.status).toBe(401);
     expect((await findLine(service, refused))['reason']).toBe('unknown_kid');
-    expect(provider.requests('jwks')).toBe(2);
+    expect(provider.requests('jwks')).toBe(before + 1);
   });
 
   it('goes down → good tokens still 200, unknown keys 401, ready', async () => {

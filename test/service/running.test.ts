@@ -175,7 +175,7 @@ describe('the log', () => {
   });
 });
 
-describe.concurrent('an address that cannot be had', { timeout: 40_000 }, () => {
+describe('an address that cannot be had', { timeout: 40_000 }, () => {
   async function occupy(): Promise<{ readonly server: Server; readonly port: string }> {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
