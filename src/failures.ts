@@ -325,10 +325,14 @@ export class AccessError extends Error {
   readonly context: FailureContext | undefined;
 
   constructor(reason: Reason, options?: AccessErrorOptions) {
+    // A refusal is an answer and no fault of this program: where it was thrown says nothing, and costs most of it.
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(
       failures[reason].description,
       options !== undefined && 'cause' in options ? { cause: options.cause } : undefined,
     );
+    Error.stackTraceLimit = stackTraceLimit;
     this.reason = reason;
     this.scopes = options?.scopes;
     this.context = options?.context;

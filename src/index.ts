@@ -16,7 +16,7 @@ export {
 } from './failures.ts';
 export type { DpopMode, Scheme } from './http/credentials.ts';
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './http/error-body.ts';
-export type { RefusalContext, Refuse } from './http/refusal.ts';
+export type { DescribeRefusal, Refusal, RefusalContext } from './http/refusal.ts';
 export type { Connection, ResourceRequest } from './http/request.ts';
 export type { Trust } from './http/trust.ts';
 export { KeyFetchError, type KeyFetchFailure } from './keys/key-fetch-error.ts';
@@ -39,3 +39,4 @@ export {
   type TrustedIssuer,
 } from './resource-server.ts';
 export type { Claims } from './token/claims.ts';
+export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';

@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import type { Nonces } from './dpop/nonce.ts';
 import { createProofVerifier } from './dpop/proof.ts';
 import { createMemoryReplayStore, type ReplayStore } from './dpop/replay.ts';
@@ -5,15 +7,15 @@ import { AccessError, type Reason } from './failures.ts';
 import { type Credentials, type DpopMode, readCredentials, type Scheme } from './http/credentials.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from './http/error-body.ts';
 import { createReadExternalUrl, type ExternalUrl } from './http/external-url.ts';
-import { createRefuse, type Refuse } from './http/refusal.ts';
+import { createDescribeRefusal, type DescribeRefusal, type RefusalContext } from './http/refusal.ts';
 import type { Connection, ResourceRequest } from './http/request.ts';
 import type { Trust } from './http/trust.ts';
 import type { KeySet } from './keys/key-set.ts';
-import { enforcePolicy, type Policy, parseScope } from './policy/policy.ts';
-import { type AccessTokenRules, verifyAccessToken } from './token/access-token.ts';
+import { enforcePolicy, type Policy } from './policy/policy.ts';
+import { type AccessTokenRules, type VerifiedToken, verifyAccessToken } from './token/access-token.ts';
 import { algorithms } from './token/algorithms.ts';
 import type { Claims } from './token/claims.ts';
-import { readConfirmation } from './token/confirmation.ts';
+import { createTokenCache, type TokenCacheOptions, type TokenCacheStatus } from './token/token-cache.ts';
 import { traceAuthorize } from './tracing.ts';
 
 /** What a judged request may do: handed to the handler. */
@@ -58,6 +60,8 @@ export interface ResourceServerOptions {
   /** Whether `sub` must be there (RFC 9068 §2.2). Default `required`. */
   readonly subject?: 'required' | 'optional';
   readonly dpop?: DpopOptions;
+  /** How many verified tokens are kept. Default: 10 000 in at most 32 MiB. */
+  readonly tokenCache?: TokenCacheOptions | 'off';
   /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
   readonly trustProxy?: Trust;
   /** Form of error bodies. Default `detail`. */
@@ -78,7 +82,11 @@ export interface ResourceServer {
    */
   authorize(request: ResourceRequest, policy?: Policy, connection?: Connection): Access | Promise<Access>;
   /** Answers a refused request. */
-  readonly refuse: Refuse;
+  refuse(error: unknown, request: ResourceRequest, context?: RefusalContext): Response;
+  /** The same answer for frameworks that do not send a web-standard `Response`. */
+  readonly describeRefusal: DescribeRefusal;
+  /** `undefined` where the cache is off. */
+  tokenCacheStatus(): TokenCacheStatus | undefined;
 }
 
 /** What one judgement is made of. */
@@ -89,23 +97,34 @@ interface Case {
   readonly policy: Policy;
 }
 
+/** Headers of access tokens that are kept: an issuer writes one for each of its keys. */
+const keptHeaders = 1000;
+
 /** Creates a resource server. Throws `TypeError` for options that cannot work. */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'], nonces } = options.dpop ?? {};
   const now = options.now ?? (() => Date.now() / 1000);
   const replay = options.dpop?.replay ?? createMemoryReplayStore({ now });
   const rules = readRules(options);
+  const cache = options.tokenCache === 'off' ? undefined : createTokenCache(rules, options.tokenCache);
   const readExternalUrl = createReadExternalUrl({ trust: options.trustProxy ?? 'none' });
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
   const verifyProof = createProofVerifier({ algorithms: proofAlgorithms, nonces });
 
+  const verifyToken = (token: string, digest: string, seconds: number): VerifiedToken => {
+    const known = cache?.find(digest, seconds);
+    if (known !== undefined) return known;
+    const verified = verifyAccessToken(token, rules, seconds);
+    cache?.remember(digest, verified, token.length);
+    return verified;
+  };
+
   const judge = (item: Case): Access | Promise<Access> => {
     const { method, url, credentials, policy } = item;
     const seconds = now();
-    const claims = verifyAccessToken(credentials.token, rules, seconds);
-    const scopes = parseScope(claims.scope);
-    const jkt = readConfirmation(claims);
+    const digest = hash('sha256', credentials.token, 'base64url');
+    const { claims, scopes, jkt } = verifyToken(credentials.token, digest, seconds);
     if (credentials.proof === undefined) {
       if (jkt !== undefined) throw new AccessError('bound_token_as_bearer');
       enforcePolicy(policy, scopes);
@@ -116,7 +135,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
       proof: credentials.proof,
       method,
       url,
-      token: credentials.token,
+      ath: digest,
       jkt,
       now: seconds,
     });
@@ -134,9 +153,9 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   };
 
   const authorize = (request: ResourceRequest, policy: Policy, connection?: Connection): Access | Promise<Access> => {
-    const credentials = readCredentials(request.headers, mode);
-    // Host and forwarded headers are held to their grammar under either scheme.
+    // Host and forwarded headers are held to their grammar always, whatever is made of them (RFC 9112 §3.2).
     const url = readExternalUrl(request, connection);
+    const credentials = readCredentials(request.headers, mode);
     const item: Case = { method: request.method, url, credentials, policy };
     try {
       return judge(item);
@@ -147,20 +166,26 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     }
   };
 
+  const describeRefusal = createDescribeRefusal({
+    challenge: {
+      style: options.challenge ?? 'full',
+      mode,
+      realm: [...rules.audiences].join(' '),
+      proofAlgorithms,
+    },
+    errorBody,
+    statuses: new Map<Reason, number>([['insufficient_scope', options.insufficientScopeStatus ?? 403]]),
+    readExternalUrl,
+    issueNonce: () => nonces?.issue(now()),
+  });
   return {
     authorize: (request, policy = {}, connection) => traceAuthorize(() => authorize(request, policy, connection)),
-    refuse: createRefuse({
-      challenge: {
-        style: options.challenge ?? 'full',
-        mode,
-        realm: [...rules.audiences].join(' '),
-        proofAlgorithms,
-      },
-      errorBody,
-      statuses: new Map<Reason, number>([['insufficient_scope', options.insufficientScopeStatus ?? 403]]),
-      readExternalUrl,
-      issueNonce: () => nonces?.issue(now()),
-    }),
+    refuse: (error, request, context) => {
+      const { status, headers, body } = describeRefusal(error, request, context);
+      return new Response(body, { status, headers });
+    },
+    describeRefusal,
+    tokenCacheStatus: () => cache?.status(),
   };
 }
 
@@ -191,6 +216,7 @@ function readRules(options: ResourceServerOptions): AccessTokenRules {
     issuers: new Map(options.issuers.map(({ issuer, keys }) => [issuer, keys])),
     audiences,
     algorithms: allowed,
+    headers: new LRUCache({ max: keptHeaders }),
     expTolerance: exp,
     nbfTolerance: nbf,
     subject: options.subject ?? 'required',

@@ -19,6 +19,6 @@ export async function runServe(args: readonly string[], environment: NodeJS.Proc
     process.stderr.write(`portcullis: ${error.message}.\n`);
     return error.exitCode;
   } finally {
-    log.flush();
+    await log.end();
   }
 }

@@ -1,11 +1,11 @@
-import { hash, type KeyObject } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import { importPublicJwk, privateMembers, thumbprint } from '../keys/jwk.ts';
 import { type Algorithm, algorithms } from '../token/algorithms.ts';
 import { isJsonObject, type JsonObject, parseJsonObject } from '../token/json.ts';
-import { type Jws, parseJws, verifyJws } from '../token/jws.ts';
+import { type Jws, type KnownHeaders, parseJws, verifyJws } from '../token/jws.ts';
 import { explainMismatch, normaliseUrl, showUrl } from './htu.ts';
 import type { Nonces } from './nonce.ts';
 
@@ -26,8 +26,8 @@ export interface ProofRequest {
   readonly method: string;
   /** URL of the request as the client used it. */
   readonly url: Pick<ExternalUrl, 'origin' | 'path'>;
-  /** The access token that came with the proof. */
-  readonly token: string;
+  /** base64url of the SHA-256 of the access token that came with the proof. */
+  readonly ath: string;
   /** The thumbprint that the verified access token is bound to. */
   readonly jkt: string;
   /** Seconds since the epoch. */
@@ -50,6 +50,13 @@ export type VerifyProof = (request: ProofRequest) => VerifiedProof;
 interface Header {
   readonly algorithm: Algorithm;
   readonly jwk: JsonObject;
+}
+
+/** A key that a verified access token is bound to, and the header that named it last. */
+interface KnownKey {
+  readonly key: KeyObject;
+  readonly header: JsonObject;
+  readonly headerText: string;
 }
 
 interface ProofClaims {
@@ -86,21 +93,22 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
   if (allowed.size === 0) throw new TypeError('algorithms: name at least one');
   // By thumbprint, which stands for one key alone whatever else its jwk says; and only keys that a verified access
   // token is bound to get in, so that nobody can push out the keys of others. The length of a proof bounds each key.
-  const keys = new LRUCache<string, KeyObject>({ max: cachedKeys });
+  const keys = new LRUCache<string, KnownKey>({ max: cachedKeys });
 
-  const findKey = (jwk: JsonObject, jkt: string): KeyObject => {
+  const findKey = ({ header, headerText }: Jws, jwk: JsonObject, jkt: string): KeyObject => {
+    const known = keys.get(jkt);
+    if (known?.header === header) return known.key;
     // RFC 9449 §4.3 (12): bound to this key.
     if (thumbprint(jwk) !== jkt) throw new AccessError('proof_key_mismatch');
-    const known = keys.get(jkt);
-    if (known !== undefined) return known;
-    const key = importPublicJwk(jwk);
+    const key = known?.key ?? importPublicJwk(jwk);
     if (typeof key === 'string') throw new AccessError('malformed_proof_jwk', { context: { defect: key } });
-    keys.set(jkt, key);
+    keys.set(jkt, { key, header, headerText });
     return key;
   };
 
   return (request) => {
-    const jws = readProof(request.proof);
+    const known = keys.get(request.jkt);
+    const jws = readProof(request.proof, { get: (text) => (text === known?.headerText ? known.header : undefined) });
     const { algorithm, jwk } = readHeader(jws.header, allowed);
     const claims = readClaims(jws);
     // RFC 9449 §4.3 (8): methods are case-sensitive (RFC 9110 §9.1).
@@ -108,9 +116,8 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
     checkUrl(claims.htu, request.url);
     if (claims.iat < request.now - proofLifetime) throw new AccessError('proof_too_old');
     if (claims.iat > request.now + maxLead) throw new AccessError('proof_in_future');
-    if (claims.ath !== hash('sha256', request.token, 'base64url')) throw new AccessError('proof_token_mismatch');
-    const key = findKey(jwk, request.jkt);
-    if (!verifyJws(jws, algorithm, key)) throw new AccessError('invalid_proof_signature');
+    if (claims.ath !== request.ath) throw new AccessError('proof_token_mismatch');
+    if (!verifyJws(jws, algorithm, findKey(jws, jwk, request.jkt))) throw new AccessError('invalid_proof_signature');
     const nonce = nonces === undefined ? undefined : checkNonce(claims.nonce, nonces, request.now);
     return {
       jkt: request.jkt,
@@ -121,11 +128,11 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
   };
 }
 
-function readProof(proof: string): Jws {
+function readProof(proof: string, known: KnownHeaders): Jws {
   // RFC 9449 §4.3 (1): headers of one name reach us joined by commas, which no JWS has.
   if (proof.includes(',')) throw new AccessError('multiple_dpop_proofs');
   if (proof.length > maxProofLength) throw new AccessError('proof_too_large');
-  const jws = parseJws(proof);
+  const jws = parseJws(proof, known);
   if (typeof jws === 'string') throw new AccessError('malformed_proof', { context: { defect: jws } });
   return jws;
 }

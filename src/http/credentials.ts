@@ -17,6 +17,8 @@ export interface Credentials {
 
 const maxTokenLength = 8192;
 const schemes: ReadonlyMap<string, Scheme> = new Map([
+  ['Bearer', 'Bearer'],
+  ['DPoP', 'DPoP'],
   ['bearer', 'Bearer'],
   ['dpop', 'DPoP'],
 ]);
@@ -50,7 +52,7 @@ export function readCredentials(headers: ResourceRequest['headers'], mode: DpopM
 
 /** The scheme of an Authorization header, compared case-insensitively (RFC 9110 §11.1). */
 export function parseScheme(name: string): Scheme | undefined {
-  return schemes.get(name.toLowerCase());
+  return schemes.get(name) ?? schemes.get(name.toLowerCase());
 }
 
 /** 1*SP stands between scheme and token (RFC 9110 §11.4). */

@@ -49,10 +49,16 @@ const prefixDeceit = /\.\.|\/\.(?:\/|$)|%(?:2e|2f|5c)/i;
  */
 export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExternalUrl {
   const isTrusted = parseTrust(trust);
+  // Nearly every request has the same one.
+  let last: { readonly text: string; readonly host: Host | undefined } = { text: '', host: undefined };
+  const readHost = (text: string): Host | undefined => {
+    if (text !== last.text) last = { text, host: parseHost(text) };
+    return last.host;
+  };
   return (request, connection) => {
     const target = splitUrl(request.url);
     // Valid always, also where a trusted proxy names another: whatever else reads it must not be misled.
-    const host = parseHost(request.headers.get('host') ?? target.host);
+    const host = readHost(request.headers.get('host') ?? target.host);
     if (host === undefined) throw new AccessError('bad_host_header', { context: { header: 'Host' } });
     const scheme = connection === undefined ? target.scheme : schemeOf(connection);
     if (!isTrusted(connection?.remoteAddress)) {

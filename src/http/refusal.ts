@@ -1,5 +1,6 @@
+import { LRUCache } from 'lru-cache';
 import { AccessError, type Reason } from '../failures.ts';
-import { type ChallengeSettings, formatChallenge } from './challenge.ts';
+import { type ChallengeFacts, type ChallengeSettings, formatChallenge } from './challenge.ts';
 import { parseScheme, type Scheme } from './credentials.ts';
 import type { ErrorBodyFormat } from './error-body.ts';
 import type { ReadExternalUrl } from './external-url.ts';
@@ -11,6 +12,7 @@ export const metadataPath = '/.well-known/oauth-protected-resource';
 /** How one resource server refuses. */
 export interface RefusalSettings {
   readonly challenge: ChallengeSettings;
+  /** Called once for each answer that differs, and kept. */
   readonly errorBody: ErrorBodyFormat;
   /** Statuses that differ from the table of reasons. */
   readonly statuses: ReadonlyMap<Reason, number>;
@@ -26,39 +28,62 @@ export interface RefusalContext {
   readonly connection?: Connection | undefined;
 }
 
+/** A refused request's answer, for any way of sending it. */
+export interface Refusal {
+  readonly reason: Reason;
+  readonly status: number;
+  /** By names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
 /** Turns any error into the one answer that the contract wants; what is no `AccessError` is `unexpected`. */
-export type Refuse = (error: unknown, request: ResourceRequest, context?: RefusalContext) => Response;
+export type DescribeRefusal = (error: unknown, request: ResourceRequest, context?: RefusalContext) => Refusal;
 
 /** Seconds after which a client may try again when keys or the replay store are unavailable. */
 const retryAfterSeconds = 5;
+/** Refusals that are kept as they were written: few differ, unless somebody makes up hosts. */
+const keptRefusals = 256;
 
 /** The one place that writes a challenge or an error body. */
-export function createRefuse(settings: RefusalSettings): Refuse {
+export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusal {
+  const kept = new LRUCache<string, Refusal>({ max: keptRefusals });
   return (error, request, context = {}) => {
-    const { reason, failure, scopes } = error instanceof AccessError ? error : new AccessError('unexpected');
-    const status = settings.statuses.get(reason) ?? failure.status;
-    const { contentType, body } = settings.errorBody({
-      status,
-      error: failure.error ?? 'unauthorized',
-      description: failure.description,
-    });
-    const headers: Record<string, string> = { 'content-type': contentType, 'cache-control': 'no-store' };
-    if (status === 401 || status === 403) {
-      headers['www-authenticate'] = formatChallenge(settings.challenge, {
-        failure,
-        scheme: usedScheme(request),
-        scopes: context.scopes ?? scopes ?? [],
-        metadataUrl: metadataUrl(settings.readExternalUrl, request, context.connection),
-      });
-    }
-    if (status === 503) headers['retry-after'] = String(retryAfterSeconds);
-    if (failure.error === 'use_dpop_nonce') setNonce(headers, settings.issueNonce());
-    return new Response(body, { status, headers });
+    const refused = error instanceof AccessError ? error : new AccessError('unexpected');
+    const facts: Facts = {
+      reason: refused.reason,
+      failure: refused.failure,
+      scheme: usedScheme(request),
+      scopes: context.scopes ?? refused.scopes ?? [],
+      metadataUrl: metadataUrl(settings.readExternalUrl, request, context.connection),
+    };
+    const key = `${facts.reason} ${facts.scheme} ${facts.metadataUrl} ${facts.scopes.join(' ')}`;
+    const known = kept.get(key);
+    const refusal = known ?? writeRefusal(settings, facts);
+    if (known === undefined) kept.set(key, refusal);
+    if (facts.failure.error !== 'use_dpop_nonce') return refusal;
+    const nonce = settings.issueNonce();
+    return nonce === undefined ? refusal : { ...refusal, headers: { ...refusal.headers, 'dpop-nonce': nonce } };
   };
 }
 
-function setNonce(headers: Record<string, string>, nonce: string | undefined): void {
-  if (nonce !== undefined) headers['dpop-nonce'] = nonce;
+/** All that an answer depends on, but for a nonce. */
+interface Facts extends ChallengeFacts {
+  readonly reason: Reason;
+}
+
+function writeRefusal(settings: RefusalSettings, facts: Facts): Refusal {
+  const { reason, failure } = facts;
+  const status = settings.statuses.get(reason) ?? failure.status;
+  const { contentType, body } = settings.errorBody({
+    status,
+    error: failure.error ?? 'unauthorized',
+    description: failure.description,
+  });
+  const headers: Record<string, string> = { 'content-type': contentType, 'cache-control': 'no-store' };
+  if (status === 401 || status === 403) headers['www-authenticate'] = formatChallenge(settings.challenge, facts);
+  if (status === 503) headers['retry-after'] = String(retryAfterSeconds);
+  return { reason, status, headers, body };
 }
 
 function usedScheme(request: ResourceRequest): Scheme | undefined {

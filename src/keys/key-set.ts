@@ -9,6 +9,8 @@ import { createRefresher } from './refresher.ts';
 export interface KeySet {
   /** The key with this `kid`, usable for this `alg`; `undefined` when there is none, or nothing is usable now. */
   find(kid: string, alg: string): KeyObject | undefined;
+  /** Increases whenever the usable keys change: what was verified under an older one may have lost its key. */
+  readonly generation: number;
   /** Whether a key with this `kid` is published, usable for some algorithm or not. */
   has(kid: string): boolean;
   /** Whether tokens can be judged now: a set is loaded, and fresh or still within the stale period. */
@@ -22,8 +24,6 @@ export interface KeySet {
 
 /** A key set that keeps itself up to date. */
 export interface ManagedKeySet extends KeySet {
-  /** Increases whenever the usable keys change. What was verified under an older one must be verified again. */
-  readonly generation: number;
   /**
    * Resolves when tokens can be judged; fetches where they cannot. Rejects with the `KeyFetchError` of that fetch, or of
    * the last one where the backoff forbids another; a refreshing set goes on trying by itself.

@@ -15,6 +15,7 @@ export function createStaticKeySet(jwks: JsonObject): KeySet {
       const found = keys.get(kid);
       return found?.algs.has(alg) ? found.key : undefined;
     },
+    generation: 0,
     has: (kid) => published.has(kid),
     usable: () => true,
     refetch: () => undefined,

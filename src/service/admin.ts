@@ -1,4 +1,7 @@
-import { Hono } from 'hono';
+import type { RequestListener } from 'node:http';
+import type { ErrorBodyFormat } from '../http/error-body.ts';
+import { type Answer, plainError, prepareAnswer, sendAnswer } from './answer.ts';
+import { createRouter } from './router.ts';
 
 /** Whether requests should be sent here, and why not. */
 export interface Readiness {
@@ -14,14 +17,31 @@ export interface AdminSources {
   readonly metrics: () => string | Promise<string>;
 }
 
-/** The app of the admin listener: liveness, readiness, metrics. No sockets, no authentication: bind it to loopback. */
-export function createAdminApp({ readiness, metrics }: AdminSources): Hono {
-  const app = new Hono();
-  app.get('/healthz', (c) => c.json({ status: 'ok' }));
-  app.get('/readyz', async (c) => {
-    const state = await readiness();
-    return c.json(state, state.ready ? 200 : 503);
-  });
-  app.get('/metrics', async (c) => c.text(await metrics(), 200, { 'content-type': 'text/plain; version=0.0.4' }));
-  return app;
+const json = 'application/json';
+
+/** Answers on the admin listener: liveness, readiness, metrics. No authentication: bind it to loopback. */
+export function createAdmin({ readiness, metrics }: AdminSources, errorBody: ErrorBodyFormat): RequestListener {
+  const alive = prepareAnswer(200, json, JSON.stringify({ status: 'ok' }));
+  const failed = plainError(errorBody, 500);
+  const findRoute = createRouter([
+    { path: '/healthz', respond: async (): Promise<Answer> => alive },
+    {
+      path: '/readyz',
+      respond: async () => {
+        const state = await readiness();
+        return prepareAnswer(state.ready ? 200 : 503, json, JSON.stringify(state));
+      },
+    },
+    { path: '/metrics', respond: async () => prepareAnswer(200, 'text/plain; version=0.0.4', await metrics()) },
+  ]);
+  const notFound = plainError(errorBody, 404);
+  return (incoming, outgoing) => {
+    const isRead = incoming.method === 'GET' || incoming.method === 'HEAD';
+    const route = isRead ? findRoute(incoming.url ?? '') : 'not_found';
+    if (typeof route === 'string') return sendAnswer(notFound, outgoing);
+    route.respond().then(
+      (answer) => sendAnswer(answer, outgoing),
+      () => sendAnswer(failed, outgoing),
+    );
+  };
 }

@@ -1,41 +1,16 @@
-import { type Context, Hono } from 'hono';
-import { cors } from 'hono/cors';
-import { createProtect } from '../adapters/hono.ts';
-import { AccessError, type FailureContext, type Reason } from '../failures.ts';
 import type { DpopMode } from '../http/credentials.ts';
-import { type ErrorBodyFormat, errorBodyFormats, statusPhrases } from '../http/error-body.ts';
+import { errorBodyFormats } from '../http/error-body.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
 import { metadataPath } from '../http/refusal.ts';
-import type { Connection } from '../http/request.ts';
-import type { ResourceServer } from '../resource-server.ts';
+import type { Access, ResourceServer } from '../resource-server.ts';
+import { type Answer, plainError, prepareAnswer, withHeaders } from './answer.ts';
+import { createCors } from './cors.ts';
 import { createDocsPage } from './docs-page.ts';
-import type { Endpoint } from './endpoint.ts';
+import type { Endpoint, ProtectedEndpoint } from './endpoint.ts';
+import { type Exchange, noteRefusal } from './exchange.ts';
 import { createOpenApi } from './openapi.ts';
+import { createRouter, type Route } from './router.ts';
 import type { Settings } from './settings.ts';
-
-/** What happened to one request: for the log line and the metrics. */
-export interface Exchange {
-  /** Finds the log line of a refused request: sent along in X-Request-Id. */
-  readonly id: string;
-  /** The route that matched, never the path as it was sent. */
-  route: string;
-  /** Why it was refused. */
-  reason?: Reason;
-  /** Facts for the operator. */
-  context?: FailureContext;
-  /** What went wrong, where the reason is `unexpected` or the service could not be reached. */
-  cause?: unknown;
-}
-
-/** What the server hands in with each request. */
-export interface AppBindings {
-  readonly connection: Connection | undefined;
-  readonly exchange: Exchange;
-}
-
-interface AppEnv {
-  Bindings: AppBindings;
-}
 
 /** What the app is made of. */
 export interface AppOptions {
@@ -49,98 +24,126 @@ export interface AppOptions {
   readonly version: string;
 }
 
+/** Answers a request; a promise only where something has to be waited for. Throws nothing. */
+export type App = (exchange: Exchange, target: string) => Answer | Promise<Answer>;
+
+type Respond = (exchange: Exchange) => Answer | Promise<Answer>;
+
+interface AppRoute extends Route {
+  readonly respond: Respond;
+}
+
+const json = 'application/json';
+
 /** The routes of the service; no sockets. Every variant is served from its records. */
-export function createApp(options: AppOptions): Hono<AppEnv> {
+export function createApp(options: AppOptions): App {
   const { settings, resourceServer, readExternalUrl } = options;
   const errorBody = errorBodyFormats[settings.errorBody];
-  const paths = new Set<string>();
-  const app = new Hono<AppEnv>();
-  const protect = createProtect<AppEnv>(resourceServer, {
-    connection: (c) => c.env.connection,
-    onRefused: (error, c) => noteRefusal(c.env.exchange, error),
+  const cors = settings.corsOrigins.length > 0 ? createCors(settings.corsOrigins) : undefined;
+  const findRoute = createRouter([
+    ...settings.variant.endpoints.map((endpoint) => ({ path: endpoint.path, respond: respondTo(endpoint) })),
+    { path: metadataPath, respond: respondWithMetadata(options) },
+    ...(settings.docs ? documentationRoutes(options) : []),
+  ]);
+  const unserved = { not_found: plainError(errorBody, 404), malformed: plainError(errorBody, 400) } as const;
+  const methodNotAllowed = withHeaders(plainError(errorBody, 405), {
+    allow: cors === undefined ? 'GET, HEAD' : 'GET, HEAD, OPTIONS',
   });
-  const serve = (path: string, handler: (c: Context<AppEnv>) => Response | Promise<Response>): void => {
-    paths.add(path);
-    app.get(path, (c) => {
-      c.env.exchange.route = path;
-      // RFC 9112 §3.2: a Host that is not valid is refused, also where nothing is made of it.
-      readExternalUrl(c.req.raw, c.env.connection);
-      return handler(c);
-    });
+
+  const refuse = (exchange: Exchange, error: unknown, scopes?: readonly string[]): Answer => {
+    noteRefusal(exchange, error);
+    const { request, connection } = exchange;
+    const { status, headers, body } = resourceServer.describeRefusal(error, request, { scopes, connection });
+    return { status, headers: { ...headers, 'content-length': Buffer.byteLength(body) }, body };
   };
 
-  if (settings.corsOrigins.length > 0) app.use('*', allowOrigins(settings.corsOrigins));
-  for (const endpoint of settings.variant.endpoints) serve(endpoint.path, endpointHandler(endpoint));
-  serve(metadataPath, metadataHandler(options));
-  if (settings.docs) serveDocs();
-
-  app.notFound((c) => {
-    if (!paths.has(c.req.path)) return plainError(errorBody, 404);
-    c.env.exchange.route = c.req.path;
-    const response = plainError(errorBody, 405);
-    response.headers.set('allow', settings.corsOrigins.length > 0 ? 'GET, HEAD, OPTIONS' : 'GET, HEAD');
-    return response;
-  });
-  app.onError((error, c) => {
-    noteRefusal(c.env.exchange, error);
-    return resourceServer.refuse(error, c.req.raw, { connection: c.env.connection });
-  });
-  return app;
-
-  function endpointHandler(endpoint: Endpoint): (c: Context<AppEnv>) => Response | Promise<Response> {
-    if (endpoint.access === 'open') {
-      return fixed(JSON.stringify(endpoint.body), { 'content-type': 'application/json' });
+  const respond = (exchange: Exchange, target: string): Answer | Promise<Answer> => {
+    const route = findRoute(target);
+    if (typeof route === 'string') return unserved[route];
+    exchange.route = route.path;
+    const { method } = exchange.request;
+    if (method !== 'GET' && method !== 'HEAD') return methodNotAllowed;
+    try {
+      return route.respond(exchange);
+    } catch (error) {
+      return refuse(exchange, error);
     }
-    return protect(
-      endpoint.access,
-      (_c, access) =>
-        new Response(JSON.stringify(endpoint.answer(access, settings)), {
-          headers: { 'content-type': 'application/json', 'cache-control': 'no-store' },
-        }),
-    );
+  };
+
+  if (cors === undefined) return respond;
+  return (exchange, target) => {
+    const { request } = exchange;
+    if (request.method === 'OPTIONS') return cors.preflight(request);
+    const answer = respond(exchange, target);
+    return answer instanceof Promise
+      ? answer.then((settled) => cors.allow(settled, request))
+      : cors.allow(answer, request);
+  };
+
+  function respondTo(endpoint: Endpoint): Respond {
+    if (endpoint.access !== 'open') return protect(endpoint);
+    const answer = prepareAnswer(200, json, JSON.stringify(endpoint.body));
+    return ({ request, connection }) => {
+      // RFC 9112 §3.2: a Host that is not valid is refused, also where nothing is made of it.
+      readExternalUrl(request, connection);
+      return answer;
+    };
   }
 
-  function serveDocs(): void {
-    const { endpoints, insufficientScopeStatus } = settings.variant;
-    const document = createOpenApi({
-      endpoints,
-      mode: options.mode,
-      errorBody,
-      insufficientScopeStatus,
-      version: options.version,
-    });
-    const page = createDocsPage({ endpoints, insufficientScopeStatus, mode: options.mode });
-    serve('/openapi.json', fixed(JSON.stringify(document), { 'content-type': 'application/json' }));
-    serve(
+  function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
+    const grant = (access: Access): Answer => {
+      const body = JSON.stringify(answer(access, settings));
+      const headers = {
+        'content-type': json,
+        'cache-control': 'no-store',
+        'content-length': Buffer.byteLength(body),
+      };
+      const { dpopNonce } = access;
+      return {
+        status: 200,
+        headers: dpopNonce === undefined ? headers : { ...headers, 'dpop-nonce': dpopNonce },
+        body,
+      };
+    };
+    return (exchange) => {
+      let access: Access | Promise<Access>;
+      try {
+        access = resourceServer.authorize(exchange.request, policy, exchange.connection);
+      } catch (error) {
+        return refuse(exchange, error, policy.scopes);
+      }
+      if (!(access instanceof Promise)) return grant(access);
+      return access.then(grant).catch((error: unknown) => refuse(exchange, error, policy.scopes));
+    };
+  }
+}
+
+function documentationRoutes({ settings, mode, version, readExternalUrl }: AppOptions): readonly AppRoute[] {
+  const { endpoints, insufficientScopeStatus } = settings.variant;
+  const errorBody = errorBodyFormats[settings.errorBody];
+  const document = createOpenApi({ endpoints, mode, errorBody, insufficientScopeStatus, version });
+  const page = createDocsPage({ endpoints, insufficientScopeStatus, mode });
+  const fixed = (path: string, answer: Answer): AppRoute => ({
+    path,
+    respond: ({ request, connection }) => {
+      readExternalUrl(request, connection);
+      return answer;
+    },
+  });
+  return [
+    fixed('/openapi.json', prepareAnswer(200, json, JSON.stringify(document))),
+    fixed(
       '/docs',
-      fixed(page.html, {
-        'content-type': 'text/html; charset=utf-8',
+      withHeaders(prepareAnswer(200, 'text/html; charset=utf-8', page.html), {
         'content-security-policy': page.contentSecurityPolicy,
         'x-content-type-options': 'nosniff',
       }),
-    );
-  }
-}
-
-/** An error of HTTP alone, in the configured form. */
-export function plainError(errorBody: ErrorBodyFormat, status: number): Response {
-  const { contentType, body } = errorBody({ status, description: statusPhrases.get(status) ?? 'Error' });
-  return new Response(body, { status, headers: { 'content-type': contentType } });
-}
-
-function fixed(body: string, headers: Readonly<Record<string, string>>): () => Response {
-  return () => new Response(body, { headers });
-}
-
-function noteRefusal(exchange: Exchange, error: unknown): void {
-  const refusal = error instanceof AccessError ? error : new AccessError('unexpected', { cause: error });
-  exchange.reason = refusal.reason;
-  if (refusal.context !== undefined) exchange.context = refusal.context;
-  if (refusal.cause !== undefined) exchange.cause = refusal.cause;
+    ),
+  ];
 }
 
 /** RFC 9728 §2. `resource` is the audience: what a client names when it asks for a token (RFC 8707). */
-function metadataHandler({ settings, mode, readExternalUrl }: AppOptions): (c: Context<AppEnv>) => Response {
+function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): Respond {
   const scopes = settings.variant.endpoints.flatMap(({ access }) => (access === 'open' ? [] : (access.scopes ?? [])));
   const metadata = {
     resource: settings.audience,
@@ -151,18 +154,9 @@ function metadataHandler({ settings, mode, readExternalUrl }: AppOptions): (c: C
     ...(mode !== 'off' && { dpop_signing_alg_values_supported: settings.dpopAlgorithms }),
     dpop_bound_access_tokens_required: mode === 'required',
   };
-  return (c) => {
-    const { origin, prefix } = readExternalUrl(c.req.raw, c.env.connection);
-    return c.json(settings.docs ? { ...metadata, resource_documentation: `${origin}${prefix}/docs` } : metadata);
+  return ({ request, connection }) => {
+    const { origin, prefix } = readExternalUrl(request, connection);
+    const links = settings.docs ? { resource_documentation: `${origin}${prefix}/docs` } : {};
+    return prepareAnswer(200, json, JSON.stringify({ ...metadata, ...links }));
   };
-}
-
-function allowOrigins(origins: readonly string[]) {
-  return cors({
-    origin: [...origins],
-    allowMethods: ['GET', 'HEAD'],
-    allowHeaders: ['Authorization', 'DPoP'],
-    exposeHeaders: ['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', 'X-Request-Id'],
-    maxAge: 600,
-  });
 }

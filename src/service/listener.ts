@@ -1,14 +1,10 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { type ErrorBodyFormat, statusPhrases } from '../http/error-body.ts';
-
-/** What answers requests: an app, or what is put around one. */
-export type Fetch = (request: Request, bindings: HttpBindings) => Response | Promise<Response>;
 
 /** How one listener is set up. */
 export interface ListenerOptions {
-  readonly fetch: Fetch;
+  readonly onRequest: RequestListener;
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
@@ -49,20 +45,8 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
       requestTimeout,
       keepAliveTimeout: options.keepAlive * 1000,
       connectionsCheckingInterval: checkingInterval,
-      // Two Host headers become one that is not valid (RFC 9112 §3.2); otherwise the second is dropped without a word.
-      joinDuplicateHeaders: true,
     },
-    // The server above speaks HTTP/1 alone, so the bindings are those of HTTP/1.
-    getRequestListener((request, bindings) => options.fetch(request, bindings as HttpBindings), {
-      // Only HTTP/1.0 comes without a Host (RFC 9112 §3.2): the health checks of some load balancers do.
-      hostname: 'localhost',
-      // A request whose target or Host is no URL never reaches the app.
-      errorHandler: () => {
-        options.onMalformed?.(400);
-        const { contentType, body } = options.errorBody({ status: 400, description: phrase(400) });
-        return new Response(body, { status: 400, headers: { 'content-type': contentType } });
-      },
-    }),
+    options.onRequest,
   );
   // Size bounds the headers already; a limit on their number would drop some without a word.
   server.maxHeadersCount = 0;

@@ -1,4 +1,5 @@
 import sonicBoom from 'sonic-boom';
+import type { Exchange } from './exchange.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
 
@@ -8,35 +9,97 @@ export type LogFields = Readonly<Record<string, unknown>>;
 /** Writes one line an event, off the path of the request. */
 export interface Log {
   write(level: LogLevel, event: string, fields?: LogFields): void;
-  /** Writes what is buffered, at once. */
-  flush(): void;
+  /** Writes the line of a request that was answered. */
+  writeRequest(exchange: Exchange, status: number, milliseconds: number): void;
+  /** Resolves when all is written, or nobody reads it. */
+  end(): Promise<void>;
 }
 
 /** How much may wait for a slow reader, in characters, before lines are dropped. */
 const maxBuffered = 8 * 1024 * 1024;
+
+/** Milliseconds that the last lines may take. */
+const maxFlush = 1000;
 
 /** JSON lines; on a terminal, lines for people. */
 export function createLog({ fd, style }: { readonly fd: number; readonly style: 'json' | 'pretty' }): Log {
   const destination = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: maxBuffered });
   // A reader that went away must not take the service along; there is nobody left to tell.
   destination.on('error', () => {});
-  const format = style === 'json' ? formatJson : formatPretty;
+  const [format, formatRequest] =
+    style === 'json' ? [formatJson, formatRequestJson] : [formatPretty, formatRequestPretty];
   return {
     write(level, event, fields) {
       destination.write(format(level, event, fields));
     },
-    flush() {
-      try {
-        destination.flushSync();
-      } catch {
-        // the destination is gone or not open yet: as above
-      }
+    writeRequest(exchange, status, milliseconds) {
+      destination.write(formatRequest(exchange, status, Math.round(milliseconds * 1000) / 1000));
+    },
+    end() {
+      return new Promise((resolve) => {
+        const timer = setTimeout(resolve, maxFlush);
+        destination.flush(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
     },
   };
 }
 
 function formatJson(level: LogLevel, event: string, fields: LogFields | undefined): string {
   return `${JSON.stringify({ time: new Date().toISOString(), level, event, ...fields })}\n`;
+}
+
+/** The fields of a request's line, besides its time. */
+function describeRequest(exchange: Exchange, status: number, milliseconds: number): LogFields {
+  const { id, request, route, reason, context, cause } = exchange;
+  return {
+    id,
+    method: request.method,
+    route,
+    status,
+    reason,
+    ms: milliseconds,
+    ...context,
+    ...(cause !== undefined && { cause: describeCause(cause) }),
+  };
+}
+
+/** As {@link formatJson} writes it; the usual line, which has nothing to escape, is put together by hand. */
+function formatRequestJson(exchange: Exchange, status: number, milliseconds: number): string {
+  const { id, request, route, reason, context, cause } = exchange;
+  if (context !== undefined || cause !== undefined || status >= 500) {
+    return formatJson(levelOf(status), 'request', describeRequest(exchange, status, milliseconds));
+  }
+  const method = request.method === 'GET' ? '"GET"' : JSON.stringify(request.method);
+  const why = reason === undefined ? '' : `,"reason":"${reason}"`;
+  return `{"time":"${formatTime(Date.now())}","level":"info","event":"request","id":"${id}","method":${method},"route":"${route}","status":${status}${why},"ms":${milliseconds}}\n`;
+}
+
+function formatRequestPretty(exchange: Exchange, status: number, milliseconds: number): string {
+  return formatPretty(levelOf(status), 'request', describeRequest(exchange, status, milliseconds));
+}
+
+function levelOf(status: number): LogLevel {
+  return status >= 500 ? 'error' : 'info';
+}
+
+/** The name and message of an error of this program's own making; never of input. */
+function describeCause(cause: unknown): string {
+  return cause instanceof Error ? `${cause.name}: ${cause.message}` : 'not an error';
+}
+
+let lastTime = 0;
+let lastTimeText = '';
+
+/** Many lines are of the same millisecond. */
+function formatTime(time: number): string {
+  if (time !== lastTime) {
+    lastTime = time;
+    lastTimeText = new Date(time).toISOString();
+  }
+  return lastTimeText;
 }
 
 const colours: Readonly<Record<LogLevel, string>> = { info: '\x1b[32m', warn: '\x1b[33m', error: '\x1b[31m' };

@@ -13,10 +13,15 @@ interface Family {
 /** The metrics of one process at one moment; plain data, so that workers can send it. */
 export type MetricsSnapshot = readonly Family[];
 
+/** One count; who adds to it often keeps it at hand. */
+export interface Series {
+  value: number;
+}
+
 /** A number that only grows, by labels. */
 export interface Counter {
   /** `labels` is the label part of the series, such as `{reason="expired"}`, or the empty string. */
-  add(labels?: string): void;
+  series(labels?: string): Series;
 }
 
 /** Observations in seconds, by buckets. */
@@ -47,11 +52,16 @@ export function createMetrics(): Metrics {
   const readers: (() => Family)[] = [];
   return {
     counter(name, help) {
-      const series: Record<string, number> = {};
-      readers.push(() => ({ name, help, type: 'counter', aggregate: 'sum', series: { ...series } }));
+      const all = new Map<string, Series>();
+      readers.push(() => {
+        const series = Object.fromEntries(Array.from(all, ([labels, { value }]) => [labels, value]));
+        return { name, help, type: 'counter', aggregate: 'sum', series };
+      });
       return {
-        add(labels = '') {
-          series[labels] = (series[labels] ?? 0) + 1;
+        series(labels = '') {
+          const series = all.get(labels) ?? { value: 0 };
+          all.set(labels, series);
+          return series;
         },
       };
     },

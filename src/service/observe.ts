@@ -1,63 +1,57 @@
-import type { HttpBindings } from '@hono/node-server';
-import type { AppBindings, Exchange } from './app.ts';
-import type { Fetch } from './listener.ts';
+import type { RequestListener } from 'node:http';
+import { readNodeRequest } from '../adapters/node-request.ts';
+import { type Answer, sendAnswer, withHeaders } from './answer.ts';
+import type { App } from './app.ts';
+import { beginExchange, type Exchange } from './exchange.ts';
 import type { Log } from './log.ts';
-import type { Metrics } from './metrics.ts';
+import type { Counter, Metrics, Series } from './metrics.ts';
 
 /** What is put around the app. */
 export interface ObserveOptions {
-  readonly fetch: (request: Request, bindings: AppBindings) => Response | Promise<Response>;
+  readonly app: App;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** Puts one log line and the request metrics around an app. */
-export function observe({ fetch, log, metrics }: ObserveOptions): Fetch {
+/** Puts sockets, one log line and the request metrics around an app. */
+export function observe({ app, log, metrics }: ObserveOptions): RequestListener {
   const requests = metrics.counter('portcullis_requests_total', 'Requests by route and status.');
   const refusals = metrics.counter('portcullis_refusals_total', 'Refused requests by reason.');
   const latency = metrics.histogram('portcullis_request_seconds', 'Time from request to answer.');
+  const countRequest = createRequestCount(requests);
 
-  const record = (exchange: Exchange, request: Request, response: Response, startedAt: number): Response => {
-    const { status } = response;
-    const seconds = (performance.now() - startedAt) / 1000;
-    const { id, route, reason, context, cause } = exchange;
-    requests.add(`{route="${route}",status="${status}"}`);
-    latency.observe(seconds);
-    if (reason !== undefined) refusals.add(`{reason="${reason}"}`);
-    log.write(status >= 500 ? 'error' : 'info', 'request', {
-      id,
-      method: request.method,
-      route,
-      status,
-      reason,
-      ms: Math.round(seconds * 1e6) / 1e3,
-      ...context,
-      ...(cause !== undefined && { cause: describeCause(cause) }),
-    });
-    // Who asks why a call was refused has something to ask with.
-    if (status >= 400) response.headers.set('x-request-id', id);
-    return response;
+  const record = (exchange: Exchange, status: number): void => {
+    const { route, reason } = exchange;
+    const milliseconds = performance.now() - exchange.startedAt;
+    countRequest(route, status).value++;
+    latency.observe(milliseconds / 1000);
+    if (reason !== undefined) refusals.series(`{reason="${reason}"}`).value++;
+    log.writeRequest(exchange, status, milliseconds);
   };
 
-  return (request: Request, { incoming }: HttpBindings) => {
-    const startedAt = performance.now();
-    const exchange: Exchange = { id: nextRequestId(), route: 'unmatched' };
-    const response = fetch(request, { connection: incoming.socket, exchange });
-    return response instanceof Promise
-      ? response.then((settled) => record(exchange, request, settled, startedAt))
-      : record(exchange, request, response, startedAt);
+  return (incoming, outgoing) => {
+    const target = incoming.url ?? '';
+    const exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
+    const send = (answer: Answer): void => {
+      // Who asks why a call was refused has something to ask with.
+      const final = answer.status < 400 ? answer : withHeaders(answer, { 'x-request-id': exchange.id });
+      sendAnswer(final, outgoing);
+      record(exchange, answer.status);
+    };
+    const answer = app(exchange, target);
+    if (answer instanceof Promise) void answer.then(send);
+    else send(answer);
   };
 }
 
-/** Unlike another process's ids, short, and cheap to make. */
-const idPrefix = Math.random().toString(36).slice(2, 8);
-let requestCount = 0;
-
-function nextRequestId(): string {
-  return `${idPrefix}-${(requestCount++).toString(36)}`;
-}
-
-/** The name and message of an error of this program's own making; never of input. */
-function describeCause(cause: unknown): string {
-  return cause instanceof Error ? `${cause.name}: ${cause.message}` : 'not an error';
+/** The series of a route and status, found without making a text of them. */
+function createRequestCount(counter: Counter): (route: string, status: number) => Series {
+  const known = new Map<string, Map<number, Series>>();
+  return (route, status) => {
+    const found = known.get(route)?.get(status);
+    if (found !== undefined) return found;
+    const series = counter.series(`{route="${route}",status="${status}"}`);
+    known.set(route, new Map(known.get(route)).set(status, series));
+    return series;
+  };
 }

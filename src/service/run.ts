@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
 import { errorBodyFormats } from '../http/error-body.ts';
-import { type AdminSources, createAdminApp } from './admin.ts';
+import { type AdminSources, createAdmin } from './admin.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { type Listener, listen } from './listener.ts';
 import type { Log } from './log.ts';
@@ -119,18 +119,18 @@ function answerPrimary({ channel, service, metrics, shutdown }: WorkerParts): vo
 async function openApi(settings: Settings, service: Service): Promise<Listener> {
   const { host, port, keepAlive } = settings;
   const errorBody = errorBodyFormats[settings.errorBody];
-  return open({ fetch: service.fetch, host, port, keepAlive, errorBody, onMalformed: service.noteMalformed }, 'PORT');
+  return open(
+    { onRequest: service.onRequest, host, port, keepAlive, errorBody, onMalformed: service.noteMalformed },
+    'PORT',
+  );
 }
 
 async function openAdmin(settings: Settings, sources: AdminSources): Promise<Listener | undefined> {
   const { adminHost, adminPort, keepAlive } = settings;
   if (adminPort === 'off') return undefined;
-  const { fetch } = createAdminApp(sources);
   const errorBody = errorBodyFormats[settings.errorBody];
-  return open(
-    { fetch: (request) => fetch(request), host: adminHost, port: adminPort, keepAlive, errorBody },
-    'ADMIN_PORT',
-  );
+  const onRequest = createAdmin(sources, errorBody);
+  return open({ onRequest, host: adminHost, port: adminPort, keepAlive, errorBody }, 'ADMIN_PORT');
 }
 
 async function open(options: Parameters<typeof listen>[0], setting: string): Promise<Listener> {

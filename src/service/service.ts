@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http';
 import { createNonces, type Nonces } from '../dpop/nonce.ts';
 import type { ReplayStore } from '../dpop/replay.ts';
 import type { DpopMode } from '../http/credentials.ts';
@@ -6,7 +7,7 @@ import type { ManagedKeySet } from '../keys/key-set.ts';
 import { createResourceServer } from '../resource-server.ts';
 import type { Readiness } from './admin.ts';
 import { createApp } from './app.ts';
-import type { Fetch } from './listener.ts';
+import { registerCacheMetrics } from './cache-metrics.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { observe } from './observe.ts';
@@ -27,7 +28,7 @@ export interface ServiceOptions {
 
 /** The service without its sockets. */
 export interface Service {
-  readonly fetch: Fetch;
+  readonly onRequest: RequestListener;
   /** Counts a request that was not HTTP enough to reach the app. */
   noteMalformed(status: number): void;
   readiness(): Readiness;
@@ -67,11 +68,12 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     version: readVersion(),
   });
 
+  registerCacheMetrics(metrics, resourceServer);
   const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
   let draining = false;
   return {
-    noteMalformed: (status) => malformed.add(`{status="${status}"}`),
-    fetch: observe({ fetch: app.fetch, log, metrics }),
+    noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
+    onRequest: observe({ app, log, metrics }),
     readiness: () => {
       const checks = { keys: describeKeys(keys, variant.names.domain) };
       if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };

@@ -1,10 +1,12 @@
 import type { KeyObject } from 'node:crypto';
 import { AccessError } from '../failures.ts';
 import type { KeySet } from '../keys/key-set.ts';
+import { parseScope } from '../policy/policy.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
 import { type ClaimRules, type Claims, claimChecks } from './claims.ts';
+import { readConfirmation } from './confirmation.ts';
 import { type JsonObject, parseJsonObject } from './json.ts';
-import { type JwsDefect, parseJws, verifyJws } from './jws.ts';
+import { type JwsDefect, type KnownHeaders, parseJws, verifyJws } from './jws.ts';
 
 /** What an access token is held against. */
 export interface AccessTokenRules extends ClaimRules {
@@ -12,6 +14,28 @@ export interface AccessTokenRules extends ClaimRules {
   readonly issuers: ReadonlyMap<string, KeySet>;
   /** `alg` values that are allowed. */
   readonly algorithms: ReadonlySet<string>;
+  /** Headers of tokens that were verified; this adds to them. */
+  readonly headers: KnownHeaders & { set(headerText: string, header: JsonObject): unknown };
+}
+
+/** What stands in the token, and what it was verified by. Frozen, so that it can be shared by requests. */
+export interface VerifiedToken {
+  readonly claims: Claims;
+  /** The elements of `scope`. */
+  readonly scopes: ReadonlySet<string>;
+  /** Thumbprint of the key the token is bound to (RFC 9449 §6.1); `undefined` for a free token. */
+  readonly jkt: string | undefined;
+  readonly verifiedBy: VerifiedBy;
+}
+
+/** The key that a token was verified by, and where it is published. */
+export interface VerifiedBy {
+  readonly keys: KeySet;
+  readonly kid: string;
+  readonly alg: string;
+  readonly key: KeyObject;
+  /** That of the key set at the time. */
+  readonly generation: number;
 }
 
 const maxKidLength = 256;
@@ -30,19 +54,22 @@ const defectReasons = {
  * order, so that nothing costs a key look-up or a signature before it must. Synchronous: a key that is not at hand
  * is the refusal `unknown_kid` or `keys_unavailable`, and the caller decides whether to fetch. `now` is in seconds.
  */
-export function verifyAccessToken(token: string, rules: AccessTokenRules, now: number): Claims {
-  const jws = parseJws(token);
+export function verifyAccessToken(token: string, rules: AccessTokenRules, now: number): VerifiedToken {
+  const jws = parseJws(token, rules.headers);
   if (typeof jws === 'string') throw new AccessError(defectReasons[jws]);
   const claims = parseJsonObject(jws.payload);
   if (claims === undefined) throw new AccessError('malformed_claims');
   const header = readHeader(jws.header, rules.algorithms);
   const issuer = findIssuer(claims, rules.issuers);
-  const key = findKey(issuer, header);
-  if (!verifyJws(jws, header.algorithm, key)) throw new AccessError('invalid_signature');
+  const verifiedBy = findKey(issuer, header);
+  if (!verifyJws(jws, header.algorithm, verifiedBy.key)) throw new AccessError('invalid_signature');
+  // Only what an issuer of ours has signed is kept, so that nobody else can push it out.
+  if (rules.headers.get(jws.headerText) === undefined) rules.headers.set(jws.headerText, jws.header);
   for (const check of claimChecks) {
     if (!check.passes(claims, rules, now)) throw new AccessError(check.reason);
   }
-  return claims as Claims; // the checks above are the proof
+  const verified = claims as Claims; // the checks above are the proof
+  return { claims: verified, scopes: parseScope(verified.scope), jkt: readConfirmation(verified), verifiedBy };
 }
 
 interface Issuer {
@@ -81,10 +108,10 @@ function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, KeySet>): 
 }
 
 /** The context names the issuer, one of ours, so that its keys can be fetched. */
-function findKey({ issuer, keys }: Issuer, { kid, alg }: Header): KeyObject {
+function findKey({ issuer, keys }: Issuer, { kid, alg }: Header): VerifiedBy {
   if (kid === undefined) throw new AccessError('missing_kid');
   const key = keys.find(kid, alg);
-  if (key !== undefined) return key;
+  if (key !== undefined) return { keys, kid, alg, key, generation: keys.generation };
   const reason = keys.usable() ? (keys.has(kid) ? 'key_not_usable' : 'unknown_kid') : 'keys_unavailable';
   throw new AccessError(reason, { context: { issuer } });
 }

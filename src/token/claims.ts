@@ -81,3 +81,8 @@ export const claimChecks: readonly ClaimCheck[] = [
     passes: ({ scope }) => scope === undefined || typeof scope === 'string',
   },
 ];
+
+const timeReasons: ReadonlySet<Reason> = new Set(['expired', 'not_yet_valid', 'issued_in_future']);
+
+/** The checks whose outcome changes while time passes. */
+export const timeChecks: readonly ClaimCheck[] = claimChecks.filter(({ reason }) => timeReasons.has(reason));

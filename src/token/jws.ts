@@ -7,10 +7,17 @@ import { type JsonObject, parseJsonObject } from './json.ts';
 export interface Jws {
   /** JOSE header. */
   readonly header: JsonObject;
+  /** The header as it came, in base64url: equal text is an equal header. */
+  readonly headerText: string;
   readonly payload: Buffer;
   /** ASCII of header, dot and payload as they came: what was signed. */
   readonly signingInput: string;
   readonly signature: Buffer;
+}
+
+/** Headers that were parsed before, by their text; an issuer and a client each write but few. */
+export interface KnownHeaders {
+  get(headerText: string): JsonObject | undefined;
 }
 
 const nothing = Buffer.alloc(0);
@@ -23,26 +30,28 @@ export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header'
  * The payload alone may be empty: a JWS can sign nothing, and claims are looked for by the caller. Returns the defect
  * instead where there is one.
  */
-export function parseJws(text: string): Jws | JwsDefect {
+export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {
   const dots = countDots(text);
   if (dots === 0) return 'opaque';
   if (dots !== 2) return dots === 4 ? 'encrypted' : 'parts';
   const firstDot = text.indexOf('.');
   const secondDot = text.lastIndexOf('.');
   if (firstDot === 0 || secondDot === text.length - 1) return 'parts';
-  const headerBytes = decodeBase64url(text.slice(0, firstDot));
+  const headerText = text.slice(0, firstDot);
+  const knownHeader = known?.get(headerText);
+  const headerBytes = knownHeader === undefined ? decodeBase64url(headerText) : nothing;
   if (headerBytes === undefined) return 'encoding';
   const payload = secondDot === firstDot + 1 ? nothing : decodeBase64url(text.slice(firstDot + 1, secondDot));
   if (payload === undefined) return 'encoding';
   const signature = decodeBase64url(text.slice(secondDot + 1));
   if (signature === undefined) return 'encoding';
-  const header = parseJsonObject(headerBytes);
+  const header = knownHeader ?? parseJsonObject(headerBytes);
   if (header === undefined) return 'header';
-  return { header, payload, signingInput: text.slice(0, secondDot), signature };
+  return { header, headerText, payload, signingInput: text.slice(0, secondDot), signature };
 }
 
 /** Whether the signature over the signing input is by this key. The only caller of `crypto.verify`. */
-export function verifyJws(jws: Jws, algorithm: Algorithm, key: KeyObject): boolean {
+export function verifyJws(jws: Pick<Jws, 'signingInput' | 'signature'>, algorithm: Algorithm, key: KeyObject): boolean {
   // RFC 8017 §8.1.2 (1): OpenSSL would also take a PSS signature that has lost a zero in front.
   if (jws.signature.length !== (algorithm.signatureLength ?? modulusBytes(key))) return false;
   return verify(

@@ -77,7 +77,7 @@ describe('the claims of a proof', () => {
     ],
     ['ath cut off', 'proof_token_mismatch', claims({ ath: hashToken(token).slice(0, 42) })],
     ['ath the token itself', 'proof_token_mismatch', claims({ ath: token })],
-    ['another token with the proof', 'proof_token_mismatch', change({}, { token: `${token}a` })],
+    ['another token with the proof', 'proof_token_mismatch', change({}, { ath: hashToken(`${token}a`) })],
     ['nonce a number, where none is demanded', 'malformed_proof_claims', claims({ nonce: 1 })],
     ['nonce null', 'malformed_proof_claims', claims({ nonce: null })],
     ['nonce of anybody, where none is demanded', 'accepted', claims({ nonce: 'of another server' })],
@@ -92,7 +92,7 @@ describe('the claims of a proof', () => {
 
   it('iat a fraction → remembered until exactly 300 s later', () => {
     const proof = mint({ claims: { iat: now - 0.25 } });
-    const { expires } = verify({ proof, method: 'GET', url, token, jkt: thumbprintOf(key.jwk), now });
+    const { expires } = verify({ proof, method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now });
     expect(expires).toBe(now + 299.75);
     expect(judge(proof, { now: expires })).toBe('accepted');
     expect(judge(proof, { now: expires + 0.001 })).toBe('proof_too_old');

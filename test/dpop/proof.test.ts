@@ -18,11 +18,13 @@ import {
   url,
   verify,
 } from '../support/proof-judge.ts';
-import { encode, makeProofKey, signText, thumbprintOf } from '../support/proofs.ts';
+import { encode, hashToken, makeProofKey, signText, thumbprintOf } from '../support/proofs.ts';
 
 describe('a good proof', () => {
   it('says what has to be remembered, and how long', () => {
-    expect(verify({ proof: mint(), method: 'GET', url, token, jkt: thumbprintOf(key.jwk), now })).toEqual({
+    expect(
+      verify({ proof: mint(), method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now }),
+    ).toEqual({
       jkt: thumbprintOf(key.jwk),
       jti: 'the-first',
       expires: now + 300,
@@ -188,7 +190,9 @@ describe('the nonce of a proof', () => {
     ['previous', nonces.issue(now - 120), nonces.issue(now)],
   ])('%s → the nonce that goes with the answer', (_name, nonce, fresh) => {
     const proof = mint({ claims: { nonce } });
-    expect(demanding({ proof, method: 'GET', url, token, jkt: thumbprintOf(key.jwk), now }).nonce).toBe(fresh);
+    expect(demanding({ proof, method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now }).nonce).toBe(
+      fresh,
+    );
   });
 });
 

@@ -73,17 +73,14 @@ export const httpFraming = listCases([
           'Host: evil.example.test',
           'Connection: close',
         ]),
-        badRequest,
       ],
       [
         'Host with a path',
         raw(() => ['GET /api/private HTTP/1.1', 'Host: a/api/public?', 'Connection: close', 'Authorization: Bearer x']),
-        badRequest,
       ],
       [
         'Host with user information',
         raw(() => ['GET /api/private HTTP/1.1', 'Host: a@b', 'Connection: close', 'Authorization: Bearer x']),
-        badRequest,
       ],
       [
         'Host with two dots',
@@ -92,7 +89,6 @@ export const httpFraming = listCases([
       [
         'Host with a percent escape',
         raw(() => ['GET /api/private HTTP/1.1', 'Host: a%41', 'Connection: close', 'Authorization: Bearer x']),
-        badRequest,
       ],
       ['absolute form', get('http://evil.example.test/api/private'), noCredentials],
       ['absolute form of another scheme', get('gopher://evil.example.test/api/private'), badRequest],

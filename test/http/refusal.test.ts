@@ -2,7 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { AccessError, type Failure, failures, type Reason } from '../../src/failures.ts';
 import { errorBodyFormats } from '../../src/http/error-body.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
-import { createRefuse, metadataPath, type RefusalSettings } from '../../src/http/refusal.ts';
+import {
+  createDescribeRefusal,
+  metadataPath,
+  type RefusalContext,
+  type RefusalSettings,
+} from '../../src/http/refusal.ts';
+import type { ResourceRequest } from '../../src/http/request.ts';
 
 const settings: RefusalSettings = {
   challenge: { style: 'full', mode: 'allowed', realm: 'api', proofAlgorithms: ['ES256'] },
@@ -15,6 +21,15 @@ const bearer = new Request('http://api.example.test/api/private?token=a.b.c', {
   headers: { authorization: 'Bearer a.b.c' },
 });
 const metadata = 'resource_metadata="http://api.example.test/.well-known/oauth-protected-resource"';
+
+/** As the resource server sends it. */
+function createRefuse(of: RefusalSettings) {
+  const describeRefusal = createDescribeRefusal(of);
+  return (error: unknown, request: ResourceRequest, context?: RefusalContext): Response => {
+    const { status, headers, body } = describeRefusal(error, request, context);
+    return new Response(body, { status, headers });
+  };
+}
 
 const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
 

@@ -132,8 +132,8 @@ describe.each(variants)('variant $name', (variant) => {
       ['/api%2fprivate', 404],
       ['/api%2Fprivate', 404],
       ['/api/%2570rivate', 404],
-      ['/api/%', 404],
-      ['/api/%zzprivate', 404],
+      ['/api/%', 400],
+      ['/api/%zzprivate', 400],
       ['/api/%c0%afprivate', 404],
       ['/api/public%2f..%2fprivate', 404],
       ['/api\\private', 400],
@@ -143,7 +143,6 @@ describe.each(variants)('variant $name', (variant) => {
       ['api/private', 400],
       ['ftp://127.0.0.1/api/private', 400],
       ['http://', 400],
-      ['HTTP://127.0.0.1/api/private', 400],
       ['http:/api/private', 400],
     ] as const)('%s → %i, with a good token too', async (path, status) => {
       expect((await call(path)).status).toBe(status);
@@ -164,6 +163,7 @@ describe.each(variants)('variant $name', (variant) => {
       '/api/%70rivate',
       '/%61pi/private',
       'http://127.0.0.1/api/private',
+      'HTTP://127.0.0.1/api/private',
       'http://elsewhere.example.test/api/private',
       'https://elsewhere.example.test:444/api/private?x',
     ])('%s → 401 without a token, never open', async (path) => {

@@ -18,9 +18,9 @@ describe('counter', () => {
   it('each label part → a series of its own', () => {
     const metrics = createMetrics();
     const counter = metrics.counter('requests_total', 'Requests.');
-    counter.add('{route="/a"}');
-    counter.add('{route="/b"}');
-    counter.add('{route="/a"}');
+    counter.series('{route="/a"}').value++;
+    counter.series('{route="/b"}').value++;
+    counter.series('{route="/a"}').value++;
     expect(formatMetrics(metrics.snapshot())).toBe(
       '# HELP requests_total Requests.\n# TYPE requests_total counter\n' +
         'requests_total{route="/a"} 2\nrequests_total{route="/b"} 1\n',
@@ -31,17 +31,17 @@ describe('counter', () => {
     const metrics = createMetrics();
     const counter = metrics.counter('hits_total', 'Hits.');
     expect([...parse(formatMetrics(metrics.snapshot()))]).toEqual([]);
-    counter.add();
-    counter.add();
+    counter.series().value++;
+    counter.series().value++;
     expect([...parse(formatMetrics(metrics.snapshot()))]).toEqual([['hits_total', 2]]);
   });
 
   it('snapshot taken before → does not grow', () => {
     const metrics = createMetrics();
     const counter = metrics.counter('hits_total', 'Hits.');
-    counter.add();
+    counter.series().value++;
     const before = metrics.snapshot();
-    counter.add();
+    counter.series().value++;
     expect(parse(formatMetrics(before)).get('hits_total')).toBe(1);
     expect(parse(formatMetrics(metrics.snapshot())).get('hits_total')).toBe(2);
   });
@@ -113,7 +113,7 @@ describe('several processes', () => {
   const worker = (hits: number, age: number, seconds: number): MetricsSnapshot => {
     const metrics = createMetrics();
     const counter = metrics.counter('hits_total', 'Hits.');
-    for (let i = 0; i < hits; i++) counter.add(`{parity="${i % 2}"}`);
+    for (let i = 0; i < hits; i++) counter.series(`{parity="${i % 2}"}`).value++;
     metrics.gauge({ name: 'age_seconds', help: 'Age.', aggregate: 'max', read: () => age });
     metrics.gauge({ name: 'bytes', help: 'Memory.', aggregate: 'sum', read: () => age });
     metrics.histogram('latency', 'Time.').observe(seconds);

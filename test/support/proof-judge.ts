@@ -36,7 +36,7 @@ export const verifyAll = createProofVerifier({ algorithms: allAlgorithms });
 
 export function refusalOf(proof: string, request: Partial<ProofRequest> = {}, verifier: VerifyProof = verify) {
   try {
-    verifier({ proof, method: 'GET', url, token, jkt: thumbprintOf(key.jwk), now, ...request });
+    verifier({ proof, method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now, ...request });
   } catch (error) {
     if (error instanceof AccessError) return error;
     throw error;

@@ -30,6 +30,7 @@ function createKeySet(state: 'usable' | 'empty' = 'usable'): CountingKeySet {
   const asked = { find: 0, has: 0, usable: 0 };
   return {
     asked,
+    generation: 0,
     find(kid, alg) {
       asked.find++;
       const [fits, key] = keys.get(kid) ?? [];
@@ -85,13 +86,14 @@ function rulesFor(keys: KeySet, changes: Partial<AccessTokenRules> = {}): Access
     expTolerance: 5,
     nbfTolerance: 5,
     subject: 'required',
+    headers: new Map(),
     ...changes,
   };
 }
 
 function judge(token: string, rules: AccessTokenRules): Claims | AccessError {
   try {
-    return verifyAccessToken(token, rules, now);
+    return verifyAccessToken(token, rules, now).claims;
   } catch (error) {
     if (error instanceof AccessError) return error;
     throw error;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { importJwk } from '../../src/keys/jwk.ts';
 import { type Algorithm, algorithms } from '../../src/token/algorithms.ts';
-import { type Jws, parseJws, verifyJws } from '../../src/token/jws.ts';
+import { parseJws, verifyJws } from '../../src/token/jws.ts';
 
 // Vectors of C2SP/wycheproof: see test/vectors/README.md. Every case of every file is run.
 
@@ -218,9 +218,7 @@ describe.each(signatureFiles)('$name → $alg', ({ name, alg }) => {
   });
 
   it.each(cases)('$tcId $comment: $result', ({ key, msg, sig, result }) => {
-    const jws: Jws = {
-      header: { alg },
-      payload: Buffer.alloc(0),
+    const jws = {
       signingInput: Buffer.from(msg, 'hex').toString('latin1'),
       signature: Buffer.from(sig, 'hex'),
     };

@@ -1,0 +1,49 @@
+import type { IncomingMessage } from 'node:http';
+import type { Connection, ResourceRequest } from '../http/request.ts';
+
+/**
+ * A request of `node:http` as the resource server reads it. Header lines are read as they came: `incoming.headers`
+ * would drop a second Authorization or Host without a word. `target` is the request target where a framework has cut
+ * something off `incoming.url`.
+ */
+export function readNodeRequest(incoming: IncomingMessage, target: string = incoming.url ?? '/'): ResourceRequest {
+  return new NodeRequest(incoming, target);
+}
+
+/** A class because there is one for each request: one object, and nothing is made before it is asked for. */
+class NodeRequest implements ResourceRequest {
+  readonly method: string;
+  readonly headers: ResourceRequest['headers'];
+  readonly #incoming: IncomingMessage;
+  readonly #target: string;
+
+  constructor(incoming: IncomingMessage, target: string) {
+    this.method = incoming.method ?? '';
+    this.headers = this;
+    this.#incoming = incoming;
+    this.#target = target;
+  }
+
+  get url(): string {
+    // RFC 9112 §3.2: a path, or a URL in full; of anything else there is no resource here.
+    if (this.#target.charCodeAt(0) !== 0x2f) return this.#target;
+    const { encrypted } = this.#incoming.socket as Connection; // a TLS socket says so
+    const scheme = encrypted === true ? 'https' : 'http';
+    // Only HTTP/1.0 comes without a Host (RFC 9112 §3.2): the health checks of some load balancers do.
+    return `${scheme}://${this.get('host') ?? 'localhost'}${this.#target}`;
+  }
+
+  /** Lines of one name are joined as RFC 9110 §5.3 has it. */
+  get(name: string): string | null {
+    const wanted = name.toLowerCase();
+    const lines = this.#incoming.rawHeaders;
+    let found: string | null = null;
+    for (let i = 0; i < lines.length; i += 2) {
+      const line = lines[i];
+      if (line === undefined || line.length !== wanted.length || line.toLowerCase() !== wanted) continue;
+      const value = lines[i + 1] ?? '';
+      found = found === null ? value : `${found}, ${value}`;
+    }
+    return found;
+  }
+}

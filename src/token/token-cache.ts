@@ -1,0 +1,87 @@
+import { LRUCache } from 'lru-cache';
+import { AccessError } from '../failures.ts';
+import type { VerifiedToken } from './access-token.ts';
+import { type ClaimRules, timeChecks } from './claims.ts';
+
+/** How much a {@link TokenCache} holds. */
+export interface TokenCacheOptions {
+  /** Tokens at most. Default 10 000. */
+  readonly maxEntries?: number;
+  /** Bytes at most, as estimated from the length of the tokens. Default 32 MiB. */
+  readonly maxBytes?: number;
+}
+
+/** What a cache holds, and how often it was asked. */
+export interface TokenCacheStatus {
+  readonly entries: number;
+  readonly bytes: number;
+  readonly hits: number;
+  readonly misses: number;
+}
+
+/**
+ * Tokens that were verified, by the SHA-256 of the whole token: only another token with the same digest could be
+ * taken for one. Refused tokens are never kept.
+ */
+export interface TokenCache {
+  /**
+   * What was verified, if it still holds: the key is still published, and the clock agrees. Throws `AccessError` for a
+   * token that is good but for the time.
+   */
+  find(digest: string, now: number): VerifiedToken | undefined;
+  remember(digest: string, verified: VerifiedToken, tokenLength: number): void;
+  status(): TokenCacheStatus;
+}
+
+interface Entry {
+  readonly verified: VerifiedToken;
+  /** Of the key set, when the key was last seen in it. */
+  generation: number;
+}
+
+/** A parsed token takes some times the room of its text; measured with `npm run bench -- http` (memory). */
+const bytesPerCharacter = 3;
+const bytesPerEntry = 1024;
+
+/** Creates an empty cache; tokens that are not used make room for others first. `TypeError` for a bound under 1. */
+export function createTokenCache(
+  rules: ClaimRules,
+  { maxEntries = 10_000, maxBytes = 32 * 1024 * 1024 }: TokenCacheOptions = {},
+): TokenCache {
+  if (!(maxEntries >= 1 && maxBytes >= 1)) throw new TypeError('tokenCache: write bounds of 1 or more, or off');
+  const entries = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxBytes });
+  let hits = 0;
+  let misses = 0;
+
+  return {
+    find(digest, now) {
+      const entry = entries.get(digest);
+      if (entry === undefined || !isKeyPublished(entry)) {
+        if (entry !== undefined) entries.delete(digest);
+        misses++;
+        return undefined;
+      }
+      const { verified } = entry;
+      for (const check of timeChecks) {
+        if (!check.passes(verified.claims, rules, now)) throw new AccessError(check.reason);
+      }
+      hits++;
+      return verified;
+    },
+    remember(digest, verified, tokenLength) {
+      const { generation } = verified.verifiedBy;
+      entries.set(digest, { verified, generation }, { size: tokenLength * bytesPerCharacter + bytesPerEntry });
+    },
+    status: () => ({ entries: entries.size, bytes: entries.calculatedSize, hits, misses }),
+  };
+}
+
+/** Whether the key is still in the key set, and the key set fit to judge by. */
+function isKeyPublished(entry: Entry): boolean {
+  const { keys, kid, alg, key } = entry.verified.verifiedBy;
+  if (entry.generation === keys.generation) return keys.usable();
+  const { generation } = keys;
+  if (keys.find(kid, alg)?.equals(key) !== true) return false;
+  entry.generation = generation;
+  return true;
+}
