@@ -36,7 +36,7 @@ export function findAlgorithm(alg: string): Algorithm {
   return algorithm;
 }
 
-/** Makes a key pair; RSA has 2048 bits and takes some 100 ms. */
+/** Makes a key pair; RSA has 2048 bits and takes tenths of a second. */
 export function makeKeyPair(alg: TokenAlg): KeyPair {
   const { kty, crv } = findAlgorithm(alg);
   const { privateKey, publicKey } = makers[kty](crv);

@@ -51,6 +51,11 @@ describe('a client', () => {
     expect(await judge(server, { headers: client.headers({ url, token }) })).toBe('expired');
   });
 
+  it('without its proof → missing_dpop_proof', async () => {
+    const { authorization } = client.headers({ url });
+    expect(await judge(server, { headers: { authorization } })).toBe('missing_dpop_proof');
+  });
+
   test('the same headers again → proof_replayed', async () => {
     const headers = client.headers({ url });
     expect(await judge(server, { headers })).toBe('accepted');
