@@ -8,7 +8,7 @@ import type { JwkSet } from './key-ring.ts';
 /** An issuer's documents, served over TLS. */
 export interface IssuerServer {
   /** `https://localhost:<port>/`. */
-  readonly origin: string;
+  readonly issuer: string;
   /** PEM. */
   readonly ca: string;
   close(): Promise<void>;
@@ -27,10 +27,11 @@ export async function startIssuerServer(readJwks: () => JwkSet): Promise<IssuerS
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo; // it listens on TCP
-  const origin = `https://localhost:${port}/`;
+  const issuer = `https://localhost:${port}/`;
+  // What OpenID Connect Discovery §3 requires of every issuer, but for endpoints: there are none.
   const describe = (): JsonObject => ({
-    issuer: origin,
-    jwks_uri: `${origin}${keySetPath}`,
+    issuer,
+    jwks_uri: `${issuer}${keySetPath}`,
     response_types_supported: ['code'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['RS256'],
@@ -41,7 +42,7 @@ export async function startIssuerServer(readJwks: () => JwkSet): Promise<IssuerS
     .set(`/${keySetPath}`, readJwks);
   let closing: Promise<unknown> | undefined;
   return {
-    origin,
+    issuer,
     ca: cert,
     async close() {
       closing ??= once(server.close(), 'close');

@@ -90,7 +90,6 @@ interface Parts {
   readonly issuer: string;
   readonly audience: string;
   readonly ring: KeyRing;
-  readonly alg: TokenAlg;
   /** Seconds since the epoch, whole. */
   readonly now: () => number;
 }
@@ -106,17 +105,17 @@ interface Parts {
 export function createTestIssuer(options: TestIssuerOptions = {}): TestIssuer {
   const { issuer = 'https://issuer.test/', audience = 'https://api.test/', alg = 'RS256' } = options;
   const { now = () => Date.now() / 1000 } = options;
-  const parts: Parts = { issuer, audience, alg, ring: createKeyRing(alg), now: () => Math.floor(now()) };
+  const parts: Parts = { issuer, audience, ring: createKeyRing(alg), now: () => Math.floor(now()) };
   return Object.assign(createTokenIssuer(parts), { listen: () => listen(parts) });
 }
 
-function createTokenIssuer({ issuer, audience, ring, alg, now }: Parts): TokenIssuer {
+function createTokenIssuer({ issuer, audience, ring, now }: Parts): TokenIssuer {
   const draft = (claims: JsonObject | undefined, header?: JsonObject) => {
     const { current: key } = ring;
     const iat = now();
     const usual = { iss: issuer, aud: audience, sub: 'test-subject', client_id: 'test-client', iat, exp: iat + hour };
     return {
-      header: { alg, typ: 'at+jwt', kid: key.kid, ...header },
+      header: { alg: key.alg, typ: 'at+jwt', kid: key.kid, ...header },
       claims: { ...usual, jti: randomUUID(), ...claims },
       key,
     };
@@ -144,6 +143,6 @@ function createTokenIssuer({ issuer, audience, ring, alg, now }: Parts): TokenIs
 }
 
 async function listen(parts: Parts): Promise<ListeningIssuer> {
-  const { origin, ca, close } = await startIssuerServer(() => parts.ring.jwks);
-  return Object.assign(createTokenIssuer({ ...parts, issuer: origin }), { ca, close, [Symbol.asyncDispose]: close });
+  const { issuer, ca, close } = await startIssuerServer(() => parts.ring.jwks);
+  return Object.assign(createTokenIssuer({ ...parts, issuer }), { ca, close, [Symbol.asyncDispose]: close });
 }
