@@ -6,6 +6,19 @@ import { join, resolve } from 'node:path';
 
 const maxPackages = 20;
 
+/** A token of the test kit before a resource server; what listens names the optional package, which is left out here. */
+const useTestKit = `
+  import { createResourceServer } from 'portcullis';
+  import { createTestIssuer } from 'portcullis/testing';
+  const issuer = createTestIssuer();
+  const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
+  const headers = new Headers(issuer.headers({ sub: 'alice' }));
+  const { claims } = await server.authorize({ method: 'GET', url: 'http://localhost/', headers });
+  const refused = await issuer.listen().catch((error) => error.message);
+  if (claims.sub !== 'alice' || !String(refused).includes('@peculiar/x509')) throw new Error('portcullis/testing does not work');
+  console.log('portcullis/testing: a token is accepted; listen() without its optional package says what to install');
+`;
+
 const run = (command, args, cwd) =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
 
@@ -25,6 +38,8 @@ try {
   console.log('installed in an empty folder: npx portcullis --help answers');
   const { version } = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
   if (run('npx', ['portcullis', '--version'], folder).trim() !== version) throw new Error('--version does not fit');
+
+  console.log(run('node', ['--input-type=module', '--eval', useTestKit], folder).trim());
 
   const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
   const count = Object.keys(lock.packages).length - 1; // the package itself

@@ -13,6 +13,8 @@ interface Source {
   readonly files: readonly string[];
   /** Packages and `node:` modules it imports, with the names that it takes from them. */
   readonly modules: readonly { readonly name: string; readonly names: readonly string[] }[];
+  /** Of all these, what is loaded when the file runs: types alone are not. */
+  readonly loads: readonly string[];
 }
 
 const root = fileURLToPath(new URL('../src/', import.meta.url));
@@ -29,11 +31,17 @@ function readSource(path: string): Source {
   const statements = [
     ...text.matchAll(/^(?:import|export)\s+(?:type\s+)?(?:([^'";]*?)\s+from\s+)?'([^']+)'/gm),
     ...text.matchAll(/(?<!\w)import\(()'([^']+)'\)/g),
-  ].map(([, names = '', name = '']) => ({ name, names: names.match(/(?!type\b|as\b)(?<!\w)[\w$*]+/g) ?? [] }));
+  ].map(([statement, names = '', name = '']) => ({
+    name,
+    names: names.match(/(?!type\b|as\b)(?<!\w)[\w$*]+/g) ?? [],
+    isType: /^(?:import|export)\s+type\b/.test(statement),
+  }));
+  const resolve = (name: string): string => (name.startsWith('.') ? posix.join(dirname(path), name) : name);
   return {
     path,
     text,
-    files: statements.filter(({ name }) => name.startsWith('.')).map(({ name }) => posix.join(dirname(path), name)),
+    files: statements.filter(({ name }) => name.startsWith('.')).map(({ name }) => resolve(name)),
+    loads: statements.filter(({ isType }) => !isType).map(({ name }) => resolve(name)),
     modules: statements.filter(({ name }) => !name.startsWith('.')),
   };
 }
@@ -50,10 +58,10 @@ const layers: readonly (readonly string[])[] = [
   ['service'],
   ['console'],
   ['index.ts'],
-  ['testing'],
   ['adapters'],
   ['resource-server.ts'],
   ['tracing.ts'],
+  ['testing'],
   ['http', 'token', 'keys', 'dpop', 'policy'],
   ['failures.ts'],
 ];
@@ -96,9 +104,28 @@ describe('direction of imports', () => {
     ).toEqual([]);
   });
 
-  it('nothing imports index.ts, which holds re-exports alone', () => {
-    expect(imports.filter(([, to]) => to === 'index.ts')).toEqual([]);
-    for (const { text } of sources.filter(({ path }) => path === 'index.ts')) {
+  it('the test kit is imported by nothing, and loads nothing but Node and, to listen, what makes certificates', () => {
+    expect(imports.filter(([from, to]) => partOf(to) === 'testing' && partOf(from) !== 'testing')).toEqual([]);
+    const loaded = new Set<string>();
+    const load = (path: string): void => {
+      if (loaded.has(path)) return;
+      loaded.add(path);
+      for (const next of sources.find((source) => source.path === path)?.loads ?? []) load(next);
+    };
+    load('testing/index.ts');
+    const packages = [...loaded].filter((name) => !name.endsWith('.ts') && !name.startsWith('node:'));
+    expect(loaded).toContain('token/algorithms.ts');
+    expect(packages).toEqual(['@peculiar/x509']);
+    expect(sources.filter(({ text }) => /^import\b.*'@peculiar\/x509'/m.test(text)).map(({ path }) => path)).toEqual(
+      [],
+    );
+  });
+
+  it('nothing imports an index.ts, which holds re-exports alone', () => {
+    const indexes = sources.filter(({ path }) => basename(path) === 'index.ts');
+    expect(indexes.map(({ path }) => path)).toEqual(['index.ts', 'testing/index.ts']);
+    expect(imports.filter(([, to]) => basename(to) === 'index.ts')).toEqual([]);
+    for (const { text } of indexes) {
       const rest = text.replace(/export (?:type )?\{[^}]*\} from '[^']+';/g, '');
       expect(rest.trim()).toBe('');
     }

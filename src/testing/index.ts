@@ -1,0 +1,13 @@
+export type { DpopCall, DpopClient, DpopClientOptions, DpopHeaders, ProofAlg, ProofRequest } from './dpop-client.ts';
+export type { JwkSet, PreviousKeys } from './key-ring.ts';
+export { type ProofFlaw, proofFlaws } from './proof-flaws.ts';
+export type { TokenAlg } from './signing.ts';
+export {
+  type BearerHeaders,
+  createTestIssuer,
+  type ListeningIssuer,
+  type TestIssuer,
+  type TestIssuerOptions,
+  type TokenIssuer,
+} from './test-issuer.ts';
+export { type TokenFlaw, tokenFlaws } from './token-flaws.ts';

@@ -1,0 +1,56 @@
+import type { Reason } from '../failures.ts';
+import type { JsonObject } from '../token/json.ts';
+import { type Change, cutSignature, findFlaw, hour, listFlaws, spoilSignature } from './change.ts';
+import { type KeyPair, makeKeyPair } from './signing.ts';
+
+/** What the flaws of a proof are made from. */
+export interface ProofFacts {
+  /** As the proof would have it. */
+  readonly htm: string;
+  /** As the proof would have it. */
+  readonly htu: string;
+  /** Seconds since the epoch. */
+  readonly now: number;
+  readonly key: KeyPair;
+}
+
+type Flaw = (facts: ProofFacts) => Change;
+
+const claims = (members: JsonObject) => (): Change => ({ claims: members });
+const header = (members: JsonObject) => (): Change => ({ header: members });
+const finish = (last: (proof: string) => string) => (): Change => ({ finish: last });
+
+/** By the reason that a proof is refused for when it, its token and the request are good in all else. */
+const flaws = {
+  // Headers of one name reach the server joined like this.
+  multiple_dpop_proofs: finish((proof) => `${proof}, ${proof}`),
+  proof_too_large: claims({ padding: 'x'.repeat(4096) }),
+  malformed_proof: finish(cutSignature),
+  unsupported_proof_typ: header({ typ: 'JWT' }),
+  unsupported_proof_alg: header({ alg: 'HS256' }),
+  unsupported_proof_header: header({ crit: ['exp'] }),
+  malformed_proof_jwk: header({ jwk: undefined }),
+  private_proof_jwk: ({ key }) => ({ header: { jwk: key.privateKey.export({ format: 'jwk' }) } }),
+  malformed_proof_claims: claims({ jti: undefined }),
+  proof_method_mismatch: ({ htm }) => ({ claims: { htm: `${htm}-OTHER` } }),
+  proof_url_mismatch: ({ htu }) => ({ claims: { htu: `${htu}/other` } }),
+  proof_too_old: ({ now }) => ({ claims: { iat: now - hour } }),
+  proof_in_future: ({ now }) => ({ claims: { iat: now + hour } }),
+  proof_token_mismatch: claims({ ath: 'of another token' }),
+  proof_key_mismatch: ({ key }) => {
+    const other = makeKeyPair(key.alg);
+    return { header: { jwk: other.publicJwk }, key: other };
+  },
+  invalid_proof_signature: finish(spoilSignature),
+} as const satisfies Partial<Record<Reason, Flaw>>;
+
+/** What can be wrong with a DPoP proof alone: the reason that it is refused for. */
+export type ProofFlaw = keyof typeof flaws;
+
+/** Every {@link ProofFlaw}, in the order of the checks: for tables of cases. */
+export const proofFlaws: readonly ProofFlaw[] = listFlaws(flaws);
+
+/** What gives a proof this flaw; nothing where there is to be none. */
+export function changeProof(flaw: ProofFlaw | undefined, facts: ProofFacts): Change {
+  return flaw === undefined ? {} : findFlaw(flaws, flaw)(facts);
+}

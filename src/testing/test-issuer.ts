@@ -1,0 +1,148 @@
+import { randomUUID } from 'node:crypto';
+import type { KeySet } from '../keys/key-set.ts';
+import type { JsonObject } from '../token/json.ts';
+import { hour, signChanged } from './change.ts';
+import { createDpopClient, type DpopClient, type DpopClientOptions } from './dpop-client.ts';
+import { startIssuerServer } from './issuer-server.ts';
+import { createKeyRing, type JwkSet, type KeyRing, type PreviousKeys } from './key-ring.ts';
+import type { TokenAlg } from './signing.ts';
+import { changeToken, type TokenFlaw } from './token-flaws.ts';
+
+/** Options of {@link createTestIssuer}. */
+export interface TestIssuerOptions {
+  /** `iss` of the tokens. Default `https://issuer.test/`. */
+  readonly issuer?: string;
+  /** `aud` of the tokens. Default `https://api.test/`. */
+  readonly audience?: string;
+  /** `alg` of the tokens; the resource server must allow it. Default `RS256`, which it does unless told otherwise. */
+  readonly alg?: TokenAlg;
+  /** Seconds since the epoch. Default: the clock of this machine. */
+  readonly now?: () => number;
+}
+
+// A type of its own members alone, unlike an interface, is what `fetch` takes for headers.
+/** The header of a Bearer call (RFC 6750 §2.1). */
+export type BearerHeaders = { readonly authorization: string };
+
+/** Mints access tokens for tests. A `TrustedIssuer` as it is: `issuers: [issuer]`. */
+export interface TokenIssuer {
+  readonly issuer: string;
+  readonly audience: string;
+  /** `kid` of the key that signs now. */
+  readonly kid: string;
+  /** The published keys as they are now: a copy, which a rotation does not change. */
+  readonly jwks: JwkSet;
+  /** The published keys as they are at each call: follows rotations, without a network. */
+  readonly keys: KeySet;
+  /**
+   * Mints a valid access token (RFC 9068 §2.2): `iss`, `aud`, `sub`, `client_id`, `iat`, `exp` (in an hour) and `jti`,
+   * with `claims` laid over them and `header` over the JOSE header; a member that is `undefined` is left out.
+   *
+   * @example
+   * const token = issuer.token({ sub: 'alice', scope: 'read:messages write:messages' });
+   */
+  token(claims?: JsonObject, header?: JsonObject): string;
+  /**
+   * Mints an access token that is refused for exactly this reason, sent as Bearer, and good in all else.
+   *
+   * @example
+   * const authorization = `Bearer ${issuer.flawed('expired', { scope: 'read:messages' })}`;
+   */
+  flawed(flaw: TokenFlaw, claims?: JsonObject): string;
+  /**
+   * The header of a Bearer call, with a new token.
+   *
+   * @example
+   * const response = await app.request('/messages', { headers: issuer.headers({ scope: 'read:messages' }) });
+   */
+  headers(claims?: JsonObject): BearerHeaders;
+  /** Makes a client whose tokens are bound to a key of its own (RFC 9449). */
+  dpopClient(options?: DpopClientOptions): DpopClient;
+  /**
+   * Makes a new key, signs with it from now on, and returns its `kid`. The keys before it stay `published`, or are
+   * `withdrawn`: their tokens are refused as `unknown_kid`. Default `published`.
+   */
+  rotate(previous?: PreviousKeys): string;
+}
+
+/** An issuer in the memory of this process. */
+export interface TestIssuer extends TokenIssuer {
+  /**
+   * Serves discovery document and key set over TLS on a free loopback port, until `close()`. Keys are shared with this
+   * issuer, the address is not: tokens come from the issuer that is returned. Needs the package `@peculiar/x509`.
+   *
+   * @example
+   * await using tls = await issuer.listen();
+   * const keys = createKeySet({ issuer: tls.issuer, ca: tls.ca });
+   */
+  listen(): Promise<ListeningIssuer>;
+}
+
+/** An issuer that can be reached over TLS. */
+export interface ListeningIssuer extends TokenIssuer, AsyncDisposable {
+  /** PEM of its certificate, which signs no other: for `createKeySet`, or in a file for NODE_EXTRA_CA_CERTS. */
+  readonly ca: string;
+  /** Stops listening and drops every connection. */
+  close(): Promise<void>;
+}
+
+interface Parts {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly ring: KeyRing;
+  /** Seconds since the epoch, whole. */
+  readonly now: () => number;
+}
+
+/**
+ * Creates an issuer of access tokens for tests of routes behind a resource server. There is no network before
+ * `listen()`, and no key before the first token. An unknown `alg`: `TypeError`.
+ *
+ * @example
+ * const issuer = createTestIssuer();
+ * const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
+ */
+export function createTestIssuer(options: TestIssuerOptions = {}): TestIssuer {
+  const { issuer = 'https://issuer.test/', audience = 'https://api.test/', alg = 'RS256' } = options;
+  const { now = () => Date.now() / 1000 } = options;
+  const parts: Parts = { issuer, audience, ring: createKeyRing(alg), now: () => Math.floor(now()) };
+  return Object.assign(createTokenIssuer(parts), { listen: () => listen(parts) });
+}
+
+function createTokenIssuer({ issuer, audience, ring, now }: Parts): TokenIssuer {
+  const draft = (claims: JsonObject | undefined, header?: JsonObject) => {
+    const { current: key } = ring;
+    const iat = now();
+    const usual = { iss: issuer, aud: audience, sub: 'test-subject', client_id: 'test-client', iat, exp: iat + hour };
+    return {
+      header: { alg: key.alg, typ: 'at+jwt', kid: key.kid, ...header },
+      claims: { ...usual, jti: randomUUID(), ...claims },
+      key,
+    };
+  };
+  const token: TokenIssuer['token'] = (claims, header) => signChanged(draft(claims, header), {});
+  return {
+    issuer,
+    audience,
+    keys: ring.keys,
+    get kid() {
+      return ring.current.kid;
+    },
+    get jwks() {
+      return ring.jwks;
+    },
+    token,
+    flawed: (flaw, claims) => {
+      const { encryptionKid } = ring;
+      return signChanged(draft(claims), changeToken(flaw, { issuer, audience, now: now(), encryptionKid }));
+    },
+    headers: (claims) => ({ authorization: `Bearer ${token(claims)}` }),
+    dpopClient: (client) => createDpopClient({ ...client, now, mint: token }),
+    rotate: (previous = 'published') => ring.rotate(previous),
+  };
+}
+
+async function listen(parts: Parts): Promise<ListeningIssuer> {
+  const { issuer, ca, close } = await startIssuerServer(() => parts.ring.jwks);
+  return Object.assign(createTokenIssuer({ ...parts, issuer }), { ca, close, [Symbol.asyncDispose]: close });
+}

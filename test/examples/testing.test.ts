@@ -1,0 +1,76 @@
+import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { proofFlaws, tokenFlaws } from '../../src/testing/index.ts';
+
+const run = promisify(execFile);
+const folder = fileURLToPath(new URL('../../examples/testing/', import.meta.url));
+const page = readFileSync(new URL('../../docs/testing.md', import.meta.url), 'utf8');
+
+/** A folder, what is typed in it, and what the runner says of two tests that pass. */
+const examples = [
+  { name: 'vitest', command: 'npx vitest run', passed: /Tests +2 passed \(2\)/ },
+  { name: 'node-test', command: 'node --test', passed: /^\S pass 2\n\S fail 0$/m },
+  {
+    name: 'jest',
+    command: 'NODE_OPTIONS=--experimental-vm-modules npx jest',
+    passed: /Tests: +2 passed, 2 total/,
+  },
+] as const;
+
+/** Without what the runner of this test has put there for runners below it. */
+const environment = Object.fromEntries(
+  Object.entries({ ...process.env, NO_COLOR: '1' }).filter(
+    ([name]) => !/^(?:VITEST|TEST$|NODE_ENV$|NODE_OPTIONS$)/.test(name),
+  ),
+);
+
+describe('examples of the test kit, on the built package', () => {
+  it('every folder is run', () => {
+    expect(examples.map(({ name }) => name).toSorted()).toEqual(readdirSync(folder).toSorted());
+  });
+
+  it.each(examples)(
+    '$name: both tests pass',
+    async ({ name, command, passed }) => {
+      const options = { cwd: `${folder}${name}`, env: environment, timeout: 60_000 };
+      const { stdout, stderr } = await run('/bin/sh', ['-c', command], options);
+      expect(`${stdout}${stderr}`).toMatch(passed);
+    },
+    60_000,
+  );
+});
+
+describe('docs/testing.md', () => {
+  it.each(examples)('says how $name is run', ({ command }) => {
+    expect(page).toContain(`\`\`\`console\n${command}\n\`\`\``);
+  });
+
+  const copies = [...page.matchAll(/<!-- file: (\S+) -->\n```\w+\n([\s\S]*?)```\n<!-- end -->/g)].map(
+    ([, path = '', text = '']) => ({ path, text }),
+  );
+
+  it('has every file of the examples', () => {
+    const files = examples.flatMap(({ name }) =>
+      readdirSync(`${folder}${name}`, { withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .map((entry) => `examples/testing/${name}/${entry.name}`),
+    );
+    const aside = 'examples/testing/vitest/vitest.config.ts'; // for this repository alone
+    expect(copies.map(({ path }) => path).toSorted()).toEqual(files.filter((file) => file !== aside).toSorted());
+  });
+
+  it.each(copies)('$path: is copied as it is', ({ path, text }) => {
+    expect(text).toBe(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
+  });
+
+  it.each([
+    ['token', tokenFlaws],
+    ['proof', proofFlaws],
+  ])('lists the flaws of a %s', (name, flaws) => {
+    const [, text = ''] = new RegExp(`<!-- flaws: ${name} -->\\n([\\s\\S]*?)<!-- end -->`).exec(page) ?? [];
+    expect(text.match(/\w+/g)).toEqual(flaws);
+  });
+});

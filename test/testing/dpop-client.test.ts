@@ -1,0 +1,111 @@
+import { describe, expect, it, test } from 'vitest';
+import { createNonces } from '../../src/dpop/nonce.ts';
+import { createResourceServer } from '../../src/resource-server.ts';
+import { createTestIssuer, type ProofAlg, type ProofFlaw, proofFlaws } from '../../src/testing/index.ts';
+import { judge } from './judge.ts';
+
+const algs: readonly ProofAlg[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
+const url = 'https://api.test/messages';
+const issuer = createTestIssuer();
+const { audience } = issuer;
+const createServer = (dpop = {}) => createResourceServer({ issuers: [issuer], audience, dpop });
+
+describe.each(algs)('a client with %s', (alg) => {
+  const client = issuer.dpopClient({ alg });
+  const server = createServer({ mode: 'required', algorithms: [alg] });
+
+  it('is let in', async () => {
+    expect(await judge(server, { headers: client.headers({ url }) })).toBe('accepted');
+  });
+
+  it.each(proofFlaws)('whose proof is flawed by %s is refused for that reason', async (flaw) => {
+    expect(await judge(server, { headers: client.headers({ url, flaw }) })).toBe(flaw);
+  });
+});
+
+describe('a client', () => {
+  const client = issuer.dpopClient();
+  const server = createServer();
+
+  it('uses ES256', async () => {
+    expect(client.jwk).toMatchObject({ kty: 'EC', crv: 'P-256' });
+    expect(await judge(server, { headers: client.headers({ url }) })).toBe('accepted');
+  });
+
+  it('has tokens that are bound to its key, and to its key alone', async () => {
+    const token = client.token();
+    expect(await judge(server, { headers: { authorization: `Bearer ${token}` } })).toBe('bound_token_as_bearer');
+    const thief = issuer.dpopClient();
+    expect(thief.jkt).not.toBe(client.jkt);
+    expect(await judge(server, { headers: thief.headers({ url, token }) })).toBe('proof_key_mismatch');
+    expect(await judge(server, { headers: client.headers({ url, token }) })).toBe('accepted');
+  });
+
+  it('with a token that is not bound → unbound_token_as_dpop', async () => {
+    const headers = client.headers({ url, token: issuer.token() });
+    expect(await judge(server, { headers })).toBe('unbound_token_as_dpop');
+  });
+
+  it('with a token that has a flaw → that reason', async () => {
+    const token = issuer.flawed('expired', { cnf: { jkt: client.jkt } });
+    expect(await judge(server, { headers: client.headers({ url, token }) })).toBe('expired');
+  });
+
+  it('without its proof → missing_dpop_proof', async () => {
+    const { authorization } = client.headers({ url });
+    expect(await judge(server, { headers: { authorization } })).toBe('missing_dpop_proof');
+  });
+
+  test('the same headers again → proof_replayed', async () => {
+    const headers = client.headers({ url });
+    expect(await judge(server, { headers })).toBe('accepted');
+    expect(await judge(server, { headers })).toBe('proof_replayed');
+  });
+
+  it.each([
+    ['read:messages', 'accepted'],
+    ['write:messages', 'insufficient_scope'],
+    [undefined, 'insufficient_scope'],
+  ])('asks for the scope %s → %s', async (scope, verdict) => {
+    const headers = client.headers({ url, scope });
+    expect(await judge(server, { headers }, { scopes: ['read:messages'] })).toBe(verdict);
+  });
+
+  it('proves method and URL, without query and fragment', async () => {
+    const call = { method: 'POST', url: `${url}?page=2#top` };
+    expect(await judge(server, { ...call, headers: client.headers(call) })).toBe('accepted');
+    expect(await judge(server, { ...call, headers: client.headers({ url: call.url }) })).toBe('proof_method_mismatch');
+    const address = new URL(call.url);
+    expect(await judge(server, { url: call.url, headers: client.headers({ url: address }) })).toBe('accepted');
+  });
+
+  it('makes a proof for a token of elsewhere', async () => {
+    const token = client.token({ sub: 'alice' });
+    const dpop = client.proof({ url, token });
+    expect(await judge(server, { headers: { authorization: `DPoP ${token}`, dpop } })).toBe('accepted');
+    const other = client.proof({ url, token: client.token() });
+    expect(await judge(server, { headers: { authorization: `DPoP ${token}`, dpop: other } })).toBe(
+      'proof_token_mismatch',
+    );
+  });
+
+  it('carries a nonce', async () => {
+    const nonces = createNonces({ secret: 'a secret of thirty-two bytes, or more' });
+    const strict = createServer({ nonces });
+    const nonce = nonces.issue(Date.now() / 1000);
+    expect(await judge(strict, { headers: client.headers({ url }) })).toBe('missing_proof_nonce');
+    expect(await judge(strict, { headers: client.headers({ url, nonce: 'stale' }) })).toBe('invalid_proof_nonce');
+    expect(await judge(strict, { headers: client.headers({ url, nonce }) })).toBe('accepted');
+  });
+
+  it('keeps the time of its issuer', async () => {
+    const now = () => 1_000_000_000;
+    const past = createTestIssuer({ now });
+    const then = createResourceServer({ issuers: [past], audience, now });
+    expect(await judge(then, { headers: past.dpopClient().headers({ url }) })).toBe('accepted');
+  });
+
+  test('a flaw that is none → TypeError that lists the right ones', () => {
+    expect(() => client.headers({ url, flaw: 'expired' as ProofFlaw })).toThrow(/^flaw: .*proof_too_old, /);
+  });
+});

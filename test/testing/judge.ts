@@ -1,0 +1,28 @@
+import { AccessError, type Reason } from '../../src/failures.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import type { ResourceServer } from '../../src/resource-server.ts';
+
+/** A call that is judged. */
+export interface Call {
+  readonly method?: string;
+  /** Default `https://api.test/messages`. */
+  readonly url?: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** How the resource server judges a call: `accepted`, or the reason of the refusal. */
+export async function judge(server: ResourceServer, call: Call, policy: Policy = {}): Promise<Reason | 'accepted'> {
+  const { url = 'https://api.test/messages', ...init } = call;
+  try {
+    await server.authorize(new Request(url, init), policy);
+    return 'accepted';
+  } catch (error) {
+    if (error instanceof AccessError) return error.reason;
+    throw error;
+  }
+}
+
+/** The header of a Bearer call with this token. */
+export function bearer(token: string): Call {
+  return { headers: { authorization: `Bearer ${token}` } };
+}

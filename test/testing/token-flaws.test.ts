@@ -1,0 +1,100 @@
+import { describe, expect, it, test } from 'vitest';
+import { failures, type Reason } from '../../src/failures.ts';
+import { createResourceServer } from '../../src/resource-server.ts';
+import { createTestIssuer, proofFlaws, type TokenAlg, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
+import { algorithms } from '../../src/token/algorithms.ts';
+import { bearer, judge } from './judge.ts';
+
+const issuer = createTestIssuer();
+const { audience } = issuer;
+const issuers = [issuer];
+
+const servers = [
+  { name: 'the default', options: {} },
+  {
+    name: 'the most lenient',
+    options: {
+      clockTolerance: { exp: 60, nbf: 300 },
+      subject: 'optional',
+      algorithms: [...algorithms.keys()],
+      dpop: { mode: 'off' },
+    },
+  },
+] as const;
+
+describe.each(servers)('$name resource server', ({ options }) => {
+  const server = createResourceServer({ issuers, audience, ...options });
+
+  it.each(tokenFlaws)('refuses a token flawed by %s for that reason', async (flaw) => {
+    expect(await judge(server, bearer(issuer.flawed(flaw)))).toBe(flaw);
+    expect(await judge(server, bearer(issuer.flawed(flaw, { scope: 'read:messages', sub: 'alice' })))).toBe(flaw);
+  });
+
+  it('accepts the token without a flaw', async () => {
+    expect(await judge(server, bearer(issuer.token()))).toBe('accepted');
+  });
+});
+
+describe('flaws that depend on the key', () => {
+  const flaws: readonly TokenFlaw[] = ['invalid_signature', 'key_not_usable', 'unknown_kid', 'unsupported_alg'];
+  const algs = [...algorithms.keys()] as readonly TokenAlg[]; // a test below holds the two together
+
+  it.each(algs)('%s: the token is accepted, the flaws are refused', async (alg) => {
+    const other = createTestIssuer({ alg });
+    const server = createResourceServer({ issuers: [other], audience, algorithms: [alg] });
+    expect(await judge(server, bearer(other.token()))).toBe('accepted');
+    for (const flaw of flaws) expect(await judge(server, bearer(other.flawed(flaw)))).toBe(flaw);
+  });
+
+  it('every alg that can be allowed has its name in the type', () => {
+    const named: Readonly<Record<TokenAlg, true>> = {
+      RS256: true,
+      RS384: true,
+      RS512: true,
+      PS256: true,
+      PS384: true,
+      PS512: true,
+      ES256: true,
+      ES384: true,
+      ES512: true,
+      EdDSA: true,
+    };
+    expect(Object.keys(named)).toEqual([...algorithms.keys()]);
+  });
+});
+
+describe('the lists of flaws', () => {
+  /** What comes of the request, of what it was sent with before, or of the server: nothing is wrong with one token or proof. */
+  const others: readonly Reason[] = [
+    'missing_credentials',
+    'unsupported_scheme',
+    'bearer_not_accepted',
+    'dpop_not_accepted',
+    'multiple_authorization_headers',
+    'missing_dpop_proof',
+    'bearer_with_dpop_proof',
+    'bad_host_header',
+    'bad_forwarded_header',
+    'unbound_token_as_dpop',
+    'missing_proof_nonce',
+    'invalid_proof_nonce',
+    'proof_replayed',
+    'insufficient_scope',
+    'keys_unavailable',
+    'replay_store_unavailable',
+    'replay_store_full',
+    'unexpected',
+  ];
+
+  it('have every reason that a token or a proof alone can give', () => {
+    expect([...tokenFlaws, ...proofFlaws, ...others].toSorted()).toEqual(Object.keys(failures).toSorted());
+  });
+
+  test('another name → TypeError that lists the right ones', () => {
+    // As from a test without types.
+    const mistyped = 'exipred' as TokenFlaw;
+    expect(() => issuer.flawed(mistyped)).toThrow(TypeError);
+    expect(() => issuer.flawed(mistyped)).toThrow(/token_too_large, .*, expired, /);
+    expect(() => issuer.flawed('constructor' as TokenFlaw)).toThrow(TypeError);
+  });
+});
