@@ -35,7 +35,7 @@ export function createProtect<E extends Env = Env>(
     const connection = options.connection?.(c);
     const refuse = (error: unknown): Response => {
       options.onRefused?.(error, c);
-      return server.refuse(error, c.req.raw, { scopes: policy.scopes, connection });
+      return server.refuse(error, c.req.raw, { policy, connection });
     };
     let access: Access | Promise<Access>;
     try {

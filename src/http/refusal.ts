@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { AccessError, type Reason } from '../failures.ts';
+import type { Policy } from '../policy/policy.ts';
 import { type ChallengeFacts, type ChallengeSettings, formatChallenge } from './challenge.ts';
 import { parseScheme, type Scheme } from './credentials.ts';
 import type { ErrorBodyFormat } from './error-body.ts';
@@ -23,8 +24,8 @@ export interface RefusalSettings {
 
 /** What is known of the request besides itself. */
 export interface RefusalContext {
-  /** The scopes that the route needs. Default: those that the error names. */
-  readonly scopes?: readonly string[] | undefined;
+  /** What the route asks for: the challenge names its scopes. Default: those that the error names. */
+  readonly policy?: Policy | undefined;
   readonly connection?: Connection | undefined;
 }
 
@@ -54,7 +55,7 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
       reason: refused.reason,
       failure: refused.failure,
       scheme: usedScheme(request),
-      scopes: context.scopes ?? refused.scopes ?? [],
+      scopes: context.policy?.scopes ?? refused.scopes ?? [],
       metadataUrl: metadataUrl(settings.readExternalUrl, request, context.connection),
     };
     const key = `${facts.reason} ${facts.scheme} ${facts.metadataUrl} ${facts.scopes.join(' ')}`;

@@ -2,6 +2,7 @@ import type { DpopMode } from '../http/credentials.ts';
 import { errorBodyFormats } from '../http/error-body.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
 import { metadataPath } from '../http/refusal.ts';
+import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
 import { type Answer, plainError, prepareAnswer, withHeaders } from './answer.ts';
 import { createCors } from './cors.ts';
@@ -50,10 +51,10 @@ export function createApp(options: AppOptions): App {
     allow: cors === undefined ? 'GET, HEAD' : 'GET, HEAD, OPTIONS',
   });
 
-  const refuse = (exchange: Exchange, error: unknown, scopes?: readonly string[]): Answer => {
+  const refuse = (exchange: Exchange, error: unknown, policy?: Policy): Answer => {
     noteRefusal(exchange, error);
     const { request, connection } = exchange;
-    const { status, headers, body } = resourceServer.describeRefusal(error, request, { scopes, connection });
+    const { status, headers, body } = resourceServer.describeRefusal(error, request, { policy, connection });
     return { status, headers: { ...headers, 'content-length': Buffer.byteLength(body) }, body };
   };
 
@@ -110,10 +111,10 @@ export function createApp(options: AppOptions): App {
       try {
         access = resourceServer.authorize(exchange.request, policy, exchange.connection);
       } catch (error) {
-        return refuse(exchange, error, policy.scopes);
+        return refuse(exchange, error, policy);
       }
       if (!(access instanceof Promise)) return grant(access);
-      return access.then(grant).catch((error: unknown) => refuse(exchange, error, policy.scopes));
+      return access.then(grant).catch((error: unknown) => refuse(exchange, error, policy));
     };
   }
 }

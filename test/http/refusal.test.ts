@@ -102,7 +102,7 @@ describe('the challenge', () => {
   );
 
   it('scopes of the route → in the challenge of any refusal there', () => {
-    const context = { scopes: ['read:messages'] };
+    const context = { policy: { scopes: ['read:messages'] } };
     expect(challengeOf(refuse(new AccessError('expired'), bearer, context))).toContain('scope="read:messages"');
     expect(challengeOf(refuse(new AccessError('insufficient_scope'), bearer, context))).toContain(
       'scope="read:messages"',
@@ -113,7 +113,7 @@ describe('the challenge', () => {
   it('no scopes told, but the error names them → those of the error', () => {
     const error = new AccessError('insufficient_scope', { scopes: ['read:messages'] });
     expect(challengeOf(refuse(error, bearer))).toContain('scope="read:messages"');
-    expect(challengeOf(refuse(error, bearer, { scopes: ['other'] }))).toContain('scope="other"');
+    expect(challengeOf(refuse(error, bearer, { policy: { scopes: ['other'] } }))).toContain('scope="other"');
   });
 
   it('behind a trusted proxy → the metadata URL as the client sees it', () => {
