@@ -60,7 +60,7 @@ export interface ResourceServerOptions {
   /** Whether `sub` must be there (RFC 9068 §2.2). Default `required`. */
   readonly subject?: 'required' | 'optional';
   readonly dpop?: DpopOptions;
-  /** How many verified tokens are kept. Default: 10 000 in at most 32 MiB. */
+  /** How many verified tokens are kept. Default: 10 000 in at most 64 MiB. */
   readonly tokenCache?: TokenCacheOptions | 'off';
   /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
   readonly trustProxy?: Trust;

@@ -7,7 +7,7 @@ import { type ClaimRules, timeChecks } from './claims.ts';
 export interface TokenCacheOptions {
   /** Tokens at most. Default 10 000. */
   readonly maxEntries?: number;
-  /** Bytes at most, as estimated from the length of the tokens. Default 32 MiB. */
+  /** Bytes at most, as estimated from the length of the tokens. Default 64 MiB. */
   readonly maxBytes?: number;
 }
 
@@ -46,7 +46,7 @@ const bytesPerEntry = 1024;
 /** Creates an empty cache; tokens that are not used make room for others first. `TypeError` for a bound under 1. */
 export function createTokenCache(
   rules: ClaimRules,
-  { maxEntries = 10_000, maxBytes = 32 * 1024 * 1024 }: TokenCacheOptions = {},
+  { maxEntries = 10_000, maxBytes = 64 * 1024 * 1024 }: TokenCacheOptions = {},
 ): TokenCache {
   if (!(maxEntries >= 1 && maxBytes >= 1)) throw new TypeError('tokenCache: write bounds of 1 or more, or off');
   const entries = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxBytes });

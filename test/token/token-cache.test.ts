@@ -1,0 +1,171 @@
+import { describe, expect, it } from 'vitest';
+import { AccessError } from '../../src/failures.ts';
+import type { KeySet } from '../../src/keys/key-set.ts';
+import { parseScope } from '../../src/policy/policy.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import type { VerifiedToken } from '../../src/token/access-token.ts';
+import type { Claims } from '../../src/token/claims.ts';
+import { createTokenCache } from '../../src/token/token-cache.ts';
+
+const now = 1_800_000_000;
+const rules = { audiences: new Set(['api']), expTolerance: 5, nbfTolerance: 5, subject: 'required' } as const;
+const kid = 'k1';
+const alg = 'RS256';
+
+const issuers = [createTestIssuer(), createTestIssuer()] as const;
+const keyOf = (index: 0 | 1) => {
+  const found = issuers[index].keys.find(issuers[index].kid, alg);
+  if (found === undefined) throw new Error('The test issuer has no key.');
+  return found;
+};
+
+/** A key set whose keys and state the test changes. */
+function createChangingKeySet() {
+  const state = { generation: 1, usable: true, published: true, key: keyOf(0) };
+  const asked = { find: 0 };
+  const keys: KeySet = {
+    find: (name) => {
+      asked.find++;
+      return state.usable && state.published && name === kid ? state.key : undefined;
+    },
+    has: () => state.published,
+    usable: () => state.usable,
+    refetch: () => undefined,
+    get generation() {
+      return state.generation;
+    },
+  };
+  return { keys, state, asked, first: keyOf(0), other: keyOf(1) };
+}
+
+function createCase(claims: Partial<Claims> = {}, options?: Parameters<typeof createTokenCache>[1]) {
+  const { keys, state, asked, first, other } = createChangingKeySet();
+  const verified: VerifiedToken = {
+    claims: { iss: 'https://issuer.test/', exp: now + 60, iat: now - 60, ...claims },
+    scopes: parseScope('read:messages'),
+    jkt: undefined,
+    verifiedBy: { keys, kid, alg, key: first, generation: state.generation },
+  };
+  const cache = createTokenCache(rules, options);
+  cache.remember('digest', verified, 800);
+  const find = (time = now): VerifiedToken | string | undefined => {
+    try {
+      return cache.find('digest', time);
+    } catch (error) {
+      if (error instanceof AccessError) return error.reason;
+      throw error;
+    }
+  };
+  return { cache, verified, state, asked, other, find };
+}
+
+describe('a token that was verified', () => {
+  it('found by its digest, and no key is looked for', () => {
+    const { find, verified, asked } = createCase();
+    expect(find()).toBe(verified);
+    expect(asked.find).toBe(0);
+  });
+
+  it('not found by another digest', () => {
+    expect(createCase().cache.find('another', now)).toBeUndefined();
+  });
+
+  it.each([
+    ['exp, a moment before', {}, now + 64.999, undefined],
+    ['exp with the tolerance', {}, now + 65, 'expired'],
+    ['nbf with the tolerance', { nbf: now }, now - 5, undefined],
+    ['before nbf, where the clock is set back', { nbf: now }, now - 5.001, 'not_yet_valid'],
+    ['before iat, where the clock is set back', { iat: now }, now - 5.001, 'issued_in_future'],
+  ] as const)('%s → judged at every hit', (_name, claims, time, reason) => {
+    const { find, verified } = createCase(claims);
+    expect(find()).toBe(verified);
+    expect(find(time)).toBe(reason ?? verified);
+    expect(find()).toBe(verified);
+  });
+});
+
+describe('the key that it was verified by', () => {
+  it('withdrawn → gone, and it does not come back with the key', () => {
+    const { find, state, cache } = createCase();
+    state.published = false;
+    state.generation++;
+    expect(find()).toBeUndefined();
+    state.published = true;
+    expect(find()).toBeUndefined();
+    expect(cache.status().entries).toBe(0);
+  });
+
+  it('still published beside others → found, and looked for once', () => {
+    const { find, state, asked, verified } = createCase();
+    state.generation++;
+    expect(find()).toBe(verified);
+    expect(find()).toBe(verified);
+    expect(asked.find).toBe(1);
+  });
+
+  it('another key under the same kid → gone', () => {
+    const { find, state, other } = createCase();
+    state.key = other;
+    state.generation++;
+    expect(find()).toBeUndefined();
+  });
+
+  it('key set too old to judge by → gone', () => {
+    const { find, state } = createCase();
+    state.usable = false;
+    expect(find()).toBeUndefined();
+  });
+});
+
+describe('bounds', () => {
+  const fill = (count: number, options: Parameters<typeof createTokenCache>[1], length = 800) => {
+    const { cache, verified } = createCase({}, options);
+    for (let i = 0; i < count; i++) cache.remember(`digest ${i}`, verified, length);
+    return cache;
+  };
+
+  it('entries → the one that was used last stays', () => {
+    const { cache, verified } = createCase({}, { maxEntries: 3 });
+    for (const digest of ['a', 'b']) cache.remember(digest, verified, 800);
+    cache.find('digest', now);
+    cache.remember('c', verified, 800);
+    expect(cache.find('a', now)).toBeUndefined();
+    for (const digest of ['digest', 'b', 'c']) expect(cache.find(digest, now)).toBe(verified);
+  });
+
+  it('bytes → fewer of longer tokens', () => {
+    const options = { maxBytes: 100_000 };
+    const short = fill(1000, options, 500).status();
+    const long = fill(1000, options, 8000).status();
+    expect(short.bytes).toBeLessThanOrEqual(100_000);
+    expect(long.bytes).toBeLessThanOrEqual(100_000);
+    expect(short.entries).toBeGreaterThan(4 * long.entries);
+    expect(long.entries).toBeGreaterThan(0);
+  });
+
+  it('by default 10 000 tokens of usual length', () => {
+    expect(fill(12_000, undefined).status().entries).toBe(10_000);
+  });
+
+  it.each([{ maxEntries: 0 }, { maxEntries: Number.NaN }, { maxBytes: 0 }])(
+    '%j → TypeError that says the fix',
+    (options) => {
+      expect(() => createTokenCache(rules, options)).toThrow(
+        new TypeError('tokenCache: write bounds of 1 or more, or off'),
+      );
+    },
+  );
+});
+
+describe('figures', () => {
+  it('hits and misses are counted', () => {
+    const { cache, find, state } = createCase();
+    find();
+    find();
+    find(now + 999);
+    cache.find('another', now);
+    state.usable = false;
+    find();
+    expect(cache.status()).toMatchObject({ entries: 0, hits: 2, misses: 2 });
+  });
+});
