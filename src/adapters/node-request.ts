@@ -14,23 +14,25 @@ export function readNodeRequest(incoming: IncomingMessage, target: string = inco
 class NodeRequest implements ResourceRequest {
   readonly method: string;
   readonly headers: ResourceRequest['headers'];
+  /** RFC 9112 §3.2: a path, or a URL in full; of anything else there is no resource here. */
+  readonly target: string | undefined;
   readonly #incoming: IncomingMessage;
-  readonly #target: string;
+  readonly #sent: string;
 
   constructor(incoming: IncomingMessage, target: string) {
     this.method = incoming.method ?? '';
     this.headers = this;
+    this.target = target.charCodeAt(0) === 0x2f ? target : undefined;
     this.#incoming = incoming;
-    this.#target = target;
+    this.#sent = target;
   }
 
   get url(): string {
-    // RFC 9112 §3.2: a path, or a URL in full; of anything else there is no resource here.
-    if (this.#target.charCodeAt(0) !== 0x2f) return this.#target;
+    if (this.target === undefined) return this.#sent;
     const { encrypted } = this.#incoming.socket as Connection; // a TLS socket says so
     const scheme = encrypted === true ? 'https' : 'http';
     // Only HTTP/1.0 comes without a Host (RFC 9112 §3.2): the health checks of some load balancers do.
-    return `${scheme}://${this.get('host') ?? 'localhost'}${this.#target}`;
+    return `${scheme}://${this.get('host') ?? 'localhost'}${this.target}`;
   }
 
   /** Lines of one name are joined as RFC 9110 §5.3 has it. */

@@ -56,9 +56,13 @@ export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExtern
     return last.host;
   };
   return (request, connection) => {
-    const target = splitUrl(request.url);
+    const header = request.headers.get('host');
+    const target =
+      header === null || request.target === undefined || connection === undefined
+        ? splitUrl(request.url)
+        : { scheme: schemeOf(connection), host: header, path: cutPath(request.target) };
     // Valid always, also where a trusted proxy names another: whatever else reads it must not be misled.
-    const host = readHost(request.headers.get('host') ?? target.host);
+    const host = readHost(header ?? target.host);
     if (host === undefined) throw new AccessError('bad_host_header', { context: { header: 'Host' } });
     const scheme = connection === undefined ? target.scheme : schemeOf(connection);
     if (!isTrusted(connection?.remoteAddress)) {
@@ -78,19 +82,30 @@ function schemeOf(connection: Connection): Scheme {
   return connection.encrypted === true ? 'https' : 'http';
 }
 
+interface Target {
+  readonly scheme: Scheme;
+  readonly host: string;
+  readonly path: string;
+}
+
 /** `URL` would rewrite the path (dot segments, backslashes, encodings), so the text itself is split. */
-function splitUrl(url: string): { readonly scheme: Scheme; readonly host: string; readonly path: string } {
+function splitUrl(url: string): Target {
   // The target of a request may be a URL of any scheme (RFC 9112 §3.2.2); here it is served over HTTP alone.
   if (!/^https?:\/\//i.test(url)) throw new AccessError('bad_host_header', { context: { header: 'request target' } });
   const scheme = url.charAt(4) === ':' ? 'http' : 'https';
   const rest = url.slice(scheme.length + 3);
-  const query = rest.search(/[?#]/);
-  const hier = query < 0 ? rest : rest.slice(0, query);
+  const hier = cutPath(rest);
   const slash = hier.indexOf('/');
   // RFC 3986 §6.2.3: an empty path is `/`.
   return slash < 0
     ? { scheme, host: hier, path: '/' }
     : { scheme, host: hier.slice(0, slash), path: hier.slice(slash) };
+}
+
+/** What stands before the query and the fragment. */
+function cutPath(text: string): string {
+  const end = text.search(/[?#]/);
+  return end < 0 ? text : text.slice(0, end);
 }
 
 /** host [ ":" port ] (RFC 9110 §7.2): a name, an IPv4 address, or an IPv6 address in brackets. */

@@ -3,6 +3,8 @@ export interface ResourceRequest {
   readonly method: string;
   /** Absolute URL. */
   readonly url: string;
+  /** The path with its query as it was sent, where the URL was put together from it and Host. */
+  readonly target?: string | undefined;
   readonly headers: { get(name: string): string | null };
 }
 

@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import type { ErrorBodyFormat } from '../http/error-body.ts';
-import { type Answer, plainError, prepareAnswer, sendAnswer } from './answer.ts';
+import { type Answer, createAnswer, type HeaderList, plainError, sendAnswer } from './answer.ts';
 import { createRouter } from './router.ts';
 
 /** Whether requests should be sent here, and why not. */
@@ -17,11 +17,11 @@ export interface AdminSources {
   readonly metrics: () => string | Promise<string>;
 }
 
-const json = 'application/json';
+const json: HeaderList = ['content-type', 'application/json'];
 
 /** Answers on the admin listener: liveness, readiness, metrics. No authentication: bind it to loopback. */
 export function createAdmin({ readiness, metrics }: AdminSources, errorBody: ErrorBodyFormat): RequestListener {
-  const alive = prepareAnswer(200, json, JSON.stringify({ status: 'ok' }));
+  const alive = createAnswer(200, json, JSON.stringify({ status: 'ok' }));
   const failed = plainError(errorBody, 500);
   const findRoute = createRouter([
     { path: '/healthz', respond: async (): Promise<Answer> => alive },
@@ -29,10 +29,13 @@ export function createAdmin({ readiness, metrics }: AdminSources, errorBody: Err
       path: '/readyz',
       respond: async () => {
         const state = await readiness();
-        return prepareAnswer(state.ready ? 200 : 503, json, JSON.stringify(state));
+        return createAnswer(state.ready ? 200 : 503, json, JSON.stringify(state));
       },
     },
-    { path: '/metrics', respond: async () => prepareAnswer(200, 'text/plain; version=0.0.4', await metrics()) },
+    {
+      path: '/metrics',
+      respond: async () => createAnswer(200, ['content-type', 'text/plain; version=0.0.4'], await metrics()),
+    },
   ]);
   const notFound = plainError(errorBody, 404);
   return (incoming, outgoing) => {

@@ -1,10 +1,10 @@
 import type { DpopMode } from '../http/credentials.ts';
 import { errorBodyFormats } from '../http/error-body.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
-import { metadataPath } from '../http/refusal.ts';
+import { metadataPath, type Refusal } from '../http/refusal.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
-import { type Answer, plainError, prepareAnswer, withHeaders } from './answer.ts';
+import { type Answer, createAnswer, type HeaderList, plainError, withHeaders } from './answer.ts';
 import { createCors } from './cors.ts';
 import { createDocsPage } from './docs-page.ts';
 import type { Endpoint, ProtectedEndpoint } from './endpoint.ts';
@@ -34,7 +34,8 @@ interface AppRoute extends Route {
   readonly respond: Respond;
 }
 
-const json = 'application/json';
+const json: HeaderList = ['content-type', 'application/json'];
+const privateJson: HeaderList = [...json, 'cache-control', 'no-store'];
 
 /** The routes of the service; no sockets. Every variant is served from its records. */
 export function createApp(options: AppOptions): App {
@@ -47,15 +48,23 @@ export function createApp(options: AppOptions): App {
     ...(settings.docs ? documentationRoutes(options) : []),
   ]);
   const unserved = { not_found: plainError(errorBody, 404), malformed: plainError(errorBody, 400) } as const;
-  const methodNotAllowed = withHeaders(plainError(errorBody, 405), {
-    allow: cors === undefined ? 'GET, HEAD' : 'GET, HEAD, OPTIONS',
-  });
+  const methodNotAllowed = withHeaders(
+    plainError(errorBody, 405),
+    'allow',
+    cors === undefined ? 'GET, HEAD' : 'GET, HEAD, OPTIONS',
+  );
+  // The resource server hands out the same refusal for the same facts.
+  const refused = new WeakMap<Refusal, Answer>();
 
   const refuse = (exchange: Exchange, error: unknown, policy?: Policy): Answer => {
     noteRefusal(exchange, error);
     const { request, connection } = exchange;
-    const { status, headers, body } = resourceServer.describeRefusal(error, request, { policy, connection });
-    return { status, headers: { ...headers, 'content-length': Buffer.byteLength(body) }, body };
+    const refusal = resourceServer.describeRefusal(error, request, { policy, connection });
+    const known = refused.get(refusal);
+    if (known !== undefined) return known;
+    const answer = createAnswer(refusal.status, Object.entries(refusal.headers).flat(), refusal.body);
+    refused.set(refusal, answer);
+    return answer;
   };
 
   const respond = (exchange: Exchange, target: string): Answer | Promise<Answer> => {
@@ -83,7 +92,7 @@ export function createApp(options: AppOptions): App {
 
   function respondTo(endpoint: Endpoint): Respond {
     if (endpoint.access !== 'open') return protect(endpoint);
-    const answer = prepareAnswer(200, json, JSON.stringify(endpoint.body));
+    const answer = createAnswer(200, json, JSON.stringify(endpoint.body));
     return ({ request, connection }) => {
       // RFC 9112 §3.2: a Host that is not valid is refused, also where nothing is made of it.
       readExternalUrl(request, connection);
@@ -93,18 +102,8 @@ export function createApp(options: AppOptions): App {
 
   function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
     const grant = (access: Access): Answer => {
-      const body = JSON.stringify(answer(access, settings));
-      const headers = {
-        'content-type': json,
-        'cache-control': 'no-store',
-        'content-length': Buffer.byteLength(body),
-      };
-      const { dpopNonce } = access;
-      return {
-        status: 200,
-        headers: dpopNonce === undefined ? headers : { ...headers, 'dpop-nonce': dpopNonce },
-        body,
-      };
+      const granted = createAnswer(200, privateJson, JSON.stringify(answer(access, settings)));
+      return access.dpopNonce === undefined ? granted : withHeaders(granted, 'dpop-nonce', access.dpopNonce);
     };
     return (exchange) => {
       let access: Access | Promise<Access>;
@@ -132,13 +131,18 @@ function documentationRoutes({ settings, mode, version, readExternalUrl }: AppOp
     },
   });
   return [
-    fixed('/openapi.json', prepareAnswer(200, json, JSON.stringify(document))),
+    fixed('/openapi.json', createAnswer(200, json, JSON.stringify(document))),
     fixed(
       '/docs',
-      withHeaders(prepareAnswer(200, 'text/html; charset=utf-8', page.html), {
-        'content-security-policy': page.contentSecurityPolicy,
-        'x-content-type-options': 'nosniff',
-      }),
+      createAnswer(
+        200,
+        [
+          ...['content-type', 'text/html; charset=utf-8'],
+          ...['content-security-policy', page.contentSecurityPolicy],
+          ...['x-content-type-options', 'nosniff'],
+        ],
+        page.html,
+      ),
     ),
   ];
 }
@@ -158,6 +162,6 @@ function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): R
   return ({ request, connection }) => {
     const { origin, prefix } = readExternalUrl(request, connection);
     const links = settings.docs ? { resource_documentation: `${origin}${prefix}/docs` } : {};
-    return prepareAnswer(200, json, JSON.stringify({ ...metadata, ...links }));
+    return createAnswer(200, json, JSON.stringify({ ...metadata, ...links }));
   };
 }

@@ -28,14 +28,23 @@ export function createLog({ fd, style }: { readonly fd: number; readonly style: 
   destination.on('error', () => {});
   const [format, formatRequest] =
     style === 'json' ? [formatJson, formatRequestJson] : [formatPretty, formatRequestPretty];
+  // The lines of one turn of the event loop go out as one: each write measures what is already waiting.
+  let batch = '';
+  const send = (): void => {
+    if (batch !== '') destination.write(batch);
+    batch = '';
+  };
   return {
     write(level, event, fields) {
-      destination.write(format(level, event, fields));
+      batch += format(level, event, fields);
+      send();
     },
     writeRequest(exchange, status, milliseconds) {
-      destination.write(formatRequest(exchange, status, Math.round(milliseconds * 1000) / 1000));
+      if (batch === '') setImmediate(send);
+      batch += formatRequest(exchange, status, Math.round(milliseconds * 1000) / 1000);
     },
     end() {
+      send();
       return new Promise((resolve) => {
         const timer = setTimeout(resolve, maxFlush);
         destination.flush(() => {
@@ -48,7 +57,7 @@ export function createLog({ fd, style }: { readonly fd: number; readonly style: 
 }
 
 function formatJson(level: LogLevel, event: string, fields: LogFields | undefined): string {
-  return `${JSON.stringify({ time: new Date().toISOString(), level, event, ...fields })}\n`;
+  return `${JSON.stringify({ time: formatTime(Date.now()), level, event, ...fields })}\n`;
 }
 
 /** The fields of a request's line, besides its time. */
@@ -90,16 +99,17 @@ function describeCause(cause: unknown): string {
   return cause instanceof Error ? `${cause.name}: ${cause.message}` : 'not an error';
 }
 
-let lastTime = 0;
-let lastTimeText = '';
+let second = Number.NaN;
+let secondText = '';
 
-/** Many lines are of the same millisecond. */
+/** ISO 8601 in UTC. Many lines are of the same second, which is dear to write. */
 function formatTime(time: number): string {
-  if (time !== lastTime) {
-    lastTime = time;
-    lastTimeText = new Date(time).toISOString();
+  const milliseconds = time % 1000;
+  if (time - milliseconds !== second) {
+    second = time - milliseconds;
+    secondText = new Date(second).toISOString().slice(0, 20);
   }
-  return lastTimeText;
+  return `${secondText}${milliseconds < 100 ? (milliseconds < 10 ? '00' : '0') : ''}${milliseconds}Z`;
 }
 
 const colours: Readonly<Record<LogLevel, string>> = { info: '\x1b[32m', warn: '\x1b[33m', error: '\x1b[31m' };

@@ -34,7 +34,7 @@ export function observe({ app, log, metrics }: ObserveOptions): RequestListener 
     const exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
     const send = (answer: Answer): void => {
       // Who asks why a call was refused has something to ask with.
-      const final = answer.status < 400 ? answer : withHeaders(answer, { 'x-request-id': exchange.id });
+      const final = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', exchange.id);
       sendAnswer(final, outgoing);
       record(exchange, answer.status);
     };
