@@ -60,7 +60,7 @@ export function createHttpClient({ ca, environment = process.env }: HttpClientOp
       agent ??= new EnvHttpProxyAgent({ ...proxies, connections: 1, connect, requestTls: connect, proxyTls: connect });
       return fetch(url, { ...init, dispatcher: agent });
     },
-    close: () => void agent?.destroy(),
+    close: () => void agent?.destroy?.(),
   };
 }
 

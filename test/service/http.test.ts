@@ -59,11 +59,16 @@ describe.each(variants)('variant $name', (variant) => {
       ['two Hosts', 400, write('GET /api/public HTTP/1.1', 'Host: a', 'Host: b', last)],
       ['two Hosts and a URL in the line', 400, write('GET http://a/api/public HTTP/1.1', 'Host: a', 'Host: b', last)],
       ['HTTP/1.2', 400, write('GET /api/public HTTP/1.2', last)],
-      ['HTTP/2.0 in the line', 401, write('GET /api/private HTTP/2.0', last)],
       ['the preface of HTTP/2', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
-      ['no version', 401, 'GET /api/private\r\n\r\n'],
     ])('%s → %i', async (_, status, bytes) => {
       expect(readStatuses(await talk(bytes))).toEqual([status]);
+    });
+
+    it.each([
+      ['HTTP/2.0 in the line', write('GET /api/private HTTP/2.0', last)],
+      ['no version', 'GET /api/private\r\n\r\n'],
+    ])('%s → read as HTTP/1 or refused, as the runtime has it, and never open', async (_, bytes) => {
+      expect([[401], [400]]).toContainEqual(readStatuses(await talk(bytes)));
     });
 
     it('the health check of a load balancer over HTTP/1.0 → 200', async () => {
@@ -192,9 +197,14 @@ describe.each(variants)('variant $name', (variant) => {
 
     it('thousands of header lines → refused or answered, none dropped', async () => {
       const lines = Array.from({ length: 2100 }, () => 'a: b');
-      expect(readStatuses(await talk(write('GET /api/public HTTP/1.1', ...lines, last)))).toEqual([200]);
       const hidden = [...lines, 'Authorization: Bearer a', 'Authorization: Bearer b'];
-      expect(readStatuses(await talk(write('GET /api/private HTTP/1.1', ...hidden, last)))).toEqual([400]);
+      // Bun has a bound of its own for their number.
+      expect([[200], [431]]).toContainEqual(
+        readStatuses(await talk(write('GET /api/public HTTP/1.1', ...lines, last))),
+      );
+      expect([[400], [431]]).toContainEqual(
+        readStatuses(await talk(write('GET /api/private HTTP/1.1', ...hidden, last))),
+      );
     });
   });
 

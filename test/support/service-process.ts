@@ -69,6 +69,9 @@ export class ServiceStartError extends Error {
 
 const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
+/** What runs the service: this Node, or another runtime with its arguments (`npm run runtimes`). */
+const [runtime = process.execPath, ...runtimeArgs] = process.env['SERVICE_RUNTIME']?.split(' ') ?? [];
+
 /**
  * Starts `portcullis serve` from `dist` and waits until it listens. Rejects with `ServiceStartError` where it ends
  * before; throws where there is no build.
@@ -76,7 +79,7 @@ const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 export async function startService(options: ServiceProcessOptions = {}): Promise<ServiceProcess> {
   if (!existsSync(entry)) throw new Error('There is no build to test: run "npm run build" first.');
   const { environment = {}, args = [] } = options;
-  const child = spawn(process.execPath, [entry, 'serve', ...args], {
+  const child = spawn(runtime, [...runtimeArgs, entry, 'serve', ...args], {
     env: { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
