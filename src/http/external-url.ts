@@ -49,20 +49,14 @@ const prefixDeceit = /\.\.|\/\.(?:\/|$)|%(?:2e|2f|5c)/i;
  */
 export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExternalUrl {
   const isTrusted = parseTrust(trust);
-  // Nearly every request has the same one.
-  let last: { readonly text: string; readonly host: Host | undefined } = { text: '', host: undefined };
-  const readHost = (text: string): Host | undefined => {
-    if (text !== last.text) last = { text, host: parseHost(text) };
-    return last.host;
-  };
-  return (request, connection) => {
+  const read: ReadExternalUrl = (request, connection) => {
     const header = request.headers.get('host');
     const target =
       header === null || request.target === undefined || connection === undefined
         ? splitUrl(request.url)
         : { scheme: schemeOf(connection), host: header, path: cutPath(request.target) };
     // Valid always, also where a trusted proxy names another: whatever else reads it must not be misled.
-    const host = readHost(header ?? target.host);
+    const host = parseHost(header ?? target.host);
     if (host === undefined) throw new AccessError('bad_host_header', { context: { header: 'Host' } });
     const scheme = connection === undefined ? target.scheme : schemeOf(connection);
     if (!isTrusted(connection?.remoteAddress)) {
@@ -75,6 +69,23 @@ export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExtern
       prefix,
       path: prefix + target.path,
     };
+  };
+  return trust === 'none' ? rememberLast(read) : read;
+}
+
+/** Spares a service that is asked for the same again and again; only where no header but Host has a say. */
+function rememberLast(read: ReadExternalUrl): ReadExternalUrl {
+  let last: { readonly host: string; readonly target: string; readonly scheme: Scheme; readonly url: ExternalUrl };
+  last = { host: '', target: '', scheme: 'http', url: { origin: '', prefix: '', path: '' } };
+  return (request, connection) => {
+    const { target } = request;
+    const host = request.headers.get('host');
+    if (connection === undefined || target === undefined || host === null) return read(request, connection);
+    const scheme = schemeOf(connection);
+    if (host === last.host && target === last.target && scheme === last.scheme) return last.url;
+    const url = read(request, connection);
+    last = { host, target, scheme, url };
+    return url;
   };
 }
 

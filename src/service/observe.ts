@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { readNodeRequest } from '../adapters/node-request.ts';
+import type { Reason } from '../failures.ts';
 import { type Answer, sendAnswer, withHeaders } from './answer.ts';
 import type { App } from './app.ts';
 import { beginExchange, type Exchange } from './exchange.ts';
@@ -19,13 +20,14 @@ export function observe({ app, log, metrics }: ObserveOptions): RequestListener 
   const refusals = metrics.counter('portcullis_refusals_total', 'Refused requests by reason.');
   const latency = metrics.histogram('portcullis_request_seconds', 'Time from request to answer.');
   const countRequest = createRequestCount(requests);
+  const countRefusal = createRefusalCount(refusals);
 
   const record = (exchange: Exchange, status: number): void => {
     const { route, reason } = exchange;
     const milliseconds = performance.now() - exchange.startedAt;
     countRequest(route, status).value++;
     latency.observe(milliseconds / 1000);
-    if (reason !== undefined) refusals.series(`{reason="${reason}"}`).value++;
+    if (reason !== undefined) countRefusal(reason).value++;
     log.writeRequest(exchange, status, milliseconds);
   };
 
@@ -52,6 +54,15 @@ function createRequestCount(counter: Counter): (route: string, status: number) =
     if (found !== undefined) return found;
     const series = counter.series(`{route="${route}",status="${status}"}`);
     known.set(route, new Map(known.get(route)).set(status, series));
+    return series;
+  };
+}
+
+function createRefusalCount(counter: Counter): (reason: Reason) => Series {
+  const known = new Map<Reason, Series>();
+  return (reason) => {
+    const series = known.get(reason) ?? counter.series(`{reason="${reason}"}`);
+    known.set(reason, series);
     return series;
   };
 }
