@@ -3,27 +3,40 @@ import { openScene } from './scene.js';
 
 const maxMemory = 256; // MiB above idle
 
-/** Opens the scene of a row; what the row opens for itself goes with it. */
+/** Opens the scene of a row; what the row opens for itself goes with it, and is stopped where the scene cannot be opened. */
 export async function openRow(row, bench) {
   const own = (await row.open?.(bench)) ?? {};
-  const scene = await openScene(bench, { ...row.setup, ...own });
-  await row.prepare?.(scene);
-  return scene;
+  try {
+    const scene = await openScene(bench, { ...row.setup, ...own });
+    await row.prepare?.(scene);
+    return scene;
+  } catch (error) {
+    await own.stop?.();
+    throw error;
+  }
 }
 
-/** Plays a row in its open scene, closes that, and resolves with the figures and what was broken. */
-export async function playRow(row, scene) {
+/** Plays a row in its open scene, closes that, and resolves with the figures, the notes, and what was broken. */
+export async function playRow(row, scene, undisturbed) {
+  scene.undisturbed = undisturbed;
   try {
     await row.play(scene);
     const measured = await scene.end({ forced: row.forced === true, processes: row.processes });
     row.check?.(scene, measured.reports);
-    return judge(row, scene, measured);
+    return { name: row.name, figures: judge(scene, measured), notes: scene.notes, broken: [...scene.broken] };
+  } catch (error) {
+    return failRow(row, error);
   } finally {
     await scene.close();
   }
 }
 
-function judge(row, scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }) {
+/** A row that could not be played is broken: what it is to show was not seen. */
+export function failRow({ name }, error) {
+  return { name, notes: [], broken: [error.message] };
+}
+
+function judge(scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }) {
   const all = Object.values(reports);
   const sum = (read) => all.reduce((total, report) => total + read(report), 0);
   const merge = (name) => all.flatMap((report) => Object.entries(report[name]));
@@ -45,7 +58,7 @@ function judge(row, scene, { reports, faultEndedAt, fetches, fetchBound, unanswe
   scene.demand(fetches <= fetchBound, `${fetches} fetches where ${fetchBound} are allowed`);
   if (explained > 0 && unexplained.length === 0) scene.note(`${explained} answers were 503, explained`);
   return {
-    name: row.name,
+    undisturbed: scene.undisturbed,
     sent: sum((report) => report.sent),
     wrong: count(wrong),
     unanswered: lost,
@@ -55,8 +68,6 @@ function judge(row, scene, { reports, faultEndedAt, fetches, fetchBound, unanswe
     fetches,
     fetchBound,
     recovery: faultEndedAt === undefined ? undefined : Math.max(0, steady.lastDisturbed - faultEndedAt) / 1000,
-    notes: scene.notes,
-    broken: [...scene.broken],
   };
 }
 
