@@ -87,6 +87,16 @@ export async function openScene(bench, setup) {
     async ripen(seconds) {
       await sleep(Math.max(0, seconds - scene.age()) * 1000);
     },
+    /** Asks with a token until the answer has this status; whether it came to that within the seconds. */
+    async awaitStatus(token, status, seconds) {
+      const options = { headers: { authorization: `Bearer ${token}` } };
+      for (const end = performance.now() + seconds * 1000; performance.now() < end; await sleep(20)) {
+        const answer = await fetch(`http://127.0.0.1:${scene.service.port}/api/private`, options);
+        await answer.body?.cancel();
+        if (answer.status === status) return true;
+      }
+      return false;
+    },
     /** Starts the load that every row has: `share` of the steady rate, and kinds of the row's own. */
     async begin({ share = 1, more = [] } = {}) {
       sampling = setInterval(() => samples.push(scene.service.memory()), sampleMilliseconds);
