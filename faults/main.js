@@ -11,7 +11,7 @@ import { makeIdentity } from './identity.js';
 import { startLoad } from './load.js';
 import { openInTurn } from './order.js';
 import { openReference } from './reference.js';
-import { failRow, playRow } from './row.js';
+import { playRow } from './row.js';
 import { distinct, idle, slow } from './rows-clients.js';
 import { floodRows, keyRows } from './rows-keys.js';
 import { processRows } from './rows-process.js';
@@ -62,13 +62,14 @@ async function main(chosen) {
     secondsLeft: () => aim - seconds(),
   };
   const reference = await openReference(bench);
-  print(formatHead(await reference.measure()));
   let played = 0;
   let broken = 0;
-  for await (const { row, scene, error } of openInTurn(chosen, bench)) {
+  for await (const { row, open } of openInTurn(chosen, bench)) {
     const title = titleOf(row, { quick });
-    process.stderr.write(`${Math.round(seconds())} s, ${++played} of ${chosen.length}: ${title}\n`);
-    const result = error === undefined ? await playRow(row, scene, await reference.measure()) : failRow(row, error);
+    process.stderr.write(`${Math.round(seconds())} s, ${played + 1} of ${chosen.length}: ${title}\n`);
+    const undisturbed = await reference.measure();
+    if (played++ === 0) print(formatHead(undisturbed));
+    const result = await playRow(row, { open, undisturbed });
     if (result.broken.length > 0) broken++;
     print(formatRow({ ...result, title }));
   }

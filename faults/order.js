@@ -4,41 +4,45 @@ import { openRow } from './row.js';
 /** Scenes that are open ahead, so that their services have grown old enough for a forced refresh when it is their turn. */
 const ahead = 1;
 
-/** Each row with its open `scene`, or the `error` where it could not be opened; those whose keys must grow old when they have. */
+/** Each `row` with the function that opens its scene; those whose keys must grow old come when they have. */
 export async function* openInTurn(chosen, bench) {
+  /** Promises of scenes. */
   const opened = new Map();
   const left = [...chosen];
+  const age = async (row) => (await opened.get(row)?.catch(() => undefined))?.age() ?? 0;
 
   async function open(row) {
-    if (opened.has(row)) return;
-    opened.set(
-      row,
-      await openRow(row, bench).then(
-        (scene) => ({ scene }),
-        (error) => ({ error }),
-      ),
-    );
+    if (!opened.has(row)) opened.set(row, openRow(row, bench));
+    // One after another; a failure is for the row itself.
+    await opened.get(row).catch(() => {});
   }
 
   async function close(row) {
-    await opened.get(row)?.scene?.close();
+    const scene = opened.get(row)?.catch(() => undefined);
     opened.delete(row);
+    await (await scene)?.close();
   }
 
-  const age = (row) => opened.get(row)?.scene?.age() ?? 0;
+  /** One whose keys are of the right age, or else the next of those that need not wait. */
+  async function choose() {
+    for (const row of left.filter(({ ripe }) => ripe !== undefined)) {
+      const { from, until } = bench.quick ? row.ripe.quick : row.ripe.full;
+      // One that came too late begins again, in a scene of its own.
+      if ((await age(row)) > until) await close(row);
+      if ((await age(row)) >= from) return row;
+    }
+    return left.find(({ ripe }) => ripe === undefined) ?? left[0];
+  }
+
   try {
     while (left.length > 0) {
-      const ripening = left.filter(({ ripe }) => ripe !== undefined);
-      const others = left.filter(({ ripe }) => ripe === undefined);
-      const row = ripening.find((each) => age(each) >= each.ripe.from) ?? others[0] ?? ripening[0];
-      // One that came too late begins again, in a scene of its own.
-      if (row.ripe !== undefined && age(row) > row.ripe.until) await close(row);
-      const next = others.filter((each) => each !== row && each.fresh !== true).slice(0, ahead);
-      for (const each of [row, ...ripening, ...next]) await open(each);
+      const row = await choose();
       left.splice(left.indexOf(row), 1);
-      const turn = opened.get(row);
+      const next = left.filter(({ ripe, fresh }) => ripe === undefined && fresh !== true).slice(0, ahead);
+      for (const each of [...left.filter(({ ripe }) => ripe !== undefined), ...next]) await open(each);
+      const scene = opened.get(row);
       opened.delete(row);
-      yield { row, ...turn };
+      yield { row, open: () => scene ?? openRow(row, bench) };
     }
   } finally {
     await Promise.all([...opened.keys()].map(close));

@@ -16,24 +16,22 @@ export async function openRow(row, bench) {
   }
 }
 
-/** Plays a row in its open scene, closes that, and resolves with the figures, the notes, and what was broken. */
-export async function playRow(row, scene, undisturbed) {
-  scene.undisturbed = undisturbed;
+/** Plays a row in its scene, closes that, and resolves with the figures, the notes, and what was broken. */
+export async function playRow(row, { open, undisturbed }) {
+  let scene;
   try {
+    scene = await open();
+    scene.undisturbed = undisturbed;
     await row.play(scene);
     const measured = await scene.end({ forced: row.forced === true, processes: row.processes });
     row.check?.(scene, measured.reports);
     return { name: row.name, figures: judge(scene, measured), notes: scene.notes, broken: [...scene.broken] };
   } catch (error) {
-    return failRow(row, error);
+    // What the row is to show was not seen.
+    return { name: row.name, notes: [], broken: [error.message] };
   } finally {
-    await scene.close();
+    await scene?.close();
   }
-}
-
-/** A row that could not be played is broken: what it is to show was not seen. */
-export function failRow({ name }, error) {
-  return { name, notes: [], broken: [error.message] };
 }
 
 function judge(scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }) {

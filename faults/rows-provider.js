@@ -49,7 +49,10 @@ const outage = {
   name: 'outage',
   title: 'provider down beyond freshness and stale period',
   // Its keys grow old while other rows are played.
-  ripe: { from: freshSeconds - 25, until: freshSeconds - 10 },
+  ripe: {
+    full: { from: freshSeconds - 35, until: freshSeconds - 10 },
+    quick: { from: freshSeconds - 18, until: freshSeconds - 4 },
+  },
   setup: { maxAge: freshSeconds },
   open: ({ quick }) => {
     // In the quick run so short that the provider is back before the retries are half a minute apart.

@@ -7,7 +7,7 @@ import { makeClaims, mint, mintBound, mintMany, steadyKinds } from './tokens.js'
 
 const sampleMilliseconds = 250;
 const settleSeconds = 0.3;
-const warmSeconds = { full: 1.5, quick: 0.6 };
+const warmSeconds = { full: 1.5, quick: 0.5 };
 const connections = 64;
 /** Seconds for the first keys; also the longest that the retries wait (contract §4), and one attempt. */
 export const keysSeconds = 33;
@@ -39,6 +39,7 @@ export async function openScene(bench, setup) {
   }
   await sleep(settleSeconds * 1000);
 
+  const usual = steadyKinds(key, issuer);
   const streams = new Set();
   const reports = {};
   const notes = [];
@@ -69,7 +70,7 @@ export async function openScene(bench, setup) {
     reports,
     services,
     setup,
-    kinds: () => steadyKinds(key, issuer),
+    usual,
     /** The process that serves now. */
     get service() {
       return services.at(-1);
@@ -100,7 +101,7 @@ export async function openScene(bench, setup) {
     /** Starts the load that every row has: `share` of the steady rate, and kinds of the row's own. */
     async begin({ share = 1, more = [] } = {}) {
       sampling = setInterval(() => samples.push(scene.service.memory()), sampleMilliseconds);
-      kinds = [...scene.kinds(), ...more];
+      kinds = [...usual, ...more];
       const rate = Math.max(1, Math.round(scene.undisturbed.rate * share));
       await scene.send('steady', { rate, connections, kinds });
     },
@@ -163,6 +164,8 @@ export async function openScene(bench, setup) {
     },
     async close() {
       clearInterval(sampling);
+      // Where the row failed, its load still runs.
+      await Promise.all([...streams].map(scene.stopStream));
       await Promise.all(services.map((service) => service.stop()));
       await Promise.all([provider.stop(), setup.stop?.()]);
     },
@@ -173,7 +176,7 @@ export async function openScene(bench, setup) {
 
   /** What is measured is a service that has been at work for a while, as the reference has. */
   async function warm() {
-    await scene.send('warm', { connections, kinds: scene.kinds() });
+    await scene.send('warm', { connections, kinds: usual });
     await scene.sleep(scene.pace(warmSeconds.full, warmSeconds.quick));
     await scene.stopStream('warm');
   }
