@@ -45,6 +45,7 @@ function judge(scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }
   const memory = Math.max(...scene.samples) - scene.samples[0];
   const { steady } = reports;
   const silent = Object.keys(reports).filter((stream) => reports[stream].answered === 0);
+  const dropped = sum((report) => report.dropped);
   const explained = sum(({ statuses }) => statuses[503] ?? 0);
 
   scene.demand(silent.length === 0, `nothing was answered of ${silent.join(', ')}`);
@@ -54,6 +55,7 @@ function judge(scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }
   scene.demand(unexplained.length === 0, `unexplained: ${list(unexplained)}`);
   scene.demand(memory <= maxMemory, `memory rose by ${memory.toFixed(0)} MiB`);
   scene.demand(fetches <= fetchBound, `${fetches} fetches where ${fetchBound} are allowed`);
+  if (dropped > 0) scene.note(`${dropped} requests were due and never sent: calls waited for longer than they may`);
   if (explained > 0 && unexplained.length === 0) scene.note(`${explained} answers were 503, explained`);
   return {
     undisturbed: scene.undisturbed,
