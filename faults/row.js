@@ -55,7 +55,7 @@ function judge(scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }
   scene.demand(unexplained.length === 0, `unexplained: ${list(unexplained)}`);
   scene.demand(memory <= maxMemory, `memory rose by ${memory.toFixed(0)} MiB`);
   scene.demand(fetches <= fetchBound, `${fetches} fetches where ${fetchBound} are allowed`);
-  if (dropped > 0) scene.note(`${dropped} requests were due and never sent: calls waited for longer than they may`);
+  if (dropped > 0) scene.note(`${dropped} requests were due and never sent: they had waited for 5 s`);
   if (explained > 0 && unexplained.length === 0) scene.note(`${explained} answers were 503, explained`);
   return {
     undisturbed: scene.undisturbed,
