@@ -45,7 +45,6 @@ async function main(chosen) {
   setTimeout(() => giveUp(`not done after ${end} s`), end * 1000).unref();
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-faults-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  pinThis();
 
   const printed = [];
   const print = (text) => {
@@ -61,6 +60,7 @@ async function main(chosen) {
     keys: await makeKeys(Math.max(...chosen.map((row) => row.countKeys?.({ quick }) ?? 1))),
     secondsLeft: () => aim - seconds(),
   };
+  pinThis(); // not before: keys are made by all processors
   const reference = await openReference(bench);
   let played = 0;
   let broken = 0;

@@ -31,7 +31,7 @@ const clockStep = {
         { name: 'issued just now', weight: 10, expect: [200], source: fixed(begun) },
       ],
     });
-    const seconds = scene.pace(3, 1);
+    const seconds = scene.pace(3, 0.5);
     const step = async (by, [kind, token], status) => {
       await scene.expect(kind, [200, 401]);
       await clock.step(by);
