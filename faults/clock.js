@@ -17,10 +17,10 @@ function findLibrary() {
   return undefined;
 }
 
-/** A wall clock to be set: its `environment` for the process, and `step(seconds)`, felt within a second. */
+/** A wall clock to be set: its `environment` for the process, and `step(seconds)`. Throws where libfaketime is missing. */
 export function createClock(folder) {
   const path = findLibrary();
-  if (path === undefined) return undefined;
+  if (path === undefined) throw new Error('libfaketime is not installed: apt-get install faketime');
   const file = join(folder, 'clock');
   const step = async (seconds) => {
     // In one step, lest half of it is read.

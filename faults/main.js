@@ -1,88 +1,91 @@
-// npm run faults [-- --quick] [-- --only NAME]: the service under steady load while something goes wrong; exits with 1
-// where a decision was wrong, an accepted request had no answer, a 5xx has no reason, or a bound was broken.
+// npm run faults [-- --quick] [-- --only NAME] [-- --write]: the service under steady load while something goes wrong;
+// exits with 1 where a decision was wrong, an accepted request had no answer, a 5xx has no reason, or a bound was broken.
+// --write puts the table into docs/reliability.md too.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { ensureIdentity } from '../dist/local-idp/identity.js';
-import { pinned } from './affinity.js';
+import { pinThis } from './affinity.js';
+import { writeOutput } from './docs.js';
+import { makeIdentity } from './identity.js';
 import { startLoad } from './load.js';
-import { openRow, playRow } from './row.js';
+import { openInTurn } from './order.js';
+import { openReference } from './reference.js';
+import { playRow } from './row.js';
 import { distinct, idle, slow } from './rows-clients.js';
 import { floodRows, keyRows } from './rows-keys.js';
 import { processRows } from './rows-process.js';
 import { providerRows } from './rows-provider.js';
-import { formatHead, formatRow, titleOf } from './table.js';
+import { formatHead, formatRow, formatTotal, titleOf } from './table.js';
 import { makeKeys } from './tokens.js';
-import { undisturbed } from './undisturbed.js';
 
-const hour = 3600;
-/** Scenes that are open ahead, so that their services have grown old enough for a forced refresh when it is their turn. */
-const ahead = 2;
-// Short ones first: one row waits for keys to grow old, and the long ones would keep it.
+/** Seconds: the last row takes what is left of the first, and a run that is not done by the second is given up. */
+const limits = { full: { aim: 1140, end: 1500 }, quick: { aim: 170, end: 300 } };
+// The row whose keys must grow old is played between others, and the one that takes what time is left comes last.
 const rows = [...processRows, idle, ...floodRows, ...providerRows, ...keyRows, slow, distinct];
 
 const { values } = parseArgs({
-  options: { quick: { type: 'boolean', default: false }, only: { type: 'string', multiple: true, default: [] } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string', multiple: true, default: [] },
+    write: { type: 'boolean', default: false },
+  },
 });
-const unknown = values.only.filter((name) => !rows.some((row) => row.name === name));
-if (unknown.length > 0) {
-  process.stderr.write(`There is no such row. Rows: ${rows.map(({ name }) => name).join(', ')}.\n`);
-  process.exit(64);
+const { quick, only, write } = values;
+if (!only.every((name) => rows.some((row) => row.name === name))) {
+  misuse(`There is no such row. Rows: ${rows.map(({ name }) => name).join(', ')}.`);
 }
-process.exitCode = await main(rows.filter(({ name }) => values.only.length === 0 || values.only.includes(name)));
+if (write && (quick || only.length > 0)) misuse('Only a whole run is written into the documentation.');
+process.exitCode = await main(rows.filter(({ name }) => only.length === 0 || only.includes(name)));
 
 async function main(chosen) {
+  const { aim, end } = quick ? limits.quick : limits.full;
   const startedAt = performance.now();
+  const seconds = () => (performance.now() - startedAt) / 1000;
+  setTimeout(() => giveUp(`not done after ${end} s`), end * 1000).unref();
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-faults-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  // An hour old, so that it is good also while the clock is set back.
-  const identity = await ensureIdentity(folder, Math.floor(Date.now() / 1000) - hour);
+
+  const printed = [];
+  const print = (text) => {
+    printed.push(text);
+    process.stdout.write(text);
+  };
   const load = startLoad();
-  const { quick } = values;
-  const keys = await makeKeys(Math.max(1, ...chosen.map((row) => row.countKeys?.(values) ?? 1)));
-  const basis = { quick, folder, identity, load, keys };
-  const scenes = new Map();
-  let failed = 0;
-  try {
-    const measured = await undisturbed(basis);
-    const bench = { ...basis, ...measured };
-    process.stdout.write(formatHead({ ...measured, pinned }));
-    for await (const [row, scene] of openInTurn(chosen, scenes, bench)) {
-      const result = await playRow(row, scene);
-      if (result.broken.length > 0) failed++;
-      process.stdout.write(formatRow({ ...result, title: titleOf(row, { quick }) }, bench));
-    }
-  } finally {
-    await Promise.all([...scenes.values()].map((scene) => scene.close()));
-    await load.end();
+  const bench = {
+    quick,
+    folder,
+    load,
+    identity: await makeIdentity(folder),
+    keys: await makeKeys(Math.max(...chosen.map((row) => row.countKeys?.({ quick }) ?? 1))),
+    secondsLeft: () => aim - seconds(),
+  };
+  pinThis(); // not before: keys are made by all processors
+  const reference = await openReference(bench);
+  let played = 0;
+  let broken = 0;
+  for await (const { row, open } of openInTurn(chosen, bench)) {
+    const title = titleOf(row, { quick });
+    process.stderr.write(`${Math.round(seconds())} s, ${played + 1} of ${chosen.length}: ${title}\n`);
+    const undisturbed = await reference.measure();
+    if (played++ === 0) print(formatHead(undisturbed));
+    const result = await playRow(row, { open, undisturbed });
+    if (result.broken.length > 0) broken++;
+    print(formatRow({ ...result, title }));
   }
-  const seconds = Math.round((performance.now() - startedAt) / 1000);
-  process.stdout.write(
-    `\n${chosen.length} faults in ${seconds} s; ${failed === 0 ? 'nothing was broken' : `${failed} broken`}\n`,
-  );
-  return failed === 0 ? 0 : 1;
+  await reference.close();
+  await load.end();
+  print(formatTotal({ rows: chosen.length, seconds: Math.round(seconds()), broken }));
+  if (write) writeOutput(printed.join(''));
+  return broken === 0 ? 0 : 1;
 }
 
-/** Each row with its open scene, in an order that lets those ripen whose keys must grow old. */
-async function* openInTurn(chosen, scenes, bench) {
-  const age = (row) => scenes.get(row)?.service.age() ?? 0;
-  const left = [...chosen];
-  while (left.length > 0) {
-    const ripening = left.filter(({ ripe }) => ripe !== undefined);
-    const others = left.filter(({ ripe }) => ripe === undefined);
-    const row = ripening.find((each) => age(each) >= each.ripe.from) ?? others[0] ?? ripening[0];
-    // One that came too late begins again, in a scene of its own.
-    if (row.ripe !== undefined && age(row) > row.ripe.until) {
-      await scenes.get(row).close();
-      scenes.delete(row);
-    }
-    for (const each of [row, ...ripening, ...others.slice(0, 1 + ahead).filter(({ fresh }) => fresh !== true)]) {
-      if (!scenes.has(each)) scenes.set(each, await openRow(each, bench));
-    }
-    left.splice(left.indexOf(row), 1);
-    const scene = scenes.get(row);
-    scenes.delete(row);
-    yield [row, scene];
-  }
+function misuse(text) {
+  process.stderr.write(`${text}\n`);
+  process.exit(64);
+}
+
+function giveUp(text) {
+  process.stderr.write(`The run is given up: ${text}.\n`);
+  process.exit(1);
 }

@@ -12,8 +12,10 @@ export async function startProvider({ identity, keys, maxAge }) {
   const drips = new Set();
   let mode = 'sound';
   let published = keys;
+  let askedAt;
 
   const server = createServer({ cert: identity.certificate, key: identity.key }, (request, response) => {
+    askedAt ??= performance.now();
     if (request.url === discoveryPath) counts.discovery++;
     if (request.url === jwksPath) counts.jwks++;
     if (mode !== 'sound') counts.misled++;
@@ -70,6 +72,8 @@ export async function startProvider({ identity, keys, maxAge }) {
     get misled() {
       return counts.misled;
     },
+    /** Seconds since it was first asked; 0 where it was not. */
+    age: () => (askedAt === undefined ? 0 : (performance.now() - askedAt) / 1000),
     get listening() {
       return server.listening;
     },

@@ -3,27 +3,38 @@ import { openScene } from './scene.js';
 
 const maxMemory = 256; // MiB above idle
 
-/** Opens the scene of a row; what the row opens for itself goes with it. */
+/** Opens the scene of a row; what the row opens for itself goes with it, and is stopped where the scene cannot be opened. */
 export async function openRow(row, bench) {
   const own = (await row.open?.(bench)) ?? {};
-  const scene = await openScene(bench, { ...row.setup, ...own });
-  await row.prepare?.(scene);
-  return scene;
-}
-
-/** Plays a row in its open scene, closes that, and resolves with the figures and what was broken. */
-export async function playRow(row, scene) {
   try {
-    await row.play(scene);
-    const measured = await scene.end({ forced: row.forced === true, processes: row.processes });
-    row.check?.(scene, measured.reports);
-    return judge(row, scene, measured);
-  } finally {
-    await scene.close();
+    const scene = await openScene(bench, { ...row.setup, ...own });
+    await row.prepare?.(scene);
+    return scene;
+  } catch (error) {
+    await own.stop?.();
+    throw error;
   }
 }
 
-function judge(row, scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }) {
+/** Plays a row in its scene, closes that, and resolves with the figures, the notes, and what was broken. */
+export async function playRow(row, { open, undisturbed }) {
+  let scene;
+  try {
+    scene = await open();
+    scene.undisturbed = undisturbed;
+    await row.play(scene);
+    const measured = await scene.end({ forced: row.forced === true, processes: row.processes });
+    row.check?.(scene, measured.reports);
+    return { name: row.name, figures: judge(scene, measured), notes: scene.notes, broken: [...scene.broken] };
+  } catch (error) {
+    // What the row is to show was not seen.
+    return { name: row.name, notes: [], broken: [error.message] };
+  } finally {
+    await scene?.close();
+  }
+}
+
+function judge(scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }) {
   const all = Object.values(reports);
   const sum = (read) => all.reduce((total, report) => total + read(report), 0);
   const merge = (name) => all.flatMap((report) => Object.entries(report[name]));
@@ -34,6 +45,7 @@ function judge(row, scene, { reports, faultEndedAt, fetches, fetchBound, unanswe
   const memory = Math.max(...scene.samples) - scene.samples[0];
   const { steady } = reports;
   const silent = Object.keys(reports).filter((stream) => reports[stream].answered === 0);
+  const dropped = sum((report) => report.dropped);
   const explained = sum(({ statuses }) => statuses[503] ?? 0);
 
   scene.demand(silent.length === 0, `nothing was answered of ${silent.join(', ')}`);
@@ -43,9 +55,10 @@ function judge(row, scene, { reports, faultEndedAt, fetches, fetchBound, unanswe
   scene.demand(unexplained.length === 0, `unexplained: ${list(unexplained)}`);
   scene.demand(memory <= maxMemory, `memory rose by ${memory.toFixed(0)} MiB`);
   scene.demand(fetches <= fetchBound, `${fetches} fetches where ${fetchBound} are allowed`);
+  if (dropped > 0) scene.note(`${dropped} requests were due and never sent: they had waited for 5 s`);
   if (explained > 0 && unexplained.length === 0) scene.note(`${explained} answers were 503, explained`);
   return {
-    name: row.name,
+    undisturbed: scene.undisturbed,
     sent: sum((report) => report.sent),
     wrong: count(wrong),
     unanswered: lost,
@@ -55,8 +68,6 @@ function judge(row, scene, { reports, faultEndedAt, fetches, fetchBound, unanswe
     fetches,
     fetchBound,
     recovery: faultEndedAt === undefined ? undefined : Math.max(0, steady.lastDisturbed - faultEndedAt) / 1000,
-    notes: scene.notes,
-    broken: [...scene.broken],
   };
 }
 

@@ -8,6 +8,8 @@ const path = '/api/private';
  * listener, and that twice, before the service sees it: it is the one that never ends that is looked for.
  */
 const slowSeconds = 60;
+/** For the distinct tokens, however late it is. */
+const leastSeconds = 10;
 
 /** Tokens that no cache has seen. */
 export const distinct = {
@@ -17,37 +19,38 @@ export const distinct = {
     return { ecKey, keys: [bench.keys[0], ecKey], environment: { ALGORITHMS: 'RS256,ES256' } };
   },
   setup: {},
-  title: ({ quick }) => `${quick ? '50 000' : '1 000 000'} distinct tokens`,
+  title: ({ quick }) => `${quick ? '20 000' : '1 000 000'} distinct tokens`,
   async play(scene) {
     const { ecKey } = scene.setup;
-    const limit = scene.pace(1_000_000, 50_000);
+    const limit = scene.pace(1_000_000, 20_000);
     // Beside the tokens, which come as fast as they are answered, little of the steady load has room.
     await scene.begin({ share: 0.1 });
     const source = { type: 'minted', path, pem: ecKey.pem, kid: ecKey.kid, claims: scene.claims() };
     await scene.send('distinct', {
       connections: 48,
       limit,
-      kinds: [
-        { name: 'distinct good', weight: 1, expect: [200], source },
-        { name: 'distinct bad', weight: 9, expect: [401], source: { type: 'forged', path, token: scene.mint() } },
-      ],
+      kinds: [{ name: 'distinct', weight: 1, expect: [200], source }],
     });
-    for (let left = scene.pace(600, 8); left > 0 && !(await scene.load.state('distinct')).done; left--) {
-      await scene.sleep(1);
+    const seconds = Math.max(leastSeconds, scene.bench.secondsLeft());
+    for (const end = performance.now() + seconds * 1000; performance.now() < end; await scene.sleep(0.5)) {
+      if ((await scene.load.state('distinct')).done) break;
     }
     const { sent } = await scene.stopStream('distinct');
     scene.faultEnds();
     await scene.sleep(1);
-    // A plateau: the last quarter is not above the third but for what a garbage collection leaves.
-    const quarter = Math.floor(scene.samples.length / 4);
-    const [third, last] = [2, 3].map((index) =>
-      Math.max(...scene.samples.slice(quarter * index, quarter * (index + 1))),
-    );
-    scene.demand(quarter < 4 || last < third * 1.1 + 16, 'memory still grows at the end');
-    scene.note(`${sent} tokens, one in ten good (ES256), the others RS256 under signatures that are wrong`);
+    // The short form is over before the heap has found its size.
+    if (!scene.bench.quick) scene.demand(isLevel(scene.samples), 'memory still grows at the end');
+    scene.note(`${sent} tokens, all good (ES256)`);
     if (sent < limit) scene.note('this machine had no time for more');
   },
 };
+
+/** A plateau: the last quarter is not above the third but for what a garbage collection leaves. */
+function isLevel(samples) {
+  const quarter = Math.floor(samples.length / 4);
+  const [third, last] = [2, 3].map((index) => Math.max(...samples.slice(quarter * index, quarter * (index + 1))));
+  return last < third * 1.1 + 16;
+}
 
 /** Clients that take their time over the headers of one request. */
 export const slow = {

@@ -3,7 +3,7 @@ const path = '/api/private';
 /** Seconds that a key is published before it signs: no less than the throttle of forced refreshes. */
 const leadSeconds = 11;
 
-const rotatingSeconds = { full: 15, quick: 6 };
+const rotatingSeconds = { full: 15, quick: 3 };
 
 /** The first key, which signs the usual tokens, and those that sign from the last second on. */
 function publishRotating({ bench, provider }, second) {
@@ -65,7 +65,7 @@ const withdraws = {
     scene.demand(landed, 'the new key set was not fetched');
     await scene.expect('withdrawn', [401]);
     scene.faultEnds();
-    await scene.sleep(scene.pace(4, 2));
+    await scene.sleep(scene.pace(4, 1.5));
   },
 };
 
@@ -83,10 +83,10 @@ function flood(name, title, { type, forced }) {
         connections: 16,
         kinds: [{ name: 'flood', weight: 1, expect: [401], source: { type, path, token: scene.mint() } }],
       });
-      await scene.sleep(scene.pace(11, 5));
+      await scene.sleep(scene.pace(11, 3));
       await scene.stopStream('flood');
       scene.faultEnds();
-      await scene.sleep(scene.pace(3, 1.5));
+      await scene.sleep(scene.pace(3, 1));
     },
   };
 }

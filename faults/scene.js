@@ -7,6 +7,8 @@ import { makeClaims, mint, mintBound, mintMany, steadyKinds } from './tokens.js'
 
 const sampleMilliseconds = 250;
 const settleSeconds = 0.3;
+const warmSeconds = { full: 1.5, quick: 0.5 };
+const connections = 64;
 /** Seconds for the first keys; also the longest that the retries wait (contract §4), and one attempt. */
 export const keysSeconds = 33;
 
@@ -37,6 +39,7 @@ export async function openScene(bench, setup) {
   }
   await sleep(settleSeconds * 1000);
 
+  const usual = steadyKinds(key, issuer);
   const streams = new Set();
   const reports = {};
   const notes = [];
@@ -55,6 +58,8 @@ export async function openScene(bench, setup) {
 
   const scene = {
     bench,
+    /** What the reference did just before; set when the row is played. */
+    undisturbed: undefined,
     load,
     provider,
     issuer,
@@ -62,9 +67,10 @@ export async function openScene(bench, setup) {
     notes,
     broken,
     samples,
+    reports,
     services,
     setup,
-    kinds: () => steadyKinds(key, issuer),
+    usual,
     /** The process that serves now. */
     get service() {
       return services.at(-1);
@@ -76,17 +82,28 @@ export async function openScene(bench, setup) {
     mintMany: (count, by = key) => mintMany(by, issuer, count),
     mintBound: (holder) => mintBound(key, issuer, holder),
     claims: () => makeClaims(issuer, {}),
-    /** Waits until the service is so many seconds old: its first fetch then holds no other back. */
+    /** Seconds since the first fetch, or up to one more. */
+    age: provider.age,
+    /** Waits until the first fetch is so many seconds old: it then holds no other back. */
     async ripen(seconds) {
-      await sleep(Math.max(0, seconds - scene.service.age()) * 1000);
+      await sleep(Math.max(0, seconds - scene.age()) * 1000);
+    },
+    /** Asks with a token until the answer has this status; whether it came to that within the seconds. */
+    async awaitStatus(token, status, seconds) {
+      const options = { headers: { authorization: `Bearer ${token}` } };
+      for (const end = performance.now() + seconds * 1000; performance.now() < end; await sleep(20)) {
+        const answer = await fetch(`http://127.0.0.1:${scene.service.port}/api/private`, options);
+        await answer.body?.cancel();
+        if (answer.status === status) return true;
+      }
+      return false;
     },
     /** Starts the load that every row has: `share` of the steady rate, and kinds of the row's own. */
     async begin({ share = 1, more = [] } = {}) {
-      const idle = scene.service.memory();
-      samples.push(idle);
       sampling = setInterval(() => samples.push(scene.service.memory()), sampleMilliseconds);
-      kinds = [...scene.kinds(), ...more];
-      await scene.send('steady', { rate: Math.max(1, Math.round(bench.rate * share)), connections: 64, kinds });
+      kinds = [...usual, ...more];
+      const rate = Math.max(1, Math.round(scene.undisturbed.rate * share));
+      await scene.send('steady', { rate, connections, kinds });
     },
     async send(stream, options) {
       streams.add(stream);
@@ -94,7 +111,7 @@ export async function openScene(bench, setup) {
     },
     async stopStream(stream) {
       streams.delete(stream);
-      reports[stream] = await load.stop(stream, { slowAbove: bench.p99 });
+      reports[stream] = await load.stop(stream, { slowAbove: scene.undisturbed?.p99 });
       return reports[stream];
     },
     /** From now on, or no more, a token may be answered 503: there are no keys to be had. */
@@ -147,9 +164,20 @@ export async function openScene(bench, setup) {
     },
     async close() {
       clearInterval(sampling);
+      // Where the row failed, its load still runs.
+      await Promise.all([...streams].map(scene.stopStream));
       await Promise.all(services.map((service) => service.stop()));
       await Promise.all([provider.stop(), setup.stop?.()]);
     },
   };
+  samples.push(scene.service.memory());
+  if (!providerDown) await warm();
   return scene;
+
+  /** What is measured is a service that has been at work for a while, as the reference has. */
+  async function warm() {
+    await scene.send('warm', { connections, kinds: usual });
+    await scene.sleep(scene.pace(warmSeconds.full, warmSeconds.quick));
+    await scene.stopStream('warm');
+  }
 }

@@ -25,6 +25,7 @@ export async function startService({ provider, identity, environment = {} }) {
     },
   });
   const { child } = running;
+  const startedAt = performance.now();
   /** Every line but those of requests. */
   const lines = [];
   let requests = 0;
@@ -33,7 +34,8 @@ export async function startService({ provider, identity, environment = {} }) {
     const parts = (rest + text).split('\n');
     rest = parts.pop();
     for (const part of parts) {
-      if (part.includes('"event":"request"')) requests++;
+      if (part.includes('"event":"request"'))
+        requests++; // parsing each would cost the load its processor
       else lines.push({ ...JSON.parse(part), seenAt: performance.now() });
     }
   });
@@ -41,7 +43,6 @@ export async function startService({ provider, identity, environment = {} }) {
   const ended = running.ended.then((status) => Promise.reject(new Error(`the service ended with ${status}`)));
   ended.catch(() => {});
   const { url, adminUrl } = await Promise.race([announced, ended]);
-  const startedAt = performance.now();
 
   const countLines = (event) => lines.filter((line) => line.event === event).length;
 
@@ -58,7 +59,7 @@ export async function startService({ provider, identity, environment = {} }) {
     get hasEnded() {
       return child.exitCode !== null || child.signalCode !== null;
     },
-    /** Seconds since it listens; its first fetch began just before. */
+    /** Seconds since it was started. */
     age: () => (performance.now() - startedAt) / 1000,
     /** Waits until so many lines of an event were written; whether it came to that within the seconds. */
     async awaitLines(event, count, seconds) {

@@ -1,13 +1,6 @@
 // Where the requests of a stream come from; made in the process that sends them, from plain data.
-import { createHash, createPrivateKey, sign } from 'node:crypto';
-
-const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
-
-/** Signs with ES256 into a compact JWS. */
-function signJws(header, claims, key) {
-  const input = `${encode(header)}.${encode(claims)}`;
-  return `${input}.${sign('sha256', Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
-}
+import { createHash, createPrivateKey } from 'node:crypto';
+import { encode, signJws } from './jws.js';
 
 function request(path, host, fields) {
   return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n`;

@@ -7,6 +7,8 @@ const tickMilliseconds = 2;
 const reconnectMilliseconds = 50;
 /** Seconds of the rate that may wait; what is more was never sent, and is dropped. */
 const maxWaitingSeconds = 5;
+/** What is not answered by then is lost: longer than any promise, for the machine may be busy with other work. */
+const maxAnswerSeconds = 60;
 
 /** Starts a stream: `rate` a second, or none for as fast as it is answered; `limit` ends it after so many requests. */
 export function startStream({ port, connections: width, rate, limit = Number.POSITIVE_INFINITY, kinds }) {
@@ -136,13 +138,16 @@ export function startStream({ port, connections: width, rate, limit = Number.POS
       kindsByName.get(name).weight = weight;
       lots = drawLots(kindsByName);
     },
-    /** Sends no more, waits up to 15 s for what was sent, and reports. */
+    /** Sends no more, waits for the answers to what was sent, and reports. */
     async stop(options) {
       stopped = true;
       // What was never sent is owed nothing.
       waiting = [];
       head = 0;
-      for (const deadline = performance.now() + 15_000; pending() > 0 && performance.now() < deadline; ) {
+      for (
+        const deadline = performance.now() + maxAnswerSeconds * 1000;
+        pending() > 0 && performance.now() < deadline;
+      ) {
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
       tally.counts.lost += pending();

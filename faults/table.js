@@ -1,14 +1,26 @@
 // The table: Markdown, so that it can stand in the documentation as it is printed.
-import { availableParallelism } from 'node:os';
+import { pinned, processors } from './affinity.js';
 
-const columns = ['fault', 'sent', 'wrong', 'unanswered', '5xx', 'p99', 'memory', 'fetches', 'recovery', ''];
+const columns = [
+  'fault',
+  'load per s',
+  'sent',
+  'wrong',
+  'unanswered',
+  '5xx',
+  'p99 (undisturbed), ms',
+  'memory',
+  'fetches',
+  'recovery',
+  'remarks',
+];
 
-/** What goes before the rows: the machine, the load, the head of the table. */
-export function formatHead({ capacity, rate, p50, p99, pinned }) {
-  const machine = `Node ${process.versions.node}, ${availableParallelism()} processors${pinned ? ', one of them for the service' : ''}`;
+/** What goes before the rows: the machine, and what the service does on it at first. */
+export function formatHead({ capacity, rate, p50, p99 }) {
+  const machine = `${processors} processors${pinned ? ', one of them for the service' : ''}`;
   return (
-    `${machine}. It answers ${capacity} requests a second at full rate; the steady load is ${rate} a second, ` +
-    `undisturbed p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms.\n\n` +
+    `Node ${process.versions.node}, ${machine}. Before the first row it answered ${capacity} requests a second at full ` +
+    `rate; undisturbed at ${rate} a second, p50 was ${p50.toFixed(1)} ms and p99 ${p99.toFixed(1)} ms.\n\n` +
     `| ${columns.join(' | ')} |\n|${columns.map(() => ' --- |').join('')}\n`
   );
 }
@@ -18,19 +30,32 @@ export function titleOf({ title }, run) {
   return typeof title === 'function' ? title(run) : title;
 }
 
-/** One row; `p99` of the undisturbed load in ms is what its own is held against. */
-export function formatRow(row, { p99 }) {
+/** One row; of one that failed, little is known. */
+export function formatRow({ name, title, figures, notes, broken }) {
   const cells = [
-    `${row.title} (\`${row.name}\`)`,
-    row.sent,
-    row.wrong,
-    row.unanswered,
-    row.unexplained,
-    row.p99 === undefined ? '' : `${row.p99.toFixed(1)} ms, × ${(row.p99 / p99).toFixed(1)}`,
-    `+${row.memory.toFixed(0)} MiB`,
-    `${row.fetches} of ${row.fetchBound}`,
-    row.recovery === undefined ? '' : `${row.recovery.toFixed(1)} s`,
-    [...row.broken.map((text) => `**BROKEN: ${text}**`), ...row.notes].join('; '),
+    `${title} (\`${name}\`)`,
+    ...(figures === undefined ? columns.slice(2).map(() => '') : format(figures)),
   ];
-  return `| ${cells.join(' | ')} |\n`;
+  const remarks = [...broken.map((text) => `**BROKEN: ${text}**`), ...notes].join('; ');
+  return `| ${[...cells, remarks].join(' | ')} |\n`;
+}
+
+function format({ undisturbed, ...figures }) {
+  const { sent, wrong, unanswered, unexplained, p99, memory, fetches, fetchBound, recovery } = figures;
+  return [
+    undisturbed.rate,
+    sent,
+    wrong,
+    unanswered,
+    unexplained,
+    `${p99?.toFixed(1) ?? ''} (${undisturbed.p99.toFixed(1)})`,
+    `+${memory.toFixed(0)} MiB`,
+    `${fetches} of ${fetchBound}`,
+    recovery === undefined ? '' : `${recovery.toFixed(1)} s`,
+  ];
+}
+
+/** What comes after the rows. */
+export function formatTotal({ rows, seconds, broken }) {
+  return `\n${rows} faults in ${seconds} s; ${broken === 0 ? 'nothing was broken' : `${broken} broken`}\n`;
 }

@@ -1,17 +1,21 @@
 // Keys and access tokens of the provider, and the requests that carry them.
-import { generateKeyPairSync } from 'node:crypto';
-import { thumbprint } from '../dist/keys/jwk.js';
-import { makeSigningKey, signAccessToken } from '../dist/local-idp/signing-key.js';
+import { createHash, generateKeyPair, generateKeyPairSync } from 'node:crypto';
+import { promisify } from 'node:util';
+import { signJws } from './jws.js';
 
 export const audience = 'https://api.example/';
 
 const minute = 60;
 const hour = 3600;
+const generate = promisify(generateKeyPair);
 
 /** Makes RS256 keys: each with its `kid`, its private half to sign with, and its public half as it is published. */
 export async function makeKeys(count) {
-  const keys = await Promise.all(Array.from({ length: count }, makeSigningKey));
-  return keys.map((key) => ({ ...key, jwk: publish(key, 'RS256') }));
+  const pairs = await Promise.all(Array.from({ length: count }, () => generate('rsa', { modulusLength: 2048 })));
+  return pairs.map(({ privateKey }, index) => {
+    const key = { kid: `key-${index}`, privateKey };
+    return { ...key, jwk: publish(key, 'RS256') };
+  });
 }
 
 /** Makes a P-256 key: for tokens that are cheap to mint, or for proofs. */
@@ -42,7 +46,7 @@ export function makeClaims(issuer, claims) {
 
 /** Mints a token. */
 export function mint(key, issuer, claims = {}) {
-  return signAccessToken(key, makeClaims(issuer, claims));
+  return signJws({ alg: 'RS256', typ: 'at+jwt', kid: key.kid }, makeClaims(issuer, claims), key.privateKey);
 }
 
 /** Mints so many good tokens, no two of them equal. */
@@ -50,10 +54,11 @@ export function mintMany(key, issuer, count) {
   return Array.from({ length: count }, (_, index) => mint(key, issuer, { sub: `user|${index}` }));
 }
 
-/** A token that is bound to a P-256 key (RFC 9449 §6.1). */
+/** A token that is bound to a P-256 key (RFC 9449 §6.1) by its thumbprint (RFC 7638 §3.2). */
 export function mintBound(key, issuer, { jwk }) {
   const { kty, crv, x, y } = jwk;
-  return mint(key, issuer, { cnf: { jkt: thumbprint({ kty, crv, x, y }) } });
+  const jkt = createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url');
+  return mint(key, issuer, { cnf: { jkt } });
 }
 
 /** What every row sends all the time, and what must come of it: nine in ten good, the rest wrong in each usual way. */
