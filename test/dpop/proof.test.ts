@@ -136,6 +136,32 @@ describe('the key of a proof', () => {
     expect(judgeCase(item, createProofVerifier())).toBe(reason);
   });
 
+  it.each([
+    ['another jwk', 'proof_key_mismatch', change({ key: otherKey, signer: key })],
+    ['another typ', 'unsupported_proof_typ', change({ header: { typ: 'jwt' } })],
+    ['another alg', 'unsupported_proof_alg', change({ header: { alg: 'ES384' } })],
+    ['the private key', 'private_proof_jwk', change({ header: { jwk: { ...key.jwk, d: 'AQAB' } } })],
+    ['one more member', 'accepted', change({ header: { more: true } })],
+    ['the signature of another key', 'invalid_proof_signature', change({ signer: otherKey })],
+  ])('at hand, and then a proof with %s → %s', (_name, reason, item) => {
+    const verifier = createProofVerifier();
+    expect(judge(mint(), {}, verifier)).toBe('accepted');
+    expect(judgeCase(item, verifier)).toBe(reason);
+    expect(judge(mint(), {}, verifier)).toBe('accepted');
+  });
+
+  it('that is none → told, and never at hand', () => {
+    const verifier = createProofVerifier();
+    const broken = { ...key.jwk, y: key.jwk.x };
+    const request = { jkt: thumbprintOf(broken) };
+    for (const _time of ['first', 'second']) {
+      expect(refusalOf(mint({ header: { jwk: broken } }), request, verifier)).toMatchObject({
+        reason: 'malformed_proof_jwk',
+        context: { defect: 'not_on_curve' },
+      });
+    }
+  });
+
   const [first = '', second = '', third = ''] = mint().split('.');
   const der = Buffer.from(`3006020101020101`, 'hex').toString('base64url');
 

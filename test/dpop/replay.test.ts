@@ -122,14 +122,14 @@ describe('a replay store in memory', () => {
     expect(store.witness(jkt, 'c', start + 400)).toBe(false);
   });
 
-  it('100 000 proofs with equal beginnings and ends → each is first once, and all are known', () => {
+  it('20 000 proofs with equal beginnings and ends, over several pages → each is first once, and all are known', () => {
     const { store } = createStore();
     const jtiOf = (index: number) => `${'x'.repeat(100)}${index}${'x'.repeat(100)}`;
     let first = 0;
     let again = 0;
-    for (let i = 0; i < 100_000; i++) if (store.witness(jkt, jtiOf(i), start + (i % 331))) first++;
-    for (let i = 0; i < 100_000; i++) if (store.witness(jkt, jtiOf(i), start + (i % 331))) again++;
-    expect([first, again, store.size]).toEqual([100_000, 0, 100_000]);
+    for (let i = 0; i < 20_000; i++) if (store.witness(jkt, jtiOf(i), start + (i % 331))) first++;
+    for (let i = 0; i < 20_000; i++) if (store.witness(jkt, jtiOf(i), start + (i % 331))) again++;
+    expect([first, again, store.size]).toEqual([20_000, 0, 20_000]);
   });
 
   it('without options → the clock of the machine', () => {

@@ -163,6 +163,28 @@ describe('host', () => {
     },
   );
 
+  it('one request after another → each has its own host', () => {
+    const read = createReadExternalUrl({ trust: 'none' });
+    const originOf = (host: string) => {
+      const headers = { get: (name: string) => (name === 'host' ? host : null) };
+      try {
+        return read({ method: 'GET', url: 'http://api.example/', headers }, undefined).origin;
+      } catch (error) {
+        return error instanceof AccessError ? error.reason : error;
+      }
+    };
+    expect(['a', 'a', 'b', 'a/b', 'a/b', '', 'A:81', 'b'].map(originOf)).toEqual([
+      'http://a',
+      'http://a',
+      'http://b',
+      'bad_host_header',
+      'bad_host_header',
+      'bad_host_header',
+      'http://a:81',
+      'http://b',
+    ]);
+  });
+
   it('Host is held to its grammar even where a trusted proxy names another', () => {
     expect(outcome({ trust: 'all', headers: { ...forwarded, host: 'a/b' } })).toBe('bad_host_header: Host');
   });

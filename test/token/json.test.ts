@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isJsonObject, parseJsonObject } from '../../src/token/json.ts';
+import { isJsonObject, type JsonObject, parseJsonObject } from '../../src/token/json.ts';
 
 const parse = (text: string) => parseJsonObject(Buffer.from(text));
 const nestArrays = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
@@ -42,6 +42,20 @@ describe('objects are parsed', () => {
   });
 });
 
+describe('what was parsed cannot be changed', () => {
+  it.each([
+    ['the object', (value: JsonObject) => value],
+    ['an object in it', (value: JsonObject) => value['a']],
+    ['an array in it', (value: JsonObject) => value['b']],
+    ['an object in an array', (value: JsonObject) => Object(value['b'])[0]],
+  ])('%s', (_, part) => {
+    const value = parse('{"a":{},"b":[{}]}');
+    if (value === undefined) throw new Error('It was not parsed.');
+    expect(part(value)).toBeTypeOf('object');
+    expect(Object.isFrozen(part(value))).toBe(true);
+  });
+});
+
 describe('duplicate members are refused', () => {
   it.each([
     ['plain', '{"aud":"a","aud":"b"}'],
@@ -62,6 +76,10 @@ describe('duplicate members are refused', () => {
     ['the empty name', '{"":1,"":2}'],
     ['indices', '{"1":1,"1":2}'],
     ['undone by null', '{"a":1,"a":null}'],
+    ['of different types', '{"a":"x","a":1}'],
+    ['a space before one colon', '{"a" :1,"a":2}'],
+    ['a line feed before one colon', '{"a":1,"a"\n:2}'],
+    ['white space around every colon', '{"a" : 1, "a" : 2}'],
     ['colons in values beside it', '{"a":"::","a":":"}'],
   ])('%s', (_, text) => {
     expect(JSON.parse(text)).toBeTypeOf('object'); // JSON.parse would take it
