@@ -94,7 +94,8 @@ describe('a replay store in memory', () => {
 
   it('full of the dead → room for each new one', () => {
     const { store, clock } = createStore(100);
-    for (let round = 0; round < 20; round++) {
+    // As many as would not fit into a page, were room not used again.
+    for (let round = 0; round < 200; round++) {
       for (let i = 0; i < 100; i++) expect(store.witness(jkt, `${round}.${i}`, clock.now + (i % 7))).toBe(true);
       expect(store.size).toBe(100);
       clock.now += 7;
@@ -193,6 +194,18 @@ describe('an expiring set', () => {
       }),
       { numRuns: 500 },
     );
+  });
+
+  it('of ten dead, four are given back with each adding', () => {
+    const all = Array.from({ length: 10 }, (_, i): Fingerprint => [i, i, i]);
+    const outcomes = all.map((asked) => {
+      const set = createExpiringSet(10);
+      for (const each of all) set.add(each, 1);
+      set.expire(2);
+      return set.add(asked, 3);
+    });
+    expect(outcomes.filter((outcome) => outcome === 'added')).toHaveLength(4);
+    expect(outcomes.filter((outcome) => outcome === 'present')).toHaveLength(6);
   });
 
   it('fingerprints that all share a word → told apart', () => {
