@@ -18,11 +18,10 @@ const undetected = ['Survived', 'NoCoverage'];
 
 function formatScore(name, paths) {
   const mutants = paths.flatMap((path) => files[path].mutants);
-  const [noticed, survived] = [detected, undetected].map(
-    (each) => mutants.filter(({ status }) => each.includes(status)).length,
-  );
-  const all = noticed + survived;
-  return `| ${name} | ${all} | ${noticed} | ${survived} | ${((100 * noticed) / all).toFixed(1)} % |`;
+  const count = (statuses) => mutants.filter(({ status }) => statuses.includes(status)).length;
+  const [noticed, survived] = [count(detected), count(undetected)];
+  const score = ((100 * noticed) / (noticed + survived)).toFixed(1);
+  return `| ${name} | ${noticed + survived} | ${noticed} | ${survived} | ${score} % |`;
 }
 
 /** What the mutant is, in one line of a table. */
@@ -41,12 +40,11 @@ for (const [, path, change, reason] of text.matchAll(/^\| `([^`:]+):\d+` \| (.*)
 }
 const rows = folders.flatMap(pathsOf).flatMap((path) => {
   const survivors = files[path].mutants.filter(({ status }) => undetected.includes(status));
-  return survivors
-    .sort((a, b) => a.location.start.line - b.location.start.line)
-    .map((mutant) => {
-      const change = formatChange(files[path].source, mutant);
-      return `| \`${path}:${mutant.location.start.line}\` | ${change} | ${reasons.get(path + change)?.shift() ?? ''} |`;
-    });
+  survivors.sort((a, b) => a.location.start.line - b.location.start.line);
+  return survivors.map((mutant) => {
+    const change = formatChange(files[path].source, mutant);
+    return `| \`${path}:${mutant.location.start.line}\` | ${change} | ${reasons.get(path + change)?.shift() ?? ''} |`;
+  });
 });
 const scores = folders.map((folder) => formatScore(`\`src/${folder}\``, pathsOf(folder)));
 const total = formatScore('all', folders.flatMap(pathsOf));
@@ -56,6 +54,5 @@ const fill = (into, name, table) => {
   return into.replace(place, (_, head) => `${head}${table.join('\n')}\n`);
 };
 writeFileSync(page, fill(fill(text, 'scores', [...scores, total]), 'survivors', rows));
-console.log(total);
 const unexplained = rows.filter((row) => row.endsWith('|  |')).length;
 if (unexplained > 0) throw new Error(`${unexplained} survivors have no reason in ${page}`);
