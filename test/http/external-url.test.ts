@@ -11,6 +11,7 @@ import type { Trust } from '../../src/http/trust.ts';
 interface Call {
   readonly trust?: Trust;
   readonly url?: string;
+  readonly target?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly connection?: Connection | undefined;
 }
@@ -20,7 +21,7 @@ function readUrl(call: Call): ExternalUrl {
   const connection = 'connection' in call ? call.connection : { remoteAddress: '10.0.0.1' };
   const entries = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const get = (name: string) => entries.get(name.toLowerCase()) ?? null;
-  return createReadExternalUrl({ trust })({ method: 'GET', url, headers: { get } }, connection);
+  return createReadExternalUrl({ trust })({ method: 'GET', url, target: call.target, headers: { get } }, connection);
 }
 
 /** The reason and the header it is about, or the URL where there is no refusal. */
@@ -236,6 +237,27 @@ describe('path', () => {
     ['http://api.example/a@b:c', '/a@b:c'],
   ])('%s → %s, textually', (url, path) => {
     expect(readUrl({ url })).toEqual({ origin: 'http://api.example', prefix: '', path });
+  });
+});
+
+describe('the target as it was sent', () => {
+  const url = 'https://url.example/of-url?x';
+  const headers = { host: 'api.example' };
+
+  it.each<[string, Call, string]>([
+    ['with its Host', { url, target: '/a/../b?x#y', headers }, 'http://api.example/a/../b'],
+    ['without a query', { url, target: '/a', headers }, 'http://api.example/a'],
+    ['over TLS', { url, target: '/a#y', headers, connection: { encrypted: true } }, 'https://api.example/a'],
+    ['without a Host', { url, target: '/a', headers: {} }, 'http://url.example/of-url'],
+    [
+      'over a connection that is not known',
+      { url, target: '/a', headers, connection: undefined },
+      'https://api.example/of-url',
+    ],
+    ['not told', { url, headers }, 'http://api.example/of-url'],
+  ])('%s → told with its origin', (_, call, expected) => {
+    const { origin, path } = readUrl(call);
+    expect(origin + path).toBe(expected);
   });
 });
 
