@@ -30,6 +30,7 @@ describe('objects are parsed', () => {
     ['a number of a thousand digits', `{"a":${'9'.repeat(1000)}}`],
     ['20 levels of objects', nestObjects(20)],
     ['20 levels, arrays inside', nestArrays(20)],
+    ['null at the bottom of 20 levels', nestArrays(20).replace('[]', '[null]')],
     ['many brackets side by side', `{"a":[${'[],{},'.repeat(100)}1]}`],
   ])('%s', (_, text) => {
     expect(parse(text)).toEqual(JSON.parse(text));
