@@ -24,7 +24,7 @@ describe('a good proof', () => {
   it('says what has to be remembered, and how long', () => {
     expect(
       verify({ proof: mint(), method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now }),
-    ).toEqual({
+    ).toStrictEqual({
       jkt: thumbprintOf(key.jwk),
       jti: 'the-first',
       expires: now + 300,
