@@ -164,28 +164,6 @@ describe('host', () => {
     },
   );
 
-  it('one request after another → each has its own host', () => {
-    const read = createReadExternalUrl({ trust: 'none' });
-    const originOf = (host: string) => {
-      const headers = { get: (name: string) => (name === 'host' ? host : null) };
-      try {
-        return read({ method: 'GET', url: 'http://api.example/', headers }, undefined).origin;
-      } catch (error) {
-        return error instanceof AccessError ? error.reason : error;
-      }
-    };
-    expect(['a', 'a', 'b', 'a/b', 'a/b', '', 'A:81', 'b'].map(originOf)).toEqual([
-      'http://a',
-      'http://a',
-      'http://b',
-      'bad_host_header',
-      'bad_host_header',
-      'bad_host_header',
-      'http://a:81',
-      'http://b',
-    ]);
-  });
-
   it('Host is held to its grammar even where a trusted proxy names another', () => {
     expect(outcome({ trust: 'all', headers: { ...forwarded, host: 'a/b' } })).toBe('bad_host_header: Host');
   });
@@ -258,6 +236,67 @@ describe('the target as it was sent', () => {
   ])('%s → told with its origin', (_, call, expected) => {
     const { origin, path } = readUrl(call);
     expect(origin + path).toBe(expected);
+  });
+});
+
+describe('one request after another', () => {
+  it.each<Trust>(['none', 'all'])('trust %s → each has its own host, target and scheme', (trust) => {
+    const read = createReadExternalUrl({ trust });
+    const readNext = ([host, target, encrypted]: readonly [string, string, boolean]): string => {
+      const headers = { get: (name: string) => (name === 'host' ? host : null) };
+      try {
+        const request = { method: 'GET', url: 'http://url.example/', target, headers };
+        const { origin, path } = read(request, { encrypted });
+        return origin + path;
+      } catch (error) {
+        if (!(error instanceof AccessError)) throw error;
+        return error.reason;
+      }
+    };
+    const requests = [
+      ['a', '/x', false],
+      ['a', '/x', false],
+      ['b', '/x', false],
+      ['b', '/y', false],
+      ['b', '/y', true],
+      ['a/b', '/y', true],
+      ['a/b', '/y', true],
+      ['', '/y', true],
+      ['b', '/y', true],
+    ] as const;
+    expect(requests.map(readNext)).toEqual([
+      'http://a/x',
+      'http://a/x',
+      'http://b/x',
+      'http://b/y',
+      'https://b/y',
+      'bad_host_header',
+      'bad_host_header',
+      'bad_host_header',
+      'https://b/y',
+    ]);
+  });
+
+  it('of a trusted peer → each has what the proxy says of it', () => {
+    const read = createReadExternalUrl({ trust: 'all' });
+    const originOf = (forwardedHost: string): string => {
+      const headers = new Headers({ host: 'inner', 'X-Forwarded-Host': forwardedHost });
+      return read({ method: 'GET', url: 'http://inner/', target: '/', headers }, {}).origin;
+    };
+    expect(['a', 'b'].map(originOf)).toEqual(['http://a', 'http://b']);
+  });
+
+  it('with the same Host and URL, but no target or no connection → each has its own URL', () => {
+    const read = createReadExternalUrl({ trust: 'none' });
+    const headers = new Headers({ host: 'a' });
+    const pathOf = (url: string, target?: string, connection?: Connection): string =>
+      read({ method: 'GET', url, target, headers }, connection).path;
+    expect([
+      pathOf('http://a/1', '/0', {}),
+      pathOf('http://a/1', undefined, {}),
+      pathOf('http://a/2', undefined, {}),
+      pathOf('http://a/3', '/0'),
+    ]).toEqual(['/0', '/1', '/2', '/3']);
   });
 });
 
