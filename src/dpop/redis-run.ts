@@ -26,9 +26,9 @@ const runKey = 'portcullis:run';
  */
 export async function readSince(client: RunClient, { now, connected }: RunFacts): Promise<number> {
   const [server, written] = await Promise.all([client.info('server'), client.get(runKey)]);
-  const [, run] = /^run_id:(\S+)/m.exec(server) ?? [];
+  const run = /^run_id:(\S+)/m.exec(server)?.[1];
   if (run === undefined) throw new Error('Redis does not tell its run_id');
-  const [, writtenRun, writtenSince] = /^(\S+) (\d{1,15})$/.exec(written ?? '') ?? [];
+  const [, writtenRun, writtenSince] = written?.match(/^(\S+) (\d{1,15})$/) ?? [];
   // A time that is far ahead was written by a clock that is wrong: all instances would refuse until then.
   if (writtenRun === run && Number(writtenSince) <= now() + clockMargin) return Number(writtenSince);
   const isFirst = written === null && connected === 'never';

@@ -112,7 +112,7 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
   });
   let loaded: Loaded | undefined;
   let generation = 0;
-  let droppedBefore = '[]';
+  let droppedBefore: string | undefined;
 
   async function load(): Promise<number> {
     const startedAt = now();

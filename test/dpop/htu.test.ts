@@ -60,6 +60,7 @@ describe('URLs that are refused', () => {
     ['no scheme', '//api.example.com/things'],
     ['another scheme', 'ftp://a/b'],
     ['a scheme that starts alike', 'httpsx://a/b'],
+    ['another scheme in front', 'view-source:https://a/b'],
     ['one slash', 'https:/a/b'],
     ['no host', 'https:///b'],
     ['no host but a port', 'https://:443/b'],

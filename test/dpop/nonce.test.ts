@@ -1,3 +1,4 @@
+import { createHmac, hkdfSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { createNonces } from '../../src/dpop/nonce.ts';
 
@@ -38,6 +39,14 @@ describe('a nonce', () => {
 
   it('of another instance with the same secret → current', () => {
     expect(createNonces({ secret: Buffer.from(secret) }).check(current, now + 1)).toBe('current');
+  });
+
+  it('of another release with the same secret → the same', () => {
+    const key = Buffer.from(hkdfSync('sha256', secret, '', 'portcullis DPoP nonce', 32));
+    const hash = createHmac('sha256', key)
+      .update(`${step}:${Math.floor(now / step)}`)
+      .digest('base64url');
+    expect(current).toBe(hash.slice(0, 24));
   });
 
   it('fits a header and a JSON string as it is', () => {

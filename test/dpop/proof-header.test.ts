@@ -101,6 +101,11 @@ describe('the header of a proof', () => {
       signedBy('RS256', keys.RS256, { jwk: { ...keys.RS256.jwk, alg: 'PS256' } }),
     ],
     ['jwk with the same alg, use and kid', 'accepted', jwk({ alg: 'ES256', use: 'sig', kid: 'a' })],
+    [
+      'jwk of RSA with a crv, which says nothing there',
+      'accepted',
+      signedBy('RS256', keys.RS256, { jwk: { ...keys.RS256.jwk, crv: 'P-256' } }),
+    ],
     ['jwk with what browsers export', 'accepted', jwk({ ext: true, key_ops: ['verify'] })],
   ])('%s → %s', (_name, reason, item) => {
     expect(judgeCase(item, verifyAll)).toBe(reason);

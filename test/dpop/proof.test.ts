@@ -24,7 +24,7 @@ describe('a good proof', () => {
   it('says what has to be remembered, and how long', () => {
     expect(
       verify({ proof: mint(), method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now }),
-    ).toEqual({
+    ).toStrictEqual({
       jkt: thumbprintOf(key.jwk),
       jti: 'the-first',
       expires: now + 300,
@@ -134,6 +134,32 @@ describe('the key of a proof', () => {
     ['signed by another key than its jwk', 'invalid_proof_signature', change({ signer: otherKey })],
   ])('%s → %s', (_name, reason, item) => {
     expect(judgeCase(item, createProofVerifier())).toBe(reason);
+  });
+
+  it.each([
+    ['another jwk', 'proof_key_mismatch', change({ key: otherKey, signer: key })],
+    ['another typ', 'unsupported_proof_typ', change({ header: { typ: 'jwt' } })],
+    ['another alg', 'unsupported_proof_alg', change({ header: { alg: 'ES384' } })],
+    ['the private key', 'private_proof_jwk', change({ header: { jwk: { ...key.jwk, d: 'AQAB' } } })],
+    ['one more member', 'accepted', change({ header: { more: true } })],
+    ['the signature of another key', 'invalid_proof_signature', change({ signer: otherKey })],
+  ])('at hand, and then a proof with %s → %s', (_name, reason, item) => {
+    const verifier = createProofVerifier();
+    expect(judge(mint(), {}, verifier)).toBe('accepted');
+    expect(judgeCase(item, verifier)).toBe(reason);
+    expect(judge(mint(), {}, verifier)).toBe('accepted');
+  });
+
+  it('that is none → told, and never at hand', () => {
+    const verifier = createProofVerifier();
+    const broken = { ...key.jwk, y: key.jwk.x };
+    const request = { jkt: thumbprintOf(broken) };
+    for (const _time of ['first', 'second']) {
+      expect(refusalOf(mint({ header: { jwk: broken } }), request, verifier)).toMatchObject({
+        reason: 'malformed_proof_jwk',
+        context: { defect: 'not_on_curve' },
+      });
+    }
   });
 
   const [first = '', second = '', third = ''] = mint().split('.');

@@ -96,19 +96,20 @@ describe.skipIf(redisSkipReason !== undefined)('since when Redis remembers', () 
     expect(await store.witness(jkt, 'a', madeAt(1_000_001))).toBe(true);
   });
 
-  it.each([
-    ['this run, earlier', (run: string) => `${run} 999800`, 999_800],
-    ['this run, ahead as clocks may be', (run: string) => `${run} 1000030`, 1_000_030],
-    ['this run, by a clock that is wrong', (run: string) => `${run} 1003600`, 1_000_002],
-    ['another run', (run: string) => `${run.replace(/./g, 'x')} 999800`, 1_000_002],
-    ['a longer name of a run', (run: string) => `${run}0 999800`, 1_000_002],
-    ['no time', (run: string) => `${run} soon`, 1_000_002],
-    ['a time and more', (run: string) => `${run} 999800.5`, 1_000_002],
+  it.each<[string, (run: string) => string, number, number?]>([
+    ['this run, earlier', (run) => `${run} 999800`, 999_800],
+    ['this run, ahead as clocks may be', (run) => `${run} 1000030`, 1_000_030, 1_000_000],
+    ['this run, by a clock that is wrong', (run) => `${run} 1003600`, 1_000_002],
+    ['another run', (run) => `${run.replace(/./g, 'x')} 999800`, 1_000_002],
+    ['a longer name of a run', (run) => `${run}0 999800`, 1_000_002],
+    ['this run after another', (run) => `x ${run} 999800`, 1_000_002],
+    ['no time', (run) => `${run} soon`, 1_000_002],
+    ['a time and more', (run) => `${run} 999800.5`, 1_000_002],
     ['nothing', () => '', 1_000_002],
-  ])('a fresh store finds %s → proofs are accepted from then on', async (_name, write, since) => {
+  ])('a fresh store finds %s → proofs are accepted from then on', async (_name, write, since, now = 1_000_000.5) => {
     const run = await readRun();
     await redis.command('SET', key, `"${write(run)}"`);
-    const store = await openStore(redis.url, { now: () => 1_000_000.5 });
+    const store = await openStore(redis.url, { now: () => now });
     await until(() => store.connected);
     expect(await readKey()).toBe(`${run} ${since}`);
     await refusal(store.witness(jkt, 'a', madeAt(since - 1)));

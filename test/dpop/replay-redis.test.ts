@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createRedisReplayStore } from '../../src/dpop/replay-redis.ts';
 import { findFreePort, redisSkipReason, startTestRedis, type TestRedis } from '../support/redis.ts';
 import { answerCheck, openStore, refusal, startImpostor, until } from '../support/redis-store.ts';
@@ -108,7 +108,7 @@ describe.skipIf(redisSkipReason !== undefined)('a replay store in Redis', () => 
     redis.freeze();
     const errors = await Promise.all(['a', 'b'].map((jti) => refusal(store.witness(jkt, jti, soon()))));
     expect(errors.map(({ reason }) => reason)).toEqual(['replay_store_unavailable', 'replay_store_unavailable']);
-    expect(String(errors[0]?.cause)).toContain('did not answer in time');
+    expect(String(errors[0]?.cause)).toBe('LateError: Redis did not answer in time');
     redis.thaw();
     await until(async () => {
       const answer = await store.witness(jkt, 'c', soon()).catch(() => undefined);
@@ -204,13 +204,45 @@ describe('a Redis that is not there', () => {
     });
     await until(() => changes.length > 0);
     expect(changes).toEqual(['down']);
-    expect((await refusal(store.witness(jkt, 'a', soon()))).reason).toBe('replay_store_unavailable');
+    const { reason, cause } = await refusal(store.witness(jkt, 'a', soon()));
+    expect(reason).toBe('replay_store_unavailable');
+    expect(String(cause)).toContain('no connection');
   });
 
   it('nobody listens to what happens → refused all the same', async () => {
     const store = await openStore(`redis://127.0.0.1:${await findFreePort()}`);
     expect((await refusal(store.witness(jkt, 'a', soon()))).reason).toBe('replay_store_unavailable');
     expect((await refusal(store.witness(jkt, 'a', soon()))).reason).toBe('replay_store_unavailable');
+  });
+
+  it('nothing listens → tried again ever later, at most every second, and by chance a little sooner', async () => {
+    const setTimer = vi.spyOn(globalThis, 'setTimeout');
+    const chance = vi.spyOn(Math, 'random').mockReturnValue(0.5);
+    onTestFinished(() => {
+      setTimer.mockRestore();
+      chance.mockRestore();
+    });
+    const delays = () => setTimer.mock.calls.filter(([{ name }]) => name === 'connect').map(([, delay]) => delay);
+    await openStore(`redis://127.0.0.1:${await findFreePort()}`);
+    await until(() => delays().length === 7);
+    expect(delays()).toEqual([50, 100, 200, 400, 800, 1000, 1000].map((most) => most * 0.75));
+  });
+
+  it('a new connection → asks what it has to, and nothing else', async () => {
+    const commands: string[] = [];
+    const impostor = await startImpostor((words) => {
+      if (words[0] !== 'PING') commands.push(words.join(' '));
+      return answerCheck(words);
+    });
+    const store = await openStore(impostor.url, { now: () => 1_000_000 });
+    await until(() => store.connected);
+    await refusal(store.witness(jkt, 'a', 1_000_300));
+    expect(commands).toEqual([
+      'INFO server',
+      'GET portcullis:run',
+      'SET portcullis:run 0123456789 1000000',
+      expect.stringMatching(/^SET portcullis:jti:[\w-]{43} 1 PX 330000 NX$/),
+    ]);
   });
 
   it('nothing answered any more → late answers make a new connection, one for all of them', async () => {
@@ -238,6 +270,36 @@ describe('a Redis that is not there', () => {
     expect((await second).reason).toBe('replay_store_unavailable');
     expect(store.connected).toBe(true);
     expect(impostor.sockets).toHaveLength(1);
+  });
+
+  it('a ping answered and a proof not → refused, the connection stays', async () => {
+    let pings = 0;
+    const impostor = await startImpostor((words) => {
+      if (words[0] === 'PING') pings++;
+      return answerCheck(words);
+    });
+    const store = await openStore(impostor.url);
+    await until(() => pings === 1);
+    const refused = refusal(store.witness(jkt, 'a', soon()));
+    impostor.sockets[0]?.write('+PONG\r\n');
+    expect(String((await refused).cause)).toContain('LateError');
+    expect(store.connected).toBe(true);
+  });
+
+  it('a proof answered → no timer waits for it any more', async () => {
+    const impostor = await startImpostor((words) => answerCheck(words) ?? '+OK\r\n');
+    const store = await openStore(impostor.url, { timeout: 1234 });
+    await until(() => store.connected);
+    const setTimer = vi.spyOn(globalThis, 'setTimeout');
+    const clearTimer = vi.spyOn(globalThis, 'clearTimeout');
+    onTestFinished(() => {
+      setTimer.mockRestore();
+      clearTimer.mockRestore();
+    });
+    expect(await store.witness(jkt, 'a', soon())).toBe(true);
+    const index = setTimer.mock.calls.findIndex(([, delay]) => delay === 1_234_000);
+    expect(clearTimer).toHaveBeenCalledWith(setTimer.mock.results[index]?.value);
+    expect(index).toBeGreaterThan(-1);
   });
 
   it.each([

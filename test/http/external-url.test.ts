@@ -11,6 +11,7 @@ import type { Trust } from '../../src/http/trust.ts';
 interface Call {
   readonly trust?: Trust;
   readonly url?: string;
+  readonly target?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly connection?: Connection | undefined;
 }
@@ -20,7 +21,7 @@ function readUrl(call: Call): ExternalUrl {
   const connection = 'connection' in call ? call.connection : { remoteAddress: '10.0.0.1' };
   const entries = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
   const get = (name: string) => entries.get(name.toLowerCase()) ?? null;
-  return createReadExternalUrl({ trust })({ method: 'GET', url, headers: { get } }, connection);
+  return createReadExternalUrl({ trust })({ method: 'GET', url, target: call.target, headers: { get } }, connection);
 }
 
 /** The reason and the header it is about, or the URL where there is no refusal. */
@@ -214,6 +215,88 @@ describe('path', () => {
     ['http://api.example/a@b:c', '/a@b:c'],
   ])('%s → %s, textually', (url, path) => {
     expect(readUrl({ url })).toEqual({ origin: 'http://api.example', prefix: '', path });
+  });
+});
+
+describe('the target as it was sent', () => {
+  const url = 'https://url.example/of-url?x';
+  const headers = { host: 'api.example' };
+
+  it.each<[string, Call, string]>([
+    ['with its Host', { url, target: '/a/../b?x#y', headers }, 'http://api.example/a/../b'],
+    ['without a query', { url, target: '/a', headers }, 'http://api.example/a'],
+    ['over TLS', { url, target: '/a#y', headers, connection: { encrypted: true } }, 'https://api.example/a'],
+    ['without a Host', { url, target: '/a', headers: {} }, 'http://url.example/of-url'],
+    [
+      'over a connection that is not known',
+      { url, target: '/a', headers, connection: undefined },
+      'https://api.example/of-url',
+    ],
+    ['not told', { url, headers }, 'http://api.example/of-url'],
+  ])('%s → told with its origin', (_, call, expected) => {
+    const { origin, path } = readUrl(call);
+    expect(origin + path).toBe(expected);
+  });
+});
+
+describe('one request after another', () => {
+  it.each<Trust>(['none', 'all'])('trust %s → each has its own host, target and scheme', (trust) => {
+    const read = createReadExternalUrl({ trust });
+    const readNext = ([host, target, encrypted]: readonly [string, string, boolean]): string => {
+      const headers = { get: (name: string) => (name === 'host' ? host : null) };
+      try {
+        const request = { method: 'GET', url: 'http://url.example/', target, headers };
+        const { origin, path } = read(request, { encrypted });
+        return origin + path;
+      } catch (error) {
+        if (!(error instanceof AccessError)) throw error;
+        return error.reason;
+      }
+    };
+    const requests = [
+      ['a', '/x', false],
+      ['a', '/x', false],
+      ['b', '/x', false],
+      ['b', '/y', false],
+      ['b', '/y', true],
+      ['a/b', '/y', true],
+      ['a/b', '/y', true],
+      ['', '/y', true],
+      ['b', '/y', true],
+    ] as const;
+    expect(requests.map(readNext)).toEqual([
+      'http://a/x',
+      'http://a/x',
+      'http://b/x',
+      'http://b/y',
+      'https://b/y',
+      'bad_host_header',
+      'bad_host_header',
+      'bad_host_header',
+      'https://b/y',
+    ]);
+  });
+
+  it('of a trusted peer → each has what the proxy says of it', () => {
+    const read = createReadExternalUrl({ trust: 'all' });
+    const originOf = (forwardedHost: string): string => {
+      const headers = new Headers({ host: 'inner', 'X-Forwarded-Host': forwardedHost });
+      return read({ method: 'GET', url: 'http://inner/', target: '/', headers }, {}).origin;
+    };
+    expect(['a', 'b'].map(originOf)).toEqual(['http://a', 'http://b']);
+  });
+
+  it('with the same Host and URL, but no target or no connection → each has its own URL', () => {
+    const read = createReadExternalUrl({ trust: 'none' });
+    const headers = new Headers({ host: 'a' });
+    const pathOf = (url: string, target?: string, connection?: Connection): string =>
+      read({ method: 'GET', url, target, headers }, connection).path;
+    expect([
+      pathOf('http://a/1', '/0', {}),
+      pathOf('http://a/1', undefined, {}),
+      pathOf('http://a/2', undefined, {}),
+      pathOf('http://a/3', '/0'),
+    ]).toEqual(['/0', '/1', '/2', '/3']);
   });
 });
 

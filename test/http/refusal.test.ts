@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { AccessError, type Failure, failures, type Reason } from '../../src/failures.ts';
 import { errorBodyFormats } from '../../src/http/error-body.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
@@ -134,6 +134,39 @@ describe('the challenge', () => {
     const response = refuse(new AccessError('missing_credentials'), request);
     expect(response.status).toBe(401);
     expect(challengeOf(response)).toBe('Bearer realm="api", DPoP realm="api", algs="ES256"');
+  });
+});
+
+describe('a refusal that was written before', () => {
+  const dpop = new Request(bearer.url, { headers: { authorization: 'DPoP a.b.c' } });
+  const elsewhere = new Request('http://other.example.test/', { headers: bearer.headers });
+  const cases: readonly (readonly [string, Reason, ResourceRequest, readonly string[]])[] = [
+    ['the first', 'expired', bearer, []],
+    ['another reason', 'unknown_kid', bearer, []],
+    ['another scheme', 'expired', dpop, []],
+    ['another host', 'expired', elsewhere, []],
+    ['a scope', 'expired', bearer, ['ab']],
+    ['two scopes', 'expired', bearer, ['a', 'b']],
+  ];
+  const describeShared = createDescribeRefusal(settings);
+  const all = cases.map(([, reason, request, scopes]) =>
+    describeShared(new AccessError(reason), request, { policy: { scopes } }),
+  );
+
+  it.each(cases)('%s → is not taken for one of the others', (_name, reason, request, scopes) => {
+    const args = [new AccessError(reason), request, { policy: { scopes } }] as const;
+    const alone = createDescribeRefusal(settings)(...args);
+    expect(describeShared(...args)).toEqual(alone);
+    expect(all.filter((each) => JSON.stringify(each) === JSON.stringify(alone))).toHaveLength(1);
+  });
+
+  it('the same again → not written again, but for its nonce', () => {
+    let nonces = 0;
+    const errorBody = vi.fn(errorBodyFormats.detail);
+    const refuse = createRefuse({ ...settings, errorBody, issueNonce: () => `nonce-${nonces++}` });
+    const nonceOf = () => refuse(new AccessError('missing_proof_nonce'), bearer).headers.get('dpop-nonce');
+    expect([nonceOf(), nonceOf()]).toEqual(['nonce-0', 'nonce-1']);
+    expect(errorBody).toHaveBeenCalledOnce();
   });
 });
 

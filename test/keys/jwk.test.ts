@@ -33,45 +33,46 @@ describe('importPublicJwk', () => {
     expect(key).toSatisfy((each: KeyObject) => each.type === 'public' && each.equals(pairs[kind].publicKey));
   });
 
-  it.each<[string, unknown, string]>([
-    ['nothing', undefined, 'malformed'],
-    ['null', null, 'malformed'],
-    ['an array', [rsaJwk], 'malformed'],
-    ['a string', JSON.stringify(rsaJwk), 'malformed'],
-    ['a secret', { kty: 'oct', k: 'c2VjcmV0' }, 'symmetric'],
-    ['no kty', { n: rsaJwk.n, e: rsaJwk.e }, 'unsupported_kty'],
-    ['kty in lower case', { ...rsaJwk, kty: 'rsa' }, 'unsupported_kty'],
-    ['kty that is no string', { ...rsaJwk, kty: ['RSA'] }, 'unsupported_kty'],
-    ['kty from the prototype', { ...rsaJwk, kty: 'constructor' }, 'unsupported_kty'],
-    ['RSA without n', { kty: 'RSA', e: 'AQAB' }, 'malformed'],
-    ['RSA without e', { kty: 'RSA', n: rsaJwk.n }, 'malformed'],
-    ['RSA with n as a number', { ...rsaJwk, n: 7 }, 'malformed'],
-    ['RSA with padding in n', { ...rsaJwk, n: `${rsaJwk.n}==` }, 'malformed'],
-    ['RSA with plain base64 in e', { ...rsaJwk, e: 'A+AB' }, 'malformed'],
-    ['RSA with stray bits in e', { ...rsaJwk, e: 'Ax' }, 'malformed'],
-    ['RSA with a zero before n', { ...rsaJwk, n: modulus(257, 0) }, 'malformed'],
-    ['RSA with a zero before e', { ...rsaJwk, e: base64url(0, 1, 0, 1) }, 'malformed'],
-    ['RSA of 2047 bits', { ...rsaJwk, n: modulus(256, 0x7f) }, 'rsa_too_small'],
-    ['RSA of 1024 bits', { ...rsaJwk, n: modulus(128) }, 'rsa_too_small'],
-    ['RSA of 16385 bits', { ...rsaJwk, n: modulus(2049, 0x01) }, 'rsa_too_large'],
-    ['RSA with e = 0', { ...rsaJwk, e: base64url(0) }, 'malformed'],
-    ['RSA with e = 1', { ...rsaJwk, e: base64url(1) }, 'bad_exponent'],
-    ['RSA with e = 2', { ...rsaJwk, e: base64url(2) }, 'bad_exponent'],
-    ['RSA with e = 65536', { ...rsaJwk, e: base64url(1, 0, 0) }, 'bad_exponent'],
-    ['RSA with e of 65 bits', { ...rsaJwk, e: base64url(1, 0, 0, 0, 0, 0, 0, 0, 1) }, 'bad_exponent'],
-    ['EC without crv', { ...ecJwk, crv: undefined }, 'unsupported_crv'],
-    ['EC on secp256k1', { ...ecJwk, crv: 'secp256k1' }, 'unsupported_crv'],
-    ['EC on Ed25519', { ...ecJwk, crv: 'Ed25519' }, 'unsupported_crv'],
-    ['EC without y', { ...ecJwk, y: undefined }, 'malformed'],
-    ['EC with a short x', { ...ecJwk, x: base64url(1) }, 'malformed'],
-    ['EC with coordinates of another curve', { ...publicJwk('P-384'), crv: 'P-256' }, 'malformed'],
-    ['EC with a point off the curve', { ...ecJwk, y: ecJwk.x }, 'not_on_curve'],
-    ['EC with the origin', { ...ecJwk, x: modulus(32).replace(/./g, 'A'), y: ecJwk.y }, 'not_on_curve'],
-    ['OKP on X25519', { ...okpJwk, crv: 'X25519' }, 'unsupported_crv'],
-    ['OKP on Ed448', { ...okpJwk, crv: 'Ed448' }, 'unsupported_crv'],
-    ['OKP without x', { ...okpJwk, x: undefined }, 'malformed'],
-    ['OKP with a long x', { ...okpJwk, x: modulus(33) }, 'malformed'],
-  ])('%s → %s', (_, jwk, defect) => {
+  it.each<[string, string, unknown]>([
+    ['nothing', 'malformed', undefined],
+    ['null', 'malformed', null],
+    ['an array', 'malformed', [rsaJwk]],
+    ['a string', 'malformed', JSON.stringify(rsaJwk)],
+    ['a secret', 'symmetric', { kty: 'oct', k: 'c2VjcmV0' }],
+    ['no kty', 'unsupported_kty', { n: rsaJwk.n, e: rsaJwk.e }],
+    ['kty in lower case', 'unsupported_kty', { ...rsaJwk, kty: 'rsa' }],
+    ['kty that is no string', 'unsupported_kty', { ...rsaJwk, kty: ['RSA'] }],
+    ['kty from the prototype', 'unsupported_kty', { ...rsaJwk, kty: 'constructor' }],
+    ['RSA without n', 'malformed', { kty: 'RSA', e: 'AQAB' }],
+    ['RSA without e', 'malformed', { kty: 'RSA', n: rsaJwk.n }],
+    ['RSA with n as a number', 'malformed', { ...rsaJwk, n: 7 }],
+    ['RSA with padding in n', 'malformed', { ...rsaJwk, n: `${rsaJwk.n}==` }],
+    ['RSA with plain base64 in e', 'malformed', { ...rsaJwk, e: 'A+AB' }],
+    ['RSA with stray bits in e', 'malformed', { ...rsaJwk, e: 'Ax' }],
+    ['RSA with a zero before n', 'malformed', { ...rsaJwk, n: modulus(257, 0) }],
+    ['RSA with a zero before e', 'malformed', { ...rsaJwk, e: base64url(0, 1, 0, 1) }],
+    ['RSA of 2047 bits', 'rsa_too_small', { ...rsaJwk, n: modulus(256, 0x7f) }],
+    ['RSA of 1024 bits', 'rsa_too_small', { ...rsaJwk, n: modulus(128) }],
+    ['RSA of 16385 bits', 'rsa_too_large', { ...rsaJwk, n: modulus(2049, 0x01) }],
+    ['RSA with e = 0', 'malformed', { ...rsaJwk, e: base64url(0) }],
+    ['RSA with e = 1', 'bad_exponent', { ...rsaJwk, e: base64url(1) }],
+    ['RSA with e = 2', 'bad_exponent', { ...rsaJwk, e: base64url(2) }],
+    ['RSA with e = 65536', 'bad_exponent', { ...rsaJwk, e: base64url(1, 0, 0) }],
+    ['RSA with e of 65 bits', 'bad_exponent', { ...rsaJwk, e: base64url(1, 0, 0, 0, 0, 0, 0, 0, 1) }],
+    ['EC without crv', 'unsupported_crv', { ...ecJwk, crv: undefined }],
+    ['EC on secp256k1', 'unsupported_crv', { ...ecJwk, crv: 'secp256k1' }],
+    ['EC on Ed25519', 'unsupported_crv', { ...ecJwk, crv: 'Ed25519' }],
+    ['EC without y', 'malformed', { ...ecJwk, y: undefined }],
+    ['EC with padding in x', 'malformed', { ...ecJwk, x: `${ecJwk.x}=` }],
+    ['EC with a short x', 'malformed', { ...ecJwk, x: base64url(1) }],
+    ['EC with coordinates of another curve', 'malformed', { ...publicJwk('P-384'), crv: 'P-256' }],
+    ['EC with a point off the curve', 'not_on_curve', { ...ecJwk, y: ecJwk.x }],
+    ['EC with the origin', 'not_on_curve', { ...ecJwk, x: modulus(32).replace(/./g, 'A'), y: ecJwk.y }],
+    ['OKP on X25519', 'unsupported_crv', { ...okpJwk, crv: 'X25519' }],
+    ['OKP on Ed448', 'unsupported_crv', { ...okpJwk, crv: 'Ed448' }],
+    ['OKP without x', 'malformed', { ...okpJwk, x: undefined }],
+    ['OKP with a long x', 'malformed', { ...okpJwk, x: modulus(33) }],
+  ])('%s → %s', (_, defect, jwk) => {
     expect(importPublicJwk(jwk)).toBe(defect);
   });
 
@@ -111,25 +112,26 @@ describe('importJwk', () => {
   });
 
   it('for signatures, with members of no concern → a key', () => {
-    const jwk = { ...rsaJwk, use: 'sig', key_ops: ['verify'], kid: 7, x5c: ['AAAA'], x5t: 'AAAA', extra: {} };
+    const others = { kid: 7, crv: 'P-256', x5c: ['AAAA'], x5t: 'AAAA', extra: {} };
+    const jwk = { ...rsaJwk, ...others, use: 'sig', key_ops: ['verify'], alg: 'RS256' };
     expect(importJwk(jwk)).toMatchObject({ key: expect.any(KeyObject), thumbprint: thumbprint({ ...rsaJwk }) });
   });
 
-  it.each<[string, unknown, string]>([
-    ['null', null, 'malformed'],
-    ['a broken key', { ...rsaJwk, n: 'AQ' }, 'rsa_too_small'],
-    ['use enc', { ...rsaJwk, use: 'enc' }, 'not_for_signatures'],
-    ['use that is no string', { ...rsaJwk, use: ['sig'] }, 'not_for_signatures'],
-    ['key_ops without verify', { ...rsaJwk, key_ops: ['encrypt', 'wrapKey'] }, 'not_for_signatures'],
-    ['key_ops that is empty', { ...rsaJwk, key_ops: [] }, 'not_for_signatures'],
-    ['key_ops that is a string', { ...rsaJwk, key_ops: 'verify' }, 'malformed'],
-    ['alg none', { ...rsaJwk, alg: 'none' }, 'unknown_alg'],
-    ['alg HS256', { ...rsaJwk, alg: 'HS256' }, 'unknown_alg'],
-    ['alg RSA-OAEP', { ...rsaJwk, alg: 'RSA-OAEP' }, 'unknown_alg'],
-    ['alg that is no string', { ...rsaJwk, alg: ['RS256'] }, 'unknown_alg'],
-    ['alg of another type', { ...rsaJwk, alg: 'ES256' }, 'alg_mismatch'],
-    ['alg of another curve', { ...ecJwk, alg: 'ES384' }, 'alg_mismatch'],
-  ])('%s → %s', (_, jwk, defect) => {
+  it.each<[string, string, unknown]>([
+    ['null', 'malformed', null],
+    ['a broken key', 'rsa_too_small', { ...rsaJwk, n: 'AQ' }],
+    ['use enc', 'not_for_signatures', { ...rsaJwk, use: 'enc' }],
+    ['use that is no string', 'not_for_signatures', { ...rsaJwk, use: ['sig'] }],
+    ['key_ops without verify', 'not_for_signatures', { ...rsaJwk, key_ops: ['encrypt', 'wrapKey'] }],
+    ['key_ops that is empty', 'not_for_signatures', { ...rsaJwk, key_ops: [] }],
+    ['key_ops that is a string', 'malformed', { ...rsaJwk, key_ops: 'verify' }],
+    ['alg none', 'unknown_alg', { ...rsaJwk, alg: 'none' }],
+    ['alg HS256', 'unknown_alg', { ...rsaJwk, alg: 'HS256' }],
+    ['alg RSA-OAEP', 'unknown_alg', { ...rsaJwk, alg: 'RSA-OAEP' }],
+    ['alg that is no string', 'unknown_alg', { ...rsaJwk, alg: ['RS256'] }],
+    ['alg of another type', 'alg_mismatch', { ...rsaJwk, alg: 'ES256' }],
+    ['alg of another curve', 'alg_mismatch', { ...ecJwk, alg: 'ES384' }],
+  ])('%s → %s', (_, defect, jwk) => {
     expect(importJwk(jwk)).toBe(defect);
   });
 });
@@ -157,7 +159,9 @@ describe('thumbprint', () => {
   });
 
   it('of a secret → TypeError', () => {
-    expect(() => thumbprint({ kty: 'oct', k: 'c2VjcmV0' })).toThrow(TypeError);
+    expect(() => thumbprint({ kty: 'oct', k: 'c2VjcmV0' })).toThrow(
+      new TypeError('A thumbprint is made of a JWK of type RSA, EC or OKP.'),
+    );
   });
 });
 

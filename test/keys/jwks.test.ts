@@ -1,6 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { readJwks } from '../../src/keys/jwks.ts';
+import { type DroppedKey, readJwks } from '../../src/keys/jwks.ts';
+import { KeyFetchError } from '../../src/keys/key-fetch-error.ts';
+import type { JsonObject } from '../../src/token/json.ts';
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
@@ -18,20 +20,22 @@ describe('readJwks', () => {
     expect(dropped).toEqual([]);
   });
 
-  it.each<[string, unknown, object]>([
-    ['without kid', rsa, { kid: undefined, why: 'no_kid' }],
-    ['with a kid that is no string', { ...rsa, kid: 7 }, { kid: undefined, why: 'no_kid' }],
-    ['with an empty kid', { ...rsa, kid: '' }, { kid: undefined, why: 'no_kid' }],
-    ['with a kid over 256 characters', { ...rsa, kid: 'x'.repeat(257) }, { kid: undefined, why: 'no_kid' }],
-    ['with a kid that is there already', { ...ec, kid: 'good' }, { kid: 'good', why: 'duplicate_kid' }],
-    ['that is symmetric', { kty: 'oct', k: 'AAAA', kid: 'b' }, { kid: 'b', why: 'symmetric' }],
-    ['for encryption', { ...rsa, kid: 'b', use: 'enc' }, { kid: 'b', why: 'not_for_signatures' }],
-    ['that is a string', 'key', { kid: undefined, why: 'malformed' }],
-    ['that is null', null, { kid: undefined, why: 'malformed' }],
-  ])('a key %s is dropped, the rest is used', (_, entry, dropped) => {
+  it.each<[string, DroppedKey, unknown]>([
+    ['without kid', { kid: undefined, why: 'no_kid' }, rsa],
+    ['with a kid that is no string', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: 7 }],
+    ['with a list for its kid', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: ['good'] }],
+    ['with an empty kid', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: '' }],
+    ['with a kid over 256 characters', { kid: undefined, why: 'no_kid' }, { ...rsa, kid: 'x'.repeat(257) }],
+    ['with a kid that is there already', { kid: 'good', why: 'duplicate_kid' }, { ...ec, kid: 'good' }],
+    ['that is symmetric', { kid: 'b', why: 'symmetric' }, { kty: 'oct', k: 'AAAA', kid: 'b' }],
+    ['for encryption', { kid: 'b', why: 'not_for_signatures' }, { ...rsa, kid: 'b', use: 'enc' }],
+    ['that is a string', { kid: undefined, why: 'malformed' }, 'key'],
+    ['that is null', { kid: undefined, why: 'malformed' }, null],
+  ])('a key %s is dropped, the rest is used', (_, dropped, entry) => {
     const jwks = readJwks({ keys: [{ ...rsa, kid: 'good' }, entry] });
     expect([...jwks.keys.keys()]).toEqual(['good']);
     expect(jwks.dropped).toEqual([dropped]);
+    expect([...jwks.published]).toEqual([...new Set(['good', dropped.kid ?? 'good'])]);
   });
 
   it('a key that is dropped still counts as published', () => {
@@ -60,13 +64,22 @@ describe('readJwks', () => {
     expect([...keys.keys()]).toEqual(['__proto__', 'constructor']);
   });
 
+  it('a kid of 256 characters is used', () => {
+    expect([...readJwks({ keys: [{ ...ec, kid: 'x'.repeat(256) }] }).keys.keys()]).toEqual(['x'.repeat(256)]);
+  });
+
   it('100 keys are read, 101 are refused as a whole', () => {
     const entries = Array.from({ length: 101 }, (_, index) => ({ ...ec, kid: `key-${index}` }));
     expect(readJwks({ keys: entries.slice(0, 100) }).keys.size).toBe(100);
-    expect(() => readJwks({ keys: entries })).toThrow(expect.objectContaining({ kind: 'too_many_keys' }));
+    expect(() => readJwks({ keys: entries })).toThrow(new KeyFetchError('too_many_keys', { detail: '101' }));
   });
 
-  it.each([{}, { keys: null }, { keys: { a: rsa } }, { Keys: [] }])('%j → not_a_key_set', (document) => {
+  it.each<[string, JsonObject]>([
+    ['no keys', {}],
+    ['null', { keys: null }],
+    ['an object of keys', { keys: { a: rsa } }],
+    ['keys in other case', { Keys: [] }],
+  ])('%s → not_a_key_set', (_, document) => {
     expect(() => readJwks(document)).toThrow(expect.objectContaining({ kind: 'not_a_key_set' }));
   });
 });

@@ -50,12 +50,12 @@ function startScript(options: Partial<KeySetOptions> = {}) {
   const keySet = open({
     issuer,
     fetch: respond,
-    now: () => performance.now() / 1000 + state.suspended,
+    now: () => 1000 + performance.now() / 1000 + state.suspended,
     random: () => 1,
     onEvent: (event) => events.push(event),
     ...options,
   });
-  return { state, events, keySet };
+  return { state, events, keySet, fetch: respond };
 }
 
 const pass = (seconds: number): Promise<unknown> => vi.advanceTimersByTimeAsync(seconds * 1000);
@@ -89,6 +89,7 @@ describe('a refreshing key set', () => {
   it('is ready after one fetch, and finds its keys by kid and alg', async () => {
     const { state, events, keySet } = startScript();
     await keySet.ready();
+    await pass(11); // longer than the throttle
     await keySet.ready();
     expect(state.fetches).toBe(1);
     expect(keySet.find('first', 'ES256')).toBeInstanceOf(KeyObject);
@@ -96,7 +97,7 @@ describe('a refreshing key set', () => {
     expect(keySet.find('second', 'ES256')).toBeUndefined();
     expect(keySet.has('first')).toBe(true);
     expect(events).toEqual([{ type: 'fetched', keys: 1, dropped: 0, seconds: 0 }]);
-    expect(keySet.status()).toMatchObject({ usable: true, fresh: true, ageSeconds: 0, keys: 1 });
+    expect(keySet.status()).toMatchObject({ usable: true, fresh: true, ageSeconds: 11, keys: 1 });
   });
 
   it('has one fetch in flight at most', async () => {
@@ -319,8 +320,12 @@ describe('a refreshing key set', () => {
       const { state, keySet } = startScript();
       await keySet.ready();
       state.down = true;
-      await pass(590);
+      await pass(590); // failed last at 570
       expect(keySet.usable()).toBe(true);
+      state.suspended = 39;
+      expect(keySet.usable()).toBe(true);
+      state.suspended = 40;
+      expect(keySet.usable()).toBe(false);
       state.suspended = 1000;
       expect(keySet.usable()).toBe(false);
       await keySet.refetch();
@@ -397,6 +402,15 @@ describe('a refreshing key set', () => {
     });
   });
 
+  it('without a clock of its own counts the seconds of the process', async () => {
+    const { fetch } = startScript();
+    const keySet = open({ issuer, fetch });
+    await pass(5);
+    await keySet.ready();
+    await pass(100);
+    expect(keySet.status()).toMatchObject({ usable: true, fresh: true, ageSeconds: 100 });
+  });
+
   it('a hook that throws costs nothing', async () => {
     const onEvent = vi.fn(() => {
       throw new Error('The log is full.');
@@ -458,7 +472,8 @@ describe('a key set loaded once', () => {
 
 describe('options', () => {
   it.each([-1, 86_401, Number.NaN])('staleSeconds %s → TypeError', (staleSeconds) => {
-    expect(() => createKeySet({ issuer, staleSeconds })).toThrow(TypeError);
+    const create = () => createKeySet({ issuer, staleSeconds });
+    expect(create).toThrow(new TypeError('staleSeconds must be from 0 to 86400.'));
   });
 
   it.each([0, 86_400])('staleSeconds %s is allowed', (staleSeconds) => {

@@ -117,7 +117,7 @@ describe('an answer over TLS', () => {
 
   it('http → TypeError', async () => {
     const call = open().fetchJson('http://localhost/', limits);
-    await expect(call).rejects.toBeInstanceOf(TypeError);
+    await expect(call).rejects.toThrow(new TypeError('Only https URLs are fetched.'));
   });
 });
 
@@ -167,6 +167,9 @@ describe('a fetch of the caller', () => {
   });
 
   it.each<[string, Partial<FetchResponse>, string]>([
+    ['of status 300', { status: 300 }, 'redirect'],
+    ['of status 399', { status: 399 }, 'redirect'],
+    ['of status 400', { status: 400 }, 'status'],
     ['that followed a redirect', { redirected: true }, 'redirect'],
     ['that hides a redirect', { status: 0, body: null }, 'status'],
     ['without a body', { body: null }, 'not_json'],
@@ -177,6 +180,11 @@ describe('a fetch of the caller', () => {
   ])('an answer %s → refused', async (_, response, kind) => {
     const call = open({ fetch: answering(response) }).fetchJson('https://idp.example.test/', limits);
     expect(await failureOf(call)).toMatchObject({ kind });
+  });
+
+  it('an answer of another status than 200 → the error tells it', async () => {
+    const call = open({ fetch: answering({ status: 418 }) }).fetchJson('https://idp.example.test/', limits);
+    expect((await failureOf(call)).message).toMatch(/ \(418\)$/);
   });
 
   it('exactly at the limit is read', async () => {
@@ -239,7 +247,13 @@ describe('a fetch of the caller', () => {
 
 describe('options', () => {
   it('a certificate authority that is no PEM → TypeError', () => {
-    expect(() => createOutbound({ ca: 'not a certificate' })).toThrow(TypeError);
+    expect(() => createOutbound({ ca: 'not a certificate' })).toThrow(
+      expect.objectContaining({
+        name: 'TypeError',
+        message: 'The extra certificate authority is not a certificate in PEM.',
+        cause: expect.any(Error),
+      }),
+    );
   });
 
   it.each(['socks5://proxy.example.test', 'http://user:s3cret@', 'http://user:s3cret%zz@proxy.example.test'])(
@@ -251,11 +265,15 @@ describe('options', () => {
       } catch (error) {
         thrown = error;
       }
-      expect(thrown).toBeInstanceOf(TypeError);
+      expect(thrown).toEqual(new TypeError('HTTPS_PROXY is not an http:// or https:// address.'));
       expect(inspect(thrown)).not.toContain('s3cret');
       expect(inspect(thrown)).not.toContain('example.test');
     },
   );
+
+  it('a proxy that is reached over TLS is allowed', () => {
+    expect(() => open({ environment: { HTTPS_PROXY: 'https://proxy.example.test' } })).not.toThrow();
+  });
 
   it('the environment of the process is the default', async () => {
     vi.stubEnv('https_proxy', `http://127.0.0.1:${await findFreePort()}`);

@@ -40,3 +40,15 @@ describe('one attempt at a time', () => {
     refresher.stop();
   });
 });
+
+it('a timer that is a number, as some runtimes have it → the attempt has succeeded', async () => {
+  const { refresher, settle } = startRefresher();
+  const attempt = refresher.request(0);
+  const setTimer = vi.spyOn(globalThis, 'setTimeout').mockReturnValue(7 as never); // typed for Node alone
+  for (const each of settle) each.ok(8);
+  await attempt;
+  setTimer.mockRestore();
+  expect(refresher.failure).toBeUndefined();
+  expect(refresher.attempts).toEqual({ ok: 1, failed: 0 });
+  refresher.stop();
+});

@@ -17,6 +17,20 @@ describe('scope claim', () => {
   });
 });
 
+describe('scopes that requests share', () => {
+  it.each<[string, (scopes: Set<string>) => unknown]>([
+    ['added to', (scopes) => scopes.add('admin')],
+    ['taken from', (scopes) => scopes.delete('read:messages')],
+    ['emptied', (scopes) => scopes.clear()],
+  ])('%s → TypeError, and they stay as they are', (_name, change) => {
+    const scopes = parseScope('read:messages');
+    expect(() => change(scopes as Set<string>)).toThrow(
+      new TypeError('The scopes of an access token cannot be changed.'),
+    );
+    expect([...scopes]).toEqual(['read:messages']);
+  });
+});
+
 describe('policy', () => {
   const needed: Policy = { scopes: ['read:messages'] };
 

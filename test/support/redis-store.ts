@@ -58,7 +58,7 @@ export async function startImpostor(
 
 /** What a new Redis answers when it is asked since when it remembers; `undefined` to all else. */
 export function answerCheck([name, key]: readonly string[]): string | undefined {
-  if (name === 'INFO') return writeText('# Server\r\nrun_id:0123456789\r\n');
+  if (name === 'INFO') return writeText('# Server\r\nno_run_id:9\r\nrun_id:0123456789\r\n');
   if (name === 'GET') return '$-1\r\n';
   return name === 'SET' && key === 'portcullis:run' ? '+OK\r\n' : undefined;
 }

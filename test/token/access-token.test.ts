@@ -3,8 +3,10 @@ import { SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { AccessError, failures, type Reason } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
+import { parseScope } from '../../src/policy/policy.ts';
 import { type AccessTokenRules, verifyAccessToken } from '../../src/token/access-token.ts';
 import type { Claims } from '../../src/token/claims.ts';
+import type { JsonObject } from '../../src/token/json.ts';
 
 const ours = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const theirs = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -458,6 +460,37 @@ describe('valid tokens', () => {
     const draft = createDraft();
     delete draft.claims['sub'];
     expect(judgeDraft(draft, { subject: 'optional' })).toEqual(draft.claims);
+  });
+});
+
+describe('what was verified', () => {
+  it('is told with its scopes, its binding and the key', () => {
+    const draft = createDraft();
+    const jkt = 'A'.repeat(43);
+    Object.assign(draft.claims, { cnf: { jkt } });
+    const { keys } = draft;
+    expect(verifyAccessToken(mint(draft), rulesFor(keys), now)).toEqual({
+      claims: draft.claims,
+      scopes: parseScope('read:messages'),
+      jkt,
+      verifiedBy: { keys, kid: 'rsa', alg: 'RS256', key: ours.publicKey, generation: 0 },
+    });
+  });
+
+  it('has a header that is kept by its text', () => {
+    const headers = new Map<string, JsonObject>();
+    const draft = createDraft();
+    const [headerText = ''] = mint(draft).split('.');
+    for (const _time of ['first', 'second']) {
+      expect(judgeDraft(draft, { headers })).toEqual(draft.claims);
+      expect([...headers]).toEqual([[headerText, draft.header]]);
+    }
+  });
+
+  it('signed by a stranger → its header is not kept', () => {
+    const headers = new Map<string, JsonObject>();
+    expect(judgeDraft({ ...createDraft(), key: theirs.privateKey }, { headers })).toBe('invalid_signature');
+    expect([...headers]).toEqual([]);
   });
 });
 

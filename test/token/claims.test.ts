@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Reason } from '../../src/failures.ts';
-import { type ClaimRules, claimChecks } from '../../src/token/claims.ts';
+import { type ClaimRules, claimChecks, timeChecks } from '../../src/token/claims.ts';
 import { type JsonObject, parseJsonObject } from '../../src/token/json.ts';
 
 const now = 1_800_000_000;
@@ -216,6 +216,11 @@ describe('checks as data', () => {
       ['sub', 'malformed_sub'],
       ['scope', 'malformed_scope'],
     ]);
+  });
+
+  it('those that time can turn are a part of them', () => {
+    expect(timeChecks.map(({ reason }) => reason)).toEqual(['expired', 'not_yet_valid', 'issued_in_future']);
+    for (const each of timeChecks) expect(claimChecks).toContain(each);
   });
 
   it('each can be asked alone: on empty claims every one answers, and no missing time passes as a good one', () => {

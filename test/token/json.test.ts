@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isJsonObject, parseJsonObject } from '../../src/token/json.ts';
+import { isJsonObject, type JsonObject, parseJsonObject } from '../../src/token/json.ts';
 
 const parse = (text: string) => parseJsonObject(Buffer.from(text));
 const nestArrays = (depth: number) => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
@@ -30,6 +30,7 @@ describe('objects are parsed', () => {
     ['a number of a thousand digits', `{"a":${'9'.repeat(1000)}}`],
     ['20 levels of objects', nestObjects(20)],
     ['20 levels, arrays inside', nestArrays(20)],
+    ['null at the bottom of 20 levels', nestArrays(20).replace('[]', '[null]')],
     ['many brackets side by side', `{"a":[${'[],{},'.repeat(100)}1]}`],
   ])('%s', (_, text) => {
     expect(parse(text)).toEqual(JSON.parse(text));
@@ -39,6 +40,20 @@ describe('objects are parsed', () => {
     const value = parse('{"__proto__":{"admin":true}}');
     expect(Object.keys(value ?? {})).toEqual(['__proto__']);
     expect(value?.['admin']).toBeUndefined();
+  });
+});
+
+describe('what was parsed cannot be changed', () => {
+  it.each([
+    ['the object', (value: JsonObject) => value],
+    ['an object in it', (value: JsonObject) => value['a']],
+    ['an array in it', (value: JsonObject) => value['b']],
+    ['an object in an array', (value: JsonObject) => Object(value['b'])[0]],
+  ])('%s', (_, part) => {
+    const value = parse('{"a":{},"b":[{}]}');
+    if (value === undefined) throw new Error('It was not parsed.');
+    expect(part(value)).toBeTypeOf('object');
+    expect(Object.isFrozen(part(value))).toBe(true);
   });
 });
 
@@ -62,6 +77,10 @@ describe('duplicate members are refused', () => {
     ['the empty name', '{"":1,"":2}'],
     ['indices', '{"1":1,"1":2}'],
     ['undone by null', '{"a":1,"a":null}'],
+    ['of different types', '{"a":"x","a":1}'],
+    ['a space before one colon', '{"a" :1,"a":2}'],
+    ['a line feed before one colon', '{"a":1,"a"\n:2}'],
+    ['white space around every colon', '{"a" : 1, "a" : 2}'],
     ['colons in values beside it', '{"a":"::","a":":"}'],
   ])('%s', (_, text) => {
     expect(JSON.parse(text)).toBeTypeOf('object'); // JSON.parse would take it

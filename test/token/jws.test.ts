@@ -126,6 +126,17 @@ describe('parsing', () => {
   ])('%s → %s', (_, defect, text) => {
     expect(parseJws(text)).toBe(defect);
   });
+
+  it('a header that is known by its text → taken as it is; any other → read', () => {
+    const known = { alg: 'PS256' };
+    const headers = { get: (text: string) => (text === header ? known : undefined) };
+    expect(parseJws(`${header}.${part}.${part}`, headers)).toMatchObject({ header: known, headerText: header });
+    expect(parseJws(`${encode('{"alg":"ES256"}')}.${part}.${part}`, headers)).toMatchObject({
+      header: { alg: 'ES256' },
+    });
+    expect(parseJws(`${encode('[]')}.${part}.${part}`, headers)).toBe('header');
+    expect(parseJws(`${header}.YQ==.${part}`, headers)).toBe('encoding');
+  });
 });
 
 describe.each(names)('%s', (alg) => {

@@ -143,6 +143,11 @@ describe('bounds', () => {
     expect(long.entries).toBeGreaterThan(0);
   });
 
+  it('of one entry and one byte → allowed, and nothing fits', () => {
+    const { cache } = createCase({}, { maxEntries: 1, maxBytes: 1 });
+    expect(cache.status()).toMatchObject({ entries: 0, bytes: 0 });
+  });
+
   it('by default 10 000 tokens of usual length', () => {
     expect(fill(12_000, undefined).status().entries).toBe(10_000);
   });
@@ -158,6 +163,10 @@ describe('bounds', () => {
 });
 
 describe('figures', () => {
+  it('bytes → three for each character, and 1 KiB for what stands beside them', () => {
+    expect(createCase().cache.status()).toMatchObject({ entries: 1, bytes: 3 * 800 + 1024 });
+  });
+
   it('hits and misses are counted', () => {
     const { cache, find, state } = createCase();
     find();
