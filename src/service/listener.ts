@@ -1,5 +1,5 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { type ErrorBodyFormat, statusPhrases } from '../http/error-body.ts';
 
 /** How one listener is set up. */
@@ -28,7 +28,8 @@ const requestTimeout = 15_000;
 const maxHeaderBytes = 16 * 1024;
 /** Node checks its timeouts only this often; in milliseconds. */
 const checkingInterval = 1000;
-const drainInterval = 50;
+/** Milliseconds for what is on its way on idle connections, and from then on between looks at them. */
+const drainInterval = 150;
 
 /** What Node's HTTP parser refuses by itself, by the code of its error. */
 const parserStatuses: ReadonlyMap<string, number> = new Map([
@@ -84,10 +85,16 @@ function formatUrl({ address, family, port }: AddressInfo): string {
 }
 
 async function closeServer(server: Server, graceSeconds: number): Promise<void> {
+  // That of HTTP would cut idle connections at once, with what has come on them and is not yet read.
+  const { close } = server instanceof NetServer ? NetServer.prototype : server;
   const closed = new Promise<void>((resolve) => {
-    server.close(() => resolve());
+    close.call(server, () => resolve());
   });
-  // A kept-alive connection turns idle only after its answer, so idle ones are looked for until all are gone.
+  // Who still sends on a kept-alive connection gets an answer, the last on it.
+  server.prependListener('request', (_incoming, outgoing) => {
+    outgoing.shouldKeepAlive = false;
+  });
+  // A connection turns idle only after its answer, so idle ones are looked for until all are gone.
   const sweep = setInterval(() => server.closeIdleConnections(), drainInterval);
   const deadline = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000);
   await closed;
