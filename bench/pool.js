@@ -1,11 +1,8 @@
 // The lines of all workloads but those with proofs: made once, kept in files of the run, sent to each server once.
 import { workloads } from './workloads.js';
 
-/** Requests a second that a line each must last for, or the measurement ends before its time. */
-const pace = 30_000;
-
 /** Makes the tokens and writes the files; by workload, then by `warmUp` and `measured`. Time in seconds. */
-export async function fillPool(scene, { names, seconds, warmUpSeconds }) {
+export async function fillPool(scene, { names, seconds, warmUpSeconds, pace }) {
   const made = names.filter((name) => workloads[name].lines !== undefined);
   const isOnce = made.some((name) => workloads[name].once);
   const isMixed = made.includes('mixed');

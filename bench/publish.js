@@ -1,5 +1,5 @@
 // What a full run leaves behind: bench/results.json, the tables of docs/performance.md, the chart.
-import { execFileSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
 import { formatChart } from './chart.js';
@@ -11,23 +11,24 @@ const packages = ['express', 'express-oauth2-jwt-bearer', 'fastify', '@fastify/j
 const programs = {
   HAProxy: ['/usr/sbin/haproxy', '-v'],
   Apache: ['/usr/sbin/apache2', '-v'],
+  wrk: ['/usr/bin/wrk', '-v'],
 };
 
 const firstNumber = (text) => text.match(/\d+\.\d+(\.\d+)?/)?.[0] ?? 'unknown';
 
 /** Date, processor and versions of a run. */
 export function describeMachine() {
+  const ask = (program, args) => firstNumber(spawnSync(program, args, { encoding: 'utf8' }).stdout ?? '');
   const versions = {};
-  for (const [name, { binary, version }] of Object.entries(runtimes)) {
-    if (hasRuntime(name))
-      versions[name.replace(/\d+$/, '$&')] = firstNumber(execFileSync(binary, version, { encoding: 'utf8' }));
+  for (const [name, { label, binary }] of Object.entries(runtimes)) {
+    if (hasRuntime(name)) versions[label] = [versions[label], ask(binary, ['--version'])].filter(Boolean).join(', ');
   }
   for (const name of packages) {
     const about = file(`node_modules/${name}/package.json`);
     if (existsSync(about)) versions[name] = JSON.parse(readFileSync(about, 'utf8')).version;
   }
   for (const [name, [program, ...args]] of Object.entries(programs)) {
-    if (existsSync(program)) versions[name] = firstNumber(execFileSync(program, args, { encoding: 'utf8' }));
+    if (existsSync(program)) versions[name] = ask(program, args);
   }
   return { date: new Date().toISOString(), cpu: `${availableParallelism()} × ${cpus()[0].model}`, versions };
 }

@@ -19,11 +19,12 @@ const middle = (list, field) => median(list.map((each) => each[field]));
 
 const ratioTable = ({ samples }) =>
   table(
-    ['requests a second of Portcullis to', 'ratio', 'rounds', 'aim', 'met'],
-    compare(samples).map(({ name, value, least, most, aim, isMet }) => [
+    ['requests a second of Portcullis to', 'ratio', 'rounds', 'by CPU', 'aim', 'met'],
+    compare(samples).map(({ name, value, least, most, byCpu, aim, isMet }) => [
       name,
       decimals(value, 2),
       `${decimals(least, 2)} … ${decimals(most, 2)}`,
+      decimals(byCpu, 2),
       `≥ ${aim}`,
       isMet ? 'yes' : 'no',
     ]),
@@ -124,8 +125,14 @@ function notesOf({ samples, notes }) {
       ? []
       : [`${servers[name].label}: used its processor only in part, so its rate is a lower bound: ${shares.join(', ')}`];
   });
+  const broken = Object.entries(samples).flatMap(([name, byWorkload]) => {
+    const count = Object.values(byWorkload)
+      .flat()
+      .reduce((sum, sample) => sum + sample.broken, 0);
+    return count === 0 ? [] : [`${servers[name].label}: ${count} requests broke off or took too long`];
+  });
   const said = Object.entries(notes).flatMap(([name, list]) => list.map((text) => `${servers[name].label}: ${text}`));
-  return [...said, ...waiting].map((text) => `- ${text}`).join('\n');
+  return [...said, ...broken, ...waiting].map((text) => `- ${text}`).join('\n');
 }
 
 const join = (parts) => parts.filter((part) => part !== '').join('\n\n');

@@ -1,6 +1,9 @@
 // Starts one server of the table, waits until it answers, checks what it lets in, and stops it.
+import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
+import { get } from 'node:http';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endChild, processors, startChild } from './children.js';
 
@@ -99,14 +102,20 @@ export async function checkServer({ url }, scene) {
   return wrong;
 }
 
-/** The answers of a server as it wrote them, for a floor to copy: by path, headers as written, without what Node adds. */
+/** What Node writes by itself, whoever answers. */
+const ownHeaders = ['date', 'connection', 'keep-alive'];
+
+/** The answers of a server as it wrote them, for a floor to copy: by path, headers (names and values in turn) and body. */
 export async function copyAnswers({ url }, scene) {
-  const added = ['date', 'connection', 'keep-alive', 'content-length'];
   const answers = {};
   for (const path of ['/api/public', '/api/private']) {
-    const response = await ask(new URL(path, url), `Bearer ${scene.mintOne()}`);
-    const headers = Object.fromEntries([...response.headers].filter(([name]) => !added.includes(name)));
-    answers[path] = { headers, body: await response.text() };
+    const asked = get(new URL(path, url), { headers: { authorization: `Bearer ${scene.mintOne()}` } });
+    const [response] = await once(asked, 'response');
+    const { rawHeaders } = response;
+    const headers = rawHeaders.flatMap((name, i) =>
+      i % 2 === 1 || ownHeaders.includes(name.toLowerCase()) ? [] : [name, rawHeaders[i + 1]],
+    );
+    answers[path] = { headers, body: await text(response) };
   }
   return answers;
 }

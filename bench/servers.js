@@ -4,6 +4,8 @@ import { hasRuntime, serverWords, serviceWords } from './runtimes.js';
 import { apacheCommand, apacheModule } from './servers/apache.js';
 import { haproxyCommand } from './servers/haproxy.js';
 
+/** What the bench itself runs on. */
+const here = `Node ${process.versions.node.split('.')[0]}`;
 const bearer = ['open', 'warm', 'warm-1000', 'cold', 'bad-signature', 'malformed', 'mixed'];
 const dpop = ['dpop', 'dpop-keys'];
 const brief = ['open', 'warm', 'cold', 'dpop'];
@@ -31,7 +33,7 @@ const peer = (script, environment = {}) => ({
   }),
   missing: () => undefined,
 });
-const floor = (kind, runtime = 'node20') => ({
+const floor = (kind, runtime = 'here') => ({
   command: () => serverWords('floor', runtime),
   environment: ({ port, answers, tokenKeyFile, proofKeyFile }) => ({
     PORT: port,
@@ -54,8 +56,8 @@ const proxy = (command, files) => ({
  * not a failure. `pace`: more requests a second than it can answer with proofs, so that these last.
  */
 export const servers = {
-  portcullis: { label: 'Portcullis, Node 20', ...service('node20'), workloads: [...bearer, ...dpop], pace: 16_000 },
-  'raw-floor': { label: 'floor: raw node:http, Node 20', ...floor('raw'), workloads: ['open', 'warm'] },
+  portcullis: { label: `Portcullis, ${here}`, ...service('here'), workloads: [...bearer, ...dpop], pace: 16_000 },
+  'raw-floor': { label: `floor: raw node:http, ${here}`, ...floor('raw'), workloads: ['open', 'warm'] },
   'cold-floor': { label: 'floor: and one RS256 check', ...floor('token'), workloads: ['cold'] },
   'dpop-floor': { label: 'floor: and one ES256 check', ...floor('proof'), workloads: ['dpop'], pace: 20_000 },
   'portcullis-node22': {

@@ -5,7 +5,7 @@ import { spoil } from './running.js';
 const mixture = 'wwwwcwwwwcwwwwcwwwwb';
 
 const strip = (line) => line.slice('Bearer '.length);
-/** Three ways of being no token, in turn; none of them costs a signature check. */
+/** Three ways of being no token, in turn; none needs a signature check to be refused. */
 const malformations = [
   (token) => token.slice(0, token.lastIndexOf('.')),
   (token) => `!${token.slice(1)}`,
@@ -60,7 +60,7 @@ export const workloads = {
     refused: 0,
     once: true,
     // Each costs an RSA signature to make; a key that is new costs a server more, too.
-    perServer: ({ scene, url, count }) => scene.makeOwnKeys(Math.ceil(count / 2), url),
+    perServer: ({ scene, url, count }) => scene.makeOwnKeys(Math.ceil(count / 3), url),
   },
 };
 

@@ -25,7 +25,7 @@ async function isOpen(port) {
 async function measureOnce() {
   const [port, nobody] = [await findFreePort(), await findFreePort()];
   const startedAt = performance.now();
-  const running = startChild(serviceWords('node20'), {
+  const running = startChild(serviceWords('here'), {
     processor: processors.server,
     env: {
       PATH: process.env.PATH,
