@@ -8,7 +8,7 @@ export const processors = { server: '0', load: '1' };
 const living = new Set();
 
 process.once('exit', () => {
-  for (const child of living) child.kill('SIGKILL');
+  for (const pid of [...living].flatMap((child) => tree(child.pid))) endProcess(pid);
 });
 for (const [signal, status] of [
   ['SIGINT', 130],
@@ -65,6 +65,14 @@ const read = (path) => {
 
 /** Linux counts in hundredths of a second for every program. */
 const tick = 10_000;
+
+function endProcess(pid) {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // it has ended by itself
+  }
+}
 
 /** Processor time that a process and those below it have used so far, in µs. */
 export function cpuTime(pid) {

@@ -34,6 +34,12 @@ const options = {
 };
 for (const name of positionals.length > 0 ? positionals : Object.keys(benches)) {
   const { bench } = await benches[name]();
-  // Only what fails fails the run, never a figure.
-  if ((await bench(options)) === false) process.exitCode = 1;
+  try {
+    // Only what fails fails the run, never a figure.
+    if ((await bench(options)) === false) process.exitCode = 1;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    console.error(error.message);
+    process.exit(64);
+  }
 }
