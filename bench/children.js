@@ -83,6 +83,13 @@ export function cpuTime(pid) {
   }, 0);
 }
 
+/** Time that a processor has worked for programs so far, in µs, with what the host took from it; not for interrupts. */
+export function processorTime(processor) {
+  const [, times = ''] = read('/proc/stat').match(new RegExp(`^cpu${processor} (.*)$`, 'm')) ?? [];
+  const [user, nice, system, , , , , steal] = times.split(' ').map(Number);
+  return (user + nice + system + steal) * tick;
+}
+
 /** Resident memory of a process and those below it, in MiB; what they share counts once, spread over them. */
 export function residentMemory(pid) {
   return tree(pid).reduce((sum, each) => {

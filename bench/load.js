@@ -1,17 +1,17 @@
 // One run of wrk against a server: requests a second, latencies, what was refused, and what the server spent.
 import { fileURLToPath } from 'node:url';
-import { cpuTime, processors, startChild } from './children.js';
+import { cpuTime, processors, processorTime, startChild } from './children.js';
 
 const script = fileURLToPath(new URL('load.lua', import.meta.url));
 
 /**
  * Loads a path for so many seconds with the lines of a file, in turn; with `once`, no longer than the lines last.
  * Latencies in µs, `cpu` in µs a request; `busy` and `wrk` are the shares of their
- * processors that the server and wrk used.
+ * processors that the server and wrk used, `others` the share of the server's that somebody else did.
  */
 export async function load({ pid, url, file, seconds, once, count = false, threads = 1, processor = processors.load }) {
   const connections = 32 * threads;
-  const before = cpuTime(pid);
+  const before = { server: cpuTime(pid), all: processorTime(processors.server) };
   const words = [
     'wrk',
     `-t${threads}`,
@@ -38,12 +38,14 @@ export async function load({ pid, url, file, seconds, once, count = false, threa
   const [, result] = output.match(/^RESULT (.*)$/m) ?? [];
   if (result === undefined) throw new Error(`wrk gave no result: ${output}`);
   const measured = JSON.parse(result);
-  const spent = cpuTime(pid) - before;
+  const spent = cpuTime(pid) - before.server;
+  const others = processorTime(processors.server) - before.all - spent;
   return {
     ...measured,
     rate: measured.requests / measured.seconds,
     cpu: spent / measured.requests,
     busy: spent / 1e6 / measured.seconds,
+    others: Math.max(0, others) / 1e6 / measured.seconds,
     wrk: measured.spent / measured.seconds / threads,
   };
 }

@@ -44,6 +44,6 @@ export async function measure(about) {
   expectStatuses(told, await load({ pid, url, file: files.warmUp, seconds: warmUpSeconds, once, count: true }));
   const measured = await load({ pid, url, file: files.measured, seconds, once });
   expectStatuses(told, measured);
-  const { rate, p50, p99, cpu, busy, wrk, requests, broken } = measured;
-  return { rate, p50, p99, cpu, busy, wrk, requests, broken, memory: residentMemory(pid) };
+  const { rate, p50, p99, cpu, busy, wrk, others, requests, broken } = measured;
+  return { rate, p50, p99, cpu, busy, wrk, others, requests, broken, memory: residentMemory(pid) };
 }

@@ -118,8 +118,8 @@ function notesOf({ samples, notes }) {
   const waiting = Object.entries(samples).flatMap(([name, byWorkload]) => {
     const idle = Object.entries(byWorkload).filter(([, list]) => middle(list, 'busy') < saturated);
     const shares = idle.map(([workload, list]) => {
-      const [busy, wrk] = ['busy', 'wrk'].map((field) => decimals(middle(list, field) * 100, 0));
-      return `${workload} ${busy} % (wrk ${wrk} %)`;
+      const [busy, wrk, others] = ['busy', 'wrk', 'others'].map((field) => decimals(middle(list, field) * 100, 0));
+      return `${workload} ${busy} % (wrk ${wrk} %, others ${others} %)`;
     });
     return shares.length === 0
       ? []
