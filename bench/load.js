@@ -11,7 +11,7 @@ const script = fileURLToPath(new URL('load.lua', import.meta.url));
  */
 export async function load({ pid, url, file, seconds, once, count = false, threads = 1, processor = processors.load }) {
   const connections = 32 * threads;
-  const before = { server: cpuTime(pid), all: processorTime(processors.server) };
+  const before = { at: performance.now(), server: cpuTime(pid), all: processorTime(processors.server) };
   const words = [
     'wrk',
     `-t${threads}`,
@@ -40,12 +40,14 @@ export async function load({ pid, url, file, seconds, once, count = false, threa
   const measured = JSON.parse(result);
   const spent = cpuTime(pid) - before.server;
   const others = processorTime(processors.server) - before.all - spent;
+  // wrk has read its lines in this time as well.
+  const elapsed = (performance.now() - before.at) * 1000;
   return {
     ...measured,
     rate: measured.requests / measured.seconds,
     cpu: spent / measured.requests,
     busy: spent / 1e6 / measured.seconds,
-    others: Math.max(0, others) / 1e6 / measured.seconds,
+    others: Math.max(0, others) / elapsed,
     wrk: measured.spent / measured.seconds / threads,
   };
 }

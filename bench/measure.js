@@ -7,7 +7,7 @@ import { workloads } from './workloads.js';
 const unfinished = 64;
 
 /** Share of requests that may break off: a server may close a connection that it kept, when it wants. */
-const tolerated = 0.002;
+const tolerated = 0.005;
 
 /** The files with the lines for a server: those of the pool, or its own where its name stands in them. */
 async function findFiles({ name, workload, server, running, pool, scene, seconds, warmUpSeconds }) {

@@ -137,15 +137,27 @@ function notesOf({ samples, notes }) {
 
 const join = (parts) => parts.filter((part) => part !== '').join('\n\n');
 
+/** How far others disturbed the run: what counts is the share that they took while a server was loaded. */
+function describeQuiet({ samples }) {
+  const shares = Object.values(samples)
+    .flatMap((byWorkload) => Object.values(byWorkload))
+    .flat()
+    .map(({ others }) => others * 100);
+  if (shares.length === 0) return '';
+  return ` While a server was loaded, others used ${decimals(median(shares), 0)} % of its processor (median of all measurements).`;
+}
+
 /** The blocks of a report by name: what stands between the markers of the documentation. */
 export function formatReport(results) {
   const { date, cpu, versions, settings } = results;
   const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
   return {
+    chart: '![Requests a second on one processor, by server](performance.svg)',
     ratios: join([ratioTable(results), limitTable(results)]),
     run:
       `${date.slice(0, 10)}, ${cpu}; ${settings.rounds} rounds of ${settings.seconds} s each, ` +
-      `${settings.minutes} minutes in all. ${named.join(', ')}.`,
+      `${settings.minutes} minutes in all. ${named.join(', ')}.` +
+      describeQuiet(results),
     workloads: join(Object.keys(workloads).map((workload) => workloadTable(results, workload))),
     figures: join(figureTables(results)),
     notes: notesOf(results),

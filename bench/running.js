@@ -1,6 +1,6 @@
 // Starts one server of the table, waits until it answers, checks what it lets in, and stops it.
 import { once } from 'node:events';
-import { openSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -21,6 +21,7 @@ export async function startServer(name, server, about) {
   const { scene, port, environment = {}, processor = processors.server } = about;
   const words = server.command({ ...scene, port });
   const log = join(scene.folder, `${name}.log`);
+  const stderr = openSync(log, 'w');
   const running = startChild(words, {
     processor,
     env: {
@@ -32,9 +33,10 @@ export async function startServer(name, server, about) {
       ...server.environment({ ...scene, port }),
       ...environment,
     },
-    // A service writes one line a request: to where it costs what writing costs, and no disk.
-    stdio: ['ignore', openSync('/dev/null', 'w'), openSync(log, 'w')],
+    // The service writes one line a request: to /dev/null, where it costs what writing costs, and no disk.
+    stdio: ['ignore', 'ignore', stderr],
   });
+  closeSync(stderr);
   const url = `http://127.0.0.1:${port}/api/private`;
   // A floor checks nothing that a token alone would show.
   const ready = server.checks === 'none' ? new URL('/api/public', url) : url;
