@@ -1,5 +1,5 @@
 // Makes tokens and proofs in worker threads, one a processor: what a run needs by the ten thousand.
-import { createECDH, createHash, createPrivateKey, randomUUID, sign } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
@@ -12,6 +12,19 @@ const signers = {
   RS384: (input, key) => sign('sha384', input, key),
   ES256: (input, key) => sign('sha256', input, { key, dsaEncoding: 'ieee-p1363' }),
 };
+
+/**
+ * A key pair, by way of PEM: to export a generated key as JWK hangs on Node 20 where garbage is collected at that moment,
+ * because the end of the generation and the export want the same lock.
+ */
+export function makeKeyPair(type, options) {
+  const pair = generateKeyPairSync(type, {
+    ...options,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  return { publicKey: createPublicKey(pair.publicKey), privateKey: createPrivateKey(pair.privateKey) };
+}
 
 /** A compact JWS. */
 export function signJws(header, claims, key) {
@@ -46,32 +59,17 @@ function prove({ token, url, now, jwk, key }) {
   return signJws({ typ: 'dpop+jwt', alg: 'ES256', jwk }, claims, key);
 }
 
-/**
- * A key of its own, by way of ECDH: to export a generated key as JWK hangs on Node 20 where garbage is collected at that
- * moment, because the end of the generation and the export want the same lock.
- */
-function makeProofKey() {
-  const pair = createECDH('prime256v1');
-  const point = pair.generateKeys();
-  const coordinate = (from) => point.subarray(from, from + 32).toString('base64url');
-  const jwk = { crv: 'P-256', kty: 'EC', x: coordinate(1), y: coordinate(33) };
-  // Leading zeros belong to it in a JWK (RFC 7518 §6.2.2.1).
-  const d = Buffer.concat([Buffer.alloc(32), pair.getPrivateKey()])
-    .subarray(-32)
-    .toString('base64url');
-  return { jwk, proofKey: createPrivateKey({ key: { ...jwk, d }, format: 'jwk' }) };
-}
-
 /** What workers make, by name; each gives one line of a file for wrk. */
 const makers = {
   bearer: ({ alg, kid, key, ...about }) => `Bearer ${signJws({ alg, typ: 'JWT', kid }, makeClaims(about), key)}`,
   proof: ({ token, url, now, jwk, proofKey }) => `DPoP ${token}\t${prove({ token, url, now, jwk, key: proofKey })}`,
   /** Its own key, the token bound to it, and a proof. */
   ownKey({ alg, kid, key, url, ...about }) {
-    const { jwk, proofKey } = makeProofKey();
+    const { publicKey, privateKey } = makeKeyPair('ec', { namedCurve: 'P-256' });
+    const jwk = publicKey.export({ format: 'jwk' });
     const claims = { cnf: { jkt: thumbprint(jwk) } };
     const token = signJws({ alg, typ: 'JWT', kid }, makeClaims({ ...about, claims }), key);
-    return `DPoP ${token}\t${prove({ token, url, now: about.now, jwk, key: proofKey })}`;
+    return `DPoP ${token}\t${prove({ token, url, now: about.now, jwk, key: privateKey })}`;
   },
 };
 

@@ -1,5 +1,5 @@
 // What all servers of a run share: a folder, a certificate, the provider, keys, the mint, the answers to copy.
-import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { ensureIdentity } from '../dist/local-idp/identity.js';
 import { endChild, processors, startChild } from './children.js';
-import { makeClaims, publicJwk, signJws, startMint, thumbprint } from './mint.js';
+import { makeClaims, makeKeyPair, publicJwk, signJws, startMint, thumbprint } from './mint.js';
 
 const audience = 'https://api.example.com/';
 const pem = { type: 'pkcs8', format: 'pem' };
@@ -26,9 +26,7 @@ export async function findFreePort() {
 
 function makeTokenKey(alg) {
   const pair =
-    alg === 'RS256'
-      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
-      : generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    alg === 'RS256' ? makeKeyPair('rsa', { modulusLength: 2048 }) : makeKeyPair('ec', { namedCurve: 'P-256' });
   const kid = `bench-${alg.toLowerCase()}`;
   const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid, alg, use: 'sig' };
   return { alg, kid, jwk, publicKey: pair.publicKey, key: pair.privateKey.export(pem) };
@@ -70,7 +68,7 @@ export async function openScene() {
 
   const tokenKey = makeTokenKey('RS256');
   const provider = await startProvider([tokenKey]);
-  const holder = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const holder = makeKeyPair('ec', { namedCurve: 'P-256' });
   const proofJwk = publicJwk(holder.publicKey.export({ format: 'jwk' }));
   const mint = startMint();
   const about = { alg: 'RS256', kid: tokenKey.kid, key: tokenKey.key, issuer: provider.issuer, audience };
