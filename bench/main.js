@@ -1,18 +1,45 @@
-// npm run bench -- [verify|replay] [--quick]: prints ratios of medians within one run; absolute figures are context.
+// npm run bench -- [verify|replay|http] [--quick]: prints ratios of medians within one run; absolute figures are context.
 import { parseArgs } from 'node:util';
 
-const benches = { verify: () => import('./verify.js'), replay: () => import('./replay.js') };
+const benches = {
+  verify: () => import('./verify.js'),
+  replay: () => import('./replay.js'),
+  http: () => import('./http.js'),
+};
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { quick: { type: 'boolean', default: false } },
+  options: {
+    quick: { type: 'boolean', default: false },
+    // Of http alone, for its development: parts of the tables, and how long.
+    only: { type: 'string' },
+    workload: { type: 'string' },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+  },
 });
 const unknown = positionals.filter((name) => !Object.hasOwn(benches, name));
 if (unknown.length > 0) {
   console.error(`There is no such bench. Benches: ${Object.keys(benches).join(', ')}.`);
   process.exit(64);
 }
+const list = (text) => text?.split(',').filter(Boolean);
+const whole = (text) => (text === undefined ? undefined : Math.max(1, Math.trunc(Number(text)) || 1));
+const options = {
+  quick: values.quick,
+  only: list(values.only),
+  workload: list(values.workload),
+  rounds: whole(values.rounds),
+  seconds: whole(values.seconds),
+};
 for (const name of positionals.length > 0 ? positionals : Object.keys(benches)) {
   const { bench } = await benches[name]();
-  await bench({ quick: values.quick });
+  try {
+    // Only what fails fails the run, never a figure.
+    if ((await bench(options)) === false) process.exitCode = 1;
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    console.error(error.message);
+    process.exit(64);
+  }
 }

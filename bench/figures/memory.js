@@ -1,0 +1,56 @@
+// Resident memory of the service: idle, after as many tokens as its cache may hold, after a million.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { residentMemory } from '../children.js';
+import { load } from '../load.js';
+import { startServer } from '../running.js';
+import { findFreePort } from '../scene.js';
+import { servers } from '../servers.js';
+
+const million = 1_000_000;
+/** A little more than a tenth: those under way when the lines end are not counted. */
+const batch = 100_100;
+/** More than a cache of verified tokens holds by default. */
+const full = 100_000;
+/** Seconds in which a batch must be through. */
+const patience = 60;
+/** Seconds until garbage of the last batch is gone. */
+const rest = 2;
+
+/**
+ * MiB by the number of distinct tokens seen. The tokens are signed with ES256, which costs a tenth to make, and the
+ * service is told to allow it.
+ */
+export async function measureMemory({ scene, say }) {
+  const key = scene.makeTokenKey('ES256');
+  const provider = await scene.startProvider([key]);
+  const about = { alg: 'ES256', kid: key.kid, key: key.key, issuer: provider.issuer };
+  const told = {
+    ...scene,
+    ...provider,
+    mintOne: () => scene.mintOne({ iss: provider.issuer }, { alg: 'ES256', kid: key.kid }, key.key),
+  };
+  const environment = { ALGORITHMS: 'RS256,ES256' };
+  const port = await findFreePort();
+  const running = await startServer('memory', servers.portcullis, { scene: told, port, environment });
+  const mebibytes = { idle: residentMemory(running.pid) };
+  let seen = 0;
+  try {
+    let next = scene.makeBearer(batch, about);
+    while (seen < million) {
+      const file = scene.write('memory.txt', `${(await next).join('\n')}\n`);
+      // Made while the others are sent: no rate is measured here.
+      next = seen + batch < million ? scene.makeBearer(batch, about) : undefined;
+      const { requests, refused } = await load({ ...running, file, seconds: patience, once: true });
+      if (refused > 0) throw new Error(`${refused} of ${requests} tokens were refused`);
+      seen += requests;
+      if (mebibytes.full === undefined && seen >= full) mebibytes.full = residentMemory(running.pid);
+      say(`memory: ${seen} tokens, ${Math.round(residentMemory(running.pid))} MiB`);
+    }
+    await sleep(rest * 1000);
+    mebibytes.million = residentMemory(running.pid);
+    return { mebibytes, seen };
+  } finally {
+    await running.stop();
+    await provider.stop();
+  }
+}

@@ -1,0 +1,82 @@
+-- wrk: sends the header lines of a file in turn; each line is an Authorization value and, after a tab, a proof.
+-- Arguments: the file, "count" to count statuses one by one, "once" to stop where the file ends.
+local ffi = require("ffi")
+ffi.cdef [[
+  struct portcullis_time { long s; long ns; };
+  int clock_gettime(int clock, struct portcullis_time *time);
+  int getpid(void);
+  int kill(int process, int signal);
+]]
+
+local threads = {}
+function setup(thread)
+  threads[#threads + 1] = thread
+end
+
+local time = ffi.new("struct portcullis_time")
+local function now()
+  ffi.C.clock_gettime(1, time)
+  return tonumber(time.s) + tonumber(time.ns) / 1e9
+end
+
+local requests, size, sent, started = {}, 0, 0, 0
+-- Globals: what done() asks for.
+elapsed, statuses, prepared = 0, {}, 0
+
+function init(args)
+  local head = "GET " .. wrk.path .. " HTTP/1.1\r\nHost: " .. wrk.host .. ":" .. wrk.port .. "\r\n"
+  for line in io.lines(args[1]) do
+    local authorization, proof = line:match("^([^\t]*)\t?(.*)$")
+    local lines = authorization ~= "" and ("Authorization: " .. authorization .. "\r\n") or ""
+    if proof ~= "" then lines = lines .. "DPoP: " .. proof .. "\r\n" end
+    size = size + 1
+    requests[size] = head .. lines .. "\r\n"
+  end
+  local once = args[3] == "once"
+
+  if args[2] == "count" then
+    function response(status)
+      statuses[status] = (statuses[status] or 0) + 1
+    end
+  end
+
+  function request()
+    sent = sent + 1
+    -- The first is made to see what it looks like, and never sent.
+    if sent == 2 then started = now() end
+    if sent > size and once then
+      if elapsed == 0 then
+        elapsed = now() - started
+        -- wrk itself waits until its time is over; SIGINT ends that, and it still reports.
+        ffi.C.kill(ffi.C.getpid(), 2)
+      end
+      wrk.thread:stop()
+      return requests[size]
+    end
+    return requests[(sent - 1) % size + 1]
+  end
+  prepared = os.clock()
+end
+
+function done(summary, latency)
+  local counts = {}
+  local seconds, prepared = summary.duration / 1e6, 0
+  for _, thread in ipairs(threads) do
+    for status, count in pairs(thread:get("statuses")) do
+      counts[status] = (counts[status] or 0) + count
+    end
+    prepared = math.max(prepared, thread:get("prepared"))
+    local stopped = thread:get("elapsed")
+    if stopped > 0 then seconds = stopped end
+  end
+  local list = {}
+  for status, count in pairs(counts) do
+    list[#list + 1] = string.format('"%d":%d', status, count)
+  end
+  local errors = summary.errors
+  io.write(string.format(
+    '\nRESULT {"seconds":%.6f,"requests":%d,"refused":%d,"broken":%d,"p50":%.1f,"p99":%.1f,"spent":%.6f,"statuses":{%s}}\n',
+    seconds, summary.requests, errors.status, errors.connect + errors.read + errors.write + errors.timeout,
+    latency:percentile(50), latency:percentile(99), os.clock() - prepared, table.concat(list, ",")
+  ))
+end

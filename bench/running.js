@@ -1,0 +1,123 @@
+// Starts one server of the table, waits until it answers, checks what it lets in, and stops it.
+import { once } from 'node:events';
+import { closeSync, openSync, readFileSync } from 'node:fs';
+import { get } from 'node:http';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { endChild, processors, startChild } from './children.js';
+
+/** Seconds. */
+const patience = 15;
+
+const ask = (url, authorization) =>
+  fetch(url, {
+    headers: { ...(authorization !== undefined && { authorization }) },
+    signal: AbortSignal.timeout(2000),
+  });
+
+/** Starts a server; rejects with what it wrote last where it ends, or does not answer a good token in time. */
+export async function startServer(name, server, about) {
+  const { scene, port, environment = {}, processor = processors.server } = about;
+  const words = server.command({ ...scene, port });
+  const log = join(scene.folder, `${name}.log`);
+  const stderr = openSync(log, 'w');
+  const running = startChild(words, {
+    processor,
+    env: {
+      PATH: process.env.PATH,
+      HOME: scene.folder,
+      NODE_EXTRA_CA_CERTS: scene.certificateFile,
+      DENO_CERT: scene.certificateFile,
+      DENO_NO_UPDATE_CHECK: '1',
+      ...server.environment({ ...scene, port }),
+      ...environment,
+    },
+    // The service writes one line a request: to /dev/null, where it costs what writing costs, and no disk.
+    stdio: ['ignore', 'ignore', stderr],
+  });
+  closeSync(stderr);
+  const url = `http://127.0.0.1:${port}/api/private`;
+  // A floor checks nothing that a token alone would show.
+  const ready = server.checks === 'none' ? new URL('/api/public', url) : url;
+  const authorization = `Bearer ${scene.mintOne()}`;
+  const deadline = performance.now() + patience * 1000;
+  let ended;
+  running.ended.then(
+    (status) => {
+      ended = `it ended with ${status}`;
+    },
+    (error) => {
+      ended = error.message;
+    },
+  );
+  let last = 'no answer';
+  while (ended === undefined && performance.now() < deadline) {
+    try {
+      const response = await ask(ready, authorization);
+      await response.arrayBuffer();
+      if (response.status === 200) return { ...running, port, url, stop: () => endChild(running) };
+      last = `status ${response.status}`;
+    } catch {
+      // not yet
+    }
+    await sleep(20);
+  }
+  const reason = ended ?? `${last} to a good token within ${patience} s`;
+  await endChild(running);
+  const written = readFileSync(log, 'utf8').trim().split('\n').filter(Boolean);
+  const said = written.find((line) => /error/i.test(line)) ?? written.at(-1) ?? '';
+  throw new Error(`${reason}${said && `: ${said.slice(0, 200)}`}`);
+}
+
+/** What each server must answer, by what the token has: all check the same. */
+const cases = {
+  'a good token': { status: 200, mint: (scene) => scene.mintOne() },
+  'no token': { status: 401 },
+  'a bad signature': { status: 401, mint: (scene) => spoil(scene.mintOne()) },
+  'another audience': { status: 401, mint: (scene) => scene.mintOne({ aud: ['https://other.example/'] }) },
+  'another issuer': { status: 401, mint: (scene) => scene.mintOne({ iss: 'https://127.0.0.1:9/' }) },
+  'an end that has passed': {
+    status: 401,
+    mint: (scene) => scene.mintOne({ exp: Math.floor(Date.now() / 1000) - 60 }),
+  },
+  'no end': { status: 401, mint: (scene) => scene.mintOne({ exp: undefined }) },
+  'RS384 instead of RS256': { status: 401, mint: (scene) => scene.mintOne({}, { alg: 'RS384' }) },
+};
+
+/** The signature with other characters in its middle: it has the same length, and no end that must be canonical. */
+export function spoil(token) {
+  const at = token.length - 100;
+  const swap = (text) => [...text].map((character) => (character === 'A' ? 'B' : 'A')).join('');
+  return token.slice(0, at) + swap(token.slice(at, at + 8)) + token.slice(at + 8);
+}
+
+/** What a server answers otherwise than it must: sentences, none where it checks everything. */
+export async function checkServer({ url }, scene) {
+  const wrong = [];
+  for (const [name, { status, mint }] of Object.entries(cases)) {
+    const response = await ask(url, mint && `Bearer ${mint(scene)}`);
+    const body = await response.text();
+    if (response.status !== status) wrong.push(`${name}: ${response.status} instead of ${status}`);
+    else if (status === 200 && typeof JSON.parse(body).user_id !== 'string') wrong.push(`${name}: no user_id`);
+  }
+  return wrong;
+}
+
+/** What Node writes by itself, whoever answers. */
+const ownHeaders = ['date', 'connection', 'keep-alive'];
+
+/** The answers of a server as it wrote them, for a floor to copy: by path, headers (names and values in turn) and body. */
+export async function copyAnswers({ url }, scene) {
+  const answers = {};
+  for (const path of ['/api/public', '/api/private']) {
+    const asked = get(new URL(path, url), { headers: { authorization: `Bearer ${scene.mintOne()}` } });
+    const [response] = await once(asked, 'response');
+    const { rawHeaders } = response;
+    const headers = rawHeaders.flatMap((name, i) =>
+      i % 2 === 1 || ownHeaders.includes(name.toLowerCase()) ? [] : [name, rawHeaders[i + 1]],
+    );
+    answers[path] = { headers, body: await text(response) };
+  }
+  return answers;
+}

@@ -1,0 +1,29 @@
+// Where the runtimes are that the bench's own packages bring.
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const file = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
+const service = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+const runtime = (label, binary, ...more) => ({ label, binary, words: [binary, ...more] });
+
+/** The file of each runtime, and the words before that of a program. */
+export const runtimes = {
+  here: runtime('Node', process.execPath),
+  node22: runtime('Node', file('node22-linux-x64/bin/node')),
+  node24: runtime('Node', file('node24-linux-x64/bin/node')),
+  node26: runtime('Node', file('node26-linux-x64/bin/node')),
+  bun: runtime('Bun', file('@oven/bun-linux-x64/bin/bun')),
+  deno: runtime('Deno', file('@deno/linux-x64-glibc/deno'), 'run', '-A'),
+};
+
+/** The command line of the service on a runtime. */
+export const serviceWords = (name) => [...runtimes[name].words, service, 'serve'];
+
+/** The command line of a server of the bench on a runtime. */
+export const serverWords = (server, name = 'here') => [
+  ...runtimes[name].words,
+  fileURLToPath(new URL(`servers/${server}.js`, import.meta.url)),
+];
+
+/** Whether a runtime is there: the packages bring them for Linux on x64 alone. */
+export const hasRuntime = (name) => existsSync(runtimes[name].binary);

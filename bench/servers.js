@@ -1,0 +1,132 @@
+// The servers as data: how each is started, and which workloads say something about it.
+import { existsSync } from 'node:fs';
+import { hasRuntime, serverWords, serviceWords } from './runtimes.js';
+import { apacheCommand, apacheModule } from './servers/apache.js';
+import { haproxyCommand } from './servers/haproxy.js';
+
+/** What the bench itself runs on. */
+const here = `Node ${process.versions.node.split('.')[0]}`;
+const bearer = ['open', 'warm', 'warm-1000', 'cold', 'bad-signature', 'malformed', 'mixed'];
+const dpop = ['dpop', 'dpop-keys'];
+const brief = ['open', 'warm', 'cold', 'dpop'];
+
+const service = (runtime) => ({
+  command: () => serviceWords(runtime),
+  environment: ({ domain, audience, port }) => ({
+    IDP_DOMAIN: domain,
+    IDP_AUDIENCE: audience,
+    HOST: '127.0.0.1',
+    PORT: port,
+    ADMIN_PORT: 'off',
+  }),
+  missing: () => (hasRuntime(runtime) ? undefined : 'its runtime comes for Linux on x64 alone'),
+});
+const peer = (script, environment = {}) => ({
+  command: () => serverWords(script),
+  environment: ({ issuer, jwksUri, audience, port }) => ({
+    ISSUER: issuer,
+    JWKS_URI: jwksUri,
+    AUDIENCE: audience,
+    PORT: port,
+    NODE_ENV: 'production',
+    ...environment,
+  }),
+  missing: () => undefined,
+});
+const floor = (kind, runtime = 'here') => ({
+  command: () => serverWords('floor', runtime),
+  environment: ({ port, answers, tokenKeyFile, proofKeyFile }) => ({
+    PORT: port,
+    FLOOR: kind,
+    ANSWERS: JSON.stringify(answers),
+    TOKEN_KEY: tokenKeyFile,
+    PROOF_KEY: proofKeyFile,
+  }),
+  missing: () => (hasRuntime(runtime) ? undefined : 'its runtime comes for Linux on x64 alone'),
+  checks: 'none',
+});
+const proxy = (command, files) => ({
+  command,
+  environment: () => ({}),
+  missing: () => files.filter((file) => !existsSync(file)).map((file) => `${file} is not installed`)[0],
+});
+
+/**
+ * By name. `own`: in the bench's packages, not the product's. `optional`: a server that does not start is a note and
+ * not a failure. `pace`: more requests a second than it can answer with proofs, so that these last.
+ */
+export const servers = {
+  portcullis: { label: `Portcullis, ${here}`, ...service('here'), workloads: [...bearer, ...dpop], pace: 16_000 },
+  'raw-floor': { label: `floor: raw node:http, ${here}`, ...floor('raw'), workloads: ['open', 'warm'] },
+  'cold-floor': { label: 'floor: and one RS256 check', ...floor('token'), workloads: ['cold'] },
+  'dpop-floor': { label: 'floor: and one ES256 check', ...floor('proof'), workloads: ['dpop'], pace: 20_000 },
+  'portcullis-node22': {
+    label: 'Portcullis, Node 22',
+    ...service('node22'),
+    workloads: brief,
+    pace: 20_000,
+    own: true,
+  },
+  'portcullis-node24': {
+    label: 'Portcullis, Node 24',
+    ...service('node24'),
+    workloads: brief,
+    pace: 20_000,
+    own: true,
+  },
+  'portcullis-node26': {
+    label: 'Portcullis, Node 26',
+    ...service('node26'),
+    workloads: brief,
+    pace: 25_000,
+    own: true,
+  },
+  'raw-floor-node26': {
+    label: 'floor: raw node:http, Node 26',
+    ...floor('raw', 'node26'),
+    workloads: ['open', 'warm'],
+    own: true,
+  },
+  'portcullis-bun': {
+    label: 'Portcullis, Bun',
+    ...service('bun'),
+    workloads: brief,
+    pace: 30_000,
+    own: true,
+    optional: true,
+  },
+  haproxy: { label: 'HAProxy jwt_verify', ...proxy(haproxyCommand, ['/usr/sbin/haproxy']), workloads: bearer },
+  'portcullis-deno': {
+    label: 'Portcullis, Deno',
+    ...service('deno'),
+    workloads: brief,
+    pace: 25_000,
+    own: true,
+    optional: true,
+  },
+  express: {
+    label: 'Express + express-oauth2-jwt-bearer',
+    ...peer('express'),
+    workloads: [...bearer, ...dpop],
+    pace: 6000,
+    own: true,
+  },
+  fastify: { label: 'Fastify + @fastify/jwt', ...peer('fastify'), workloads: bearer, own: true },
+  'fastify-cache': {
+    label: 'Fastify + @fastify/jwt, cache',
+    ...peer('fastify', { CACHE: '10000' }),
+    workloads: bearer,
+    own: true,
+  },
+  'hono-jose': { label: 'Hono + jose', ...peer('hono-jose'), workloads: bearer, own: true },
+  'hono-jwk': { label: 'Hono jwk', ...peer('hono-jwk'), workloads: bearer, own: true },
+  apache: {
+    label: 'Apache mod_auth_openidc',
+    ...proxy(apacheCommand, ['/usr/sbin/apache2', apacheModule]),
+    workloads: bearer,
+    optional: true,
+  },
+};
+
+/** What `--quick` runs. */
+export const quickServers = ['portcullis', 'raw-floor', 'cold-floor', 'dpop-floor'];
