@@ -96,7 +96,10 @@ export const serverChecks: Checks = {
   tokenCache: [(value) => value === 'off' || isObject(value), 'write off, or an object with maxEntries or maxBytes'],
   fetch: [isFunction, 'write a function such as the global fetch'],
   ca: [isText, 'write certificates in PEM'],
-  keysStale: [isAny, ''],
+  keysStale: [
+    (value) => typeof value === 'number' && value >= 0 && value <= 86_400,
+    'write seconds beyond freshness, 0 to 86400',
+  ],
   onEvent: [isFunction, 'write a function'],
   trustProxy: [isAny, ''],
   errorBody: [

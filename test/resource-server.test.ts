@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { AccessError } from '../src/failures.ts';
 import type { TrustedIssuer } from '../src/issuers/trusted-issuer.ts';
+import type { Fetch } from '../src/keys/http-client.ts';
 import { KeyFetchError } from '../src/keys/key-fetch-error.ts';
 import { createKeySet, type KeySet } from '../src/keys/key-set.ts';
 import { createStaticKeySet } from '../src/keys/static-key-set.ts';
@@ -60,6 +61,21 @@ describe('one issuer', () => {
       'https://first.example/.well-known/openid-configuration',
       'https://first.example/jwks',
     ]);
+  });
+
+  it.each([
+    [0, 'keys_unavailable'],
+    [60, 'keys_unavailable'],
+    [3600, 'accepted'],
+  ])('keysStale %i: 700 s after a fetch, with a provider that is down → %s', async (keysStale, verdict) => {
+    let fetch: Fetch = createFetch();
+    const server = open({ ...shared, issuer: 'first.example', fetch: (url, init) => fetch(url, init), keysStale });
+    await server.ready();
+    fetch = () => Promise.reject(new Error('down'));
+    const later = performance.now() + 700_000;
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(later);
+    expect(await judge(server, bearer(first.token()))).toBe(verdict);
+    clock.mockRestore();
   });
 
   it('several audiences → any one of them in the token is enough, and the realm has all', async () => {
@@ -449,7 +465,9 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, fetch, ca: 'pem' }, /^ca: it is for the built-in client/],
     [{ ...right, ca: 'no pem' }, /certificate in PEM/],
     [{ ...right, ca: '' }, /^ca: write certificates/],
-    [{ ...right, keysStale: -1 }, /staleSeconds/],
+    [{ ...right, keysStale: -1 }, /^keysStale: write seconds beyond freshness, 0 to 86400/],
+    [{ ...right, keysStale: 86_401 }, /^keysStale: /],
+    [{ ...right, keysStale: '60' }, /^keysStale: /],
     [{ ...right, onEvent: true }, /^onEvent: write a function/],
     [{ ...right, trustProxy: ['not an address'] }, /./],
     [{ ...right, errorBody: 'xml' }, /^errorBody: write detail, flat, message, problem, or a function/],
