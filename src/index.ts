@@ -13,12 +13,16 @@ export {
   type FailureContext,
   failures,
   type Reason,
+  type StepUp,
 } from './failures.ts';
 export type { DpopMode, Scheme } from './http/credentials.ts';
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './http/error-body.ts';
 export type { DescribeRefusal, Refusal, RefusalContext } from './http/refusal.ts';
 export type { Connection, ResourceRequest } from './http/request.ts';
 export type { Trust } from './http/trust.ts';
+export type { IssuerList, IssuerRequest, ResolveIssuers } from './issuers/issuer-list.ts';
+export type { IssuerRuleOptions, TokenRuleOptions, TrustedIssuer } from './issuers/trusted-issuer.ts';
+export type { Fetch, FetchInit, FetchResponse } from './keys/http-client.ts';
 export { KeyFetchError, type KeyFetchFailure } from './keys/key-fetch-error.ts';
 export {
   createKeySet,
@@ -28,15 +32,10 @@ export {
   type KeySetStatus,
   type ManagedKeySet,
 } from './keys/key-set.ts';
-export { createStaticKeySet } from './keys/static-key-set.ts';
-export type { Policy } from './policy/policy.ts';
-export {
-  type Access,
-  createResourceServer,
-  type DpopOptions,
-  type ResourceServer,
-  type ResourceServerOptions,
-  type TrustedIssuer,
-} from './resource-server.ts';
+export { createStaticKeySet, type JwkSet } from './keys/static-key-set.ts';
+export { allOf, anyOf } from './policy/combination.ts';
+export type { ClaimsPolicy, CombinedPolicy, PlainPolicy, Policy, Requirements } from './policy/policy.ts';
+export { type Access, createResourceServer, type ResourceServer } from './resource-server.ts';
+export type { DpopOptions, ResourceServerEvent, ResourceServerOptions } from './resource-server-options.ts';
 export type { Claims } from './token/claims.ts';
 export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';

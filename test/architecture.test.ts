@@ -60,6 +60,8 @@ const layers: readonly (readonly string[])[] = [
   ['index.ts'],
   ['adapters'],
   ['resource-server.ts'],
+  ['resource-server-options.ts'],
+  ['issuers'],
   ['tracing.ts'],
   ['testing'],
   ['http', 'token', 'keys', 'dpop', 'policy'],
@@ -153,6 +155,7 @@ describe('what judges a request', () => {
     ['node:crypto', 'all'],
     ['node:net', ['isIP', 'isIPv4', 'isIPv6', 'BlockList']],
     ['lru-cache', 'all'],
+    ['@standard-schema/spec', ['StandardSchemaV1']], // a type
   ]);
 
   it('does no I/O: it imports nothing that could', () => {

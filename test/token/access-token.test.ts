@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { AccessError, failures, type Reason } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import { parseScope } from '../../src/policy/policy.ts';
-import { type AccessTokenRules, verifyAccessToken } from '../../src/token/access-token.ts';
+import { type AccessTokenRules, type IssuerRules, verifyAccessToken } from '../../src/token/access-token.ts';
 import type { Claims } from '../../src/token/claims.ts';
 import type { JsonObject } from '../../src/token/json.ts';
 
@@ -80,17 +80,30 @@ function mint({ header, headerBytes, claims, claimsBytes, key, finish }: Draft):
   return finish(`${input}.${sign('sha256', Buffer.from(input), key).toString('base64url')}`);
 }
 
-function rulesFor(keys: KeySet, changes: Partial<AccessTokenRules> = {}): AccessTokenRules {
+function issuerFor(keys: KeySet, changes: Partial<IssuerRules> = {}): IssuerRules {
   return {
-    issuers: new Map([[issuer, keys]]),
+    issuer,
+    keys,
     algorithms: new Set(['RS256']),
     audiences: new Set([audience]),
     expTolerance: 5,
     nbfTolerance: 5,
     subject: 'required',
-    headers: new Map(),
+    permissionsClaim: 'permissions',
     ...changes,
   };
+}
+
+function listOf(...rules: readonly IssuerRules[]): AccessTokenRules {
+  return {
+    issuers: new Map(rules.map((each) => [each.issuer, each])),
+    algorithms: new Set(rules.flatMap(({ algorithms: names }) => [...names])),
+    headers: new Map(),
+  };
+}
+
+function rulesFor(keys: KeySet, changes?: Partial<IssuerRules>): AccessTokenRules {
+  return listOf(issuerFor(keys, changes));
 }
 
 function judge(token: string, rules: AccessTokenRules): Claims | AccessError {
@@ -103,7 +116,7 @@ function judge(token: string, rules: AccessTokenRules): Claims | AccessError {
 }
 
 /** The reason a draft is refused for; the claims where it is not. */
-function judgeDraft(draft: Draft, rules?: Partial<AccessTokenRules>): Reason | Claims {
+function judgeDraft(draft: Draft, rules?: Partial<IssuerRules>): Reason | Claims {
   const result = judge(mint(draft), rulesFor(draft.keys, rules));
   return result instanceof AccessError ? result.reason : result;
 }
@@ -468,12 +481,12 @@ describe('what was verified', () => {
     const draft = createDraft();
     const jkt = 'A'.repeat(43);
     Object.assign(draft.claims, { cnf: { jkt } });
-    const { keys } = draft;
-    expect(verifyAccessToken(mint(draft), rulesFor(keys), now)).toEqual({
+    const rules = issuerFor(draft.keys);
+    expect(verifyAccessToken(mint(draft), listOf(rules), now)).toEqual({
       claims: draft.claims,
       scopes: parseScope('read:messages'),
       jkt,
-      verifiedBy: { keys, kid: 'rsa', alg: 'RS256', key: ours.publicKey, generation: 0 },
+      verifiedBy: { issuer: rules, kid: 'rsa', alg: 'RS256', key: ours.publicKey, generation: 0 },
     });
   });
 
@@ -482,14 +495,15 @@ describe('what was verified', () => {
     const draft = createDraft();
     const [headerText = ''] = mint(draft).split('.');
     for (const _time of ['first', 'second']) {
-      expect(judgeDraft(draft, { headers })).toEqual(draft.claims);
+      expect(judge(mint(draft), { ...rulesFor(draft.keys), headers })).toEqual(draft.claims);
       expect([...headers]).toEqual([[headerText, draft.header]]);
     }
   });
 
   it('signed by a stranger → its header is not kept', () => {
     const headers = new Map<string, JsonObject>();
-    expect(judgeDraft({ ...createDraft(), key: theirs.privateKey }, { headers })).toBe('invalid_signature');
+    const draft = { ...createDraft(), key: theirs.privateKey };
+    expect(judge(mint(draft), { ...rulesFor(draft.keys), headers })).toMatchObject({ reason: 'invalid_signature' });
     expect([...headers]).toEqual([]);
   });
 });
@@ -502,21 +516,49 @@ describe('rules', () => {
   });
 
   it('no issuer is trusted → every token has an invalid issuer', () => {
-    expect(judgeDraft(createDraft(), { issuers: new Map() })).toBe('invalid_issuer');
+    const rules = { ...listOf(), algorithms: new Set(['RS256']) };
+    expect(judge(mint(createDraft()), rules)).toMatchObject({ reason: 'invalid_issuer' });
   });
 
-  it('two issuers → each token is judged by the keys of its own', () => {
+  describe('two issuers', () => {
     const second = 'https://second.example.test/';
-    const empty = createKeySet('empty');
-    const draft = createDraft();
-    const issuers = new Map<string, KeySet>([
-      [issuer, draft.keys],
-      [second, empty],
-    ]);
-    expect(judgeDraft(draft, { issuers })).toEqual(draft.claims);
-    draft.claims['iss'] = second;
-    expect(judgeDraft(draft, { issuers })).toBe('keys_unavailable');
-    expect(draft.keys.asked.find).toBe(1);
+
+    it('each token is judged by the keys of its own', () => {
+      const draft = createDraft();
+      const rules = listOf(issuerFor(draft.keys), issuerFor(createKeySet('empty'), { issuer: second }));
+      expect(judge(mint(draft), rules)).toEqual(draft.claims);
+      draft.claims['iss'] = second;
+      expect(judge(mint(draft), rules)).toMatchObject({ reason: 'keys_unavailable', context: { issuer: second } });
+      expect(draft.keys.asked.find).toBe(1);
+    });
+
+    it.each<[string, Partial<IssuerRules>, Change, Reason]>([
+      ['audience', { audiences: new Set(['other']) }, claims({}), 'invalid_audience'],
+      ['tolerance for exp', { expTolerance: 0 }, claims({ exp: now - 3 }), 'expired'],
+      ['tolerance for nbf', { nbfTolerance: 0 }, claims({ nbf: now + 3 }), 'not_yet_valid'],
+      ['subject', { subject: 'required' }, claims({ sub: undefined }), 'malformed_sub'],
+      ['algorithms', { algorithms: new Set(['PS256']) }, claims({}), 'unsupported_alg'],
+    ])('%s: what the first accepts, the second refuses by its own', (_name, changes, change, reason) => {
+      const draft = createDraft();
+      change(draft);
+      const rules = listOf(
+        issuerFor(draft.keys, { subject: 'optional' }),
+        issuerFor(draft.keys, { subject: 'optional', issuer: second, ...changes }),
+      );
+      expect(judge(mint(draft), rules)).not.toBeInstanceOf(AccessError);
+      draft.claims['iss'] = second;
+      expect(judge(mint(draft), rules)).toMatchObject({ reason });
+    });
+
+    it('an alg that only the other allows → refused before any key is looked for', () => {
+      const draft = createDraft();
+      const rules = listOf(
+        issuerFor(draft.keys, { algorithms: new Set(['ES256']) }),
+        issuerFor(draft.keys, { issuer: second }),
+      );
+      expect(judge(mint(draft), rules)).toMatchObject({ reason: 'unsupported_alg' });
+      expect(draft.keys.asked.find).toBe(0);
+    });
   });
 
   it.each<[Reason, Change, object | undefined]>([

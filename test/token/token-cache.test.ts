@@ -3,12 +3,11 @@ import { AccessError } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import { parseScope } from '../../src/policy/policy.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import type { VerifiedToken } from '../../src/token/access-token.ts';
+import type { IssuerRules, VerifiedToken } from '../../src/token/access-token.ts';
 import type { Claims } from '../../src/token/claims.ts';
 import { createTokenCache } from '../../src/token/token-cache.ts';
 
 const now = 1_800_000_000;
-const rules = { audiences: new Set(['api']), expTolerance: 5, nbfTolerance: 5, subject: 'required' } as const;
 const kid = 'k1';
 const alg = 'RS256';
 
@@ -38,25 +37,36 @@ function createChangingKeySet() {
   return { keys, state, asked, first: keyOf(0), other: keyOf(1) };
 }
 
-function createCase(claims: Partial<Claims> = {}, options?: Parameters<typeof createTokenCache>[1]) {
+function createCase(claims: Partial<Claims> = {}, options?: Parameters<typeof createTokenCache>[0]) {
   const { keys, state, asked, first, other } = createChangingKeySet();
+  const issuer: IssuerRules = {
+    issuer: 'https://issuer.test/',
+    keys,
+    algorithms: new Set([alg]),
+    audiences: new Set(['api']),
+    expTolerance: 5,
+    nbfTolerance: 5,
+    subject: 'required',
+    permissionsClaim: 'permissions',
+  };
+  const list = new Map([[issuer.issuer, issuer]]);
   const verified: VerifiedToken = {
-    claims: { iss: 'https://issuer.test/', exp: now + 60, iat: now - 60, ...claims },
+    claims: { iss: issuer.issuer, exp: now + 60, iat: now - 60, ...claims },
     scopes: parseScope('read:messages'),
     jkt: undefined,
-    verifiedBy: { keys, kid, alg, key: first, generation: state.generation },
+    verifiedBy: { issuer, kid, alg, key: first, generation: state.generation },
   };
-  const cache = createTokenCache(rules, options);
+  const cache = createTokenCache(options);
   cache.remember('digest', verified, 800);
-  const find = (time = now): VerifiedToken | string | undefined => {
+  const find = (time = now, trusted: ReadonlyMap<string, IssuerRules> = list): VerifiedToken | string | undefined => {
     try {
-      return cache.find('digest', time);
+      return cache.find('digest', trusted, time);
     } catch (error) {
       if (error instanceof AccessError) return error.reason;
       throw error;
     }
   };
-  return { cache, verified, state, asked, other, find };
+  return { cache, verified, state, asked, other, find, list, issuer };
 }
 
 describe('a token that was verified', () => {
@@ -67,7 +77,8 @@ describe('a token that was verified', () => {
   });
 
   it('not found by another digest', () => {
-    expect(createCase().cache.find('another', now)).toBeUndefined();
+    const { cache, list } = createCase();
+    expect(cache.find('another', list, now)).toBeUndefined();
   });
 
   it.each([
@@ -81,6 +92,20 @@ describe('a token that was verified', () => {
     expect(find()).toBe(verified);
     expect(find(time)).toBe(reason ?? verified);
     expect(find()).toBe(verified);
+  });
+});
+
+describe('the issuers of a request', () => {
+  it('another list → not found, and found again by the list that has its issuer', () => {
+    const { find, verified } = createCase();
+    expect(find(now, new Map())).toBeUndefined();
+    expect(find()).toBe(verified);
+  });
+
+  it('the same issuer under other rules → not found', () => {
+    const { find, issuer } = createCase();
+    const others: IssuerRules = { ...issuer, audiences: new Set(['another']) };
+    expect(find(now, new Map([[issuer.issuer, others]]))).toBeUndefined();
   });
 });
 
@@ -118,19 +143,19 @@ describe('the key that it was verified by', () => {
 });
 
 describe('bounds', () => {
-  const fill = (count: number, options: Parameters<typeof createTokenCache>[1], length = 800) => {
+  const fill = (count: number, options: Parameters<typeof createTokenCache>[0], length = 800) => {
     const { cache, verified } = createCase({}, options);
     for (let i = 0; i < count; i++) cache.remember(`digest ${i}`, verified, length);
     return cache;
   };
 
   it('entries → the one that was used last stays', () => {
-    const { cache, verified } = createCase({}, { maxEntries: 3 });
+    const { cache, verified, list } = createCase({}, { maxEntries: 3 });
     for (const digest of ['a', 'b']) cache.remember(digest, verified, 800);
-    cache.find('digest', now);
+    cache.find('digest', list, now);
     cache.remember('c', verified, 800);
-    expect(cache.find('a', now)).toBeUndefined();
-    for (const digest of ['digest', 'b', 'c']) expect(cache.find(digest, now)).toBe(verified);
+    expect(cache.find('a', list, now)).toBeUndefined();
+    for (const digest of ['digest', 'b', 'c']) expect(cache.find(digest, list, now)).toBe(verified);
   });
 
   it('bytes → fewer of longer tokens', () => {
@@ -155,9 +180,7 @@ describe('bounds', () => {
   it.each([{ maxEntries: 0 }, { maxEntries: Number.NaN }, { maxBytes: 0 }])(
     '%j → TypeError that says the fix',
     (options) => {
-      expect(() => createTokenCache(rules, options)).toThrow(
-        new TypeError('tokenCache: write bounds of 1 or more, or off'),
-      );
+      expect(() => createTokenCache(options)).toThrow(new TypeError('tokenCache: write bounds of 1 or more, or off'));
     },
   );
 });
@@ -168,11 +191,11 @@ describe('figures', () => {
   });
 
   it('hits and misses are counted', () => {
-    const { cache, find, state } = createCase();
+    const { cache, find, state, list } = createCase();
     find();
     find();
     find(now + 999);
-    cache.find('another', now);
+    cache.find('another', list, now);
     state.usable = false;
     find();
     expect(cache.status()).toMatchObject({ entries: 0, hits: 2, misses: 2 });
