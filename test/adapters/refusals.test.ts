@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AccessError, failures } from '../../src/failures.ts';
+import { type Answer, send } from '../support/http-client.ts';
+import { frameworks, type Running } from './frameworks.ts';
+import { type RefusedCall, refusedCalls } from './refusals.ts';
+import { createServers, policy, prefix, type ServerName } from './scene.ts';
+
+const servers = createServers();
+const compared = ['www-authenticate', 'content-type', 'cache-control', 'retry-after', 'dpop-nonce'];
+
+/** What of an answer must be the same everywhere. */
+function essence({ status, headers, body }: Pick<Answer, 'status' | 'headers' | 'body'>) {
+  return { status, body, headers: Object.fromEntries(compared.map((name) => [name, headers.get(name)])) };
+}
+
+/** The answer as the resource server describes it, without any framework. */
+function describeExpected({ reason, server = 'usual' }: RefusedCall, url: string, lines: readonly string[]) {
+  const headers = new Headers();
+  for (let i = 0; i < lines.length; i += 2) headers.append(lines[i] ?? '', lines[i + 1] ?? '');
+  const request = { method: 'GET', url, headers };
+  const connection = { remoteAddress: '127.0.0.1' };
+  const refusal = servers[server].describeRefusal(new AccessError(reason), request, { policy, connection });
+  return essence({ ...refusal, headers: new Map(Object.entries(refusal.headers)) });
+}
+
+it('there is a call for every reason', () => {
+  const reasons = new Set(refusedCalls.map(({ reason }) => reason));
+  expect([...reasons].toSorted()).toEqual(Object.keys(failures).toSorted());
+});
+
+describe.each(Object.entries(frameworks))('%s', (_name, start) => {
+  let running: Running;
+  beforeAll(async () => {
+    running = await start();
+  });
+  afterAll(() => running.close());
+
+  const call = async (refused: RefusedCall, base: string, method = 'GET') => {
+    const path = `${base}/${refused.server ?? ('usual' satisfies ServerName)}`;
+    const url = `${running.origin}${path}`;
+    const headers = refused.headers(url);
+    if (refused.repeated !== undefined) expect((await send(running.origin, path, { headers })).status).toBe(200);
+    const answer = await send(running.origin, path, { headers, method });
+    return { answer, expected: describeExpected(refused, url, headers) };
+  };
+
+  it.each(refusedCalls.map((refused) => ({ how: '', ...refused })))('$reason $how', async (refused) => {
+    const told = running.refused.length;
+    const { answer, expected } = await call(refused, '');
+    expect(essence(answer)).toEqual(expected);
+    expect(Number(answer.headers.get('content-length'))).toBe(Buffer.byteLength(expected.body));
+    const error = running.refused[told];
+    expect(error instanceof AccessError ? error.reason : 'unexpected').toBe(refused.reason);
+    expect(running.refused.length).toBe(told + 1);
+  });
+
+  it('below a prefix: the same', async () => {
+    for (const refused of refusedCalls.filter(({ reason }) => /^(?:missing|insufficient|invalid)_/.test(reason))) {
+      const { answer, expected } = await call(refused, prefix);
+      expect(essence(answer), refused.reason).toEqual(expected);
+    }
+  });
+
+  it('HEAD: status and headers of GET, without the body', async () => {
+    const bearers = refusedCalls.filter(({ reason }) => reason === 'missing_credentials' || reason === 'expired');
+    for (const refused of bearers) {
+      const { answer, expected } = await call(refused, '', 'HEAD');
+      expect(essence(answer)).toEqual({ ...expected, body: '' });
+    }
+  });
+});
