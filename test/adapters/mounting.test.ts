@@ -112,7 +112,7 @@ describe('fetch', () => {
   it.each(['at once', 'later'])(
     'an answer from elsewhere, %s, whose headers are immutable, gets the nonce',
     async (when) => {
-      const answer = Response.redirect('https://api.example/other');
+      const answer = Response.redirect('https://api.example/other', 302);
       expect(() => answer.headers.set('dpop-nonce', 'x')).toThrow(TypeError);
       const handler = createFetchProtect(createServers().withNonces)(policy, () =>
         when === 'at once' ? answer : Promise.resolve(answer),
