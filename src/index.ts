@@ -19,6 +19,9 @@ export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './http/error-body.
 export type { DescribeRefusal, Refusal, RefusalContext } from './http/refusal.ts';
 export type { Connection, ResourceRequest } from './http/request.ts';
 export type { Trust } from './http/trust.ts';
+export type { IssuerList, IssuerRequest, ResolveIssuers } from './issuers/issuer-list.ts';
+export type { TokenRuleOptions, TrustedIssuer } from './issuers/trusted-issuer.ts';
+export type { Fetch, FetchInit, FetchResponse } from './keys/http-client.ts';
 export { KeyFetchError, type KeyFetchFailure } from './keys/key-fetch-error.ts';
 export {
   createKeySet,
@@ -28,15 +31,9 @@ export {
   type KeySetStatus,
   type ManagedKeySet,
 } from './keys/key-set.ts';
-export { createStaticKeySet } from './keys/static-key-set.ts';
+export { createStaticKeySet, type JwkSet } from './keys/static-key-set.ts';
 export type { Policy } from './policy/policy.ts';
-export {
-  type Access,
-  createResourceServer,
-  type DpopOptions,
-  type ResourceServer,
-  type ResourceServerOptions,
-  type TrustedIssuer,
-} from './resource-server.ts';
+export { type Access, createResourceServer, type ResourceServer } from './resource-server.ts';
+export type { DpopOptions, ResourceServerEvent, ResourceServerOptions } from './resource-server-options.ts';
 export type { Claims } from './token/claims.ts';
 export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';

@@ -60,6 +60,8 @@ const layers: readonly (readonly string[])[] = [
   ['index.ts'],
   ['adapters'],
   ['resource-server.ts'],
+  ['resource-server-options.ts'],
+  ['issuers'],
   ['tracing.ts'],
   ['testing'],
   ['http', 'token', 'keys', 'dpop', 'policy'],

@@ -1,4 +1,3 @@
-import type { JsonObject } from '../token/json.ts';
 import { importJwk, type JwkDefect, type VerificationKey } from './jwk.ts';
 import { KeyFetchError } from './key-fetch-error.ts';
 
@@ -22,7 +21,7 @@ const maxKeys = 100;
 const maxKidLength = 256;
 
 /** Reads a key set: broken keys are dropped one by one; one with no array of keys, or too many, is a `KeyFetchError`. */
-export function readJwks({ keys: entries }: JsonObject): Jwks {
+export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
   if (!Array.isArray(entries)) throw new KeyFetchError('not_a_key_set');
   if (entries.length > maxKeys) throw new KeyFetchError('too_many_keys', { detail: String(entries.length) });
   const keys = new Map<string, VerificationKey>();

@@ -1,13 +1,17 @@
-import type { JsonObject } from '../token/json.ts';
 import { readJwks } from './jwks.ts';
 import { KeyFetchError } from './key-fetch-error.ts';
 import type { KeySet } from './key-set.ts';
+
+/** A JWK set (RFC 7517 §5), as it is published. */
+export interface JwkSet {
+  readonly keys: readonly object[];
+}
 
 /**
  * Makes a key set of keys at hand, which is never fetched: for tests, and where there is no network. Not a JWK set
  * with a usable key: `KeyFetchError`.
  */
-export function createStaticKeySet(jwks: JsonObject): KeySet {
+export function createStaticKeySet(jwks: JwkSet): KeySet {
   const { keys, published } = readJwks(jwks);
   if (keys.size === 0) throw new KeyFetchError('no_usable_keys');
   return {

@@ -8,11 +8,19 @@ import { readConfirmation } from './confirmation.ts';
 import { type JsonObject, parseJsonObject } from './json.ts';
 import { type JwsDefect, type KnownHeaders, parseJws, verifyJws } from './jws.ts';
 
-/** What an access token is held against. */
-export interface AccessTokenRules extends ClaimRules {
-  /** Issuers that are trusted, with their keys; the claim is compared byte for byte. */
-  readonly issuers: ReadonlyMap<string, KeySet>;
+/** What the tokens of one issuer are held against. */
+export interface IssuerRules extends ClaimRules {
+  readonly issuer: string;
+  readonly keys: KeySet;
   /** `alg` values that are allowed. */
+  readonly algorithms: ReadonlySet<string>;
+}
+
+/** What an access token is held against. */
+export interface AccessTokenRules {
+  /** Issuers that are trusted, by `iss`, which is compared byte for byte. */
+  readonly issuers: ReadonlyMap<string, IssuerRules>;
+  /** `alg` values that any of them allows. */
   readonly algorithms: ReadonlySet<string>;
   /** Headers of tokens that were verified; this adds to them. */
   readonly headers: KnownHeaders & { set(headerText: string, header: JsonObject): unknown };
@@ -28,9 +36,9 @@ export interface VerifiedToken {
   readonly verifiedBy: VerifiedBy;
 }
 
-/** The key that a token was verified by, and where it is published. */
+/** The key that a token was verified by, and whose it is. */
 export interface VerifiedBy {
-  readonly keys: KeySet;
+  readonly issuer: IssuerRules;
   readonly kid: string;
   readonly alg: string;
   readonly key: KeyObject;
@@ -61,20 +69,16 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   if (claims === undefined) throw new AccessError('malformed_claims');
   const header = readHeader(jws.header, rules.algorithms);
   const issuer = findIssuer(claims, rules.issuers);
+  if (!issuer.algorithms.has(header.alg)) throw new AccessError('unsupported_alg');
   const verifiedBy = findKey(issuer, header);
   if (!verifyJws(jws, header.algorithm, verifiedBy.key)) throw new AccessError('invalid_signature');
   // Only what an issuer of ours has signed is kept, so that nobody else can push it out.
   if (rules.headers.get(jws.headerText) === undefined) rules.headers.set(jws.headerText, jws.header);
   for (const check of claimChecks) {
-    if (!check.passes(claims, rules, now)) throw new AccessError(check.reason);
+    if (!check.passes(claims, issuer, now)) throw new AccessError(check.reason);
   }
   const verified = claims as Claims; // the checks above are the proof
   return { claims: verified, scopes: parseScope(verified.scope), jkt: readConfirmation(verified), verifiedBy };
-}
-
-interface Issuer {
-  readonly issuer: string;
-  readonly keys: KeySet;
 }
 
 interface Header {
@@ -101,17 +105,18 @@ function readHeader(header: JsonObject, allowed: ReadonlySet<string>): Header {
 }
 
 /** The claims are still unverified here: this can only refuse. */
-function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, KeySet>): Issuer {
-  const keys = typeof iss === 'string' ? issuers.get(iss) : undefined;
-  if (typeof iss !== 'string' || keys === undefined) throw new AccessError('invalid_issuer');
-  return { issuer: iss, keys };
+function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, IssuerRules>): IssuerRules {
+  const issuer = typeof iss === 'string' ? issuers.get(iss) : undefined;
+  if (issuer === undefined) throw new AccessError('invalid_issuer');
+  return issuer;
 }
 
 /** The context names the issuer, one of ours, so that its keys can be fetched. */
-function findKey({ issuer, keys }: Issuer, { kid, alg }: Header): VerifiedBy {
+function findKey(issuer: IssuerRules, { kid, alg }: Header): VerifiedBy {
   if (kid === undefined) throw new AccessError('missing_kid');
+  const { keys } = issuer;
   const key = keys.find(kid, alg);
-  if (key !== undefined) return { keys, kid, alg, key, generation: keys.generation };
+  if (key !== undefined) return { issuer, kid, alg, key, generation: keys.generation };
   const reason = keys.usable() ? (keys.has(kid) ? 'key_not_usable' : 'unknown_kid') : 'keys_unavailable';
-  throw new AccessError(reason, { context: { issuer } });
+  throw new AccessError(reason, { context: { issuer: issuer.issuer } });
 }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
-import type { VerifiedToken } from './access-token.ts';
-import { type ClaimRules, timeChecks } from './claims.ts';
+import type { IssuerRules, VerifiedToken } from './access-token.ts';
+import { timeChecks } from './claims.ts';
 
 /** How much a {@link TokenCache} holds. */
 export interface TokenCacheOptions {
@@ -25,10 +25,10 @@ export interface TokenCacheStatus {
  */
 export interface TokenCache {
   /**
-   * What was verified, if it still holds: the key is still published, and the clock agrees. Throws `AccessError` for a
-   * token that is good but for the time.
+   * What was verified, if it still holds: the rules that it was held against are among those of `issuers`, the key is
+   * still published, and the clock agrees. Throws `AccessError` for a token that is good but for the time.
    */
-  find(digest: string, now: number): VerifiedToken | undefined;
+  find(digest: string, issuers: ReadonlyMap<string, IssuerRules>, now: number): VerifiedToken | undefined;
   remember(digest: string, verified: VerifiedToken, tokenLength: number): void;
   status(): TokenCacheStatus;
 }
@@ -44,26 +44,32 @@ const bytesPerCharacter = 3;
 const bytesPerEntry = 1024;
 
 /** Creates an empty cache; tokens that are not used make room for others first. `TypeError` for a bound under 1. */
-export function createTokenCache(
-  rules: ClaimRules,
-  { maxEntries = 10_000, maxBytes = 32 * 1024 * 1024 }: TokenCacheOptions = {},
-): TokenCache {
+export function createTokenCache({
+  maxEntries = 10_000,
+  maxBytes = 32 * 1024 * 1024,
+}: TokenCacheOptions = {}): TokenCache {
   if (!(maxEntries >= 1 && maxBytes >= 1)) throw new TypeError('tokenCache: write bounds of 1 or more, or off');
   const entries = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxBytes });
   let hits = 0;
   let misses = 0;
 
   return {
-    find(digest, now) {
+    find(digest, issuers, now) {
       const entry = entries.get(digest);
-      if (entry === undefined || !isKeyPublished(entry)) {
-        if (entry !== undefined) entries.delete(digest);
+      // Rules are compared as objects: the same issuer may stand in another list with others.
+      if (entry === undefined || !isTrusted(entry, issuers)) {
+        misses++;
+        return undefined;
+      }
+      if (!isKeyPublished(entry)) {
+        entries.delete(digest);
         misses++;
         return undefined;
       }
       const { verified } = entry;
+      const { issuer } = verified.verifiedBy;
       for (const check of timeChecks) {
-        if (!check.passes(verified.claims, rules, now)) throw new AccessError(check.reason);
+        if (!check.passes(verified.claims, issuer, now)) throw new AccessError(check.reason);
       }
       hits++;
       return verified;
@@ -76,9 +82,16 @@ export function createTokenCache(
   };
 }
 
+/** Whether the issuer is trusted in this list, by the rules that the token was held against. */
+function isTrusted({ verified }: Entry, issuers: ReadonlyMap<string, IssuerRules>): boolean {
+  const { issuer } = verified.verifiedBy;
+  return issuers.get(issuer.issuer) === issuer;
+}
+
 /** Whether the key is still in the key set, and the key set fit to judge by. */
 function isKeyPublished(entry: Entry): boolean {
-  const { keys, kid, alg, key } = entry.verified.verifiedBy;
+  const { issuer, kid, alg, key } = entry.verified.verifiedBy;
+  const { keys } = issuer;
   if (entry.generation === keys.generation) return keys.usable();
   const { generation } = keys;
   if (keys.find(kid, alg)?.equals(key) !== true) return false;

@@ -3,7 +3,7 @@ import { SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { AccessError, failures, type Reason } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
-import { type AccessTokenRules, verifyAccessToken } from '../../src/token/access-token.ts';
+import { type AccessTokenRules, type IssuerRules, verifyAccessToken } from '../../src/token/access-token.ts';
 import type { Claims } from '../../src/token/claims.ts';
 
 const ours = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -78,17 +78,29 @@ function mint({ header, headerBytes, claims, claimsBytes, key, finish }: Draft):
   return finish(`${input}.${sign('sha256', Buffer.from(input), key).toString('base64url')}`);
 }
 
-function rulesFor(keys: KeySet, changes: Partial<AccessTokenRules> = {}): AccessTokenRules {
+function issuerFor(keys: KeySet, changes: Partial<IssuerRules> = {}): IssuerRules {
   return {
-    issuers: new Map([[issuer, keys]]),
+    issuer,
+    keys,
     algorithms: new Set(['RS256']),
     audiences: new Set([audience]),
     expTolerance: 5,
     nbfTolerance: 5,
     subject: 'required',
-    headers: new Map(),
     ...changes,
   };
+}
+
+function listOf(...rules: readonly IssuerRules[]): AccessTokenRules {
+  return {
+    issuers: new Map(rules.map((each) => [each.issuer, each])),
+    algorithms: new Set(rules.flatMap(({ algorithms: names }) => [...names])),
+    headers: new Map(),
+  };
+}
+
+function rulesFor(keys: KeySet, changes?: Partial<IssuerRules>): AccessTokenRules {
+  return listOf(issuerFor(keys, changes));
 }
 
 function judge(token: string, rules: AccessTokenRules): Claims | AccessError {
@@ -101,7 +113,7 @@ function judge(token: string, rules: AccessTokenRules): Claims | AccessError {
 }
 
 /** The reason a draft is refused for; the claims where it is not. */
-function judgeDraft(draft: Draft, rules?: Partial<AccessTokenRules>): Reason | Claims {
+function judgeDraft(draft: Draft, rules?: Partial<IssuerRules>): Reason | Claims {
   const result = judge(mint(draft), rulesFor(draft.keys, rules));
   return result instanceof AccessError ? result.reason : result;
 }
@@ -469,21 +481,49 @@ describe('rules', () => {
   });
 
   it('no issuer is trusted → every token has an invalid issuer', () => {
-    expect(judgeDraft(createDraft(), { issuers: new Map() })).toBe('invalid_issuer');
+    const rules = { ...listOf(), algorithms: new Set(['RS256']) };
+    expect(judge(mint(createDraft()), rules)).toMatchObject({ reason: 'invalid_issuer' });
   });
 
-  it('two issuers → each token is judged by the keys of its own', () => {
+  describe('two issuers', () => {
     const second = 'https://second.example.test/';
-    const empty = createKeySet('empty');
-    const draft = createDraft();
-    const issuers = new Map<string, KeySet>([
-      [issuer, draft.keys],
-      [second, empty],
-    ]);
-    expect(judgeDraft(draft, { issuers })).toEqual(draft.claims);
-    draft.claims['iss'] = second;
-    expect(judgeDraft(draft, { issuers })).toBe('keys_unavailable');
-    expect(draft.keys.asked.find).toBe(1);
+
+    it('each token is judged by the keys of its own', () => {
+      const draft = createDraft();
+      const rules = listOf(issuerFor(draft.keys), issuerFor(createKeySet('empty'), { issuer: second }));
+      expect(judge(mint(draft), rules)).toEqual(draft.claims);
+      draft.claims['iss'] = second;
+      expect(judge(mint(draft), rules)).toMatchObject({ reason: 'keys_unavailable', context: { issuer: second } });
+      expect(draft.keys.asked.find).toBe(1);
+    });
+
+    it.each<[string, Partial<IssuerRules>, Change, Reason]>([
+      ['audience', { audiences: new Set(['other']) }, claims({}), 'invalid_audience'],
+      ['tolerance for exp', { expTolerance: 0 }, claims({ exp: now - 3 }), 'expired'],
+      ['tolerance for nbf', { nbfTolerance: 0 }, claims({ nbf: now + 3 }), 'not_yet_valid'],
+      ['subject', { subject: 'required' }, claims({ sub: undefined }), 'malformed_sub'],
+      ['algorithms', { algorithms: new Set(['PS256']) }, claims({}), 'unsupported_alg'],
+    ])('%s: what the first accepts, the second refuses by its own', (_name, changes, change, reason) => {
+      const draft = createDraft();
+      change(draft);
+      const rules = listOf(
+        issuerFor(draft.keys, { subject: 'optional' }),
+        issuerFor(draft.keys, { subject: 'optional', issuer: second, ...changes }),
+      );
+      expect(judge(mint(draft), rules)).not.toBeInstanceOf(AccessError);
+      draft.claims['iss'] = second;
+      expect(judge(mint(draft), rules)).toMatchObject({ reason });
+    });
+
+    it('an alg that only the other allows → refused before any key is looked for', () => {
+      const draft = createDraft();
+      const rules = listOf(
+        issuerFor(draft.keys, { algorithms: new Set(['ES256']) }),
+        issuerFor(draft.keys, { issuer: second }),
+      );
+      expect(judge(mint(draft), rules)).toMatchObject({ reason: 'unsupported_alg' });
+      expect(draft.keys.asked.find).toBe(0);
+    });
   });
 
   it.each<[Reason, Change, object | undefined]>([
