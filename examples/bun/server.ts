@@ -1,4 +1,4 @@
-import { createKeySet, createResourceServer } from 'portcullis';
+import { createResourceServer } from 'portcullis';
 import { createProtect } from 'portcullis/fetch';
 
 /** What is used of the type `Server` of Bun. */
@@ -8,9 +8,9 @@ interface BunServer {
 
 const { ISSUER: issuer = 'https://tenant.eu.auth0.com/', AUDIENCE: audience = 'https://api.example.com/' } =
   process.env;
-const resourceServer = createResourceServer({ issuers: [{ issuer, keys: createKeySet({ issuer }) }], audience });
+const resourceServer = createResourceServer({ issuer, audience });
 const protect = createProtect(resourceServer, {
-  // The peer: for `trustProxy` with a list of addresses. Left out, X-Forwarded-* of nobody is believed.
+  // For `trustProxy` with a list of addresses: it trusts no peer that it cannot see.
   connection: (request: Request, server: BunServer) => ({
     remoteAddress: server.requestIP(request)?.address,
     encrypted: request.url.startsWith('https:'),

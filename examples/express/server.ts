@@ -1,10 +1,10 @@
 import express from 'express';
-import { createKeySet, createResourceServer } from 'portcullis';
+import { createResourceServer } from 'portcullis';
 import { createProtect } from 'portcullis/express';
 
 const { ISSUER: issuer = 'https://tenant.eu.auth0.com/', AUDIENCE: audience = 'https://api.example.com/' } =
   process.env;
-const resourceServer = createResourceServer({ issuers: [{ issuer, keys: createKeySet({ issuer }) }], audience });
+const resourceServer = createResourceServer({ issuer, audience });
 const protect = createProtect(resourceServer);
 const app = express();
 

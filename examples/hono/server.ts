@@ -1,14 +1,14 @@
 import { type HttpBindings, serve } from '@hono/node-server';
 import { Hono } from 'hono';
-import { createKeySet, createResourceServer } from 'portcullis';
+import { createResourceServer } from 'portcullis';
 import { createProtect } from 'portcullis/hono';
 
 const { ISSUER: issuer = 'https://tenant.eu.auth0.com/', AUDIENCE: audience = 'https://api.example.com/' } =
   process.env;
-const resourceServer = createResourceServer({ issuers: [{ issuer, keys: createKeySet({ issuer }) }], audience });
+const resourceServer = createResourceServer({ issuer, audience });
 const app = new Hono<{ Bindings: HttpBindings }>();
 const protect = createProtect<{ Bindings: HttpBindings }>(resourceServer, {
-  // The peer: for `trustProxy` with a list of addresses. Left out, X-Forwarded-* of nobody is believed.
+  // For `trustProxy` with a list of addresses: it trusts no peer that it cannot see.
   connection: (c) => c.env.incoming.socket,
 });
 

@@ -1,11 +1,11 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { type Access, createKeySet, createResourceServer } from 'portcullis';
+import { type Access, createResourceServer } from 'portcullis';
 import { CurrentAccess, createGuard, Open, Protect } from 'portcullis/nest';
 
 const { ISSUER: issuer = 'https://tenant.eu.auth0.com/', AUDIENCE: audience = 'https://api.example.com/' } =
   process.env;
-const resourceServer = createResourceServer({ issuers: [{ issuer, keys: createKeySet({ issuer }) }], audience });
+const resourceServer = createResourceServer({ issuer, audience });
 
 @Controller()
 class Messages {

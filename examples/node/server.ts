@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
-import { createKeySet, createResourceServer } from 'portcullis';
+import { createResourceServer } from 'portcullis';
 import { createProtect } from 'portcullis/node';
 
 const { ISSUER: issuer = 'https://tenant.eu.auth0.com/', AUDIENCE: audience = 'https://api.example.com/' } =
   process.env;
-const resourceServer = createResourceServer({ issuers: [{ issuer, keys: createKeySet({ issuer }) }], audience });
+const resourceServer = createResourceServer({ issuer, audience });
 const protect = createProtect(resourceServer);
 
 const messages = protect({ scopes: ['read:messages'] }, (_request, response, { claims }) => {

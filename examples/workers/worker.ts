@@ -1,4 +1,4 @@
-import { createKeySet, createResourceServer } from 'portcullis';
+import { createResourceServer } from 'portcullis';
 import { createProtect } from 'portcullis/fetch';
 
 interface Env {
@@ -12,7 +12,7 @@ type Handler = (request: Request, env: Env) => Response | Promise<Response>;
 let messages: Handler | undefined;
 
 function createMessages({ ISSUER: issuer, AUDIENCE: audience }: Env): Handler {
-  const resourceServer = createResourceServer({ issuers: [{ issuer, keys: createKeySet({ issuer }) }], audience });
+  const resourceServer = createResourceServer({ issuer, audience });
   const protect = createProtect(resourceServer);
   return protect({ scopes: ['read:messages'] }, (_request, { claims }, _env: Env) =>
     Response.json({ reader: claims.sub }),

@@ -2,7 +2,8 @@ import { createNonces } from '../../src/dpop/nonce.ts';
 import { AccessError } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import { createResourceServer, type ResourceServer, type ResourceServerOptions } from '../../src/resource-server.ts';
+import { createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
+import type { ResourceServerOptions } from '../../src/resource-server-options.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 
 /** Seconds: the time of issuer, clients and servers, so that nonces are the same in each. */
