@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { pages, readCodeBlocks, referencePage } from './support/pages.ts';
@@ -62,10 +62,10 @@ describe('blocks of code in the documentation', () => {
     const files = new Map(
       scripts
         .filter(({ fragment }) => fragment === undefined)
-        .map(({ page, line, language, given, text }) => [
+        .map(({ page, line, language, given, file = '', text }) => [
           `${page.replace(/^docs\/|\.md$/g, '').replaceAll('/', '-')}-${line}.${language}`,
           // In one line, so that the compiler's line is that of the block.
-          `${given.replaceAll('\n', ' ')} ${text}`,
+          `${given.replaceAll('\n', ' ')} ${text.replaceAll("from './", `from '../${posix.dirname(file)}/`)}`,
         ]),
     );
     expect(files.size).toBeGreaterThan(20);

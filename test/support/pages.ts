@@ -23,9 +23,11 @@ export interface CodeBlock {
   readonly given: string;
   /** Why it cannot compile here: of a comment `<!-- fragment: … -->` above the block. */
   readonly fragment: string | undefined;
+  /** The file that it is a copy of: of a comment `<!-- file: … -->` above the block. */
+  readonly file: string | undefined;
 }
 
-const block = /(?:<!-- (given|fragment): ([^>]*?) -->\n+)?^```(\w+)\n([\s\S]*?)^```$/gm;
+const block = /(?:<!-- (given|fragment|file): ([^>]*?) -->\n+)?^```(\w+)\n([\s\S]*?)^```$/gm;
 
 /** Reads the blocks of code of a page. */
 export function readCodeBlocks(page: string): readonly CodeBlock[] {
@@ -39,6 +41,7 @@ export function readCodeBlocks(page: string): readonly CodeBlock[] {
       text: code,
       given: mark === 'given' ? remark : '',
       fragment: mark === 'fragment' ? remark : undefined,
+      file: mark === 'file' ? remark : undefined,
     };
   });
 }
