@@ -35,6 +35,18 @@ const nonce = (description: string, fix: string): Failure => ({
   description,
   fix,
 });
+const forbidden = (description: string, fix: string): Failure => ({
+  status: 403,
+  error: 'insufficient_scope',
+  description,
+  fix,
+});
+const stepUp = (description: string, fix: string): Failure => ({
+  status: 401,
+  error: 'insufficient_user_authentication',
+  description,
+  fix,
+});
 const unavailable = (description: string, fix: string): Failure => ({
   status: 503,
   error: 'temporarily_unavailable',
@@ -274,12 +286,34 @@ export const failures = {
   ),
 
   // Policy
-  insufficient_scope: {
-    status: 403,
-    error: 'insufficient_scope',
-    description: 'The access token lacks a required scope.',
-    fix: 'The token is valid, but scope lacks what the route needs. Grant the scope to the client at the provider, and let it request the scope.',
-  },
+  insufficient_scope: forbidden(
+    'The access token lacks a required scope.',
+    'The token is valid, but scope lacks what the route needs. Grant the scope to the client at the provider, and let it request the scope.',
+  ),
+  no_accepted_scope: forbidden(
+    'The access token has none of the accepted scopes.',
+    'The token is valid, but scope has none of those that the route accepts; one is enough. Grant one to the client at the provider, and let it request it.',
+  ),
+  missing_permission: forbidden(
+    'The access token lacks a required permission.',
+    'The token is valid, but the claim with the permissions (permissions, or what permissionsClaim says) is no list that has what the route needs. Assign the permission at the provider, and let it put permissions into access tokens.',
+  ),
+  unaccepted_claims: forbidden(
+    'The access token does not carry what is required here.',
+    'The token is valid, but its claims do not fit the schema of the route; the context names the first that does not. Let the provider put it into access tokens, or mend the schema.',
+  ),
+  unaccepted_acr: stepUp(
+    'A different authentication level is required.',
+    'acr is absent, or none that the route accepts. The challenge names those: let the client ask for one with acr_values (RFC 9470 §4), and the provider put acr into access tokens.',
+  ),
+  missing_auth_time: stepUp(
+    'The time of authentication is required.',
+    'auth_time is absent or not a number of seconds between 0 and 2^53, and the route limits how long ago the user signed in. Let the provider put auth_time into access tokens (RFC 9470 §6.1).',
+  ),
+  authentication_too_old: stepUp(
+    'A more recent authentication is required.',
+    'auth_time is longer ago than the route allows. The challenge says how long: let the client ask for a new authentication with max_age (RFC 9470 §4).',
+  ),
 
   // Availability and surprises
   keys_unavailable: unavailable(
@@ -308,10 +342,20 @@ export type Reason = keyof typeof failures;
 /** Facts for the operator's log alone; never for the wire. */
 export type FailureContext = Readonly<Record<string, string | number | boolean>>;
 
+/** What the authentication of the user must be like (RFC 9470 §3). */
+export interface StepUp {
+  /** Any one of these must be `acr`; the preferred first. Empty where it may be any. */
+  readonly acrValues: readonly string[];
+  /** Seconds since the user signed in, at most; `undefined` where it may be any time. */
+  readonly maxAge: number | undefined;
+}
+
 /** What goes with a reason where it has more to say. */
 export interface AccessErrorOptions {
   /** Scopes that the route needs, for the challenge. */
   readonly scopes?: readonly string[];
+  /** Authentication that the route needs, for the challenge. */
+  readonly stepUp?: StepUp;
   /** Facts for the operator's log; never a token, a proof or a key. */
   readonly context?: FailureContext;
   readonly cause?: unknown;
@@ -322,6 +366,7 @@ export class AccessError extends Error {
   override readonly name = 'AccessError';
   readonly reason: Reason;
   readonly scopes: readonly string[] | undefined;
+  readonly stepUp: StepUp | undefined;
   readonly context: FailureContext | undefined;
 
   constructor(reason: Reason, options?: AccessErrorOptions) {
@@ -335,6 +380,7 @@ export class AccessError extends Error {
     Error.stackTraceLimit = stackTraceLimit;
     this.reason = reason;
     this.scopes = options?.scopes;
+    this.stepUp = options?.stepUp;
     this.context = options?.context;
   }
 

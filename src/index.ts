@@ -13,6 +13,7 @@ export {
   type FailureContext,
   failures,
   type Reason,
+  type StepUp,
 } from './failures.ts';
 export type { DpopMode, Scheme } from './http/credentials.ts';
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './http/error-body.ts';
@@ -20,7 +21,7 @@ export type { DescribeRefusal, Refusal, RefusalContext } from './http/refusal.ts
 export type { Connection, ResourceRequest } from './http/request.ts';
 export type { Trust } from './http/trust.ts';
 export type { IssuerList, IssuerRequest, ResolveIssuers } from './issuers/issuer-list.ts';
-export type { TokenRuleOptions, TrustedIssuer } from './issuers/trusted-issuer.ts';
+export type { IssuerRuleOptions, TokenRuleOptions, TrustedIssuer } from './issuers/trusted-issuer.ts';
 export type { Fetch, FetchInit, FetchResponse } from './keys/http-client.ts';
 export { KeyFetchError, type KeyFetchFailure } from './keys/key-fetch-error.ts';
 export {
@@ -32,7 +33,8 @@ export {
   type ManagedKeySet,
 } from './keys/key-set.ts';
 export { createStaticKeySet, type JwkSet } from './keys/static-key-set.ts';
-export type { Policy } from './policy/policy.ts';
+export { allOf, anyOf } from './policy/combination.ts';
+export type { ClaimsPolicy, CombinedPolicy, PlainPolicy, Policy, Requirements } from './policy/policy.ts';
 export { type Access, createResourceServer, type ResourceServer } from './resource-server.ts';
 export type { DpopOptions, ResourceServerEvent, ResourceServerOptions } from './resource-server-options.ts';
 export type { Claims } from './token/claims.ts';

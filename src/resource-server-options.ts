@@ -49,7 +49,7 @@ export interface ResourceServerOptions extends TokenRuleOptions {
   readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
   /** `full` challenges with parameters, or `bare`: Bearer without any. Default `full`. */
   readonly challenge?: 'full' | 'bare';
-  /** Status of a refusal for want of scope. Default 403 (RFC 6750 §3.1). */
+  /** Status of refusals with `insufficient_scope`. Default 403 (RFC 6750 §3.1). */
   readonly insufficientScopeStatus?: 401 | 403;
   /** Seconds since the epoch. Default: the clock of this machine. */
   readonly now?: () => number;
@@ -90,6 +90,7 @@ const serverChecks: Checks = {
   algorithms: [isAny, ''],
   clockTolerance: [isAny, ''],
   subject: [isAny, ''],
+  permissionsClaim: [isAny, ''],
   dpop: [isObject, "write an object, as in { mode: 'required' }"],
   tokenCache: [(value) => value === 'off' || isObject(value), 'write off, or an object with maxEntries or maxBytes'],
   fetch: [isFunction, 'write a function such as the global fetch'],

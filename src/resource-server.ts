@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
-import { createProofVerifier } from './dpop/proof.ts';
+import { createProofVerifier, type VerifiedProof } from './dpop/proof.ts';
 import { createMemoryReplayStore } from './dpop/replay.ts';
-import { AccessError, type Reason } from './failures.ts';
+import { AccessError, type Failure, failures, type Reason } from './failures.ts';
 import { type Credentials, readCredentials, type Scheme } from './http/credentials.ts';
 import { errorBodyFormats } from './http/error-body.ts';
 import { createReadExternalUrl, type ExternalUrl } from './http/external-url.ts';
@@ -10,7 +10,8 @@ import type { Connection, ResourceRequest } from './http/request.ts';
 import { createIssuers, type Issuers } from './issuers/issuer-list.ts';
 import { readIssuerName } from './issuers/issuer-name.ts';
 import { createKeySet } from './keys/key-set.ts';
-import { enforcePolicy, type Policy } from './policy/policy.ts';
+import { type CheckedPolicy, checkPolicy, grantClaims, type Verdict } from './policy/checked-policy.ts';
+import type { Policy } from './policy/policy.ts';
 import { checkOptions, type ResourceServerEvent, type ResourceServerOptions } from './resource-server-options.ts';
 import { type AccessTokenRules, type VerifiedToken, verifyAccessToken } from './token/access-token.ts';
 import type { Claims } from './token/claims.ts';
@@ -18,8 +19,9 @@ import { createTokenCache, type TokenCacheStatus } from './token/token-cache.ts'
 import { traceAuthorize } from './tracing.ts';
 
 /** What a judged request may do: handed to the handler. */
-export interface Access {
-  readonly claims: Claims;
+export interface Access<C = Claims> {
+  /** Those of the token, or what the schema of the policy has given. */
+  readonly claims: C;
   /** The elements of `scope`. */
   readonly scopes: ReadonlySet<string>;
   readonly scheme: Scheme;
@@ -30,10 +32,15 @@ export interface Access {
 /** The gate: judges requests, and answers those it refuses. */
 export interface ResourceServer {
   /**
-   * Judges a request. Returns at once where nothing has to be waited for; a promise where keys must be fetched or
-   * the replay store is remote. Throws (or rejects with) `AccessError`.
+   * Judges a request. Returns at once where nothing has to be waited for; a promise where keys must be fetched, the
+   * replay store is remote, or a schema waits. Throws (or rejects with) `AccessError`; `TypeError` for a policy that
+   * cannot work. Without a policy any valid token will do. A policy is read once: later changes are not looked at.
    */
-  authorize(request: ResourceRequest, policy?: Policy, connection?: Connection): Access | Promise<Access>;
+  authorize<C = Claims>(
+    request: ResourceRequest,
+    policy?: Policy<C>,
+    connection?: Connection,
+  ): Access<C> | Promise<Access<C>>;
   /** Answers a refused request. */
   refuse(error: unknown, request: ResourceRequest, context?: RefusalContext): Response;
   /** The same answer for frameworks that do not send a web-standard `Response`. */
@@ -49,12 +56,16 @@ export interface ResourceServer {
   tokenCacheStatus(): TokenCacheStatus | undefined;
 }
 
+type Judged = Access<unknown> | Promise<Access<unknown>>;
+
+const anyToken = checkPolicy({});
+
 /** What one judgement is made of. */
 interface Case {
   readonly method: string;
   readonly url: ExternalUrl;
   readonly credentials: Credentials;
-  readonly policy: Policy;
+  readonly policy: CheckedPolicy;
 }
 
 /**
@@ -85,27 +96,34 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     return verified;
   };
 
-  const judge = (item: Case, rules: AccessTokenRules): Access | Promise<Access> => {
-    const { method, url, credentials, policy } = item;
+  const judge = (item: Case, rules: AccessTokenRules): Judged => {
     const seconds = now();
-    const digest = hash('sha256', credentials.token, 'base64url');
-    const { claims, scopes, jkt } = verifyToken(credentials.token, digest, seconds, rules);
-    if (credentials.proof === undefined) {
+    const digest = hash('sha256', item.credentials.token, 'base64url');
+    const token = verifyToken(item.credentials.token, digest, seconds, rules);
+    const proof = verifyBinding(item, token, { ath: digest, now: seconds });
+    const verdict = judgePolicies(item.policy, token, seconds);
+    return verdict instanceof Promise
+      ? verdict.then((settled) => admit(grantClaims(settled, token), token, proof))
+      : admit(grantClaims(verdict, token), token, proof);
+  };
+
+  /** The proof, for a bound token; `undefined` for a free one. */
+  const verifyBinding = (
+    { credentials: { proof }, method, url }: Case,
+    { jkt }: VerifiedToken,
+    facts: { readonly ath: string; readonly now: number },
+  ): VerifiedProof | undefined => {
+    if (proof === undefined) {
       if (jkt !== undefined) throw new AccessError('bound_token_as_bearer');
-      enforcePolicy(policy, scopes);
-      return { claims, scopes, scheme: 'Bearer' };
+      return undefined;
     }
     if (jkt === undefined) throw new AccessError('unbound_token_as_dpop');
-    const proof = verifyProof({
-      proof: credentials.proof,
-      method,
-      url,
-      ath: digest,
-      jkt,
-      now: seconds,
-    });
-    enforcePolicy(policy, scopes);
-    const access: Access = {
+    return verifyProof({ proof, method, url, jkt, ...facts });
+  };
+
+  const admit = (claims: unknown, { scopes, jkt }: VerifiedToken, proof: VerifiedProof | undefined): Judged => {
+    if (proof === undefined || jkt === undefined) return { claims, scopes, scheme: 'Bearer' };
+    const access: Access<unknown> = {
       claims,
       scopes,
       scheme: 'DPoP',
@@ -114,10 +132,10 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     if (replay === 'off') return access;
     // The last check of all: only a proof that would have been accepted is remembered.
     const first = replay.witness(jkt, proof.jti, proof.expires);
-    return typeof first === 'boolean' ? admit(first, access) : first.then((answer) => admit(answer, access));
+    return typeof first === 'boolean' ? admitFirst(first, access) : first.then((answer) => admitFirst(answer, access));
   };
 
-  const judgeWithKeys = (item: Case, rules: AccessTokenRules): Access | Promise<Access> => {
+  const judgeWithKeys = (item: Case, rules: AccessTokenRules): Judged => {
     try {
       return judge(item, rules);
     } catch (error) {
@@ -127,7 +145,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     }
   };
 
-  const authorize = (request: ResourceRequest, policy: Policy, connection?: Connection): Access | Promise<Access> => {
+  const authorize = (request: ResourceRequest, policy: CheckedPolicy, connection: Connection | undefined): Judged => {
     // Host and forwarded headers are held to their grammar always, whatever is made of them (RFC 9112 §3.2).
     const url = readExternalUrl(request, connection);
     const credentials = readCredentials(request.headers, mode);
@@ -136,8 +154,11 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     return rules instanceof Promise ? rules.then((found) => judgeWithKeys(item, found)) : judgeWithKeys(item, rules);
   };
 
-  const traced: ResourceServer['authorize'] = (request, policy = {}, connection) =>
-    traceAuthorize(() => authorize(request, policy, connection));
+  const traced = <C>(request: ResourceRequest, policy?: Policy<C>, connection?: Connection) => {
+    const checked = policy === undefined ? anyToken : checkPolicy(policy);
+    const access = traceAuthorize(() => authorize(request, checked, connection));
+    return access as Access<C> | Promise<Access<C>>; // the schema of the policy has given these claims
+  };
 
   const describeRefusal = createDescribeRefusal({
     challenge: {
@@ -147,7 +168,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
       proofAlgorithms,
     },
     errorBody,
-    statuses: new Map<Reason, number>([['insufficient_scope', options.insufficientScopeStatus ?? 403]]),
+    statuses: readStatuses(options.insufficientScopeStatus),
     readExternalUrl,
     issueNonce: () => nonces?.issue(now()),
   });
@@ -162,6 +183,20 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     close: () => issuers.close(),
     tokenCacheStatus: () => cache?.status(),
   };
+}
+
+/** What the issuer asks of all its tokens comes first; its schema judges, and gives nothing. */
+function judgePolicies(policy: CheckedPolicy, token: VerifiedToken, now: number): Verdict | Promise<Verdict> {
+  const general = token.verifiedBy.issuer.policy?.judge(token, now);
+  if (general === undefined) return policy.judge(token, now);
+  const goOn = (verdict: Verdict): Verdict | Promise<Verdict> =>
+    verdict instanceof AccessError ? verdict : policy.judge(token, now);
+  return general instanceof Promise ? general.then(goOn) : goOn(general);
+}
+
+function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {
+  const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
+  return new Map(rows.filter(([, { error }]) => error === 'insufficient_scope').map(([reason]) => [reason, status]));
 }
 
 type Emit = (event: ResourceServerEvent) => void;
@@ -222,7 +257,7 @@ function openIssuers(options: ResourceServerOptions, emit: Emit | undefined): Is
   });
 }
 
-function admit(first: boolean, access: Access): Access {
+function admitFirst(first: boolean, access: Access<unknown>): Access<unknown> {
   if (!first) throw new AccessError('proof_replayed');
   return access;
 }

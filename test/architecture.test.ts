@@ -155,6 +155,7 @@ describe('what judges a request', () => {
     ['node:crypto', 'all'],
     ['node:net', ['isIP', 'isIPv4', 'isIPv6', 'BlockList']],
     ['lru-cache', 'all'],
+    ['@standard-schema/spec', ['StandardSchemaV1']], // a type
   ]);
 
   it('does no I/O: it imports nothing that could', () => {

@@ -11,6 +11,7 @@ const statuses: ReadonlyMap<string | null, number> = new Map([
   ['invalid_dpop_proof', 401],
   ['use_dpop_nonce', 401],
   ['insufficient_scope', 403],
+  ['insufficient_user_authentication', 401],
   ['temporarily_unavailable', 503],
   ['server_error', 500],
 ]);
@@ -58,14 +59,16 @@ describe('AccessError', () => {
     expect(error).toMatchObject({ name: 'AccessError', reason: 'expired', message: failures.expired.description });
     expect(error.failure).toBe(failures.expired);
     expect(error.scopes).toBeUndefined();
+    expect(error.stepUp).toBeUndefined();
     expect(error.context).toBeUndefined();
     expect(Object.hasOwn(error, 'cause')).toBe(false);
   });
 
-  it('carries scopes, context and cause where they are given', () => {
+  it('carries scopes, step-up, context and cause where they are given', () => {
     const cause = new Error('inner');
-    const error = new AccessError('insufficient_scope', { scopes: ['a'], context: { issuer: 'x' }, cause });
-    expect(error).toMatchObject({ scopes: ['a'], context: { issuer: 'x' }, cause });
+    const stepUp = { acrValues: ['gold'], maxAge: undefined };
+    const error = new AccessError('insufficient_scope', { scopes: ['a'], stepUp, context: { issuer: 'x' }, cause });
+    expect(error).toMatchObject({ scopes: ['a'], stepUp, context: { issuer: 'x' }, cause });
   });
 
   it('options without a cause → no cause; a cause of undefined → kept', () => {

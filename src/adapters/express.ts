@@ -1,6 +1,7 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
+import type { Claims } from '../token/claims.ts';
 import { checkRoute, checkServer, passGate } from './gate.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
@@ -11,16 +12,22 @@ export interface ProtectOptions {
   readonly onRefused?: (error: unknown, request: Request) => void;
 }
 
-/** Answers a request that was let in. `P` are the parameters of the path. */
-export type ProtectedHandler<P> = (
+/** Answers a request that was let in. `P` are the parameters of the path, `C` the claims that the policy gives. */
+export type ProtectedHandler<P, C = Claims> = (
   request: Request<P>,
   response: Response,
-  access: Access,
+  access: Access<C>,
   next: NextFunction,
 ) => unknown;
 
-/** Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. */
-export type Protect = <P = Request['params']>(policy: Policy, handler: ProtectedHandler<P>) => RequestHandler<P>;
+/**
+ * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
+ * policy that cannot work.
+ */
+export type Protect = <C = Claims, P = Request['params']>(
+  policy: Policy<C>,
+  handler: ProtectedHandler<P, NoInfer<C>>,
+) => RequestHandler<P>;
 
 /**
  * Creates the `protect` function of an Express application. Refusals are answered here and never reach error handlers;
@@ -35,19 +42,19 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (req, res, next) =>
-      passGate<unknown>(server, {
+      passGate(server, {
         // A router cuts its prefix off `url`; a proof is for the URL that the client called.
         request: readNodeRequest(req, req.originalUrl),
         policy,
         connection: req.socket,
-        admit: (access) => {
+        admit: (access): unknown => {
           setNonce(access, res);
           return handler(req, res, access, next);
         },
-        refuse: (refusal, error) => {
+        refuse: (refusal, error): unknown => {
           // The parameters of the path are of no interest to whoever is told.
           options.onRefused?.(error, req as Request);
-          sendRefusal(refusal, res);
+          return sendRefusal(refusal, res);
         },
       });
   };

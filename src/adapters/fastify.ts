@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
+import type { Claims } from '../token/claims.ts';
 import { checkRoute, checkServer, passGate } from './gate.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -13,12 +14,15 @@ export interface ProtectOptions {
 type Req<R extends RouteGenericInterface> = FastifyRequest<R>;
 type Rep<R extends RouteGenericInterface> = FastifyReply<R>;
 
-/** Answers a request that was let in. `R` has the types of the route: `Params`, `Querystring`, `Body`. */
-export type ProtectedHandler<R extends RouteGenericInterface> = (
+/**
+ * Answers a request that was let in. `R` has the types of the route: `Params`, `Querystring`, `Body`; `C` are the claims
+ * that the policy gives.
+ */
+export type ProtectedHandler<R extends RouteGenericInterface, C = Claims> = (
   this: FastifyInstance,
   request: Req<R>,
   reply: Rep<R>,
-  access: Access,
+  access: Access<C>,
 ) => unknown;
 
 /** The two options of a route that belong together: the hook judges, before a body is read, and the handler answers. */
@@ -27,10 +31,13 @@ export interface ProtectedRoute<R extends RouteGenericInterface> {
   readonly handler: (this: FastifyInstance, request: Req<R>, reply: Rep<R>) => unknown;
 }
 
-/** Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. */
-export type Protect = <R extends RouteGenericInterface = RouteGenericInterface>(
-  policy: Policy,
-  handler: ProtectedHandler<R>,
+/**
+ * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
+ * policy that cannot work.
+ */
+export type Protect = <C = Claims, R extends RouteGenericInterface = RouteGenericInterface>(
+  policy: Policy<C>,
+  handler: ProtectedHandler<R, NoInfer<C>>,
 ) => ProtectedRoute<R>;
 
 /**
@@ -43,9 +50,12 @@ export type Protect = <R extends RouteGenericInterface = RouteGenericInterface>(
  */
 export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
   checkServer('createProtect', server);
-  const admitted = new WeakMap<object, Access>();
-  return (policy, handler) => {
+  return <C, R extends RouteGenericInterface>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<R, NoInfer<C>>,
+  ): ProtectedRoute<R> => {
     checkRoute(policy, handler);
+    const admitted = new WeakMap<object, Access<C>>();
     return {
       onRequest(request, reply, done) {
         const passed = passGate(server, {

@@ -1,6 +1,7 @@
 import type { Connection } from '../http/request.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
+import type { Claims } from '../token/claims.ts';
 import { checkRoute, checkServer, passGate } from './gate.ts';
 import { addNonce } from './nonce-header.ts';
 
@@ -15,17 +16,23 @@ export interface ProtectOptions {
   readonly onRefused?: (error: unknown, request: Request) => void;
 }
 
-/** Answers a request that was let in. `rest` is what the runtime passes after the request: an environment, a context. */
-export type ProtectedHandler<R extends Request, Rest extends readonly unknown[]> = (
+/**
+ * Answers a request that was let in. `rest` is what the runtime passes after the request: an environment, a context; `C`
+ * are the claims that the policy gives.
+ */
+export type ProtectedHandler<R extends Request, Rest extends readonly unknown[], C = Claims> = (
   request: R,
-  access: Access,
+  access: Access<C>,
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/** Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. */
-export type Protect = <R extends Request, Rest extends readonly unknown[]>(
-  policy: Policy,
-  handler: ProtectedHandler<R, Rest>,
+/**
+ * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
+ * policy that cannot work.
+ */
+export type Protect = <R extends Request, Rest extends readonly unknown[], C = Claims>(
+  policy: Policy<C>,
+  handler: ProtectedHandler<R, Rest, NoInfer<C>>,
 ) => (request: R, ...rest: Rest) => Response | Promise<Response>;
 
 /**

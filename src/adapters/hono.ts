@@ -2,6 +2,7 @@ import type { Context, Env } from 'hono';
 import type { Connection } from '../http/request.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
+import type { Claims } from '../token/claims.ts';
 import { checkRoute, checkServer, passGate } from './gate.ts';
 import { addNonce } from './nonce-header.ts';
 
@@ -13,13 +14,19 @@ export interface ProtectOptions<E extends Env> {
   readonly onRefused?: (error: unknown, c: Context<E>) => void;
 }
 
-/** Answers a request that was let in. */
-export type ProtectedHandler<E extends Env> = (c: Context<E>, access: Access) => Response | Promise<Response>;
+/** Answers a request that was let in; `C` are the claims that the policy gives. */
+export type ProtectedHandler<E extends Env, C = Claims> = (
+  c: Context<E>,
+  access: Access<C>,
+) => Response | Promise<Response>;
 
-/** Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. */
-export type Protect<E extends Env> = (
-  policy: Policy,
-  handler: ProtectedHandler<E>,
+/**
+ * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
+ * policy that cannot work.
+ */
+export type Protect<E extends Env> = <C = Claims>(
+  policy: Policy<C>,
+  handler: ProtectedHandler<E, NoInfer<C>>,
 ) => (c: Context<E>) => Response | Promise<Response>;
 
 /**

@@ -12,9 +12,10 @@ import {
   UseFilters,
 } from '@nestjs/common';
 import type { Refusal } from '../http/refusal.ts';
+import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
-import { checkPolicy, checkServer, passGate } from './gate.ts';
+import { checkServer, passGate } from './gate.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -28,7 +29,7 @@ export interface GuardOptions {
 export type RouteDecorator = MethodDecorator & ClassDecorator;
 
 const policyKey = Symbol('portcullis: policy');
-const admitted = new WeakMap<object, Access>();
+const admitted = new WeakMap<object, Access<unknown>>();
 
 /** A refused request, on its way from the guard to the one who answers it. */
 class RefusedRequest extends HttpException {
@@ -85,6 +86,7 @@ export function createGuard(server: ResourceServer, options: GuardOptions = {}):
 
 /**
  * Says who may call a route, or the routes of a controller; that of a route goes before that of its controller.
+ * Throws `TypeError` for a policy that cannot work.
  *
  * @example
  * class Messages {
@@ -95,8 +97,8 @@ export function createGuard(server: ResourceServer, options: GuardOptions = {}):
  *   }
  * }
  */
-export function Protect(policy: Policy): RouteDecorator {
-  checkPolicy('Protect', policy);
+export function Protect(policy: Policy<unknown>): RouteDecorator {
+  checkPolicy(policy);
   return applyDecorators(SetMetadata(policyKey, policy), UseFilters(refusalFilter));
 }
 
@@ -107,18 +109,18 @@ export function Open(): RouteDecorator {
 
 /** Hands `Access` to a parameter of a route with `@Protect`. On a route that no guard has judged: `TypeError`. */
 export const CurrentAccess: () => ParameterDecorator = createParamDecorator(
-  (_data: unknown, context: ExecutionContext): Access => {
+  (_data: unknown, context: ExecutionContext): Access<unknown> => {
     const access = admitted.get(readIncoming(context));
     if (access === undefined) throw new TypeError('CurrentAccess: put @Protect on the route, and mount createGuard(…)');
     return access;
   },
 );
 
-function readPolicy(context: ExecutionContext): Policy | 'open' {
+function readPolicy(context: ExecutionContext): Policy<unknown> | 'open' {
   const places = [context.getHandler(), context.getClass()];
   for (const place of places) {
     // Nothing else writes under this key.
-    const policy = Reflect.getMetadata(policyKey, place) as Policy | 'open' | undefined;
+    const policy = Reflect.getMetadata(policyKey, place) as Policy<unknown> | 'open' | undefined;
     if (policy !== undefined) return policy;
   }
   const [route, controller] = places.map(({ name }) => name);

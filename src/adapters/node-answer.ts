@@ -12,6 +12,6 @@ export function sendRefusal({ status, headers, body }: Refusal, outgoing: Server
 }
 
 /** Puts the fresh nonce of an admitted request on the answer to come (RFC 9449 §8.2). */
-export function setNonce({ dpopNonce }: Access, outgoing: ServerResponse): void {
+export function setNonce({ dpopNonce }: Access<unknown>, outgoing: ServerResponse): void {
   if (dpopNonce !== undefined) outgoing.setHeader('dpop-nonce', dpopNonce);
 }

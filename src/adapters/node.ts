@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
+import type { Claims } from '../token/claims.ts';
 import { checkRoute, checkServer, passGate } from './gate.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
@@ -11,11 +12,18 @@ export interface ProtectOptions {
   readonly onRefused?: (error: unknown, request: IncomingMessage) => void;
 }
 
-/** Answers a request that was let in. */
-export type ProtectedHandler = (request: IncomingMessage, response: ServerResponse, access: Access) => unknown;
+/** Answers a request that was let in; `C` are the claims that the policy gives. */
+export type ProtectedHandler<C = Claims> = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  access: Access<C>,
+) => unknown;
 
-/** Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. */
-export type Protect = (policy: Policy, handler: ProtectedHandler) => RequestListener;
+/**
+ * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
+ * policy that cannot work.
+ */
+export type Protect = <C = Claims>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<C>>) => RequestListener;
 
 /**
  * Creates the `protect` function of a `node:http` server; what it returns is a request listener. Where the handler
@@ -33,17 +41,17 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (incoming, outgoing) =>
-      passGate<unknown>(server, {
+      passGate(server, {
         request: readNodeRequest(incoming),
         policy,
         connection: incoming.socket,
-        admit: (access) => {
+        admit: (access): unknown => {
           setNonce(access, outgoing);
           return handler(incoming, outgoing, access);
         },
-        refuse: (refusal, error) => {
+        refuse: (refusal, error): unknown => {
           options.onRefused?.(error, incoming);
-          sendRefusal(refusal, outgoing);
+          return sendRefusal(refusal, outgoing);
         },
       });
   };

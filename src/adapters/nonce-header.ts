@@ -1,7 +1,10 @@
 import type { Access } from '../resource-server.ts';
 
 /** Puts the fresh nonce of an admitted request on its answer (RFC 9449 §8.2). */
-export function addNonce(response: Response | Promise<Response>, { dpopNonce }: Access): Response | Promise<Response> {
+export function addNonce(
+  response: Response | Promise<Response>,
+  { dpopNonce }: Access<unknown>,
+): Response | Promise<Response> {
   if (dpopNonce === undefined) return response;
   return response instanceof Promise
     ? response.then((settled) => withNonce(settled, dpopNonce))

@@ -1,4 +1,4 @@
-import type { Failure } from '../failures.ts';
+import type { Failure, StepUp } from '../failures.ts';
 import type { DpopMode, Scheme } from './credentials.ts';
 
 /** What the challenges of one resource server have in common. */
@@ -18,6 +18,8 @@ export interface ChallengeFacts {
   readonly scheme: Scheme | undefined;
   /** Scopes that the route needs. */
   readonly scopes: readonly string[];
+  /** Authentication that the route needs; told with the error that it is about. */
+  readonly stepUp?: StepUp | undefined;
   /** URL of the protected resource metadata (RFC 9728 §5.1); absent where none can be told. */
   readonly metadataUrl: string | undefined;
 }
@@ -46,10 +48,19 @@ function formatOne(
   let challenge = `${scheme} realm=${quote(settings.realm)}`;
   if (blamed && failure.error !== null) {
     challenge += `, error=${quote(failure.error)}, error_description=${quote(failure.description)}`;
+    challenge += formatStepUp(facts.stepUp);
   }
   if (scopes.length > 0) challenge += `, scope=${quote(scopes.join(' '))}`;
   if (scheme === 'DPoP') challenge += `, algs=${quote(settings.proofAlgorithms.join(' '))}`;
   return metadataUrl === undefined ? challenge : `${challenge}, resource_metadata=${quote(metadataUrl)}`;
+}
+
+/** RFC 9470 §3. */
+function formatStepUp(stepUp: StepUp | undefined): string {
+  if (stepUp === undefined) return '';
+  const { acrValues, maxAge } = stepUp;
+  const acr = acrValues.length === 0 ? '' : `, acr_values=${quote(acrValues.join(' '))}`;
+  return maxAge === undefined ? acr : `${acr}, max_age="${maxAge}"`;
 }
 
 /** A quoted-string (RFC 9110 §5.6.4); what it cannot hold becomes a question mark. */

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { AccessError, type Reason } from '../failures.ts';
+import { namedScopes } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { type ChallengeFacts, type ChallengeSettings, formatChallenge } from './challenge.ts';
 import { parseScheme, type Scheme } from './credentials.ts';
@@ -24,8 +25,8 @@ export interface RefusalSettings {
 
 /** What is known of the request besides itself. */
 export interface RefusalContext {
-  /** What the route asks for: the challenge names its scopes. Default: those that the error names. */
-  readonly policy?: Policy | undefined;
+  /** What the route asks for: the challenge names its scopes, besides those that the error names. */
+  readonly policy?: Policy<unknown> | undefined;
   readonly connection?: Connection | undefined;
 }
 
@@ -55,10 +56,13 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
       reason: refused.reason,
       failure: refused.failure,
       scheme: usedScheme(request),
-      scopes: context.policy?.scopes ?? refused.scopes ?? [],
+      scopes: [...new Set([...namedScopes(context.policy), ...(refused.scopes ?? [])])],
+      stepUp: refused.stepUp,
       metadataUrl: metadataUrl(settings.readExternalUrl, request, context.connection),
     };
-    const key = `${facts.reason} ${facts.scheme} ${facts.metadataUrl} ${facts.scopes.join(' ')}`;
+    const key = [facts.reason, facts.scheme, facts.metadataUrl, ...facts.scopes, JSON.stringify(facts.stepUp)].join(
+      ' ',
+    );
     const known = kept.get(key);
     const refusal = known ?? writeRefusal(settings, facts);
     if (known === undefined) kept.set(key, refusal);

@@ -1,6 +1,8 @@
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet, type JwkSet } from '../keys/static-key-set.ts';
+import { checkPolicy } from '../policy/checked-policy.ts';
 import { checkMembers } from '../policy/members.ts';
+import type { Policy } from '../policy/policy.ts';
 import type { IssuerRules } from '../token/access-token.ts';
 import { algorithms } from '../token/algorithms.ts';
 import { readIssuerName } from './issuer-name.ts';
@@ -15,6 +17,14 @@ export interface TokenRuleOptions {
   readonly clockTolerance?: number | { readonly exp: number; readonly nbf: number };
   /** Whether `sub` must be there (RFC 9068 §2.2). Default `required`. */
   readonly subject?: 'required' | 'optional';
+  /** Name of the claim that a policy with `permissions` looks at. Default `permissions`. */
+  readonly permissionsClaim?: string;
+}
+
+/** What the tokens of one issuer among several are held against. */
+export interface IssuerRuleOptions extends TokenRuleOptions {
+  /** Asked of every token of this issuer besides what the route asks; its schema gives the handler nothing. Default: none. */
+  readonly policy?: Policy<unknown>;
 }
 
 /** An issuer that is trusted. */
@@ -24,13 +34,13 @@ export interface TrustedIssuer {
   /** A key set, or a JWK set that is never fetched. Default: the keys that the issuer publishes. */
   readonly keys?: KeySet | JwkSet;
   /** Where it differs from the options of the server. */
-  readonly rules?: TokenRuleOptions;
+  readonly rules?: IssuerRuleOptions;
 }
 
 /** Makes the key set of an issuer that came without keys. */
 export type OpenKeys = (issuer: string) => KeySet;
 
-const ruleNames = ['audience', 'algorithms', 'clockTolerance', 'subject'];
+const ruleNames = ['audience', 'algorithms', 'clockTolerance', 'subject', 'permissionsClaim', 'policy'];
 
 /** Reads one issuer; what its own rules do not say, `defaults` do. Throws `TypeError` for what cannot work. */
 export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOptions, openKeys: OpenKeys): IssuerRules {
@@ -46,6 +56,7 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOpt
     issuer,
     keys: keys === undefined ? openKeys(issuer) : readKeys(keys),
     ...readRules({ ...defaults, ...rules }),
+    policy: rules.policy === undefined ? undefined : checkPolicy(rules.policy),
   };
 }
 
@@ -73,17 +84,21 @@ function readKeys(keys: KeySet | JwkSet): KeySet {
 }
 
 function readRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'keys'> {
-  const { clockTolerance = 5, subject = 'required' } = options;
+  const { clockTolerance = 5, subject = 'required', permissionsClaim = 'permissions' } = options;
   const { exp, nbf } =
     typeof clockTolerance === 'number' ? { exp: clockTolerance, nbf: clockTolerance } : clockTolerance;
   if (!isSeconds(exp) || !isSeconds(nbf)) throw new TypeError('clockTolerance: write seconds, 0 or more');
   if (subject !== 'required' && subject !== 'optional') throw new TypeError('subject: write required or optional');
+  if (typeof permissionsClaim !== 'string' || permissionsClaim === '') {
+    throw new TypeError('permissionsClaim: write the name of the claim');
+  }
   return {
     audiences: readAudiences(options.audience),
     algorithms: readAlgorithms(options.algorithms),
     expTolerance: exp,
     nbfTolerance: nbf,
     subject,
+    permissionsClaim,
   };
 }
 

@@ -1,10 +1,44 @@
-import { AccessError } from '../failures.ts';
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { Claims } from '../token/claims.ts';
 
-/** What a route asks of a valid access token. An empty policy asks for nothing more than a valid token. */
-export interface Policy {
+/** What a route asks of a valid access token; all of it must hold. Nothing at all: any valid token will do. */
+export interface Requirements {
   /** All of these must be elements of `scope`; compared exactly. */
   readonly scopes?: readonly string[];
+  /** One of these must be an element of `scope`; compared exactly. */
+  readonly anyScope?: readonly string[];
+  /** All of these must be in the claim `permissions`, a list (another with `permissionsClaim`); never read from `scope`. */
+  readonly permissions?: readonly string[];
+  /** One of these must be `acr`, the preferred first; else the client is told to step up (RFC 9470). */
+  readonly acr?: string | readonly string[];
+  /** Seconds since the user signed in (`auth_time`), at most; else the client is told to step up (RFC 9470). */
+  readonly maxAge?: number;
 }
+
+/** A policy that leaves the claims as they are. */
+export interface PlainPolicy extends Requirements {
+  readonly claims?: undefined;
+}
+
+/** A policy whose schema gives the handler its claims. */
+export interface ClaimsPolicy<C> extends Requirements {
+  /** A Standard Schema, such as one of zod, valibot or arktype: what it gives becomes `access.claims`. */
+  readonly claims: StandardSchemaV1<unknown, C>;
+}
+
+declare const claimed: unique symbol;
+
+/** Several policies as one: made by `allOf` and `anyOf`. */
+export interface CombinedPolicy<C> {
+  readonly mode: 'all' | 'any';
+  readonly policies: readonly Policy<unknown>[];
+  readonly scopes?: undefined;
+  /** For the compiler alone: the claims that the handler gets. */
+  readonly [claimed]: C;
+}
+
+/** What a route asks of an access token; `C` are the claims that its handler gets. */
+export type Policy<C = Claims> = ClaimsPolicy<C> | CombinedPolicy<C> | (Claims extends C ? PlainPolicy : never);
 
 /** A set that stays as it was made: it is shared by every request with the same token. */
 class Scopes extends Set<string> {
@@ -27,12 +61,4 @@ class Scopes extends Set<string> {
 /** The elements of a `scope` claim (RFC 6749 §3.3): split on single spaces. */
 export function parseScope(scope: string | undefined): ReadonlySet<string> {
   return new Scopes(scope === undefined || scope === '' ? [] : scope.split(' '));
-}
-
-/** Refuses a token whose scopes do not satisfy the policy. */
-export function enforcePolicy(policy: Policy, scopes: ReadonlySet<string>): void {
-  if (policy.scopes === undefined) return;
-  for (const scope of policy.scopes) {
-    if (!scopes.has(scope)) throw new AccessError('insufficient_scope', { scopes: policy.scopes });
-  }
 }

@@ -1,6 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { AccessError } from '../failures.ts';
 import type { KeySet } from '../keys/key-set.ts';
+import type { CheckedPolicy } from '../policy/checked-policy.ts';
 import { parseScope } from '../policy/policy.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
 import { type ClaimRules, type Claims, claimChecks } from './claims.ts';
@@ -14,6 +15,10 @@ export interface IssuerRules extends ClaimRules {
   readonly keys: KeySet;
   /** `alg` values that are allowed. */
   readonly algorithms: ReadonlySet<string>;
+  /** Name of the claim with the permissions. */
+  readonly permissionsClaim: string;
+  /** Asked of every token of this issuer, before the policy of the route. */
+  readonly policy?: CheckedPolicy | undefined;
 }
 
 /** What an access token is held against. */

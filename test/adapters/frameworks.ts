@@ -14,7 +14,7 @@ import * as honoAdapter from '../../src/adapters/hono.ts';
 import * as nestAdapter from '../../src/adapters/nest.ts';
 import * as nodeAdapter from '../../src/adapters/node.ts';
 import type { Access } from '../../src/resource-server.ts';
-import { behave, createServers, describeAccess, HandlerError, policy, prefix, routes } from './scene.ts';
+import { behave, createServers, describeAccess, HandlerError, prefix, routes } from './scene.ts';
 
 /** A framework with the routes of the scene, on a socket. */
 export interface Running {
@@ -49,7 +49,7 @@ const node: Start = () => {
   const refused: unknown[] = [];
   const servers = createServers();
   const listeners = new Map<string, RequestListener>();
-  for (const { path, server, behaviour } of routes) {
+  for (const { path, server, policy, behaviour } of routes) {
     const protect = nodeAdapter.createProtect(servers[server], { onRefused: (error) => refused.push(error) });
     const listener = protect(policy, (_request, response, access) =>
       behave(behaviour, () => {
@@ -72,7 +72,7 @@ const expressApp: Start = () => {
   const refused: unknown[] = [];
   const servers = createServers();
   const router = express.Router();
-  for (const { path, server, behaviour } of routes) {
+  for (const { path, server, policy, behaviour } of routes) {
     const protect = expressAdapter.createProtect(servers[server], { onRefused: (error) => refused.push(error) });
     router.get(
       path,
@@ -93,7 +93,7 @@ const fastifyApp: Start = async () => {
   const app = fastify();
   app.setErrorHandler((error, _request, reply) => reply.code(500).send(textOf(error)));
   const plugin = async (scope: FastifyInstance) => {
-    for (const { path, server, behaviour } of routes) {
+    for (const { path, server, policy, behaviour } of routes) {
       const protect = fastifyAdapter.createProtect(servers[server], { onRefused: (error) => refused.push(error) });
       scope.get(
         path,
@@ -110,7 +110,7 @@ const hono: Start = () => {
   const refused: unknown[] = [];
   const servers = createServers();
   const inner = new Hono<{ Bindings: HttpBindings }>();
-  for (const { path, server, behaviour } of routes) {
+  for (const { path, server, policy, behaviour } of routes) {
     const protect = honoAdapter.createProtect<{ Bindings: HttpBindings }>(servers[server], {
       connection: (c) => c.env.incoming.socket,
       onRefused: (error) => refused.push(error),
@@ -130,7 +130,7 @@ const honoBasePath: Start = () => {
   const servers = createServers();
   const root = new Hono<{ Bindings: HttpBindings }>();
   for (const app of [root, root.basePath(prefix)]) {
-    for (const { path, server, behaviour } of routes) {
+    for (const { path, server, policy, behaviour } of routes) {
       const protect = honoAdapter.createProtect<{ Bindings: HttpBindings }>(servers[server], {
         connection: (c) => c.env.incoming.socket,
         onRefused: (error) => refused.push(error),
@@ -149,7 +149,7 @@ const fetchHandler: Start = () => {
   const refused: unknown[] = [];
   const servers = createServers();
   const handlers = new Map<string, (request: Request, bindings: HttpBindings) => Response | Promise<Response>>();
-  for (const { path, server, behaviour } of routes) {
+  for (const { path, server, policy, behaviour } of routes) {
     const protect = fetchAdapter.createProtect(servers[server], {
       connection: (_request, { incoming }: HttpBindings): Socket => incoming.socket,
       onRefused: (error) => refused.push(error),
@@ -189,7 +189,7 @@ function decorate(target: object, name: string, ...decorators: readonly MethodDe
 /** A Nest application of one controller for each route, below a global prefix or at the root. */
 async function createNest(globalPrefix: string, refused: unknown[]) {
   const servers = createServers();
-  const controllers = routes.map(({ path, server, behaviour }) => {
+  const controllers = routes.map(({ path, server, policy, behaviour }) => {
     class Messages {
       read(access: Access) {
         return behave(behaviour, () => describeAccess(access));

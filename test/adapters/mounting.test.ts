@@ -3,13 +3,14 @@ import express, { type Request as ExpressRequest } from 'express';
 import fastify, { type FastifyRequest } from 'fastify';
 import { Hono } from 'hono';
 import { describe, expect, it, test } from 'vitest';
+import { z } from 'zod';
 import { createProtect as createExpressProtect } from '../../src/adapters/express.ts';
 import { createProtect as createFastifyProtect } from '../../src/adapters/fastify.ts';
 import { createProtect as createFetchProtect } from '../../src/adapters/fetch.ts';
 import { createProtect as createHonoProtect } from '../../src/adapters/hono.ts';
 import { createGuard, Protect } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
-import type { ResourceServer } from '../../src/resource-server.ts';
+import type { Access } from '../../src/resource-server.ts';
 import { client, createServers, issuer, nonces, now, policy } from './scene.ts';
 
 const server = createServers().usual;
@@ -29,13 +30,14 @@ describe.each([
 
   const handler = (): void => undefined;
   it.each<readonly [string, readonly unknown[]]>([
-    ['no policy', [handler]],
+    ['a handler in the place of a policy', [handler]],
+    ['a misspelt policy', [{ scope: ['read:messages'] }, handler]],
     ['no handler', [{}]],
     ['undefined for a policy', [undefined, handler]],
     ['null for a policy', [null, handler]],
   ])('%s → TypeError where the route is made', (_case, args) => {
     expect(() => loose(protect)(...args)).toThrow(TypeError);
-    expect(() => loose(protect)(...args)).toThrow(/^protect: /);
+    expect(() => loose(protect)(...args)).toThrow(/^(?:policy|protect): /);
   });
 
   it.each([undefined, null, {}, { authorize() {} }])('%j for a resource server → TypeError', (wrong) => {
@@ -45,7 +47,7 @@ describe.each([
 
 describe('nest, from a program without types', () => {
   it('no policy → TypeError where the route is declared', () => {
-    expect(() => loose(Protect)()).toThrow(/^Protect: name the policy first/);
+    expect(() => loose(Protect)()).toThrow(/^policy: write an object/);
   });
 
   it('no resource server → TypeError', () => {
@@ -56,15 +58,13 @@ describe('nest, from a program without types', () => {
 test('a handler that takes access cannot be mounted without a policy: the types say so', () => {
   const mount = () => {
     // @ts-expect-error
-    express().get('/', (_req, res, access: Awaited<ReturnType<ResourceServer['authorize']>>) => res.json(access));
+    express().get('/', (_req, res, access: Access) => res.json(access));
     // @ts-expect-error
-    fastify().get('/', (_request, _reply, access: Awaited<ReturnType<ResourceServer['authorize']>>) => access);
+    fastify().get('/', (_request, _reply, access: Access) => access);
     // @ts-expect-error
-    new Hono().get('/', (c, access: Awaited<ReturnType<ResourceServer['authorize']>>) => c.json(access.claims));
+    new Hono().get('/', (c, access: Access) => c.json(access.claims));
     // @ts-expect-error
-    createServer((_request, response, access: Awaited<ReturnType<ResourceServer['authorize']>>) =>
-      response.end(access.scheme),
-    );
+    createServer((_request, response, access: Access) => response.end(access.scheme));
   };
   expect(mount).toBeTypeOf('function'); // it is there to be compiled
 });
@@ -83,6 +83,27 @@ test('the parameters of the path have the types of the framework', () => {
     );
   };
   expect(mount).not.toThrow();
+});
+
+test('what the schema of a policy gives is what the handler gets: the types say so', () => {
+  const schema = z.object({ sub: z.string(), level: z.number() });
+  const levels = {
+    node: createNodeProtect(server)({ claims: schema }, (_request, response, { claims }) =>
+      response.end(claims.level.toFixed()),
+    ),
+    express: createExpressProtect(server)({ claims: schema }, (_req, res, { claims }) =>
+      res.send(claims.level.toFixed()),
+    ),
+    fastify: createFastifyProtect(server)({ claims: schema }, async (_request, _reply, { claims }) =>
+      claims.level.toFixed(),
+    ),
+    fetch: createFetchProtect(server)(
+      { claims: schema },
+      (_request, { claims }) => new Response(claims.level.toFixed()),
+    ),
+    hono: createHonoProtect(server)({ claims: schema }, (c, { claims }) => c.text(claims.level.toFixed())),
+  };
+  expect(Object.keys(levels)).toHaveLength(5);
 });
 
 describe('fetch', () => {

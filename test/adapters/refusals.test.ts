@@ -3,7 +3,7 @@ import { AccessError, failures } from '../../src/failures.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { frameworks, type Running } from './frameworks.ts';
 import { type RefusedCall, refusedCalls } from './refusals.ts';
-import { createServers, policy, prefix, type ServerName } from './scene.ts';
+import { createServers, prefix, routes } from './scene.ts';
 
 const servers = createServers();
 const compared = ['www-authenticate', 'content-type', 'cache-control', 'retry-after', 'dpop-nonce'];
@@ -14,12 +14,20 @@ function essence({ status, headers, body }: Pick<Answer, 'status' | 'headers' | 
 }
 
 /** The answer as the resource server describes it, without any framework. */
-function describeExpected({ reason, server = 'usual' }: RefusedCall, url: string, lines: readonly string[]) {
+async function describeExpected(call: RefusedCall, path: string, url: string, lines: readonly string[]) {
+  const route = routes.find((each) => each.path === path);
+  if (route === undefined) throw new TypeError(`no route ${path}`);
+  const { policy } = route;
+  const server = servers[route.server];
   const headers = new Headers();
   for (let i = 0; i < lines.length; i += 2) headers.append(lines[i] ?? '', lines[i + 1] ?? '');
   const request = { method: 'GET', url, headers };
   const connection = { remoteAddress: '127.0.0.1' };
-  const refusal = servers[server].describeRefusal(new AccessError(reason), request, { policy, connection });
+  const judge = async () => server.authorize(request, policy, connection);
+  if (call.repeated !== undefined) await judge();
+  const error = await judge().catch((reason: unknown) => reason);
+  const refusal = server.describeRefusal(error, request, { policy, connection });
+  expect(refusal.reason).toBe(call.reason);
   return essence({ ...refusal, headers: new Map(Object.entries(refusal.headers)) });
 }
 
@@ -36,12 +44,13 @@ describe.each(Object.entries(frameworks))('%s', (_name, start) => {
   afterAll(() => running.close());
 
   const call = async (refused: RefusedCall, base: string, method = 'GET') => {
-    const path = `${base}/${refused.server ?? ('usual' satisfies ServerName)}`;
+    const { server = 'usual', path: route = `/${server}` } = refused;
+    const path = `${base}${route}`;
     const url = `${running.origin}${path}`;
     const headers = refused.headers(url);
     if (refused.repeated !== undefined) expect((await send(running.origin, path, { headers })).status).toBe(200);
     const answer = await send(running.origin, path, { headers, method });
-    return { answer, expected: describeExpected(refused, url, headers) };
+    return { answer, expected: await describeExpected(refused, route, url, headers) };
   };
 
   it.each(refusedCalls.map((refused) => ({ how: '', ...refused })))('$reason $how', async (refused) => {

@@ -1,6 +1,6 @@
 import type { Reason } from '../../src/failures.ts';
 import { type ProofFlaw, proofFlaws, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
-import { client, issuer, type ServerName } from './scene.ts';
+import { client, issuer, now, type ServerName } from './scene.ts';
 
 /** A request that is refused. */
 export interface RefusedCall {
@@ -8,6 +8,8 @@ export interface RefusedCall {
   /** Which one, where a reason has several. */
   readonly how?: string;
   readonly server?: ServerName;
+  /** The route; default: that of the server. */
+  readonly path?: string;
   /** Names and values in turn, as sent. Made for the URL that is called. */
   readonly headers: (url: string) => readonly string[];
   /** Sent once before, and let in. */
@@ -85,6 +87,25 @@ export const refusedCalls: readonly RefusedCall[] = [
     reason: 'insufficient_scope',
     how: 'under DPoP',
     headers: (url) => dpop(url, { scope: 'read:messages:all' }),
+  },
+  {
+    reason: 'no_accepted_scope',
+    path: '/anyScope',
+    headers: () => bearer(issuer.token({ scope: 'write:messages' })),
+  },
+  {
+    reason: 'missing_permission',
+    path: '/permissions',
+    headers: () => bearer(issuer.token({ permissions: ['messages:write'] })),
+  },
+  { reason: 'unaccepted_claims', path: '/claims', headers: good },
+  { reason: 'unaccepted_acr', path: '/acr', headers: () => bearer(issuer.token({ acr: 'urn:example:bronze' })) },
+  { reason: 'unaccepted_acr', how: 'under DPoP', path: '/acr', headers: (url) => dpop(url) },
+  { reason: 'missing_auth_time', path: '/maxAge', headers: good },
+  {
+    reason: 'authentication_too_old',
+    path: '/maxAge',
+    headers: () => bearer(issuer.token({ auth_time: now() - 3600 })),
   },
   { reason: 'keys_unavailable', server: 'withoutKeys', headers: good },
   { reason: 'unknown_kid', how: 'after keys were fetched', server: 'slow', headers: byToken('unknown_kid').headers },

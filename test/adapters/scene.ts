@@ -1,17 +1,19 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { createNonces } from '../../src/dpop/nonce.ts';
 import { AccessError } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import { createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
+import { type Access, createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
 import type { ResourceServerOptions } from '../../src/resource-server-options.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import type { Claims } from '../../src/token/claims.ts';
 
 /** Seconds: the time of issuer, clients and servers, so that nonces are the same in each. */
 export const now = () => 1_800_000_000;
 export const nonces = createNonces({ secret: 'a secret of thirty-two bytes, or more' });
 export const issuer = createTestIssuer({ now });
 export const client = issuer.dpopClient();
-export const policy: Policy = { scopes: ['read:messages'] };
+export const policy = { scopes: ['read:messages'] } as const satisfies Policy;
 
 const { audience } = issuer;
 const proxies = ['127.0.0.1'];
@@ -70,6 +72,28 @@ export function createServers() {
 
 export type ServerName = keyof ReturnType<typeof createServers>;
 
+const withEmail: StandardSchemaV1<unknown, Claims> = {
+  '~standard': {
+    version: 1,
+    vendor: 'of the tests',
+    validate: (value) => {
+      const claims = value as Claims; // the claims of a verified token
+      return typeof claims['email'] === 'string'
+        ? { value: claims }
+        : { issues: [{ message: 'email is missing', path: ['email'] }] };
+    },
+  },
+};
+
+/** Policies of routes that ask for more than a scope, by the name of the route. */
+const policies = {
+  anyScope: { anyScope: ['read:messages', 'admin'] },
+  permissions: { permissions: ['messages:read'] },
+  claims: { claims: withEmail },
+  acr: { acr: ['urn:example:gold', 'urn:example:silver'] },
+  maxAge: { maxAge: 300 },
+} as const satisfies Readonly<Record<string, Policy>>;
+
 /** What a route does with a request that was let in. */
 export type Behaviour = 'answers' | 'throws' | 'rejects';
 
@@ -77,6 +101,7 @@ export type Behaviour = 'answers' | 'throws' | 'rejects';
 export interface SceneRoute {
   readonly path: string;
   readonly server: ServerName;
+  readonly policy: Policy;
   readonly behaviour: Behaviour;
 }
 
@@ -85,10 +110,13 @@ const names = Object.keys(createServers()) as ServerName[]; // a literal: no key
 
 /** Every framework has these at its root and below {@link prefix}. */
 export const routes: readonly SceneRoute[] = [
-  ...names.map((server) => ({ path: `/${server}`, server, behaviour: 'answers' }) as const),
-  { path: '/throws', server: 'usual', behaviour: 'throws' },
-  { path: '/rejects', server: 'usual', behaviour: 'rejects' },
-  { path: '/slow-throws', server: 'slow', behaviour: 'throws' },
+  ...names.map((server) => ({ path: `/${server}`, server, policy, behaviour: 'answers' }) as const),
+  ...Object.entries(policies).map(
+    ([name, each]) => ({ path: `/${name}`, server: 'usual', policy: each, behaviour: 'answers' }) as const,
+  ),
+  { path: '/throws', server: 'usual', policy, behaviour: 'throws' },
+  { path: '/rejects', server: 'usual', policy, behaviour: 'rejects' },
+  { path: '/slow-throws', server: 'slow', policy, behaviour: 'throws' },
 ];
 
 /** What a handler throws; frameworks are set up to answer it with 500 and this text. */
@@ -96,7 +124,7 @@ export class HandlerError extends Error {}
 export const handlerMessage = 'of the handler';
 
 /** What every handler answers. */
-export function describeAccess({ claims, scheme }: Awaited<ReturnType<ResourceServer['authorize']>>) {
+export function describeAccess({ claims, scheme }: Access) {
   return { sub: claims.sub, scheme };
 }
 

@@ -9,6 +9,7 @@ import {
   type RefusalSettings,
 } from '../../src/http/refusal.ts';
 import type { ResourceRequest } from '../../src/http/request.ts';
+import type { Policy } from '../../src/policy/policy.ts';
 
 const settings: RefusalSettings = {
   challenge: { style: 'full', mode: 'allowed', realm: 'api', proofAlgorithms: ['ES256'] },
@@ -110,10 +111,31 @@ describe('the challenge', () => {
     expect(challengeOf(refuse(new AccessError('expired'), bearer))).not.toContain('scope=');
   });
 
-  it('no scopes told, but the error names them → those of the error', () => {
-    const error = new AccessError('insufficient_scope', { scopes: ['read:messages'] });
-    expect(challengeOf(refuse(error, bearer))).toContain('scope="read:messages"');
-    expect(challengeOf(refuse(error, bearer, { policy: { scopes: ['other'] } }))).toContain('scope="other"');
+  it('scopes that the error names → besides those of the route, each once', () => {
+    const error = new AccessError('insufficient_scope', { scopes: ['read:messages', 'tenant'] });
+    expect(challengeOf(refuse(error, bearer))).toContain('scope="read:messages tenant"');
+    const context = { policy: { scopes: ['other', 'tenant'] } };
+    expect(challengeOf(refuse(error, bearer, context))).toContain('scope="other tenant read:messages"');
+  });
+
+  it('a policy that cannot work → no scopes, and the answer all the same', () => {
+    const policy = { scopes: 'read:messages' } as unknown as Policy; // as from code without types
+    const response = refuse(new TypeError('policy: …'), bearer, { policy });
+    expect(response.status).toBe(500);
+    expect(challengeOf(refuse(new AccessError('expired'), bearer, { policy }))).not.toContain('scope=');
+  });
+
+  it.each([
+    [{ acrValues: ['gold', 'silver'], maxAge: 5 }, 'acr_values="gold silver", max_age="5"'],
+    [{ acrValues: ['gold'], maxAge: undefined }, 'acr_values="gold"'],
+    [{ acrValues: [], maxAge: 0 }, 'max_age="0"'],
+  ])('another authentication is needed (%j) → what it must be like, each answer its own', (stepUp, parameters) => {
+    const error = new AccessError('unaccepted_acr', { stepUp });
+    const challenge = challengeOf(refuse(error, bearer));
+    expect(challenge).toContain(
+      `error="insufficient_user_authentication", error_description="A different authentication level is required.", ${parameters}, resource`,
+    );
+    expect(challenge.match(/max_age|acr_values/g)).toHaveLength(parameters.split(', ').length);
   });
 
   it('behind a trusted proxy → the metadata URL as the client sees it', () => {

@@ -62,7 +62,7 @@ function refusals(): string {
     ['reason in the log', 'status', 'error', 'what to do'],
     Object.entries<Failure>(failures).map(([reason, { status, error, fix }]) => [
       code(reason),
-      reason === 'insufficient_scope' ? `${status} (B: ${variants.b.insufficientScopeStatus})` : String(status),
+      error === 'insufficient_scope' ? `${status} (B: ${variants.b.insufficientScopeStatus})` : String(status),
       error === null ? 'none' : code(error),
       fix,
     ]),

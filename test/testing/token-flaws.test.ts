@@ -1,8 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
+import { z } from 'zod';
 import { failures, type Reason } from '../../src/failures.ts';
+import type { Policy } from '../../src/policy/policy.ts';
 import { createResourceServer } from '../../src/resource-server.ts';
 import { createTestIssuer, proofFlaws, type TokenAlg, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
 import { algorithms } from '../../src/token/algorithms.ts';
+import type { JsonObject } from '../../src/token/json.ts';
 import { bearer, judge } from './judge.ts';
 
 const issuer = createTestIssuer();
@@ -63,6 +66,23 @@ describe('flaws that depend on the key', () => {
   });
 });
 
+describe('what the policy of a route alone makes a refusal of', () => {
+  const server = createResourceServer({ issuers, audience });
+
+  it.each<[Reason, Policy<unknown>, JsonObject]>([
+    ['insufficient_scope', { scopes: ['read:messages'] }, {}],
+    ['no_accepted_scope', { anyScope: ['read:messages'] }, {}],
+    ['missing_permission', { permissions: ['messages:read'] }, { permissions: [] }],
+    ['unaccepted_claims', { claims: z.object({ tenant: z.string() }) }, {}],
+    ['unaccepted_acr', { acr: 'gold' }, { acr: 'silver' }],
+    ['missing_auth_time', { maxAge: 300 }, {}],
+    ['authentication_too_old', { maxAge: 300 }, { auth_time: 0 }],
+  ])('%s: %j, and a token with %j', async (reason, policy, claims) => {
+    const request = new Request('https://api.test/messages', { headers: issuer.headers(claims) });
+    await expect(Promise.resolve().then(() => server.authorize(request, policy))).rejects.toMatchObject({ reason });
+  });
+});
+
 describe('the lists of flaws', () => {
   /** What comes of the request, of what it was sent with before, or of the server: nothing is wrong with one token or proof. */
   const others: readonly Reason[] = [
@@ -80,6 +100,12 @@ describe('the lists of flaws', () => {
     'invalid_proof_nonce',
     'proof_replayed',
     'insufficient_scope',
+    'no_accepted_scope',
+    'missing_permission',
+    'unaccepted_claims',
+    'unaccepted_acr',
+    'missing_auth_time',
+    'authentication_too_old',
     'keys_unavailable',
     'replay_store_unavailable',
     'replay_store_full',

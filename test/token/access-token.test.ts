@@ -87,6 +87,7 @@ function issuerFor(keys: KeySet, changes: Partial<IssuerRules> = {}): IssuerRule
     expTolerance: 5,
     nbfTolerance: 5,
     subject: 'required',
+    permissionsClaim: 'permissions',
     ...changes,
   };
 }

@@ -34,6 +34,7 @@ function createWorld() {
     expTolerance: 5,
     nbfTolerance: 5,
     subject: 'required',
+    permissionsClaim: 'permissions',
   };
   const verified: VerifiedToken = {
     claims: { iss: rules.issuer, exp: now + 60, iat: now },

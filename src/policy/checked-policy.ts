@@ -1,0 +1,242 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { AccessError } from '../failures.ts';
+import { type Claims, isTime } from '../token/claims.ts';
+import { isJsonObject } from '../token/json.ts';
+import { checkMembers } from './members.ts';
+import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
+
+/** What a policy looks at; a verified token is one. */
+export interface JudgedToken {
+  readonly claims: Claims;
+  readonly scopes: ReadonlySet<string>;
+  readonly verifiedBy: {
+    readonly issuer: {
+      /** Seconds. */
+      readonly expTolerance: number;
+      readonly permissionsClaim: string;
+    };
+  };
+}
+
+/** Claims that a schema has given. */
+interface Given {
+  readonly claims: unknown;
+}
+
+/** A refusal; the claims for the handler; or `undefined` where those stay as they are. */
+export type Verdict = AccessError | Given | undefined;
+
+/** A policy that can work. */
+export interface CheckedPolicy {
+  /** What the challenge names. */
+  readonly scopes: readonly string[];
+  /** Whether a schema gives the claims. */
+  readonly hasSchema: boolean;
+  /** A promise where a schema has to wait. `now` is in seconds. */
+  judge(token: JudgedToken, now: number): Verdict | Promise<Verdict>;
+}
+
+type Rule = (token: JudgedToken, now: number) => AccessError | undefined;
+type SchemaReader = (claims: Claims) => Verdict | Promise<Verdict>;
+
+const memberNames = ['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
+// RFC 6749 §3.3 scope-token; acr_values are separated by spaces as well.
+const tokenGrammar = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+const textGrammar = /./;
+const maxPathLength = 200;
+
+/** Policies as they were first seen; a change of one is not looked at. */
+const seen = new WeakMap<object, CheckedPolicy>();
+
+/** Checks a policy when it is first seen. Throws `TypeError`, with the fix, for one that cannot work. */
+export function checkPolicy(policy: Policy<unknown>): CheckedPolicy {
+  const known = seen.get(policy);
+  if (known !== undefined) return known;
+  if (typeof policy !== 'object' || policy === null) {
+    throw new TypeError("policy: write an object, as in { scopes: ['read:messages'] }");
+  }
+  const checked = 'policies' in policy ? checkCombination(policy) : checkRequirements(policy);
+  seen.set(policy, checked);
+  return checked;
+}
+
+/** The scopes that a challenge names for a policy; none for one that cannot work. */
+export function namedScopes(policy: Policy<unknown> | undefined): readonly string[] {
+  if (policy === undefined) return [];
+  try {
+    return checkPolicy(policy).scopes;
+  } catch {
+    return []; // said where the policy was to judge
+  }
+}
+
+/** The claims for the handler. Throws the refusal where there is one. */
+export function grantClaims(verdict: Verdict, token: JudgedToken): unknown {
+  if (verdict === undefined) return token.claims;
+  if (verdict instanceof AccessError) throw verdict;
+  return verdict.claims;
+}
+
+function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unknown>>): CheckedPolicy {
+  checkMembers('policy', policy, memberNames);
+  const { scopes, anyScope, permissions } = policy;
+  const rules: Rule[] = [];
+  if (scopes !== undefined) rules.push(requireScopes(readNames('scopes', scopes, tokenGrammar)));
+  if (anyScope !== undefined) rules.push(requireAnyScope(readNames('anyScope', anyScope, tokenGrammar)));
+  if (permissions !== undefined) rules.push(requirePermissions(readNames('permissions', permissions, textGrammar)));
+  rules.push(...requireAuthentication(policy));
+  const read = policy.claims === undefined ? undefined : createSchemaReader(policy.claims);
+  return {
+    scopes: [...(scopes ?? []), ...(anyScope ?? [])],
+    hasSchema: read !== undefined,
+    judge(token, now) {
+      for (const rule of rules) {
+        const refusal = rule(token, now);
+        if (refusal !== undefined) return refusal;
+      }
+      return read?.(token.claims);
+    },
+  };
+}
+
+function readNames(name: string, value: unknown, grammar: RegExp): readonly string[] {
+  if (!Array.isArray(value) || value.length === 0) {
+    throw new TypeError(`policy: ${name} names at least one, in a list; to ask for none leave it out`);
+  }
+  if (!value.every((each) => typeof each === 'string' && grammar.test(each))) {
+    throw new TypeError(`policy: write each of ${name} as a text of its own, without spaces and quotation marks`);
+  }
+  return [...value];
+}
+
+function requireScopes(scopes: readonly string[]): Rule {
+  return (token) => {
+    for (const scope of scopes) {
+      if (!token.scopes.has(scope)) return new AccessError('insufficient_scope', { scopes });
+    }
+    return undefined;
+  };
+}
+
+function requireAnyScope(scopes: readonly string[]): Rule {
+  return (token) =>
+    scopes.some((scope) => token.scopes.has(scope)) ? undefined : new AccessError('no_accepted_scope', { scopes });
+}
+
+function requirePermissions(permissions: readonly string[]): Rule {
+  return ({ claims, verifiedBy }) => {
+    const name = verifiedBy.issuer.permissionsClaim;
+    const held = Object.hasOwn(claims, name) ? claims[name] : undefined;
+    if (Array.isArray(held) && permissions.every((permission) => held.includes(permission))) return undefined;
+    return new AccessError('missing_permission');
+  };
+}
+
+/** Both rules tell the whole of what is needed: a client that steps up does it once. */
+function requireAuthentication({ acr, maxAge }: Requirements): readonly Rule[] {
+  const acrValues = acr === undefined ? [] : readNames('acr', typeof acr === 'string' ? [acr] : acr, tokenGrammar);
+  if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
+    throw new TypeError('policy: write maxAge in whole seconds, 0 or more');
+  }
+  const stepUp = { acrValues, maxAge };
+  const rules: Rule[] = [];
+  if (acrValues.length > 0) {
+    rules.push(({ claims }) =>
+      acrValues.some((value) => value === claims['acr']) ? undefined : new AccessError('unaccepted_acr', { stepUp }),
+    );
+  }
+  if (maxAge !== undefined) {
+    rules.push(({ claims, verifiedBy }, now) => {
+      const time = claims['auth_time'];
+      if (!isTime(time)) return new AccessError('missing_auth_time', { stepUp });
+      if (now - time <= maxAge + verifiedBy.issuer.expTolerance) return undefined;
+      return new AccessError('authentication_too_old', { stepUp });
+    });
+  }
+  return rules;
+}
+
+function createSchemaReader(schema: StandardSchemaV1): SchemaReader {
+  // A schema may be a function, as those of arktype are.
+  const standard: unknown = Object(schema)['~standard'];
+  if (!isJsonObject(standard) || typeof standard['validate'] !== 'function') {
+    throw new TypeError('policy: claims is a Standard Schema, such as z.object({ … }) of zod');
+  }
+  const { validate } = schema['~standard'];
+  return (claims) => {
+    const result = validate(claims);
+    return result instanceof Promise ? result.then(readResult) : readResult(result);
+  };
+}
+
+/** Messages of a schema may repeat what the token says: the path alone is told. */
+function readResult(result: StandardSchemaV1.Result<unknown>): Verdict {
+  if (result.issues === undefined) return { claims: result.value };
+  const [first] = result.issues;
+  const path = (first?.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
+  return new AccessError('unaccepted_claims', { context: { claim: path.slice(0, maxPathLength) } });
+}
+
+function checkCombination(policy: CombinedPolicy<unknown>): CheckedPolicy {
+  checkMembers('policy', policy, ['mode', 'policies']);
+  const { mode, policies } = policy;
+  if (mode !== 'all' && mode !== 'any') throw new TypeError('policy: combine with allOf(…) or anyOf(…)');
+  const [first, ...others] = policies.map(checkPolicy);
+  if (first === undefined) throw new TypeError('policy: allOf and anyOf take at least one policy');
+  return mode === 'all' ? checkAll([first, ...others]) : checkAny(first, others);
+}
+
+function checkAll(parts: readonly CheckedPolicy[]): CheckedPolicy {
+  return {
+    scopes: [...new Set(parts.flatMap(({ scopes }) => scopes))],
+    hasSchema: parts.some(({ hasSchema }) => hasSchema),
+    judge(token, now) {
+      const judgeFrom = (index: number, given: Given | undefined): Verdict | Promise<Verdict> => {
+        const part = parts[index];
+        if (part === undefined) return given;
+        return after(part.judge(token, now), (verdict) =>
+          verdict instanceof AccessError ? verdict : judgeFrom(index + 1, merge(given, verdict)),
+        );
+      };
+      return judgeFrom(0, undefined);
+    },
+  };
+}
+
+function checkAny(first: CheckedPolicy, others: readonly CheckedPolicy[]): CheckedPolicy {
+  const parts = [first, ...others];
+  const hasSchema = parts.some((part) => part.hasSchema);
+  return {
+    // A client that asked for the scopes of all would ask for more than it needs.
+    scopes: parts.find(({ scopes }) => scopes.length > 0)?.scopes ?? [],
+    hasSchema,
+    judge(token, now) {
+      // Beside schemas, the claims as they are count as given.
+      const pass = (verdict: Given | undefined): Verdict =>
+        verdict ?? (hasSchema ? { claims: token.claims } : undefined);
+      const judgeFrom = (index: number, refusal: AccessError): Verdict | Promise<Verdict> => {
+        const part = others[index];
+        if (part === undefined) return refusal;
+        return after(part.judge(token, now), (verdict) =>
+          verdict instanceof AccessError ? judgeFrom(index + 1, refusal) : pass(verdict),
+        );
+      };
+      return after(first.judge(token, now), (verdict) =>
+        verdict instanceof AccessError ? judgeFrom(0, verdict) : pass(verdict),
+      );
+    },
+  };
+}
+
+function merge(given: Given | undefined, added: Given | undefined): Given | undefined {
+  if (given === undefined || added === undefined) return given ?? added;
+  if (!isJsonObject(given.claims) || !isJsonObject(added.claims)) {
+    throw new TypeError('policy: schemas in one allOf(…) must all give objects');
+  }
+  return { claims: { ...given.claims, ...added.claims } };
+}
+
+/** Goes on at once where there is nothing to wait for. */
+function after<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}

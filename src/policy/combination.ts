@@ -1,0 +1,50 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import type { Claims } from '../token/claims.ts';
+import { checkPolicy } from './checked-policy.ts';
+import type { CombinedPolicy, Policy } from './policy.ts';
+
+type Combinable = readonly [Policy<unknown>, ...(readonly Policy<unknown>[])];
+
+/** What a schema somewhere in a policy gives; `unknown` where there is none. */
+type Given<P> = P extends { readonly claims: StandardSchemaV1<unknown, infer C> }
+  ? C
+  : P extends CombinedPolicy<infer C>
+    ? Claims extends C
+      ? unknown
+      : C
+    : unknown;
+
+type GivenByAll<P extends readonly unknown[]> = P extends readonly [infer First, ...infer Rest]
+  ? Given<First> & GivenByAll<Rest>
+  : unknown;
+
+/** `Claims` where no schema says otherwise. */
+type OrClaims<C> = unknown extends C ? Claims : C;
+
+/**
+ * All of these must hold. Where several have a schema, the handler gets the members that each gives; those of a later
+ * one win. Throws `TypeError` for a policy that cannot work.
+ *
+ * @example
+ * const policy = allOf({ scopes: ['read:messages'] }, { acr: 'urn:example:gold' });
+ */
+export function allOf<P extends Combinable>(...policies: P): CombinedPolicy<OrClaims<GivenByAll<P>>> {
+  return combine('all', policies);
+}
+
+/**
+ * One of these is enough; they are tried in their order, and the first says what is refused. Throws `TypeError` for a
+ * policy that cannot work.
+ *
+ * @example
+ * const policy = anyOf({ scopes: ['read:messages'] }, { permissions: ['messages:read'] });
+ */
+export function anyOf<P extends Combinable>(...policies: P): CombinedPolicy<OrClaims<Given<P[number]>>> {
+  return combine('any', policies);
+}
+
+function combine<C>(mode: CombinedPolicy<C>['mode'], policies: Combinable): CombinedPolicy<C> {
+  const combined = { mode, policies } as unknown as CombinedPolicy<C>; // what is missing is for the compiler alone
+  checkPolicy(combined);
+  return combined;
+}

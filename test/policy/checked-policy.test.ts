@@ -1,0 +1,362 @@
+import { type } from 'arktype';
+import * as v from 'valibot';
+import { describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import { AccessError, type Reason } from '../../src/failures.ts';
+import { checkPolicy, grantClaims, type JudgedToken, namedScopes } from '../../src/policy/checked-policy.ts';
+import { allOf, anyOf } from '../../src/policy/combination.ts';
+import { type Policy, parseScope } from '../../src/policy/policy.ts';
+import type { Claims } from '../../src/token/claims.ts';
+
+const now = 1_700_000_000;
+
+function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim = 'permissions'): JudgedToken {
+  const all: Claims = { iss: 'https://idp.example/', exp: now + 60, iat: now, ...claims };
+  return {
+    claims: all,
+    scopes: parseScope(all.scope),
+    verifiedBy: { issuer: { expTolerance: 5, permissionsClaim } },
+  };
+}
+
+/** The claims for the handler, or the refusal. */
+async function judge(policy: Policy<unknown>, token: JudgedToken): Promise<unknown> {
+  return grantClaims(await checkPolicy(policy).judge(token, now), token);
+}
+
+async function reasonOf(
+  policy: Policy<unknown>,
+  claims: Readonly<Record<string, unknown>>,
+): Promise<Reason | 'granted'> {
+  try {
+    await judge(policy, tokenOf(claims));
+    return 'granted';
+  } catch (error) {
+    if (error instanceof AccessError) return error.reason;
+    throw error;
+  }
+}
+
+describe('nothing is asked', () => {
+  it('any valid token will do, and its claims stay as they are', async () => {
+    const token = tokenOf({});
+    expect(await judge({}, token)).toBe(token.claims);
+  });
+});
+
+describe('scopes: all of them', () => {
+  const needed: Policy = { scopes: ['read:messages'] };
+
+  it.each<[string, Policy, string | undefined]>([
+    ['the one scope', needed, 'read:messages'],
+    ['the scope among others', needed, 'openid read:messages profile'],
+    ['all of several', { scopes: ['a', 'b'] }, 'b c a'],
+  ])('%s → let through', async (_name, policy, scope) => {
+    expect(await reasonOf(policy, { scope })).toBe('granted');
+  });
+
+  it.each<[string, Policy, string | undefined]>([
+    ['no scope', needed, undefined],
+    ['an empty scope', needed, ''],
+    ['another scope', needed, 'write:messages'],
+    ['a prefix', needed, 'read'],
+    ['a longer one', needed, 'read:messages:all'],
+    ['another case', needed, 'Read:Messages'],
+    ['comma-separated', needed, 'read:messages,write:messages'],
+    ['a tab between', needed, 'openid\tread:messages'],
+    ['a line break between', needed, 'openid\nread:messages'],
+    ['a wildcard', needed, 'read:* *'],
+    ['one of several', { scopes: ['a', 'b'] }, 'a'],
+  ])('%s → insufficient_scope, with all that is needed', async (_name, policy, scope) => {
+    await expect(judge(policy, tokenOf({ scope }))).rejects.toMatchObject({
+      reason: 'insufficient_scope',
+      scopes: checkPolicy(policy).scopes,
+    });
+  });
+
+  it('a permission of that name is no scope', async () => {
+    expect(await reasonOf(needed, { permissions: ['read:messages'] })).toBe('insufficient_scope');
+  });
+});
+
+describe('anyScope: one of them', () => {
+  const policy: Policy = { anyScope: ['read:messages', 'admin'] };
+
+  it.each([
+    ['read:messages', 'granted'],
+    ['openid admin', 'granted'],
+    ['openid', 'no_accepted_scope'],
+    [undefined, 'no_accepted_scope'],
+  ])('%j → %s', async (scope, reason) => {
+    expect(await reasonOf(policy, { scope })).toBe(reason);
+  });
+
+  it('the refusal names them all', async () => {
+    await expect(judge(policy, tokenOf({}))).rejects.toMatchObject({ scopes: ['read:messages', 'admin'] });
+  });
+});
+
+describe('permissions: all of them', () => {
+  const policy: Policy = { permissions: ['a', 'b'] };
+
+  it.each<[unknown, Reason | 'granted']>([
+    [['a', 'b'], 'granted'],
+    [['c', 'b', 'a'], 'granted'],
+    [['a'], 'missing_permission'],
+    [[], 'missing_permission'],
+    ['a b', 'missing_permission'],
+    [{ a: true, b: true }, 'missing_permission'],
+    [undefined, 'missing_permission'],
+  ])('%j → %s', async (permissions, reason) => {
+    expect(await reasonOf(policy, { permissions })).toBe(reason);
+  });
+
+  it('a scope of that name is no permission', async () => {
+    expect(await reasonOf(policy, { scope: 'a b' })).toBe('missing_permission');
+  });
+
+  it('are read from the claim that the issuer uses', async () => {
+    const claims = { roles: ['a', 'b'] };
+    expect(await judge(policy, tokenOf(claims, 'roles'))).toMatchObject(claims);
+    await expect(judge(policy, tokenOf({ permissions: ['a', 'b'] }, 'roles'))).rejects.toThrow(AccessError);
+    await expect(judge(policy, tokenOf({}, 'constructor'))).rejects.toThrow(AccessError);
+  });
+});
+
+describe('acr and maxAge: how the user signed in', () => {
+  it.each<[Policy, Readonly<Record<string, unknown>>, Reason | 'granted']>([
+    [{ acr: 'gold' }, { acr: 'gold' }, 'granted'],
+    [{ acr: ['gold', 'silver'] }, { acr: 'silver' }, 'granted'],
+    [{ acr: 'gold' }, { acr: 'silver' }, 'unaccepted_acr'],
+    [{ acr: 'gold' }, { acr: ['gold'] }, 'unaccepted_acr'],
+    [{ acr: 'gold' }, {}, 'unaccepted_acr'],
+    [{ maxAge: 60 }, { auth_time: now - 60 }, 'granted'],
+    [{ maxAge: 60 }, { auth_time: now - 65 }, 'granted'],
+    [{ maxAge: 60 }, { auth_time: now - 66 }, 'authentication_too_old'],
+    [{ maxAge: 0 }, { auth_time: now }, 'granted'],
+    [{ maxAge: 0 }, { auth_time: now - 6 }, 'authentication_too_old'],
+    [{ maxAge: 60 }, {}, 'missing_auth_time'],
+    [{ maxAge: 60 }, { auth_time: String(now) }, 'missing_auth_time'],
+    [{ maxAge: 60 }, { auth_time: -1 }, 'missing_auth_time'],
+    [{ acr: 'gold', maxAge: 60 }, { acr: 'gold', auth_time: now }, 'granted'],
+    [{ acr: 'gold', maxAge: 60 }, { acr: 'gold', auth_time: now - 99 }, 'authentication_too_old'],
+    [{ acr: 'gold', maxAge: 60 }, { auth_time: now }, 'unaccepted_acr'],
+  ])('%j, token with %j → %s', async (policy, claims, reason) => {
+    expect(await reasonOf(policy, claims)).toBe(reason);
+  });
+
+  it.each<[Policy, object]>([
+    [{ acr: 'gold' }, { acrValues: ['gold'], maxAge: undefined }],
+    [{ maxAge: 5 }, { acrValues: [], maxAge: 5 }],
+    [
+      { acr: ['gold', 'silver'], maxAge: 5 },
+      { acrValues: ['gold', 'silver'], maxAge: 5 },
+    ],
+  ])('%j → the refusal tells the whole of it, so that the client steps up once', async (policy, stepUp) => {
+    await expect(judge(policy, tokenOf({}))).rejects.toMatchObject({ stepUp });
+  });
+});
+
+describe('claims: what a schema gives', () => {
+  const schemas = [
+    ['zod', z.object({ sub: z.string(), level: z.coerce.number().min(2) })],
+    ['valibot', v.object({ sub: v.string(), level: v.pipe(v.string(), v.transform(Number), v.minValue(2)) })],
+    ['arktype', type({ '+': 'delete', sub: 'string', level: type('string.numeric.parse').to('number>=2') })],
+    ['zod, which waits', z.object({ sub: z.string(), level: z.coerce.number().refine(async (level) => level >= 2) })],
+    [
+      'valibot, which waits',
+      v.objectAsync({
+        sub: v.string(),
+        level: v.pipeAsync(
+          v.string(),
+          v.transform(Number),
+          v.checkAsync(async (level) => level >= 2),
+        ),
+      }),
+    ],
+  ] as const;
+
+  it.each(schemas)('%s: its output is what the handler gets', async (_name, claims) => {
+    expect(await judge({ claims }, tokenOf({ sub: 'alice', level: '3' }))).toEqual({ sub: 'alice', level: 3 });
+  });
+
+  it.each(schemas)(
+    '%s: what does not fit → unaccepted_claims, with the first member and no value',
+    async (_name, claims) => {
+      const error: unknown = await judge({ claims }, tokenOf({ sub: 'alice', level: '1' })).catch(
+        (thrown: unknown) => thrown,
+      );
+      expect(error).toMatchObject({ reason: 'unaccepted_claims', context: { claim: 'level' } });
+      expect(await reasonOf({ claims }, { level: '3' })).toBe('unaccepted_claims');
+    },
+  );
+
+  it('nothing is waited for where the schema does not wait', () => {
+    const [[, claims]] = schemas;
+    expect(checkPolicy({ claims }).judge(tokenOf({ sub: 'alice', level: 2 }), now)).not.toBeInstanceOf(Promise);
+  });
+
+  it.each<[readonly unknown[] | undefined, string]>([
+    [undefined, ''],
+    [['address', { key: 'city' }, 0], 'address.city.0'],
+    [[Symbol('name')], 'Symbol(name)'],
+    [['x'.repeat(300)], 'x'.repeat(200)],
+  ])('an issue at %j → the context names %j', async (path, claim) => {
+    const result = { issues: [{ message: 'not for the log', ...(path !== undefined && { path }) }] };
+    const claims = { '~standard': { version: 1, vendor: 'test', validate: () => result } } as unknown as z.ZodType;
+    const error: unknown = await judge({ claims }, tokenOf({})).catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ context: { claim } });
+    expect(JSON.stringify(error)).not.toContain('not for the log');
+  });
+
+  it('is asked only when all else holds', async () => {
+    const check = vi.fn(() => true);
+    const policy = { scopes: ['a'], claims: z.object({}).refine(check) };
+    expect(await reasonOf(policy, {})).toBe('insufficient_scope');
+    expect(check).not.toHaveBeenCalled();
+  });
+
+  it('a schema that throws → its error, not a refusal of the table', async () => {
+    const broken = new Error('broken');
+    const claims = z.unknown().transform(() => {
+      throw broken;
+    });
+    await expect(judge({ claims }, tokenOf({}))).rejects.toBe(broken);
+  });
+});
+
+describe('anyOf: one is enough', () => {
+  const policy = anyOf({ scopes: ['read:messages'] }, { permissions: ['messages:read'] });
+
+  it.each<[Readonly<Record<string, unknown>>, Reason | 'granted']>([
+    [{ scope: 'read:messages' }, 'granted'],
+    [{ permissions: ['messages:read'] }, 'granted'],
+    [{ scope: 'messages:read', permissions: ['read:messages'] }, 'insufficient_scope'],
+    [{}, 'insufficient_scope'],
+  ])('a token with %j → %s', async (claims, reason) => {
+    expect(await reasonOf(policy, claims)).toBe(reason);
+  });
+
+  it('the first says what is refused', async () => {
+    expect(await reasonOf(anyOf({ permissions: ['a'] }, { scopes: ['b'] }, { acr: 'gold' }), {})).toBe(
+      'missing_permission',
+    );
+  });
+
+  it('the claims are what the one that holds gives', async () => {
+    const admin = z.object({ admin: z.literal(true), level: z.number().default(9) });
+    const either = anyOf({ claims: admin }, { scopes: ['read'] });
+    const reader = tokenOf({ scope: 'read' });
+    expect(await judge(either, tokenOf({ admin: true }))).toEqual({ admin: true, level: 9 });
+    expect(await judge(either, reader)).toBe(reader.claims);
+  });
+
+  it('waits where a schema does, and goes on behind it', async () => {
+    const never = z.object({}).refine(async () => false);
+    const always = z.object({}).refine(async () => true);
+    expect(await reasonOf(anyOf({ claims: never }, { scopes: ['read'] }), { scope: 'read' })).toBe('granted');
+    expect(await reasonOf(anyOf({ claims: never }, { claims: always }), {})).toBe('granted');
+    expect(await reasonOf(anyOf({ claims: never }, { scopes: ['read'] }), {})).toBe('unaccepted_claims');
+  });
+});
+
+describe('allOf: none may be missing', () => {
+  it.each<[Readonly<Record<string, unknown>>, Reason | 'granted']>([
+    [{ scope: 'a', permissions: ['p'], acr: 'gold' }, 'granted'],
+    [{ scope: 'b', permissions: ['p'], acr: 'gold' }, 'granted'],
+    [{ permissions: ['p'], acr: 'gold' }, 'insufficient_scope'],
+    [{ scope: 'a', acr: 'gold' }, 'missing_permission'],
+    [{ scope: 'a', permissions: ['p'] }, 'unaccepted_acr'],
+  ])('a token with %j → %s', async (claims, reason) => {
+    const policy = allOf(anyOf({ scopes: ['a'] }, { scopes: ['b'] }), { permissions: ['p'] }, { acr: 'gold' });
+    expect(await reasonOf(policy, claims)).toBe(reason);
+  });
+
+  it('the handler gets the members that each schema gives, those of a later one first', async () => {
+    const policy = allOf(
+      { claims: z.object({ sub: z.string(), level: z.unknown() }) },
+      { scopes: ['read'] },
+      { claims: z.object({ level: z.number() }).transform(async ({ level }) => ({ level: level + 1 })) },
+    );
+    expect(await judge(policy, tokenOf({ sub: 'alice', scope: 'read', level: 1 }))).toEqual({ sub: 'alice', level: 2 });
+  });
+
+  it('beside a schema, an alternative without one gives the claims as they are', async () => {
+    const policy = allOf(anyOf({ claims: z.object({ admin: z.literal(true) }) }, { scopes: ['read'] }), {
+      claims: z.object({ level: z.number().default(1) }),
+    });
+    expect(await judge(policy, tokenOf({ admin: true }))).toEqual({ admin: true, level: 1 });
+    expect(await judge(policy, tokenOf({ scope: 'read', sub: 'bob' }))).toMatchObject({ sub: 'bob', level: 1 });
+  });
+
+  it('schemas that do not give objects cannot be put together → TypeError', async () => {
+    const text = z.object({}).transform(() => 'text');
+    await expect(judge(allOf({ claims: text }, { claims: z.object({}) }), tokenOf({}))).rejects.toThrow(TypeError);
+    await expect(judge(allOf({ claims: z.object({}) }, { claims: text }), tokenOf({}))).rejects.toThrow(TypeError);
+  });
+});
+
+describe('scopes of the challenge', () => {
+  it.each<[Policy<unknown> | undefined, readonly string[]]>([
+    [undefined, []],
+    [{}, []],
+    [{ permissions: ['a'] }, []],
+    [{ scopes: ['a'], anyScope: ['b', 'c'] }, ['a', 'b', 'c']],
+    [allOf({ scopes: ['a'] }, { scopes: ['b', 'a'] }), ['a', 'b']],
+    [anyOf({ permissions: ['p'] }, { scopes: ['a'] }, { scopes: ['b'] }), ['a']],
+    [anyOf({ permissions: ['p'] }, { permissions: ['q'] }), []],
+  ])('%j → %j', (policy, scopes) => {
+    expect(namedScopes(policy)).toEqual(scopes);
+  });
+});
+
+describe('a policy that cannot work → TypeError that says the fix', () => {
+  it.each<[unknown, RegExp]>([
+    [undefined, /write an object, as in/],
+    [null, /write an object, as in/],
+    ['read:messages', /write an object, as in/],
+    [['read:messages'], /there is no 0; write any of scopes/],
+    [{ scope: 'read:messages' }, /there is no scope; write any of scopes, anyScope, permissions, acr, maxAge, claims/],
+    [{ scopes: [] }, /scopes names at least one, in a list; to ask for none leave it out/],
+    [{ scopes: 'read:messages' }, /scopes names at least one, in a list/],
+    [{ scopes: [7] }, /write each of scopes as a text of its own/],
+    [{ scopes: ['read:messages write:messages'] }, /write each of scopes as a text of its own, without spaces/],
+    [{ scopes: [''] }, /write each of scopes/],
+    [{ anyScope: [] }, /anyScope names at least one/],
+    [{ permissions: [] }, /permissions names at least one/],
+    [{ permissions: [''] }, /write each of permissions/],
+    [{ acr: [] }, /acr names at least one/],
+    [{ acr: '' }, /write each of acr/],
+    [{ acr: 7 }, /acr names at least one/],
+    [{ maxAge: -1 }, /maxAge in whole seconds/],
+    [{ maxAge: 1.5 }, /maxAge in whole seconds/],
+    [{ maxAge: '60' }, /maxAge in whole seconds/],
+    [{ claims: { sub: 'string' } }, /claims is a Standard Schema, such as/],
+    [{ claims: null }, /claims is a Standard Schema, such as/],
+    [{ claims: { '~standard': {} } }, /claims is a Standard Schema, such as/],
+    [{ mode: 'all', policies: [] }, /at least one policy/],
+    [{ mode: 'some', policies: [{}] }, /combine with allOf/],
+    [{ mode: 'all', policies: [{}], scopes: ['a'] }, /there is no scopes/],
+    [{ mode: 'any', policies: [{ scopes: [] }] }, /scopes names at least one/],
+  ])('%j', (policy, fix) => {
+    const check = () => checkPolicy(policy as Policy); // as from code without types
+    expect(check).toThrow(TypeError);
+    expect(check).toThrow(fix);
+    expect(check).toThrow(/^policy: /);
+    expect(namedScopes((policy ?? undefined) as Policy | undefined)).toEqual([]);
+  });
+
+  it.each([allOf, anyOf])('%s with one that cannot, at once', (combine) => {
+    expect(() => combine({ scopes: [] })).toThrow(/^policy: scopes names at least one/);
+    expect(() => (combine as () => unknown)()).toThrow(/^policy: .* at least one policy/);
+  });
+});
+
+it('a policy is read once: what is changed later is not looked at', async () => {
+  const scopes = ['a'];
+  const policy = { scopes };
+  expect(checkPolicy(policy)).toBe(checkPolicy(policy));
+  scopes[0] = 'b';
+  expect(await reasonOf(policy, { scope: 'a' })).toBe('granted');
+  expect(namedScopes(policy)).toEqual(['a']);
+});
