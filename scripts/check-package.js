@@ -19,6 +19,15 @@ const useTestKit = `
   console.log('portcullis/testing: a token is accepted; listen() without its optional package says what to install');
 `;
 
+/** Every entry point, where no framework is installed; the guard of Nest alone is made of it. */
+const importAll = `
+  for (const name of process.argv.slice(1)) {
+    const refused = await import(name).then(() => undefined, (error) => String(error));
+    if (name === 'portcullis/nest' ? !refused?.includes('@nestjs/common') : refused) throw new Error(name + ': ' + refused);
+  }
+  console.log('without any framework: ' + (process.argv.length - 2) + ' entry points load; portcullis/nest asks for @nestjs/common');
+`;
+
 const run = (command, args, cwd) =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
 
@@ -40,6 +49,11 @@ try {
   if (run('npx', ['portcullis', '--version'], folder).trim() !== version) throw new Error('--version does not fit');
 
   console.log(run('node', ['--input-type=module', '--eval', useTestKit], folder).trim());
+
+  const entries = Object.keys(JSON.parse(readFileSync(resolve('package.json'), 'utf8')).exports)
+    .filter((subpath) => subpath !== './package.json')
+    .map((subpath) => `portcullis${subpath.slice(1)}`);
+  console.log(run('node', ['--input-type=module', '--eval', importAll, ...entries], folder).trim());
 
   const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
   const count = Object.keys(lock.packages).length - 1; // the package itself
