@@ -14,6 +14,7 @@ import * as honoAdapter from '../../src/adapters/hono.ts';
 import * as nestAdapter from '../../src/adapters/nest.ts';
 import * as nodeAdapter from '../../src/adapters/node.ts';
 import type { Access } from '../../src/resource-server.ts';
+import { decorate } from './decorate.ts';
 import { behave, createServers, describeAccess, HandlerError, prefix, routes } from './scene.ts';
 
 /** A framework with the routes of the scene, on a socket. */
@@ -177,14 +178,6 @@ class FailureFilter implements ExceptionFilter {
   }
 }
 Catch()(FailureFilter);
-
-/** Applies decorators to a method as the syntax does. */
-function decorate(target: object, name: string, ...decorators: readonly MethodDecorator[]): void {
-  const descriptor = Object.getOwnPropertyDescriptor(target, name);
-  if (descriptor === undefined) throw new TypeError(`no method ${name}`);
-  for (const decorator of decorators.toReversed()) decorator(target, name, descriptor);
-  Object.defineProperty(target, name, descriptor);
-}
 
 /** A Nest application of one controller for each route, below a global prefix or at the root. */
 async function createNest(globalPrefix: string, refused: unknown[]) {

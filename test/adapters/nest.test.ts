@@ -3,6 +3,7 @@ import { NestFactory } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CurrentAccess, createGuard, Open, Protect } from '../../src/adapters/nest.ts';
 import type { Access } from '../../src/resource-server.ts';
+import { decorate } from './decorate.ts';
 import { createServers, issuer } from './scene.ts';
 
 class Routes {
@@ -27,13 +28,6 @@ class Declared {
   ofItsOwn() {
     return 'with any token';
   }
-}
-
-/** Applies decorators to a method as the syntax does. */
-function decorate(target: object, name: string, ...decorators: readonly MethodDecorator[]): void {
-  const descriptor = Object.getOwnPropertyDescriptor(target, name);
-  if (descriptor === undefined) throw new TypeError(`no method ${name}`);
-  for (const decorator of decorators) decorator(target, name, descriptor);
 }
 
 const scopes = ['read:messages'];
