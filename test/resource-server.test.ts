@@ -1,9 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
 import { AccessError } from '../src/failures.ts';
 import type { TrustedIssuer } from '../src/issuers/trusted-issuer.ts';
 import { KeyFetchError } from '../src/keys/key-fetch-error.ts';
 import { createKeySet, type KeySet } from '../src/keys/key-set.ts';
 import { createStaticKeySet } from '../src/keys/static-key-set.ts';
+import type { Policy } from '../src/policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../src/resource-server.ts';
 import type { ResourceServerEvent, ResourceServerOptions } from '../src/resource-server-options.ts';
 import { createTestIssuer } from '../src/testing/index.ts';
@@ -304,6 +306,96 @@ describe('events', () => {
   });
 });
 
+describe('policies', () => {
+  const url = 'https://api.test/messages';
+  const server = createResourceServer({ ...shared, issuers: [first] });
+  const level = z.object({ level: z.number() });
+  const slowLevel = level.refine(async () => true);
+
+  it('at once where nothing waits, later where a schema does', async () => {
+    const request = new Request(url, { headers: first.headers({ level: 1 }) });
+    expect(server.authorize(request, { claims: level })).toMatchObject({ claims: { level: 1 }, scheme: 'Bearer' });
+    const later = server.authorize(request, { claims: slowLevel });
+    expect(later).toBeInstanceOf(Promise);
+    expect(await later).toMatchObject({ claims: { level: 1 } });
+  });
+
+  it.each([
+    ['at once', level],
+    ['later', slowLevel],
+  ])('DPoP: a proof is used up only when the policy holds (a schema that answers %s)', async (_name, claims) => {
+    const client = first.dpopClient();
+    const token = client.token();
+    const headers = client.headers({ url, token });
+    expect(await judge(server, { url, headers }, { claims })).toBe('unaccepted_claims');
+    expect(await judge(server, { url, headers }, { scopes: ['read'] })).toBe('insufficient_scope');
+    expect(await judge(server, { url, headers })).toBe('accepted');
+    expect(await judge(server, { url, headers })).toBe('proof_replayed');
+    const good = client.headers({ url, token: client.token({ level: 1 }) });
+    expect(await judge(server, { url, headers: good }, { claims })).toBe('accepted');
+  });
+
+  it('one that cannot work → TypeError, whatever the request brings', async () => {
+    const policy = { scope: 'read' } as unknown as Policy; // as from code without types
+    const onEvent = vi.fn();
+    const told = open({ ...shared, issuers: [first], onEvent });
+    for (const each of [server, told]) {
+      expect(() => each.authorize(new Request(url), policy)).toThrow(/^policy: there is no scope; write any of scopes/);
+    }
+    expect(onEvent).toHaveBeenCalledWith(expect.objectContaining({ reason: 'unexpected' }));
+  });
+
+  it('permissions: from the claim that the server, or the issuer, names', async () => {
+    const issuers = [first, { issuer: second.issuer, keys: second.keys, rules: { permissionsClaim: 'roles' } }];
+    const several = open({ ...shared, issuers, permissionsClaim: 'rights' });
+    const policy = { permissions: ['read'] };
+    expect(await judge(several, bearer(first.token({ rights: ['read'] })), policy)).toBe('accepted');
+    expect(await judge(several, bearer(first.token({ roles: ['read'] })), policy)).toBe('missing_permission');
+    expect(await judge(several, bearer(second.token({ roles: ['read'] })), policy)).toBe('accepted');
+  });
+
+  it.each([
+    ['at once', level],
+    ['later', slowLevel],
+  ])('of an issuer: asked besides that of the route, and gives the handler nothing (%s)', async (_name, claims) => {
+    const issuers = [{ issuer: first.issuer, keys: first.keys, rules: { policy: { claims } } }, second];
+    const several = open({ ...shared, issuers });
+    const policy = { scopes: ['read'] };
+    expect(await judge(several, bearer(first.token({ scope: 'read' })), policy)).toBe('unaccepted_claims');
+    expect(await judge(several, bearer(first.token({ level: 1 })), policy)).toBe('insufficient_scope');
+    expect(await judge(several, bearer(second.token({ scope: 'read' })), policy)).toBe('accepted');
+    const request = new Request(url, { headers: first.headers({ level: 1, scope: 'read' }) });
+    expect((await several.authorize(request, policy)).claims).toMatchObject({ level: 1, scope: 'read' });
+  });
+
+  it('a step-up → 401 with what the authentication must be like', async () => {
+    const policy = { acr: ['gold', 'silver'], maxAge: 300 };
+    const request = new Request(url, { headers: first.headers({ acr: 'bronze' }) });
+    const error = await Promise.resolve()
+      .then(() => server.authorize(request, policy))
+      .catch((thrown: unknown) => thrown);
+    const answer = server.refuse(error, request, { policy });
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get('www-authenticate')).toMatch(
+      /^Bearer realm="[^"]*", error="insufficient_user_authentication", error_description="[^"]*", acr_values="gold silver", max_age="300", /,
+    );
+  });
+
+  it.each([{ scopes: ['a'] }, { anyScope: ['a'] }, { permissions: ['a'] }, { claims: level }])(
+    '%j: 403, or what insufficientScopeStatus says',
+    async (policy) => {
+      const request = new Request(url, { headers: first.headers() });
+      for (const status of [undefined, 401] as const) {
+        const each = open({ ...shared, issuers: [first], ...(status && { insufficientScopeStatus: status }) });
+        const error = await Promise.resolve()
+          .then(() => each.authorize<unknown>(request, policy))
+          .catch((thrown: unknown) => thrown);
+        expect(each.refuse(error, request, { policy }).status).toBe(status ?? 403);
+      }
+    },
+  );
+});
+
 describe('options that cannot work → TypeError that says the fix, at creation', () => {
   const right = { issuer: 'idp.example', audience: 'api' };
 
@@ -341,6 +433,12 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, clockTolerance: { exp: 5 } }, /^clockTolerance: write seconds/],
     [{ ...right, clockTolerance: Number.POSITIVE_INFINITY }, /^clockTolerance: write seconds/],
     [{ ...right, subject: 'none' }, /^subject: write required or optional/],
+    [{ ...right, permissionsClaim: '' }, /^permissionsClaim: write the name of the claim/],
+    [{ ...right, permissionsClaim: ['roles'] }, /^permissionsClaim: write the name of the claim/],
+    [
+      { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { policy: { scopes: [] } } }] },
+      /^policy: scopes names at least one/,
+    ],
     [{ ...right, dpop: 'required' }, /^dpop: write an object/],
     [{ ...right, dpop: { mode: 'on' } }, /^mode: write off or allowed or required/],
     [{ ...right, dpop: { replay: 'redis' } }, /^replay: write off, or a store/],

@@ -17,7 +17,15 @@ export interface FetchResponse {
   readonly status: number;
   readonly redirected: boolean;
   readonly headers: { get(name: string): string | null };
-  readonly body: AsyncIterable<Uint8Array> | null;
+  readonly body: AsyncIterable<Uint8Array> | ByteStream | null;
+}
+
+/** A stream that is read chunk by chunk: not every runtime, and not every type of one, has it iterable. */
+export interface ByteStream {
+  getReader(): {
+    read(): Promise<{ readonly value?: Uint8Array | undefined }>;
+    cancel(): Promise<unknown>;
+  };
 }
 
 /** A `Fetch` with connections of its own. */

@@ -164,9 +164,16 @@ function createSchemaReader(schema: StandardSchemaV1): SchemaReader {
   }
   const { validate } = schema['~standard'];
   return (claims) => {
-    const result = validate(claims);
+    const result = validate(copy(claims));
     return result instanceof Promise ? result.then(readResult) : readResult(result);
   };
+}
+
+/** For schemas that write into what they are given: the claims themselves are frozen, and shared by requests. */
+function copy(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copy);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copy(each)]));
 }
 
 /** Messages of a schema may repeat what the token says: the path alone is told. */

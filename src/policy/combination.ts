@@ -14,6 +14,13 @@ type Given<P> = P extends { readonly claims: StandardSchemaV1<unknown, infer C> 
       : C
     : unknown;
 
+/** What a policy gives where it is the one that holds. */
+type GivenAlone<P> = P extends { readonly claims: StandardSchemaV1<unknown, infer C> }
+  ? C
+  : P extends CombinedPolicy<infer C>
+    ? C
+    : Claims;
+
 type GivenByAll<P extends readonly unknown[]> = P extends readonly [infer First, ...infer Rest]
   ? Given<First> & GivenByAll<Rest>
   : unknown;
@@ -39,7 +46,7 @@ export function allOf<P extends Combinable>(...policies: P): CombinedPolicy<OrCl
  * @example
  * const policy = anyOf({ scopes: ['read:messages'] }, { permissions: ['messages:read'] });
  */
-export function anyOf<P extends Combinable>(...policies: P): CombinedPolicy<OrClaims<Given<P[number]>>> {
+export function anyOf<P extends Combinable>(...policies: P): CombinedPolicy<GivenAlone<P[number]>> {
   return combine('any', policies);
 }
 

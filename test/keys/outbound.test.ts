@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { Fetch, FetchResponse } from '../../src/keys/http-client.ts';
+import type { ByteStream, Fetch, FetchResponse } from '../../src/keys/http-client.ts';
 import type { KeyFetchError } from '../../src/keys/key-fetch-error.ts';
 import { createOutbound, type Outbound, type OutboundOptions } from '../../src/keys/outbound.ts';
 import { type ForwardProxy, findFreePort, startForwardProxy, tinyproxyMissing } from '../support/forward-proxy.ts';
@@ -168,7 +168,7 @@ describe('a fetch of the caller', () => {
 
   it.each<[string, Partial<FetchResponse>, string]>([
     ['that followed a redirect', { redirected: true }, 'redirect'],
-    ['that hides a redirect', { status: 0, body: null }, 'status'],
+    ['that hides a redirect', { status: 0, body: null }, 'redirect'],
     ['without a body', { body: null }, 'not_json'],
     ['one byte over the limit', { body: bytes(`"${'x'.repeat(limits.maxBytes - 1)}"`) }, 'too_large'],
     ['that is still compressed', { body: bytes(gzipSync('{}')) }, 'not_json'],
@@ -196,6 +196,34 @@ describe('a fetch of the caller', () => {
     const call = open({ fetch: answering({ body: endless() }) }).fetchJson('https://idp.example.test/', limits);
     expect(await failureOf(call)).toMatchObject({ kind: 'too_large' });
     expect(sent).toBe(5);
+  });
+
+  it('a body that can only be read chunk by chunk is read, and left after the limit', async () => {
+    const cancel = vi.fn(async () => undefined);
+    const streamOf = (...chunks: readonly Uint8Array[]): ByteStream => ({
+      getReader: () => {
+        const left = [...chunks];
+        return { read: async () => ({ value: left.shift() }), cancel };
+      },
+    });
+    const [start, end] = [Buffer.from('{"a"'), Buffer.from(':1}')];
+    const read = (body: ByteStream) =>
+      open({ fetch: answering({ body }) }).fetchJson('https://idp.example.test/', { ...limits, maxBytes: 7 });
+    await expect(read(streamOf(start, end))).resolves.toMatchObject({ value: { a: 1 } });
+    cancel.mockReset();
+    cancel.mockRejectedValue(new Error('it is gone already'));
+    expect(await failureOf(read(streamOf(start, start)))).toMatchObject({ kind: 'too_large' });
+    expect(cancel).toHaveBeenCalledOnce();
+  });
+
+  it('is enough where the built-in client cannot be loaded', async () => {
+    vi.doMock('undici', () => {
+      throw new Error('no sockets here');
+    });
+    const { value } = await open({ fetch: answering({}) }).fetchJson('https://idp.example.test/', limits);
+    expect(value).toEqual({});
+    expect(await failureOf(open().fetchJson(provider.jwksUri, limits))).toMatchObject({ kind: 'network' });
+    vi.doUnmock('undici');
   });
 
   it('that does not heed its signal is bound in time', async () => {

@@ -13,7 +13,7 @@ const now = 1_700_000_000;
 function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim = 'permissions'): JudgedToken {
   const all: Claims = { iss: 'https://idp.example/', exp: now + 60, iat: now, ...claims };
   return {
-    claims: all,
+    claims: Object.freeze(all), // as those of a verified token are
     scopes: parseScope(all.scope),
     verifiedBy: { issuer: { expTolerance: 5, permissionsClaim } },
   };
@@ -190,6 +190,20 @@ describe('claims: what a schema gives', () => {
       expect(await reasonOf({ claims }, { level: '3' })).toBe('unaccepted_claims');
     },
   );
+
+  it('a schema that writes into what it is given → the claims stay as they were', async () => {
+    const roles = Object.freeze(['reader']);
+    const token = tokenOf({ address: Object.freeze({ city: 'Paris' }), roles });
+    const claims = v.pipe(
+      v.looseObject({ address: v.looseObject({}), roles: v.array(v.string()) }),
+      v.rawTransform(({ dataset }) => Object.assign(dataset.value, { sub: 'changed' })),
+    );
+    const rude = type({ '+': 'delete', roles: type('string[]').pipe((names) => names.reverse()) });
+    expect(await judge({ claims }, token)).toMatchObject({ address: { city: 'Paris' }, roles, sub: 'changed' });
+    expect(await judge({ claims: rude }, token)).toEqual({ roles });
+    expect(token.claims).toMatchObject({ address: { city: 'Paris' }, roles });
+    expect(token.claims['sub']).toBeUndefined();
+  });
 
   it('nothing is waited for where the schema does not wait', () => {
     const [[, claims]] = schemas;
