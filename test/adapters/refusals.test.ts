@@ -3,7 +3,7 @@ import { AccessError, failures } from '../../src/failures.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import { frameworks, type Running } from './frameworks.ts';
 import { type RefusedCall, refusedCalls } from './refusals.ts';
-import { createServers, prefix, routes } from './scene.ts';
+import { createServers, issuer, prefix, routes } from './scene.ts';
 
 const servers = createServers();
 const compared = ['www-authenticate', 'content-type', 'cache-control', 'retry-after', 'dpop-nonce'];
@@ -36,7 +36,10 @@ it('there is a call for every reason', () => {
   expect([...reasons].toSorted()).toEqual(Object.keys(failures).toSorted());
 });
 
-describe.each(Object.entries(frameworks))('%s', (_name, start) => {
+/** Where the platform has to make a `Request` of what came, and answers by itself what has no URL. */
+const madeOfRequests: ReadonlySet<string> = new Set(['hono', 'hono, basePath', 'fetch']);
+
+describe.each(Object.entries(frameworks))('%s', (name, start) => {
   let running: Running;
   beforeAll(async () => {
     running = await start();
@@ -62,6 +65,24 @@ describe.each(Object.entries(frameworks))('%s', (_name, start) => {
     expect(error instanceof AccessError ? error.reason : 'unexpected').toBe(refused.reason);
     expect(running.refused.length).toBe(told + 1);
   });
+
+  it.each(['user@api.example', 'api.example/path', '[::1', 'api.example:99999'])(
+    'Host: %s → the same 400, or one of a runtime that makes no Request of it',
+    async (host) => {
+      const told = running.refused.length;
+      const lines = ['Host', host, 'Authorization', issuer.headers({ scope: 'read:messages' }).authorization];
+      const answer = await send(running.origin, '/usual', { headers: lines });
+      expect(answer.status).toBe(400);
+      if (madeOfRequests.has(name)) {
+        expect(running.refused.length).toBe(told);
+        return;
+      }
+      const error = new AccessError('bad_host_header');
+      const request = { method: 'GET', url: 'http://-/usual', headers: new Headers({ host }) };
+      const { status, headers, body } = servers.usual.describeRefusal(error, request);
+      expect(essence(answer)).toEqual(essence({ status, headers: new Map(Object.entries(headers)), body }));
+    },
+  );
 
   it('below a prefix: the same', async () => {
     for (const refused of refusedCalls.filter(({ reason }) => /^(?:missing|insufficient|invalid)_/.test(reason))) {
