@@ -82,7 +82,8 @@ const oneOf = (...values: readonly unknown[]): readonly [(value: unknown) => boo
 const hasMethod = (name: string) => (value: unknown) =>
   isObject(value) && isFunction(Reflect.get(value as object, name));
 
-const serverChecks: Checks = {
+/** Checks of {@link ResourceServerOptions}, by name: each option has one. */
+export const serverChecks: Checks = {
   issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
   issuers: [(value) => Array.isArray(value) || isFunction(value), 'write a list, or a function that gives one'],
@@ -107,7 +108,8 @@ const serverChecks: Checks = {
   now: [isFunction, 'write a function that gives seconds since the epoch'],
 };
 
-const dpopChecks: Checks = {
+/** Checks of {@link DpopOptions}. */
+export const dpopChecks: Checks = {
   mode: oneOf('off', 'allowed', 'required'),
   algorithms: [isAny, ''],
   replay: [

@@ -40,7 +40,8 @@ export interface TrustedIssuer {
 /** Makes the key set of an issuer that came without keys. */
 export type OpenKeys = (issuer: string) => KeySet;
 
-const ruleNames = ['audience', 'algorithms', 'clockTolerance', 'subject', 'permissionsClaim', 'policy'];
+/** The members of {@link IssuerRuleOptions}. */
+export const ruleNames = ['audience', 'algorithms', 'clockTolerance', 'subject', 'permissionsClaim', 'policy'];
 
 /** Reads one issuer; what its own rules do not say, `defaults` do. Throws `TypeError` for what cannot work. */
 export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOptions, openKeys: OpenKeys): IssuerRules {

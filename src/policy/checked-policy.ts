@@ -39,7 +39,8 @@ export interface CheckedPolicy {
 type Rule = (token: JudgedToken, now: number) => AccessError | undefined;
 type SchemaReader = (claims: Claims) => Verdict | Promise<Verdict>;
 
-const memberNames = ['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
+/** The members of a policy. */
+export const memberNames = ['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
 // RFC 6749 §3.3 scope-token; acr_values are separated by spaces as well.
 const tokenGrammar = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 const textGrammar = /./;
