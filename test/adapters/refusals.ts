@@ -34,6 +34,7 @@ const byProof = (reason: ProofFlaw): RefusedCall => ({ reason, headers: (url) =>
 /** A call for every reason there is. */
 export const refusedCalls: readonly RefusedCall[] = [
   { reason: 'missing_credentials', headers: () => [] },
+  { reason: 'missing_credentials', how: 'with a body of its own form', server: 'ownBodies', headers: () => [] },
   { reason: 'unsupported_scheme', headers: () => ['Authorization', 'Basic YTpi'] },
   { reason: 'bearer_not_accepted', server: 'dpopRequired', headers: good },
   { reason: 'dpop_not_accepted', server: 'dpopOff', headers: (url) => dpop(url) },

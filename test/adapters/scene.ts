@@ -63,6 +63,9 @@ export function createServers() {
     withoutReplay: createServer({
       dpop: { replay: { witness: () => Promise.reject(new AccessError('replay_store_unavailable')) } },
     }),
+    ownBodies: createServer({
+      errorBody: ({ description }) => ({ contentType: 'text/x-own', body: `Zurückgewiesen: ${description}\n` }),
+    }),
     withFullReplay: createServer({
       dpop: { replay: { witness: () => failWith(new AccessError('replay_store_full')) } },
     }),
