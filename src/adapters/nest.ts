@@ -2,14 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type ArgumentsHost,
   applyDecorators,
+  type CallHandler,
   type CanActivate,
   Catch,
   createParamDecorator,
   type ExceptionFilter,
   type ExecutionContext,
   HttpException,
+  type NestInterceptor,
   SetMetadata,
   UseFilters,
+  UseInterceptors,
 } from '@nestjs/common';
 import type { Refusal } from '../http/refusal.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
@@ -51,6 +54,14 @@ Catch(RefusedRequest)(RefusalFilter);
 /** Stands at every route with a policy, so that no filter of the application gives the refusal another form. */
 const refusalFilter = new RefusalFilter();
 
+/** Stands there too: a policy alone protects nothing, should the guard be forgotten. */
+const mustBeJudged: NestInterceptor = {
+  intercept(context: ExecutionContext, next: CallHandler) {
+    if (readPolicy(context) !== 'open') findAccess(context);
+    return next.handle();
+  },
+};
+
 /**
  * Creates the guard of a Nest application on Express. It lets nothing through that does not say who may: a route
  * without `@Protect` and without `@Open` fails with a `TypeError`, which Nest answers with 500.
@@ -86,7 +97,7 @@ export function createGuard(server: ResourceServer, options: GuardOptions = {}):
 
 /**
  * Says who may call a route, or the routes of a controller; that of a route goes before that of its controller.
- * Throws `TypeError` for a policy that cannot work.
+ * Where the guard is not mounted, the route fails with a `TypeError`. Throws `TypeError` for a policy that cannot work.
  *
  * @example
  * class Messages {
@@ -99,7 +110,7 @@ export function createGuard(server: ResourceServer, options: GuardOptions = {}):
  */
 export function Protect(policy: Policy<unknown>): RouteDecorator {
   checkPolicy(policy);
-  return applyDecorators(SetMetadata(policyKey, policy), UseFilters(refusalFilter));
+  return applyDecorators(SetMetadata(policyKey, policy), UseFilters(refusalFilter), UseInterceptors(mustBeJudged));
 }
 
 /** Says that everybody may call a route, without a token; one that is sent along is not looked at. */
@@ -109,12 +120,16 @@ export function Open(): RouteDecorator {
 
 /** Hands `Access` to a parameter of a route with `@Protect`. On a route that no guard has judged: `TypeError`. */
 export const CurrentAccess: () => ParameterDecorator = createParamDecorator(
-  (_data: unknown, context: ExecutionContext): Access<unknown> => {
-    const access = admitted.get(readIncoming(context));
-    if (access === undefined) throw new TypeError('CurrentAccess: put @Protect on the route, and mount createGuard(…)');
-    return access;
-  },
+  (_data: unknown, context: ExecutionContext): Access<unknown> => findAccess(context),
 );
+
+function findAccess(context: ExecutionContext): Access<unknown> {
+  const access = admitted.get(readIncoming(context));
+  if (access === undefined) {
+    throw new TypeError('No guard has judged this request: put @Protect on the route, and mount createGuard(…)');
+  }
+  return access;
+}
 
 function readPolicy(context: ExecutionContext): Policy<unknown> | 'open' {
   const places = [context.getHandler(), context.getClass()];

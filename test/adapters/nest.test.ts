@@ -25,6 +25,9 @@ class Declared {
   asItsController() {
     return 'with the scope';
   }
+  openWithin() {
+    return 'open to all';
+  }
   ofItsOwn() {
     return 'with any token';
   }
@@ -39,6 +42,7 @@ decorate(Routes.prototype, 'strict', Get('strict'), Protect({ scopes }));
 Controller()(Routes);
 decorate(Declared.prototype, 'asItsController', Get('as-its-controller'));
 decorate(Declared.prototype, 'ofItsOwn', Get('of-its-own'), Protect({}));
+decorate(Declared.prototype, 'openWithin', Get('open-within'), Open());
 Controller()(Declared);
 Protect({ scopes })(Declared);
 class Root {}
@@ -77,9 +81,13 @@ describe('a guard for the whole application', () => {
     expect(await call('open')).toEqual([200, 'open to all']);
   });
 
+  it('an open route of a controller with a policy needs none either', async () => {
+    expect(await call('open-within')).toEqual([200, 'open to all']);
+  });
+
   it('an open route has no access to hand over', async () => {
     expect((await call('open-with-access', { scope: 'read:messages' }))[0]).toBe(500);
-    expect(errors.join()).toContain('CurrentAccess: put @Protect on the route');
+    expect(errors.join()).toContain('No guard has judged this request: put @Protect on the route');
   });
 
   it.each([
@@ -94,6 +102,21 @@ describe('a guard for the whole application', () => {
   ])('%s with %j → %i', async (path, claims, status) => {
     expect((await call(path, claims))[0]).toBe(status);
   });
+});
+
+it('a policy whose guard was forgotten lets nobody in', async () => {
+  const app = await NestFactory.create(Root, { logger: false });
+  await app.listen(0, '127.0.0.1');
+  try {
+    for (const path of ['strict', 'as-its-controller', 'of-its-own']) {
+      const response = await fetch(`${await app.getUrl()}/${path}`, {
+        headers: issuer.headers({ scope: 'read:messages' }),
+      });
+      expect(response.status, path).toBe(500);
+    }
+  } finally {
+    await app.close();
+  }
 });
 
 it('what is no request of node:http → TypeError, and nobody is let in', () => {
