@@ -19,6 +19,19 @@ const useTestKit = `
   console.log('portcullis/testing: a token is accepted; listen() without its optional package says what to install');
 `;
 
+/** Every entry point, where no optional peer is installed: one that is made of a peer has to ask for it by name. */
+const importAll = `
+  const [entries, peers] = process.argv.slice(1).map((names) => names.split(' '));
+  const asking = [];
+  for (const name of entries) {
+    const error = await import(name).then(() => undefined, (refused) => refused);
+    const peer = peers.find((each) => error?.message.includes(each));
+    if (error !== undefined && (error.code !== 'ERR_MODULE_NOT_FOUND' || peer === undefined)) throw error;
+    if (error !== undefined) asking.push(name + ' asks for ' + peer);
+  }
+  console.log('without any framework: ' + (entries.length - asking.length) + ' entry points load; ' + asking.join(', '));
+`;
+
 const run = (command, args, cwd) =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
 
@@ -40,6 +53,13 @@ try {
   if (run('npx', ['portcullis', '--version'], folder).trim() !== version) throw new Error('--version does not fit');
 
   console.log(run('node', ['--input-type=module', '--eval', useTestKit], folder).trim());
+
+  const manifest = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
+  const entries = Object.keys(manifest.exports)
+    .filter((subpath) => subpath !== './package.json')
+    .map((subpath) => `portcullis${subpath.slice(1)}`);
+  const peers = Object.keys(manifest.peerDependencies).join(' ');
+  console.log(run('node', ['--input-type=module', '--eval', importAll, entries.join(' '), peers], folder).trim());
 
   const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
   const count = Object.keys(lock.packages).length - 1; // the package itself

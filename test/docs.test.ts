@@ -1,23 +1,23 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { copyFiles, listCopies, pages, referencePage } from './support/pages.ts';
 import { readmeTables } from './support/readme-tables.ts';
+import { writeReference } from './support/reference.ts';
 
-const pages = ['README.md', ...readdirSync('docs').map((name) => `docs/${name}`)].filter((name) =>
-  name.endsWith('.md'),
-);
 const place = /<!-- table: (\w+) -->\n([\s\S]*?)<!-- end -->/g;
 const places = pages.flatMap((page) =>
   [...readFileSync(page, 'utf8').matchAll(place)].map(([, name = '', text = '']) => ({ page, name, text })),
 );
 
-// `npm run docs` writes the tables anew.
+// `npm run docs` writes tables, copies of files and the reference anew.
 if (process.env['UPDATE_DOCS'] !== undefined) {
+  writeFileSync(referencePage, writeReference());
   for (const page of pages) {
     const text = readFileSync(page, 'utf8').replace(
       place,
       (_, name: string) => `<!-- table: ${name} -->\n${readmeTables[name] ?? ''}\n<!-- end -->`,
     );
-    writeFileSync(page, text);
+    writeFileSync(page, copyFiles(text));
   }
 }
 
@@ -33,6 +33,25 @@ describe('tables of the documentation', () => {
 
   it('no place asks for a table that is not made', () => {
     expect(places.map(({ name }) => name).filter((name) => !Object.hasOwn(readmeTables, name))).toEqual([]);
+  });
+});
+
+describe('copies of files', () => {
+  const copying = pages.filter((page) => listCopies(readFileSync(page, 'utf8')).length > 0);
+
+  it('are found', () => {
+    expect(copying.length).toBeGreaterThan(5);
+  });
+
+  it.each(copying)('%s: say what the files say', (page) => {
+    const text = readFileSync(page, 'utf8');
+    expect(text).toBe(copyFiles(text));
+  });
+});
+
+describe(referencePage, () => {
+  it('says what the declarations of the build say', () => {
+    expect(readFileSync(referencePage, 'utf8')).toBe(writeReference());
   });
 });
 

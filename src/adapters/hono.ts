@@ -1,9 +1,10 @@
 import type { Context, Env } from 'hono';
 import type { Connection } from '../http/request.ts';
-import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
 import type { Claims } from '../token/claims.ts';
+import { checkRoute, checkServer, passGate } from './gate.ts';
+import { addNonce } from './nonce-header.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions<E extends Env> {
@@ -39,40 +40,19 @@ export function createProtect<E extends Env = Env>(
   server: ResourceServer,
   options: ProtectOptions<E> = {},
 ): Protect<E> {
+  checkServer('createProtect', server);
   return (policy, handler) => {
-    checkPolicy(policy);
-    return (c) => respond(policy, handler, c);
+    checkRoute(policy, handler);
+    return (c) =>
+      passGate(server, {
+        request: c.req.raw,
+        policy,
+        connection: options.connection?.(c),
+        admit: (access) => addNonce(handler(c, access), access),
+        refuse: ({ status, headers, body }, error) => {
+          options.onRefused?.(error, c);
+          return new Response(body, { status, headers });
+        },
+      });
   };
-
-  function respond<C>(policy: Policy<C>, handler: ProtectedHandler<E, C>, c: Context<E>): Response | Promise<Response> {
-    const connection = options.connection?.(c);
-    const refuse = (error: unknown): Response => {
-      options.onRefused?.(error, c);
-      return server.refuse(error, c.req.raw, { policy, connection });
-    };
-    let access: Access<C> | Promise<Access<C>>;
-    try {
-      access = server.authorize(c.req.raw, policy, connection);
-    } catch (error) {
-      return refuse(error);
-    }
-    if (access instanceof Promise) return access.then((granted) => answer(c, handler, granted), refuse);
-    return answer(c, handler, access);
-  }
-}
-
-function answer<E extends Env, C>(
-  c: Context<E>,
-  handler: ProtectedHandler<E, C>,
-  access: Access<C>,
-): Response | Promise<Response> {
-  const response = handler(c, access);
-  const nonce = access.dpopNonce;
-  if (nonce === undefined) return response;
-  return response instanceof Promise ? response.then((settled) => addNonce(settled, nonce)) : addNonce(response, nonce);
-}
-
-function addNonce(response: Response, nonce: string): Response {
-  response.headers.set('dpop-nonce', nonce);
-  return response;
 }

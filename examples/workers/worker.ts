@@ -1,0 +1,31 @@
+import { createResourceServer } from 'portcullis';
+import { createProtect } from 'portcullis/fetch';
+
+interface Env {
+  readonly ISSUER: string;
+  readonly AUDIENCE: string;
+}
+
+type Handler = (request: Request, env: Env) => Response | Promise<Response>;
+
+/** With the first request, as the settings come with it; then kept, and the keys with it. */
+let messages: Handler | undefined;
+
+function createMessages({ ISSUER: issuer, AUDIENCE: audience }: Env): Handler {
+  // The platform's own, in place of undici; it must not be called as a method of anything.
+  const resourceServer = createResourceServer({ issuer, audience, fetch: (url, init) => fetch(url, init) });
+  const protect = createProtect(resourceServer);
+  return protect({ scopes: ['read:messages'] }, (_request, { claims }, _env: Env) =>
+    Response.json({ reader: claims.sub }),
+  );
+}
+
+export default {
+  fetch(request: Request, env: Env): Response | Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (pathname === '/') return new Response('open to everybody');
+    if (pathname !== '/messages') return new Response(null, { status: 404 });
+    messages ??= createMessages(env);
+    return messages(request, env);
+  },
+};

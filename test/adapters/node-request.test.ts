@@ -1,0 +1,51 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { describe, expect, it } from 'vitest';
+import { readNodeRequest } from '../../src/adapters/node-request.ts';
+
+/** A request as Node's parser leaves it. */
+function receive(parts: Partial<Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'>>, socket = new Socket()) {
+  return Object.assign(new IncomingMessage(socket), parts);
+}
+
+describe('headers', () => {
+  const { headers } = readNodeRequest(
+    receive({ rawHeaders: ['Host', 'api.example', 'Authorization', 'Bearer a', 'AUTHORIZATION', 'Bearer b', 'X-Cut'] }),
+  );
+
+  it.each([
+    ['host', 'api.example'],
+    ['Authorization', 'Bearer a, Bearer b'],
+    ['authorization', 'Bearer a, Bearer b'],
+    ['x-cut', ''],
+    ['dpop', null],
+  ])('%s → %j: lines of one name are joined, whatever their case', (name, value) => {
+    expect(headers.get(name)).toBe(value);
+  });
+});
+
+describe('method and URL', () => {
+  const rawHeaders = ['Host', 'api.example:8443'];
+  const secure = () => Object.assign(new Socket(), { encrypted: true });
+
+  it.each([
+    ['a path', receive({ url: '/a?b', rawHeaders }), 'http://api.example:8443/a?b'],
+    ['a path, over TLS', receive({ url: '/a', rawHeaders }, secure()), 'https://api.example:8443/a'],
+    ['a path, without Host as in HTTP/1.0', receive({ url: '/a', rawHeaders: [] }), 'http://localhost/a'],
+    ['a URL in full', receive({ url: 'https://other.example/a', rawHeaders }), 'https://other.example/a'],
+    ['what is neither', receive({ url: '*', rawHeaders }), '*'],
+  ])('%s', (_case, incoming, url) => {
+    expect(readNodeRequest(incoming).url).toBe(url);
+  });
+
+  it('nothing at all, as on the answer to a client → the root, and no method', () => {
+    const incoming = receive({ rawHeaders });
+    Reflect.deleteProperty(incoming, 'url');
+    Reflect.deleteProperty(incoming, 'method');
+    expect(readNodeRequest(incoming)).toMatchObject({ url: 'http://api.example:8443/', method: '' });
+  });
+
+  it('the target of a framework goes before what is left of it', () => {
+    expect(readNodeRequest(receive({ url: '/a', rawHeaders }), '/v1/a').url).toBe('http://api.example:8443/v1/a');
+  });
+});

@@ -1,0 +1,140 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { createNonces } from '../../src/dpop/nonce.ts';
+import { AccessError } from '../../src/failures.ts';
+import type { KeySet } from '../../src/keys/key-set.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import { type Access, createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
+import type { ResourceServerOptions } from '../../src/resource-server-options.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import type { Claims } from '../../src/token/claims.ts';
+
+/** Seconds: the time of issuer, clients and servers, so that nonces are the same in each. */
+export const now = () => 1_800_000_000;
+export const nonces = createNonces({ secret: 'a secret of thirty-two bytes, or more' });
+export const issuer = createTestIssuer({ now });
+export const client = issuer.dpopClient();
+export const policy = { scopes: ['read:messages'] } as const satisfies Policy;
+
+const { audience } = issuer;
+const proxies = ['127.0.0.1'];
+
+function createServer(options: Partial<ResourceServerOptions> = {}): ResourceServer {
+  return createResourceServer({ issuers: [issuer], audience, now, ...options });
+}
+
+function failWith(error: Error): never {
+  throw error;
+}
+
+/** The keys of the issuer after a fetch that ends later; before it there are none. */
+function createLateKeys(): KeySet {
+  const { keys } = issuer;
+  let arrived = false;
+  return {
+    generation: 0,
+    find: (kid, alg) => (arrived ? keys.find(kid, alg) : undefined),
+    has: (kid) => arrived && keys.has(kid),
+    usable: () => arrived,
+    async refetch() {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      arrived = true;
+    },
+  };
+}
+
+const noKeys: KeySet = {
+  generation: 0,
+  find: () => undefined,
+  has: () => false,
+  usable: () => false,
+  refetch: () => undefined,
+};
+
+/** One resource server for each state that a request can meet; made anew for each framework. */
+export function createServers() {
+  return {
+    usual: createServer(),
+    slow: createServer({ issuers: [{ issuer: issuer.issuer, keys: createLateKeys() }] }),
+    dpopOff: createServer({ dpop: { mode: 'off' } }),
+    dpopRequired: createServer({ dpop: { mode: 'required' } }),
+    withNonces: createServer({ dpop: { nonces } }),
+    behindProxy: createServer({ trustProxy: proxies }),
+    withoutKeys: createServer({ issuers: [{ issuer: issuer.issuer, keys: noKeys }] }),
+    withoutReplay: createServer({
+      dpop: { replay: { witness: () => Promise.reject(new AccessError('replay_store_unavailable')) } },
+    }),
+    ownBodies: createServer({
+      errorBody: ({ description }) => ({ contentType: 'text/x-own', body: `Zurückgewiesen: ${description}\n` }),
+    }),
+    withFullReplay: createServer({
+      dpop: { replay: { witness: () => failWith(new AccessError('replay_store_full')) } },
+    }),
+    defective: createServer({ dpop: { replay: { witness: () => failWith(new Error('of the store')) } } }),
+  } as const satisfies Readonly<Record<string, ResourceServer>>;
+}
+
+export type ServerName = keyof ReturnType<typeof createServers>;
+
+const withEmail: StandardSchemaV1<unknown, Claims> = {
+  '~standard': {
+    version: 1,
+    vendor: 'of the tests',
+    validate: (value) => {
+      const claims = value as Claims; // the claims of a verified token
+      return typeof claims['email'] === 'string'
+        ? { value: claims }
+        : { issues: [{ message: 'email is missing', path: ['email'] }] };
+    },
+  },
+};
+
+/** Policies of routes that ask for more than a scope, by the name of the route. */
+const policies = {
+  anyScope: { anyScope: ['read:messages', 'admin'] },
+  permissions: { permissions: ['messages:read'] },
+  claims: { claims: withEmail },
+  acr: { acr: ['urn:example:gold', 'urn:example:silver'] },
+  maxAge: { maxAge: 300 },
+} as const satisfies Readonly<Record<string, Policy>>;
+
+/** What a route does with a request that was let in. */
+export type Behaviour = 'answers' | 'throws' | 'rejects';
+
+/** One protected route, as every framework mounts it. */
+export interface SceneRoute {
+  readonly path: string;
+  readonly server: ServerName;
+  readonly policy: Policy;
+  readonly behaviour: Behaviour;
+}
+
+export const prefix = '/api/v1';
+const names = Object.keys(createServers()) as ServerName[]; // a literal: no keys but those of its type
+
+/** Every framework has these at its root and below {@link prefix}. */
+export const routes: readonly SceneRoute[] = [
+  ...names.map((server) => ({ path: `/${server}`, server, policy, behaviour: 'answers' }) as const),
+  ...Object.entries(policies).map(
+    ([name, each]) => ({ path: `/${name}`, server: 'usual', policy: each, behaviour: 'answers' }) as const,
+  ),
+  { path: '/throws', server: 'usual', policy, behaviour: 'throws' },
+  { path: '/rejects', server: 'usual', policy, behaviour: 'rejects' },
+  { path: '/slow-throws', server: 'slow', policy, behaviour: 'throws' },
+];
+
+/** What a handler throws; frameworks are set up to answer it with 500 and this text. */
+export class HandlerError extends Error {}
+export const handlerMessage = 'of the handler';
+
+/** What every handler answers. */
+export function describeAccess({ claims, scheme }: Access) {
+  return { sub: claims.sub, scheme };
+}
+
+/** What a route does: the answer, or the error as its behaviour has it. */
+export function behave<T>(behaviour: Behaviour, answer: () => T): T | Promise<T> {
+  if (behaviour === 'answers') return answer();
+  const error = new HandlerError(handlerMessage);
+  if (behaviour === 'rejects') return Promise.reject(error);
+  throw error;
+}

@@ -1,0 +1,144 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
+import { findFreePort } from '../support/free-port.ts';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const audience = 'https://api.example.com/';
+
+/** Serves a module of another runtime: `pick` finds its handler. Node answers here in place of that runtime. */
+const serveModule = (pick: string): string => `
+  import { serve } from '@hono/node-server';
+  const env = { ISSUER: process.env.ISSUER, AUDIENCE: process.env.AUDIENCE };
+  const module = await import(process.argv[1]);
+  serve({ port: Number(process.env.PORT), fetch: (request, { incoming }) => (${pick}) });
+`;
+
+/** Each example, by its file; those without `serve` start by themselves. */
+const examples = [
+  { name: 'express', file: 'express/server' },
+  { name: 'fastify', file: 'fastify/server' },
+  { name: 'fetch', file: 'fetch/server' },
+  { name: 'hono', file: 'hono/server' },
+  { name: 'nest', file: 'nest/server' },
+  { name: 'node', file: 'node/server' },
+  {
+    name: 'bun',
+    file: 'bun/server',
+    serve: 'module.default.fetch(request, { requestIP: () => ({ address: incoming.socket.remoteAddress }) })',
+  },
+  {
+    name: 'deno',
+    file: 'deno/server',
+    serve: 'module.default.fetch(request, { remoteAddr: { hostname: incoming.socket.remoteAddress } })',
+  },
+  { name: 'workers', file: 'workers/worker', serve: 'module.default.fetch(request, env)' },
+  { name: 'next', file: 'next/app/messages/route', serve: 'module.GET(request)' },
+] as const;
+
+let issuer: ListeningIssuer;
+let folder: string;
+beforeAll(async () => {
+  // Within the package, so that its own name leads to what was built.
+  folder = await mkdtemp(join(root, '.examples-'));
+  const compilerOptions = {
+    paths: {},
+    noEmit: false,
+    rootDir: join(root, 'examples'),
+    outDir: folder,
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
+  };
+  const files = examples.map(({ file }) => join(root, 'examples', `${file}.ts`));
+  const project = { extends: join(root, 'tsconfig.json'), compilerOptions, files, include: [], exclude: [] };
+  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(project));
+  await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', folder]);
+  issuer = await createTestIssuer({ audience }).listen();
+  await writeFile(join(folder, 'ca.pem'), issuer.ca);
+}, 120_000);
+afterAll(async () => {
+  await issuer?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Starts an example as a user would, and waits until it answers. */
+async function start(file: string, serve: string | undefined): Promise<{ child: ChildProcess; origin: string }> {
+  const port = await findFreePort();
+  const path = join(folder, `${file}.js`);
+  const program = serve === undefined ? [path] : ['--input-type=module', '--eval', serveModule(serve), path];
+  const child = spawn(process.execPath, program, {
+    cwd: folder,
+    env: {
+      PATH: process.env['PATH'],
+      ISSUER: issuer.issuer,
+      PORT: String(port),
+      AUDIENCE: audience,
+      NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem'),
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let complaint = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    complaint += text;
+  });
+  const origin = `http://localhost:${port}`;
+  for (let attempt = 0; attempt < 600; attempt++) {
+    if (child.exitCode !== null) throw new Error(`${file} has ended: ${complaint}`);
+    const answered = await fetch(origin).catch(() => undefined);
+    if (answered !== undefined) return { child, origin };
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  child.kill();
+  throw new Error(`${file} does not answer: ${complaint}`);
+}
+
+it('every example is started here, but for those of the test kit, which have a test of their own', async () => {
+  const others = ['testing'];
+  const folders = await readdir(join(root, 'examples'), { withFileTypes: true });
+  const names = folders.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  expect([...examples.map(({ name }) => name), ...others].toSorted()).toEqual(names.toSorted());
+});
+
+describe.each(examples)('$name', ({ file, ...how }) => {
+  let running: Awaited<ReturnType<typeof start>>;
+  beforeAll(async () => {
+    running = await start(file, 'serve' in how ? how.serve : undefined);
+  });
+  afterAll(async () => {
+    running.child.kill();
+    await once(running.child, 'exit');
+  });
+
+  const url = (): string => `${running.origin}/messages`;
+  const call = async (headers: Readonly<Record<string, string>> = {}) => {
+    const response = await fetch(url(), { headers });
+    return [response.status, await response.json()];
+  };
+
+  it('a token with the scope → 200', async () => {
+    const headers = issuer.headers({ sub: 'alice', scope: 'read:messages' });
+    expect(await call(headers)).toEqual([200, { reader: 'alice' }]);
+  });
+
+  it('a bound token with its proof → 200', async () => {
+    const headers = issuer.dpopClient().headers({ url: url(), scope: 'read:messages' });
+    expect(await call(headers)).toEqual([200, { reader: 'test-subject' }]);
+  });
+
+  it('no token → 401, and a token without the scope → 403', async () => {
+    expect(await call()).toMatchObject([401, { detail: { error: 'unauthorized' } }]);
+    expect(await call(issuer.headers())).toMatchObject([403, { detail: { error: 'insufficient_scope' } }]);
+  });
+
+  // A route file of Next.js has one path alone.
+  if (file === 'next/app/messages/route') return;
+  it('what is open needs no token', async () => {
+    expect(await (await fetch(running.origin)).text()).toBe('open to everybody');
+  });
+});

@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { describe, expect, it } from 'vitest';
+
+const run = promisify(execFile);
+
+/** Imports an entry point of the built package and prints every file that was loaded for it. */
+const program = `
+  import { createRequire, register } from 'node:module';
+  const hooks = \`
+    import { writeSync } from 'node:fs';
+    export function load(url, context, next) {
+      writeSync(1, url + '\\\\n');
+      return next(url, context);
+    }
+  \`;
+  register('data:text/javascript,' + encodeURIComponent(hooks));
+  await import(process.argv[1]);
+  for (const path of Object.keys(createRequire(import.meta.url).cache)) console.log(path);
+`;
+
+async function listPackages(name: string): Promise<readonly string[]> {
+  const { stdout } = await run(process.execPath, ['--input-type=module', '--eval', program, name]);
+  const files = stdout.split('\n').filter((line) => line !== '');
+  expect(files.some((file) => file.includes('/dist/'))).toBe(true);
+  const names = files.flatMap((file) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? []);
+  return [...new Set(names)].toSorted();
+}
+
+const { exports, dependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  readonly exports: Readonly<Record<string, unknown>>;
+  readonly dependencies: Readonly<Record<string, string>>;
+};
+const core = ['@opentelemetry/api', 'lru-cache'];
+const expected: Readonly<Record<string, readonly string[]>> = {
+  '.': core,
+  './express': [],
+  './fastify': [],
+  './fetch': [],
+  './hono': [],
+  './node': [],
+  './testing': [],
+};
+
+describe('what is loaded with the built package', () => {
+  it('portcullis: dependencies alone, no framework, no Redis, no provider', async () => {
+    expect(await listPackages('portcullis')).toEqual(core);
+    expect(core.filter((name) => !Object.hasOwn(dependencies, name))).toEqual([]);
+  });
+
+  it.each(Object.entries(expected).filter(([subpath]) => subpath !== '.'))(
+    '%s: its framework is not loaded by it, and of the dependencies only %j',
+    async (subpath, packages) => {
+      expect(await listPackages(subpath.replace('.', 'portcullis'))).toEqual(packages);
+    },
+  );
+
+  it('./nest: the decorators of Nest, which are functions of it, and no Express', async () => {
+    const packages = await listPackages('portcullis/nest');
+    expect(packages).toContain('@nestjs/common');
+    expect(
+      packages.filter((name) => /^(?:express|fastify|hono|undici|@redis\/client|oidc-provider)$/.test(name)),
+    ).toEqual([]);
+  });
+
+  it('every entry point is looked at', () => {
+    const modules = Object.keys(exports).filter((subpath) => subpath !== './package.json');
+    expect([...Object.keys(expected), './nest'].toSorted()).toEqual(modules.toSorted());
+  });
+});

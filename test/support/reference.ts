@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import { posix } from 'node:path';
+
+/** One export, as its declaration file has it. */
+interface Declaration {
+  readonly name: string;
+  /** Without its own comment. */
+  readonly code: string;
+  /** The comment above it, as text. */
+  readonly comment: string;
+}
+
+/** What a statement declares, or hands on from another file. */
+const declared =
+  /^(?:export )?(?:declare )?(?:abstract )?(?:function|const|let|class|interface|type|namespace) ([\w$]+)/;
+const handedOn = /^export (?:type )?\{([^}]*)\} from '([^']+)';/;
+
+/** Splits a declaration file into comments and statements: each begins at the start of a line and ends balanced. */
+function readStatements(path: string): readonly { readonly code: string; readonly comment: string }[] {
+  const lines = readFileSync(path, 'utf8').split('\n');
+  const statements: { code: string; comment: string }[] = [];
+  let comment: string[] = [];
+  for (let i = 0; i < lines.length; i++) {
+    const line = lines[i] ?? '';
+    if (line.startsWith('/**') || line.startsWith('//')) {
+      comment = [];
+      const isBlock = line.startsWith('/**');
+      for (; i < lines.length; i++) {
+        comment.push(lines[i] ?? '');
+        if (!isBlock || lines[i]?.includes('*/')) break;
+      }
+    } else if (line !== '') {
+      let code = line;
+      while (!/[;}]$/.test(code) || depthOf(code) !== 0) code += `\n${lines[++i] ?? fail(path, code)}`;
+      statements.push({ code, comment: readComment(comment) });
+      comment = [];
+    }
+  }
+  return statements;
+}
+
+function fail(path: string, code: string): never {
+  throw new Error(`${path}: a statement does not end: ${code.slice(0, 80)}`);
+}
+
+/** How many brackets are open; those in comments and texts do not count. */
+function depthOf(code: string): number {
+  const bare = code.replace(/\/\*[\s\S]*?\*\/|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g, '');
+  return (bare.match(/[({[]/g) ?? []).length - (bare.match(/[)}\]]/g) ?? []).length;
+}
+
+function readComment(lines: readonly string[]): string {
+  if (!lines[0]?.startsWith('/**')) return '';
+  return lines
+    .join('\n')
+    .replace(/^\/\*\*\s?|\s*\*\/$/g, '')
+    .replace(/^ \* ?/gm, '')
+    .replace(/\{@link ([^}]+)\}/g, '`$1`')
+    .trim();
+}
+
+/** The exports of a declaration file, those of others that it hands on included. */
+function readDeclarations(path: string): readonly Declaration[] {
+  return readStatements(path).flatMap(({ code, comment }): readonly Declaration[] => {
+    const [, names, from] = handedOn.exec(code) ?? [];
+    if (names !== undefined && from !== undefined) {
+      const file = posix.join(posix.dirname(path), from.replace(/\.[tj]s$/, '.d.ts'));
+      const others = readDeclarations(file);
+      return names
+        .split(',')
+        .map((name) => name.trim().replace(/^type /, ''))
+        .filter((name) => name !== '')
+        .map((name) => others.find((other) => other.name === name) ?? fail(file, name));
+    }
+    const name = declared.exec(code)?.[1];
+    return code.startsWith('export ') && name !== undefined ? [{ name, code, comment }] : [];
+  });
+}
+
+function formatDeclaration({ name, code, comment }: Declaration): string {
+  const [about = '', example] = comment.split(/^@example\n/m);
+  const signature = code
+    .replace(/^export (?:declare )?/, '')
+    .replace(/^( +)/gm, (spaces) => ' '.repeat(spaces.length / 2));
+  return [
+    `### \`${name}\``,
+    ...(about === '' ? [] : [about.trim()]),
+    `\`\`\`ts\n${signature}\n\`\`\``,
+    ...(example === undefined ? [] : [`\`\`\`ts\n${example.trim()}\n\`\`\``]),
+  ].join('\n\n');
+}
+
+interface Manifest {
+  readonly exports: Readonly<Record<string, string | { readonly types: string }>>;
+}
+
+/** The reference of every subpath export, from the declaration files of the build. */
+export function writeReference(): string {
+  const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest; // ours
+  const parts = Object.entries(exports).flatMap(([subpath, target]) => {
+    if (typeof target === 'string') return [];
+    const name = posix.join('portcullis', subpath);
+    const declarations = readDeclarations(target.types.replace(/^\.\//, ''));
+    // Values first: they are what is called.
+    const isType = ({ code }: Declaration): boolean => /^export (?:interface|type) /.test(code);
+    const ordered = [...declarations.filter((each) => !isType(each)), ...declarations.filter(isType)];
+    return [`## \`${name}\``, ...ordered.map(formatDeclaration)];
+  });
+  const preface =
+    'Every export of every entry point, from the declarations that the package ships. `npm run docs` writes this page.';
+  return `# Reference\n\n${preface}\n\n${parts.join('\n\n')}\n`;
+}
