@@ -11,7 +11,11 @@ export interface Call {
 }
 
 /** How the resource server judges a call: `accepted`, or the reason of the refusal. */
-export async function judge(server: ResourceServer, call: Call, policy: Policy<unknown> = {}): Promise<Reason | 'accepted'> {
+export async function judge(
+  server: ResourceServer,
+  call: Call,
+  policy: Policy<unknown> = {},
+): Promise<Reason | 'accepted'> {
   const { url = 'https://api.test/messages', ...init } = call;
   try {
     await server.authorize(new Request(url, init), policy);
