@@ -141,8 +141,8 @@ export function checkOptions(options: ResourceServerOptions): void {
 
 function check(what: string, options: object, checks: Checks): void {
   checkMembers(what, options, Object.keys(checks));
-  for (const [name, value] of Object.entries(options)) {
-    const [isRight, fix] = checks[name] ?? [isAny, ''];
+  for (const [name, [isRight, fix]] of Object.entries(checks)) {
+    const value: unknown = Reflect.get(options, name);
     if (value !== undefined && !isRight(value)) throw new TypeError(`${name}: ${fix}`);
   }
 }

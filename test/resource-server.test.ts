@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { AccessError } from '../src/failures.ts';
+import { createNonces } from '../src/dpop/nonce.ts';
+import type { ReplayStore } from '../src/dpop/replay.ts';
+import { AccessError, type Reason } from '../src/failures.ts';
+import type { ErrorBodyFormat } from '../src/http/error-body.ts';
 import type { TrustedIssuer } from '../src/issuers/trusted-issuer.ts';
 import type { Fetch } from '../src/keys/http-client.ts';
 import { KeyFetchError } from '../src/keys/key-fetch-error.ts';
@@ -410,6 +413,54 @@ describe('policies', () => {
       }
     },
   );
+});
+
+describe('what is left to the caller', () => {
+  const url = 'https://api.test/messages';
+  const client = first.dpopClient();
+
+  it.each<[string, ReplayStore | 'off', Reason | 'accepted']>([
+    ['off', 'off', 'accepted'],
+    ['a store that answers at once', { witness: () => false }, 'proof_replayed'],
+    ['a store that answers later', { witness: async () => false }, 'proof_replayed'],
+    ['a store that lets pass later', { witness: async () => true }, 'accepted'],
+  ])('replay: %s → %s', async (_name, replay, verdict) => {
+    const server = open({ ...shared, issuers: [first], dpop: { replay } });
+    const headers = client.headers({ url });
+    await judge(server, { url, headers });
+    expect(await judge(server, { url, headers })).toBe(verdict);
+  });
+
+  it('nonces: demanded, told, and renewed with the answer', async () => {
+    const nonces = createNonces({ secret: 'x'.repeat(32) });
+    const server = open({ ...shared, issuers: [first], dpop: { nonces } });
+    expect(await judge(server, { url, headers: client.headers({ url }) })).toBe('missing_proof_nonce');
+    const refused = server.refuse(new AccessError('missing_proof_nonce'), new Request(url));
+    const nonce = refused.headers.get('dpop-nonce') ?? '';
+    expect(await judge(server, { url, headers: client.headers({ url, nonce }) })).toBe('accepted');
+  });
+
+  it('a bound token as Bearer, and a free one with a proof → refused', async () => {
+    const server = open({ ...shared, issuers: [first] });
+    expect(await judge(server, bearer(client.token()))).toBe('bound_token_as_bearer');
+    const headers = client.headers({ url, token: first.token() });
+    expect(await judge(server, { url, headers })).toBe('unbound_token_as_dpop');
+  });
+
+  it('tokenCache off: every token is verified anew', async () => {
+    const server = open({ ...shared, issuers: [first], tokenCache: 'off' });
+    const token = first.token();
+    expect(await judge(server, bearer(token))).toBe('accepted');
+    expect(await judge(server, bearer(token))).toBe('accepted');
+    expect(server.tokenCacheStatus()).toBeUndefined();
+  });
+
+  it("an error body of the caller's", async () => {
+    const errorBody: ErrorBodyFormat = ({ error = '' }) => ({ contentType: 'text/plain', body: error });
+    const server = open({ ...shared, issuers: [first], errorBody });
+    expect(await server.refuse(new AccessError('expired'), new Request(url)).text()).toBe('invalid_token');
+    expect(server.describeRefusal(new Error('x'), new Request(url))).toMatchObject({ body: 'server_error' });
+  });
 });
 
 describe('options that cannot work → TypeError that says the fix, at creation', () => {
