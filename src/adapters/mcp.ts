@@ -118,7 +118,7 @@ export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): 
         );
     },
     serveMetadata(incoming, response, next) {
-      const answer = answerPath(incoming.method, incoming.originalUrl ?? incoming.url ?? '');
+      const answer = answerPath(incoming.method, incoming.originalUrl ?? String(incoming.url));
       if (answer === undefined) return next();
       send(response, answer);
     },
@@ -145,7 +145,7 @@ function describeCall(url: string, token: string): ResourceRequest {
 
 /** The token of a request that was let in: all that stands behind the scheme. */
 function readToken(request: ResourceRequest): string {
-  return (request.headers.get('authorization') ?? '').replace(/^\S+ +/, '');
+  return String(request.headers.get('authorization')).replace(/^\S+ +/, '');
 }
 
 function toAuthInfo(token: string, { claims, scopes, scheme }: Access, resource: string): AuthInfo {
