@@ -24,6 +24,9 @@ export interface IssuerRules extends ClaimRules {
   readonly profile?: TokenProfile | undefined;
 }
 
+/** What of them goes for every token of the issuer, JWT or not. */
+export type TokenRules = Omit<IssuerRules, 'issuer' | 'keys' | 'algorithms'>;
+
 /** What an access token is held against. */
 export interface AccessTokenRules {
   /** Issuers that are trusted, by `iss`, which is compared byte for byte. */
@@ -37,16 +40,16 @@ export interface AccessTokenRules {
 }
 
 /** What a valid token says. Frozen, so that it can be shared by requests. */
-export interface JudgedToken extends Confirmation {
+export interface ValidToken extends Confirmation {
   readonly claims: Claims;
   /** The elements of `scope`. */
   readonly scopes: ReadonlySet<string>;
-  /** `undefined` where the issuer was asked. */
-  readonly verifiedBy: VerifiedBy | undefined;
+  /** Whose rules it was held against, and the key that has signed it; `undefined` where its issuer was asked. */
+  readonly verifiedBy: { readonly issuer: TokenRules; readonly kid: string | undefined };
 }
 
 /** What stands in a JWT, and what it was verified by. */
-export interface VerifiedToken extends JudgedToken {
+export interface VerifiedToken extends ValidToken {
   readonly verifiedBy: VerifiedBy;
 }
 

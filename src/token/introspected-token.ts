@@ -1,13 +1,14 @@
 import { AccessError } from '../failures.ts';
 import { parseScope } from '../policy/policy.ts';
-import type { JudgedToken } from './access-token.ts';
-import { type ClaimCheck, type ClaimRules, type Claims, claimChecks } from './claims.ts';
+import type { TokenRules, ValidToken } from './access-token.ts';
+import { type ClaimCheck, type Claims, claimChecks } from './claims.ts';
 import { type CertificateBinding, readConfirmation } from './confirmation.ts';
 import type { JsonObject } from './json.ts';
 
 /** What the answer of an introspection endpoint is held against. */
 export interface IntrospectionRules {
-  readonly claims: ClaimRules;
+  /** The profile of a JWT alone is none of an answer. */
+  readonly token: TokenRules;
   /** Where the token is from; `iss` of an answer that has it is compared byte for byte. */
   readonly issuer: string;
   /** Whether `aud` must be there. `optional`: for an endpoint that calls no token active but those for this server. */
@@ -25,14 +26,20 @@ const checks: readonly ClaimCheck[] = claimChecks.map((check) => {
  * Judges the answer about a token that is active (RFC 7662 §2.2) as the claims of a JWT are judged: issuer, where it is
  * named, audience, times, subject, scope, binding. `now` is in seconds.
  */
-export function verifyIntrospectedToken(answer: JsonObject, rules: IntrospectionRules, now: number): JudgedToken {
+export function verifyIntrospectedToken(answer: JsonObject, rules: IntrospectionRules, now: number): ValidToken {
   const { iss = rules.issuer, aud } = answer;
   if (iss !== rules.issuer) throw new AccessError('invalid_issuer');
   for (const check of checks) {
     if (check.claim === 'aud' && aud === undefined && rules.audience === 'optional') continue;
-    if (!check.passes(answer, rules.claims, now)) throw new AccessError(check.reason);
+    if (!check.passes(answer, rules.token, now)) throw new AccessError(check.reason);
   }
   const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as Claims; // the checks are the proof
   const { jkt, certificate } = readConfirmation(claims, rules.certificates);
-  return { claims, scopes: parseScope(claims.scope), jkt, certificate, verifiedBy: undefined };
+  return {
+    claims,
+    scopes: parseScope(claims.scope),
+    jkt,
+    certificate,
+    verifiedBy: { issuer: rules.token, kid: undefined },
+  };
 }

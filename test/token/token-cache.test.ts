@@ -40,6 +40,7 @@ function createWorld() {
     claims: { iss: rules.issuer, exp: now + 60, iat: now },
     scopes: new Set(),
     jkt: undefined,
+    certificate: undefined,
     verifiedBy: { issuer: rules, kid: 'k', alg: 'ES256', key, generation: 1 },
   };
   const cache = createTokenCache();
