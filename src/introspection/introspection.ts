@@ -88,7 +88,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   const { endpoint, issuer, tokens = 'opaque', audience = 'required' } = options;
   const { timeoutSeconds = 3, maxCalls = 64, now = () => performance.now() / 1000 } = options;
   const { maxSeconds = 60, inactiveSeconds = 10, maxEntries = 10_000 } = options;
-  assertOptions({ ...options, timeoutSeconds, maxCalls, maxSeconds, inactiveSeconds, maxEntries });
+  assertOptions({ ...options, tokens, audience, timeoutSeconds, maxCalls, maxSeconds, inactiveSeconds, maxEntries });
   const outbound = createOutbound(options, maxCalls);
   const authorization = formatBasic(options.clientId, options.clientSecret);
   const active = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxCacheBytes });
@@ -161,8 +161,7 @@ function formatBasic(clientId: string, clientSecret: string): string {
   return `Basic ${Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`).toString('base64')}`;
 }
 
-type Checked = Pick<IntrospectionOptions, 'endpoint' | 'issuer' | 'clientId' | 'clientSecret'> &
-  Record<'timeoutSeconds' | 'maxCalls' | 'maxSeconds' | 'inactiveSeconds' | 'maxEntries', number>;
+type Checked = Required<Omit<IntrospectionOptions, keyof OutboundOptions | 'now'>>;
 
 /** What was written is not repeated: an address may hold a password. */
 function assertOptions(options: Checked): void {
@@ -172,6 +171,8 @@ function assertOptions(options: Checked): void {
   for (const name of ['issuer', 'clientId', 'clientSecret'] as const) {
     if (typeof options[name] !== 'string' || options[name] === '') throw new TypeError(`${name}: write a text`);
   }
+  if (!['opaque', 'all'].includes(options.tokens)) throw new TypeError('tokens: write opaque or all');
+  if (!['required', 'optional'].includes(options.audience)) throw new TypeError('audience: write required or optional');
   for (const name of ['maxSeconds', 'inactiveSeconds'] as const) {
     if (!(options[name] >= 0 && options[name] <= maxKeptSeconds)) {
       throw new TypeError(`${name}: write seconds from 0 to ${maxKeptSeconds}`);
