@@ -66,18 +66,23 @@ export function createHttpClient(
     noProxy: readVariable(environment, 'NO_PROXY'),
   };
   if (ca !== undefined) assertCertificate(ca);
-  let agent: Dispatcher | undefined;
+  let agent: Promise<Dispatcher> | undefined;
   return {
     async fetch(url, init) {
       // Half of the start-up time of the library, were it loaded with it.
-      const { EnvHttpProxyAgent, fetch } = await import('undici');
-      const trust = agent === undefined && ca !== undefined ? await createTrust(ca) : {};
-      const connect = { timeout: connectMilliseconds, ...trust };
-      agent ??= new EnvHttpProxyAgent({ ...proxies, connections, connect, requestTls: connect, proxyTls: connect });
-      return fetch(url, { ...init, dispatcher: agent });
+      const { fetch } = await import('undici');
+      // Begun once: calls that come together would each read the roots.
+      agent ??= createAgent();
+      return fetch(url, { ...init, dispatcher: await agent });
     },
-    close: () => void agent?.destroy(),
+    close: () => void agent?.then((made) => made.destroy()).catch(() => undefined),
   };
+
+  async function createAgent(): Promise<Dispatcher> {
+    const { EnvHttpProxyAgent } = await import('undici');
+    const connect = { timeout: connectMilliseconds, ...(ca !== undefined && (await createTrust(ca))) };
+    return new EnvHttpProxyAgent({ ...proxies, connections, connect, requestTls: connect, proxyTls: connect });
+  }
 }
 
 /** One context for all connections: reading the roots again for each would cost tens of milliseconds. */
