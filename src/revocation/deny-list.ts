@@ -60,7 +60,7 @@ export function createDenyList(options: DenyListOptions = {}): DenyList {
   function read(denied: DenyValues): Table {
     const fresh = createTable();
     for (const [kind, listed] of Object.entries(denied)) {
-      if (!Array.isArray(listed)) throw malformed();
+      if (!Array.isArray(listed) || !Object.hasOwn(fresh, kind)) throw malformed();
       for (const each of listed as unknown[]) put(fresh, parseEntry(kind, each));
     }
     if (count(fresh) > maxEntries) throw full(maxEntries);

@@ -103,6 +103,7 @@ describe('the bound', () => {
 describe('what is malformed → TypeError that says how it is written, and the list stays', () => {
   it.each<[string, unknown]>([
     ['another kind', { iss: ['a'] }],
+    ['another kind, without a value', { iss: [] }],
     ['a kind of every object', { constructor: ['a'] }],
     ['no list', { jti: 'a' }],
     ['an empty text', { jti: [''] }],
