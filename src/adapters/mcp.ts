@@ -3,6 +3,7 @@ import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } fr
 import { AccessError, type Failure } from '../failures.ts';
 import { metadataPath } from '../http/refusal.ts';
 import type { ResourceRequest } from '../http/request.ts';
+import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
 import { readNodeRequest } from './node-request.ts';
@@ -80,9 +81,13 @@ const methods = 'GET, HEAD, OPTIONS';
  */
 export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): McpAuth {
   const { policy = {}, onRefused = () => undefined } = options;
+  const { scopes } = checkPolicy(policy);
   const resource = readResource(options.resource);
   const path = resource.pathname.replace(/\/$/, '');
-  const answerPath = createMetadataAnswers(options, [metadataPath, metadataPath + path]);
+  const answerPath = createMetadataAnswers({ scopesSupported: scopes, ...options }, [
+    metadataPath,
+    metadataPath + path,
+  ]);
 
   const verifyAccessToken = async (token: string): Promise<AuthInfo> => {
     const request = describeCall(options.resource, token);
@@ -97,6 +102,7 @@ export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): 
   return {
     gate: {
       verifier: { verifyAccessToken },
+      // That gate demands every one of them; where one of several will do, the verifier judges alone.
       requiredScopes: [...(policy.scopes ?? [])],
       resourceMetadataUrl: `${resource.origin}${metadataPath}${path}`,
     },
@@ -165,7 +171,7 @@ function toAuthInfo(token: string, { claims, scopes, scheme }: Access, resource:
 
 /** Both paths serve one document: some clients insert the path of the resource, some do not (RFC 9728 §3.1). */
 function createMetadataAnswers(options: McpAuthOptions, paths: readonly string[]) {
-  const { resource, authorizationServers, policy, scopesSupported = policy?.scopes ?? [] } = options;
+  const { resource, authorizationServers, scopesSupported = [] } = options;
   if (authorizationServers.length === 0) throw new TypeError('authorizationServers: name at least one issuer');
   for (const each of authorizationServers) readHttps('authorizationServers', each);
   const document = {

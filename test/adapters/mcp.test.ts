@@ -173,6 +173,15 @@ describe('the metadata', () => {
     expect(await documentOf({})).not.toHaveProperty('scopes_supported');
   });
 
+  it('a policy of which one scope will do → clients may ask for each, and the gate demands none by itself', async () => {
+    const auth = createMcpAuth(server, { resource, authorizationServers, policy: { anyScope: ['a', 'b'] } });
+    expect(await auth.answerMetadata(new Request(metadataUrl))?.json()).toMatchObject({ scopes_supported: ['a', 'b'] });
+    expect(auth.gate.requiredScopes).toEqual([]);
+    expect(await auth.gate.verifier.verifyAccessToken(issuer.token({ scope: 'b' }))).toMatchObject({ scopes: ['b'] });
+    const refused = auth.gate.verifier.verifyAccessToken(issuer.token({ scope: 'c' }));
+    expect(await refusalOf(refused)).toMatchObject({ code: 'insufficient_scope' });
+  });
+
   it('a resource at the root → one path', () => {
     const root = createMcpAuth(server, { resource: 'https://api.test/', authorizationServers });
     expect(root.gate.resourceMetadataUrl).toBe('https://api.test/.well-known/oauth-protected-resource');
@@ -283,6 +292,7 @@ describe('options that cannot work → TypeError that names the fix', () => {
     ['a resource over http elsewhere', { resource: 'http://api.test/mcp' }, /https URL \(http for localhost alone\)/],
     ['a resource with a query', { resource: 'https://api.test/mcp?a' }, /without query/],
     ['a resource with a fragment', { resource: 'https://api.test/mcp#a' }, /without query and fragment/],
+    ['a policy that names no scope', { policy: { scopes: [] } }, /policy: scopes names at least one/],
     ['no authorization server', { authorizationServers: [] }, /name at least one issuer/],
     ['an authorization server by domain', { authorizationServers: ['idp.test'] }, /authorizationServers: write/],
   ])('%s', (_name, wrong, message) => {
