@@ -21,6 +21,7 @@ const servers = [
       subject: 'optional',
       algorithms: [...algorithms.keys()],
       dpop: { mode: 'off' },
+      clientCertificate: 'tls',
     },
   },
 ] as const;
