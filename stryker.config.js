@@ -1,6 +1,6 @@
 import process from 'node:process';
 
-const folder = process.env.MUTATE ?? '{token,http,dpop,policy,keys}';
+const folder = process.env.MUTATE ?? '{token,http,dpop,policy,keys,introspection,revocation}';
 
 /** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */
 export default {
