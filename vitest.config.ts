@@ -18,6 +18,8 @@ export default defineConfig({
         'src/keys/**': { branches: 100 },
         'src/dpop/**': { branches: 100 },
         'src/policy/**': { branches: 100 },
+        'src/introspection/**': { branches: 100 },
+        'src/revocation/**': { branches: 100 },
       },
     },
   },

@@ -97,7 +97,7 @@ export const failures = {
   ),
   bad_forwarded_header: request(
     'A forwarded header is not valid.',
-    'A trusted proxy sent an X-Forwarded-Proto, -Host or -Prefix outside its grammar. Mend the proxy; see the tested configurations.',
+    'A trusted proxy sent an X-Forwarded-Proto, -Host or -Prefix, or a Client-Cert, outside its grammar. Mend the proxy; see the tested configurations.',
   ),
 
   // Shape of the access token
@@ -137,7 +137,7 @@ export const failures = {
   ),
   unsupported_typ: token(
     'The access token has an unsupported type.',
-    'The typ of the token must be absent, JWT or at+jwt (RFC 9068). ID tokens, logout tokens and proofs are not access tokens.',
+    'The typ of the token must be absent, JWT or at+jwt (RFC 9068), and at+jwt where the profile rfc9068 is demanded. ID tokens, logout tokens and proofs are not access tokens.',
   ),
   unsupported_header: token(
     'The access token has an unsupported header parameter.',
@@ -195,11 +195,11 @@ export const failures = {
   // Sender binding
   malformed_cnf: token(
     'The access token is malformed.',
-    'cnf is not an object, or its jkt is not a SHA-256 thumbprint in base64url (RFC 9449 §6.1).',
+    'cnf is not an object, or its jkt or x5t#S256 is not a SHA-256 thumbprint in base64url (RFC 9449 §6.1, RFC 8705 §3.1).',
   ),
   unsupported_cnf: token(
     'The access token is bound by a method that is not supported.',
-    'cnf has another member than jkt: the token is bound in a way that cannot be confirmed here, so it is not accepted as if it were free.',
+    'cnf has another member than jkt (and x5t#S256, where client certificates are read): the token is bound in a way that cannot be confirmed here, so it is not accepted as if it were free.',
   ),
   bound_token_as_bearer: token(
     'The access token is bound to a key and cannot be used as Bearer.',
@@ -208,6 +208,34 @@ export const failures = {
   unbound_token_as_dpop: token(
     'The access token is not bound to a key.',
     'The client used the DPoP scheme with a token without cnf.jkt. Let it get a DPoP-bound token, or send this one as Bearer.',
+  ),
+  missing_client_certificate: token(
+    'The access token is bound to a client certificate and none was presented.',
+    'The token has cnf.x5t#S256 (RFC 8705 §3): let the client call with its certificate. Behind a proxy that ends TLS, let it send Client-Cert (RFC 9440), and trust its address.',
+  ),
+  client_certificate_mismatch: token(
+    'The access token is bound to another client certificate.',
+    'The certificate that the client presented is not the one whose thumbprint is cnf.x5t#S256: the token is used by another client, or the client has a new certificate and needs a new token.',
+  ),
+
+  // Profile
+  malformed_client_id: token(
+    'The access token names no valid client.',
+    'The profile rfc9068 demands client_id, a string (RFC 9068 §2.2). Let the provider issue such tokens, or leave the profile out.',
+  ),
+  malformed_jti: token(
+    'The access token has no valid identifier.',
+    'The profile rfc9068 demands jti, a string (RFC 9068 §2.2). Let the provider issue such tokens, or leave the profile out.',
+  ),
+
+  // Introspection and deny list
+  inactive_token: token(
+    'The access token is not active.',
+    'The authorization server says that the token is expired, revoked, unknown, or not for this resource server (RFC 7662 §2.2). Let the client get a new one.',
+  ),
+  revoked_token: token(
+    'The access token has been revoked.',
+    'Its jti, its sub or the kid of its key is on the deny list of this resource server. Take it off the list to let it in again.',
   ),
 
   // Proof
@@ -319,6 +347,10 @@ export const failures = {
   keys_unavailable: unavailable(
     'Access tokens cannot be verified at the moment.',
     'There is no usable key set of the provider: see the log lines of the key fetches. Check the network, the proxy settings and the certificate.',
+  ),
+  introspection_unavailable: unavailable(
+    'Access tokens cannot be verified at the moment.',
+    'The introspection endpoint did not give an answer that can be judged: see the cause in the log. Check its address, the credentials of this resource server, the network and the certificate.',
   ),
   replay_store_unavailable: unavailable(
     'DPoP proofs cannot be verified at the moment.',

@@ -15,11 +15,18 @@ export {
   type Reason,
   type StepUp,
 } from './failures.ts';
+export type { ClientCertificateSource } from './http/client-certificate.ts';
 export type { DpopMode, Scheme } from './http/credentials.ts';
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './http/error-body.ts';
 export type { DescribeRefusal, Refusal, RefusalContext } from './http/refusal.ts';
 export type { Connection, ResourceRequest } from './http/request.ts';
 export type { Trust } from './http/trust.ts';
+export {
+  createIntrospection,
+  type Introspection,
+  type IntrospectionOptions,
+  type IntrospectionStatus,
+} from './introspection/introspection.ts';
 export type { IssuerList, IssuerRequest, ResolveIssuers } from './issuers/issuer-list.ts';
 export type { IssuerRuleOptions, TokenRuleOptions, TrustedIssuer } from './issuers/trusted-issuer.ts';
 export type { Fetch, FetchInit, FetchResponse } from './keys/http-client.ts';
@@ -37,5 +44,14 @@ export { allOf, anyOf } from './policy/combination.ts';
 export type { ClaimsPolicy, CombinedPolicy, PlainPolicy, Policy, Requirements } from './policy/policy.ts';
 export { type Access, createResourceServer, type ResourceServer } from './resource-server.ts';
 export type { DpopOptions, ResourceServerEvent, ResourceServerOptions } from './resource-server-options.ts';
+export {
+  createDenyList,
+  type DenyEntry,
+  type DenyKind,
+  type DenyList,
+  type DenyListOptions,
+  type DenyValues,
+} from './revocation/deny-list.ts';
 export type { Claims } from './token/claims.ts';
+export type { TokenProfile } from './token/profile.ts';
 export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';

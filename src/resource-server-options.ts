@@ -1,15 +1,19 @@
 import type { Nonces } from './dpop/nonce.ts';
 import type { ReplayStore } from './dpop/replay.ts';
 import type { FailureContext, Reason } from './failures.ts';
+import type { ClientCertificateSource } from './http/client-certificate.ts';
 import type { DpopMode } from './http/credentials.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from './http/error-body.ts';
 import type { Trust } from './http/trust.ts';
+import type { Introspection } from './introspection/introspection.ts';
 import type { IssuerList, ResolveIssuers } from './issuers/issuer-list.ts';
+import { readIssuerName } from './issuers/issuer-name.ts';
 import type { TokenRuleOptions } from './issuers/trusted-issuer.ts';
 import type { Fetch } from './keys/http-client.ts';
 import type { KeySet, KeySetEvent } from './keys/key-set.ts';
 import type { JwkSet } from './keys/static-key-set.ts';
 import { checkMembers } from './policy/members.ts';
+import type { DenyList } from './revocation/deny-list.ts';
 import type { TokenCacheOptions } from './token/token-cache.ts';
 
 /** How DPoP proofs are judged (RFC 9449). */
@@ -45,6 +49,15 @@ export interface ResourceServerOptions extends TokenRuleOptions {
   readonly tokenCache?: TokenCacheOptions | 'off';
   /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
   readonly trustProxy?: Trust;
+  /**
+   * Where client certificates are found that tokens are bound to (RFC 8705): `tls`, the connection to this server, or
+   * `header`, the Client-Cert (RFC 9440) of a proxy in `trustProxy`. Default: nowhere, and such tokens are refused.
+   */
+  readonly clientCertificate?: ClientCertificateSource;
+  /** Judges opaque tokens by asking their issuer (RFC 7662); closed by whoever made it. Default: they are refused. */
+  readonly introspection?: Introspection;
+  /** Refuses tokens by `jti`, `sub` or `kid`, at every request. Default: none. */
+  readonly denyList?: Pick<DenyList, 'denies'>;
   /** Form of error bodies. Default `detail`. */
   readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
   /** `full` challenges with parameters, or `bare`: Bearer without any. Default `full`. */
@@ -92,6 +105,10 @@ export const serverChecks: Checks = {
   clockTolerance: [isAny, ''],
   subject: [isAny, ''],
   permissionsClaim: [isAny, ''],
+  profile: [isAny, ''],
+  clientCertificate: oneOf('tls', 'header'),
+  introspection: [hasMethod('introspect'), 'write createIntrospection({ endpoint, issuer, clientId, clientSecret })'],
+  denyList: [hasMethod('denies'), 'write createDenyList()'],
   dpop: [isObject, "write an object, as in { mode: 'required' }"],
   tokenCache: [(value) => value === 'off' || isObject(value), 'write off, or an object with maxEntries or maxBytes'],
   fetch: [isFunction, 'write a function such as the global fetch'],
@@ -134,9 +151,21 @@ export function checkOptions(options: ResourceServerOptions): void {
   if (keys !== undefined && issuer === undefined) {
     throw new TypeError('keys: they are for issuer; in issuers each has its own: [{ issuer, keys }]');
   }
+  checkIntrospection(options);
   if (options.fetch !== undefined && options.ca !== undefined) {
     throw new TypeError('ca: it is for the built-in client; let your fetch trust the certificate');
   }
+}
+
+/** What a fixed list of issuers leaves out can be found out now; a resolver is read with each request. */
+function checkIntrospection({ introspection, issuer, issuers = [] }: ResourceServerOptions): void {
+  if (introspection === undefined || typeof issuers === 'function') return;
+  const named = [...(issuer === undefined ? [] : [issuer]), ...issuers];
+  const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each) : each.issuer));
+  if (names.length === 0 || names.includes(introspection.issuer)) return;
+  throw new TypeError(
+    'introspection: its issuer is not among the issuers; add it, or leave issuers: [] for opaque tokens alone',
+  );
 }
 
 function check(what: string, options: object, checks: Checks): void {

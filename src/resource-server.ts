@@ -2,19 +2,25 @@ import { hash } from 'node:crypto';
 import { createProofVerifier, type VerifiedProof } from './dpop/proof.ts';
 import { createMemoryReplayStore } from './dpop/replay.ts';
 import { AccessError, type Failure, failures, type Reason } from './failures.ts';
+import { confirmCertificate, createReadClientCertificate } from './http/client-certificate.ts';
 import { type Credentials, readCredentials, type Scheme } from './http/credentials.ts';
 import { errorBodyFormats } from './http/error-body.ts';
 import { createReadExternalUrl, type ExternalUrl } from './http/external-url.ts';
 import { createDescribeRefusal, type DescribeRefusal, type RefusalContext } from './http/refusal.ts';
 import type { Connection, ResourceRequest } from './http/request.ts';
+import type { Introspection } from './introspection/introspection.ts';
 import { createIssuers, type Issuers } from './issuers/issuer-list.ts';
 import { readIssuerName } from './issuers/issuer-name.ts';
+import { readTokenRules } from './issuers/trusted-issuer.ts';
 import { createKeySet } from './keys/key-set.ts';
 import { type CheckedPolicy, checkPolicy, grantClaims, type Verdict } from './policy/checked-policy.ts';
 import type { Policy } from './policy/policy.ts';
 import { checkOptions, type ResourceServerEvent, type ResourceServerOptions } from './resource-server-options.ts';
-import { type AccessTokenRules, type VerifiedToken, verifyAccessToken } from './token/access-token.ts';
+import { type AccessTokenRules, type ValidToken, type VerifiedToken, verifyAccessToken } from './token/access-token.ts';
 import type { Claims } from './token/claims.ts';
+import type { CertificateBinding } from './token/confirmation.ts';
+import { verifyIntrospectedToken } from './token/introspected-token.ts';
+import type { JsonObject } from './token/json.ts';
 import { createTokenCache, type TokenCacheStatus } from './token/token-cache.ts';
 import { traceAuthorize } from './tracing.ts';
 
@@ -62,10 +68,18 @@ const anyToken = checkPolicy({});
 
 /** What one judgement is made of. */
 interface Case {
-  readonly method: string;
+  readonly request: ResourceRequest;
+  readonly connection: Connection | undefined;
   readonly url: ExternalUrl;
   readonly credentials: Credentials;
   readonly policy: CheckedPolicy;
+}
+
+/** What a proof is held against besides the request. */
+interface Facts {
+  readonly ath: string;
+  /** Seconds since the epoch. */
+  readonly now: number;
 }
 
 /**
@@ -81,9 +95,15 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   const now = options.now ?? (() => Date.now() / 1000);
   const replay = options.dpop?.replay ?? createMemoryReplayStore({ now });
   const emit = options.onEvent === undefined ? undefined : createEmit(options.onEvent);
-  const issuers = openIssuers(options, emit);
+  const { introspection, denyList, clientCertificate, trustProxy = 'none' } = options;
+  const readCertificate =
+    clientCertificate === undefined ? undefined : createReadClientCertificate(clientCertificate, trustProxy);
+  const certificates = readCertificate === undefined ? 'off' : 'on';
+  const issuers = openIssuers(options, certificates, emit);
+  // Opaque tokens alone: then there is no list that the issuer could be missing from.
+  const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
-  const readExternalUrl = createReadExternalUrl({ trust: options.trustProxy ?? 'none' });
+  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
   const verifyProof = createProofVerifier({ algorithms: proofAlgorithms, nonces });
@@ -97,31 +117,36 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   };
 
   const judge = (item: Case, rules: AccessTokenRules): Judged => {
+    const { token } = item.credentials;
     const seconds = now();
-    const digest = hash('sha256', item.credentials.token, 'base64url');
-    const token = verifyToken(item.credentials.token, digest, seconds, rules);
-    const proof = verifyBinding(item, token, { ath: digest, now: seconds });
-    const verdict = judgePolicies(item.policy, token, seconds);
+    const digest = hash('sha256', token, 'base64url');
+    return decide(item, verifyToken(token, digest, seconds, rules), { ath: digest, now: seconds });
+  };
+
+  /** What is left to judge of a valid token: that it was not withdrawn, is sent by its owner, and allows what is asked. */
+  const decide = (item: Case, token: ValidToken, facts: Facts): Judged => {
+    if (denyList?.denies(token.claims, token.verifiedBy.kid)) throw new AccessError('revoked_token');
+    const proof = verifyBinding(item, token, facts);
+    const verdict = judgePolicies(item.policy, token, facts.now);
     return verdict instanceof Promise
       ? verdict.then((settled) => admit(grantClaims(settled, token), token, proof))
       : admit(grantClaims(verdict, token), token, proof);
   };
 
-  /** The proof, for a bound token; `undefined` for a free one. */
-  const verifyBinding = (
-    { credentials: { proof }, method, url }: Case,
-    { jkt }: VerifiedToken,
-    facts: { readonly ath: string; readonly now: number },
-  ): VerifiedProof | undefined => {
+  /** The proof, for a token that is bound to a key; `undefined` for one that is not. */
+  const verifyBinding = (item: Case, { jkt, certificate }: ValidToken, facts: Facts): VerifiedProof | undefined => {
+    const { request, connection, url } = item;
+    const { proof } = item.credentials;
+    if (certificate !== undefined) confirmCertificate(certificate, readCertificate?.(request, connection));
     if (proof === undefined) {
       if (jkt !== undefined) throw new AccessError('bound_token_as_bearer');
       return undefined;
     }
     if (jkt === undefined) throw new AccessError('unbound_token_as_dpop');
-    return verifyProof({ proof, method, url, jkt, ...facts });
+    return verifyProof({ proof, method: request.method, url, jkt, ...facts });
   };
 
-  const admit = (claims: unknown, { scopes, jkt }: VerifiedToken, proof: VerifiedProof | undefined): Judged => {
+  const admit = (claims: unknown, { scopes, jkt }: ValidToken, proof: VerifiedProof | undefined): Judged => {
     if (proof === undefined || jkt === undefined) return { claims, scopes, scheme: 'Bearer' };
     const access: Access<unknown> = {
       claims,
@@ -135,7 +160,24 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     return typeof first === 'boolean' ? admitFirst(first, access) : first.then((answer) => admitFirst(answer, access));
   };
 
+  const judgeByAsking = (item: Case, rules: AccessTokenRules, asked: Introspection): Judged => {
+    const { token } = item.credentials;
+    const { issuer, audience } = asked;
+    // Before the issuer is asked: it must be one that is trusted for this request.
+    const tokenRules = rules.issuers.get(issuer) ?? opaqueRules;
+    if (tokenRules === undefined) throw new AccessError('invalid_issuer');
+    const digest = hash('sha256', token, 'base64url');
+    const judgeAnswer = (answer: JsonObject): Judged => {
+      const seconds = now();
+      const valid = verifyIntrospectedToken(answer, { token: tokenRules, issuer, audience, certificates }, seconds);
+      return decide(item, valid, { ath: digest, now: seconds });
+    };
+    const answer = asked.introspect(token, digest);
+    return answer instanceof Promise ? answer.then(judgeAnswer) : judgeAnswer(answer);
+  };
+
   const judgeWithKeys = (item: Case, rules: AccessTokenRules): Judged => {
+    if (introspection?.handles(item.credentials.token)) return judgeByAsking(item, rules, introspection);
     try {
       return judge(item, rules);
     } catch (error) {
@@ -149,7 +191,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     // Host and forwarded headers are held to their grammar always, whatever is made of them (RFC 9112 §3.2).
     const url = readExternalUrl(request, connection);
     const credentials = readCredentials(request.headers, mode);
-    const item: Case = { method: request.method, url, credentials, policy };
+    const item: Case = { request, connection, url, credentials, policy };
     const rules = issuers.find(request, url);
     return rules instanceof Promise ? rules.then((found) => judgeWithKeys(item, found)) : judgeWithKeys(item, rules);
   };
@@ -186,7 +228,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
 }
 
 /** What the issuer asks of all its tokens comes first; its schema judges, and gives nothing. */
-function judgePolicies(policy: CheckedPolicy, token: VerifiedToken, now: number): Verdict | Promise<Verdict> {
+function judgePolicies(policy: CheckedPolicy, token: ValidToken, now: number): Verdict | Promise<Verdict> {
   const general = token.verifiedBy.issuer.policy?.judge(token, now);
   if (general === undefined) return policy.judge(token, now);
   const goOn = (verdict: Verdict): Verdict | Promise<Verdict> =>
@@ -239,13 +281,22 @@ function watchRefusals(authorize: ResourceServer['authorize'], emit: Emit): Reso
   };
 }
 
-function openIssuers(options: ResourceServerOptions, emit: Emit | undefined): Issuers {
+function isEmptyList(issuers: unknown): boolean {
+  return Array.isArray(issuers) && issuers.length === 0;
+}
+
+function openIssuers(
+  options: ResourceServerOptions,
+  certificates: CertificateBinding,
+  emit: Emit | undefined,
+): Issuers {
   const { issuer, issuers = [], keys, fetch, ca, keysStale } = options;
   const single =
     issuer === undefined ? undefined : { issuer: readIssuerName(issuer), ...(keys !== undefined && { keys }) };
   return createIssuers({
     issuers: single === undefined ? issuers : [single],
     rules: options,
+    certificates,
     openKeys: (name) =>
       createKeySet({
         issuer: name,

@@ -64,7 +64,7 @@ const layers: readonly (readonly string[])[] = [
   ['issuers'],
   ['tracing.ts'],
   ['testing'],
-  ['http', 'token', 'keys', 'dpop', 'policy'],
+  ['http', 'token', 'keys', 'dpop', 'policy', 'introspection', 'revocation'],
   ['failures.ts'],
 ];
 const layerOf = (path: string): number => layers.findIndex((parts) => parts.includes(partOf(path)));

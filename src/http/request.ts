@@ -14,4 +14,9 @@ export interface Connection {
   readonly remoteAddress?: string | undefined;
   /** Present and true on TLS. */
   readonly encrypted?: boolean | undefined;
+  /**
+   * The certificate that the client presented on TLS (RFC 8705): `raw` is its DER. Asked where tokens may be bound to
+   * certificates.
+   */
+  getPeerCertificate?(): { readonly raw?: Uint8Array | undefined } | null | undefined;
 }

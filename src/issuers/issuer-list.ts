@@ -4,6 +4,7 @@ import type { ResourceRequest } from '../http/request.ts';
 import { KeyFetchError } from '../keys/key-fetch-error.ts';
 import type { KeySet, ManagedKeySet } from '../keys/key-set.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
+import type { CertificateBinding } from '../token/confirmation.ts';
 import type { JsonObject } from '../token/json.ts';
 import {
   readAlgorithms,
@@ -49,6 +50,8 @@ export interface IssuersOptions {
   /** For issuers that do not say otherwise. */
   readonly rules: TokenRuleOptions;
   readonly openKeys: (issuer: string) => ManagedKeySet;
+  /** Whether tokens may be bound to client certificates. Default `off`. */
+  readonly certificates?: CertificateBinding;
 }
 
 interface KnownList {
@@ -62,7 +65,7 @@ const keptHeaders = 1000;
 const keptNames = 10_000;
 
 /** Reads the issuers. Throws `TypeError` for a list that cannot work; that of a resolver is read with each request. */
-export function createIssuers({ issuers, rules: defaults, openKeys }: IssuersOptions): Issuers {
+export function createIssuers({ issuers, rules: defaults, openKeys, certificates = 'off' }: IssuersOptions): Issuers {
   const opened = new Map<string, ManagedKeySet>();
   const headers = new LRUCache<string, JsonObject>({ max: keptHeaders });
   const named = new LRUCache<string, IssuerRules>({ max: keptNames });
@@ -95,7 +98,7 @@ export function createIssuers({ issuers, rules: defaults, openKeys }: IssuersOpt
       byName.set(rules.issuer, rules);
       for (const alg of rules.algorithms) algorithms.add(alg);
     }
-    return { issuers: byName, algorithms, headers };
+    return { issuers: byName, algorithms, certificates, headers };
   };
 
   /** A list that is the same as before, entry for entry: it may have been changed in place. */

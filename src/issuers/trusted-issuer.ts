@@ -5,6 +5,7 @@ import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { IssuerRules } from '../token/access-token.ts';
 import { algorithms } from '../token/algorithms.ts';
+import type { TokenProfile } from '../token/profile.ts';
 import { readIssuerName } from './issuer-name.ts';
 
 /** What the tokens of an issuer are held against. */
@@ -19,6 +20,11 @@ export interface TokenRuleOptions {
   readonly subject?: 'required' | 'optional';
   /** Name of the claim that a policy with `permissions` looks at. Default `permissions`. */
   readonly permissionsClaim?: string;
+  /**
+   * `rfc9068`: tokens must have `typ` `at+jwt`, `sub`, `client_id` and `jti` too (RFC 9068 §2). Default: what the other
+   * options say.
+   */
+  readonly profile?: TokenProfile;
 }
 
 /** What the tokens of one issuer among several are held against. */
@@ -41,7 +47,15 @@ export interface TrustedIssuer {
 export type OpenKeys = (issuer: string) => KeySet;
 
 /** The members of {@link IssuerRuleOptions}. */
-export const ruleNames = ['audience', 'algorithms', 'clockTolerance', 'subject', 'permissionsClaim', 'policy'];
+export const ruleNames = [
+  'audience',
+  'algorithms',
+  'clockTolerance',
+  'subject',
+  'permissionsClaim',
+  'profile',
+  'policy',
+];
 
 /** Reads one issuer; what its own rules do not say, `defaults` do. Throws `TypeError` for what cannot work. */
 export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOptions, openKeys: OpenKeys): IssuerRules {
@@ -56,7 +70,7 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOpt
   return {
     issuer,
     keys: keys === undefined ? openKeys(issuer) : readKeys(keys),
-    ...readRules({ ...defaults, ...rules }),
+    ...readTokenRules({ ...defaults, ...rules }),
     policy: rules.policy === undefined ? undefined : checkPolicy(rules.policy),
   };
 }
@@ -84,8 +98,9 @@ function readKeys(keys: KeySet | JwkSet): KeySet {
   }
 }
 
-function readRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'keys'> {
-  const { clockTolerance = 5, subject = 'required', permissionsClaim = 'permissions' } = options;
+/** The rules for tokens, whoever issues them. Throws `TypeError` for what cannot work. */
+export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'keys'> {
+  const { clockTolerance = 5, subject = 'required', permissionsClaim = 'permissions', profile } = options;
   const { exp, nbf } =
     typeof clockTolerance === 'number' ? { exp: clockTolerance, nbf: clockTolerance } : clockTolerance;
   if (!isSeconds(exp) || !isSeconds(nbf)) throw new TypeError('clockTolerance: write seconds, 0 or more');
@@ -93,7 +108,12 @@ function readRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'key
   if (typeof permissionsClaim !== 'string' || permissionsClaim === '') {
     throw new TypeError('permissionsClaim: write the name of the claim');
   }
+  if (profile !== undefined && profile !== 'rfc9068') throw new TypeError('profile: write rfc9068, or leave it out');
+  if (profile !== undefined && subject === 'optional') {
+    throw new TypeError('subject: the profile rfc9068 demands it; leave out one of the two');
+  }
   return {
+    profile,
     audiences: readAudiences(options.audience),
     algorithms: readAlgorithms(options.algorithms),
     expTolerance: exp,

@@ -6,8 +6,10 @@ export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
 /** What a `Fetch` is called with. */
 export interface FetchInit {
-  readonly method: 'GET';
+  readonly method: 'GET' | 'POST';
   readonly headers: Record<string, string>;
+  /** Of a POST. */
+  readonly body?: string;
   readonly redirect: 'manual';
   readonly signal: AbortSignal;
 }
@@ -47,29 +49,41 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 const connectMilliseconds = 3000;
 
+/** Connections to one host at most: keys are fetched one after the other. */
+const fewConnections = 1;
+
 /**
  * Makes a client that goes through the proxy of the environment; HTTP_PROXY serves where HTTPS_PROXY is absent.
  * Nothing is loaded before the first call. A malformed proxy address or certificate: `TypeError`.
  */
-export function createHttpClient({ ca, environment = process.env }: HttpClientOptions): HttpClient {
+export function createHttpClient(
+  { ca, environment = process.env }: HttpClientOptions,
+  connections: number = fewConnections,
+): HttpClient {
   const proxies = {
     httpProxy: readProxy(environment, 'HTTP_PROXY'),
     httpsProxy: readProxy(environment, 'HTTPS_PROXY'),
     noProxy: readVariable(environment, 'NO_PROXY'),
   };
   if (ca !== undefined) assertCertificate(ca);
-  let agent: Dispatcher | undefined;
+  let agent: Promise<Dispatcher> | undefined;
   return {
     async fetch(url, init) {
       // Half of the start-up time of the library, were it loaded with it.
-      const { EnvHttpProxyAgent, fetch } = await import('undici');
-      const trust = agent === undefined && ca !== undefined ? await createTrust(ca) : {};
-      const connect = { timeout: connectMilliseconds, ...trust };
-      agent ??= new EnvHttpProxyAgent({ ...proxies, connections: 1, connect, requestTls: connect, proxyTls: connect });
-      return fetch(url, { ...init, dispatcher: agent });
+      const { fetch } = await import('undici');
+      // Begun once: calls that come together would each read the roots.
+      agent ??= createAgent();
+      return fetch(url, { ...init, dispatcher: await agent });
     },
-    close: () => void agent?.destroy?.(),
+    // The undici of Bun has agents that need no end.
+    close: () => void agent?.then((made) => made.destroy?.()).catch(() => undefined),
   };
+
+  async function createAgent(): Promise<Dispatcher> {
+    const { EnvHttpProxyAgent } = await import('undici');
+    const connect = { timeout: connectMilliseconds, ...(ca !== undefined && (await createTrust(ca))) };
+    return new EnvHttpProxyAgent({ ...proxies, connections, connect, requestTls: connect, proxyTls: connect });
+  }
 }
 
 /** One context for all connections: reading the roots again for each would cost tens of milliseconds. */

@@ -11,6 +11,8 @@ const texts = {
   bad_jwks_uri: 'The discovery document has no jwks_uri that is an https URL without credentials.',
   not_a_key_set: 'The answer of the identity provider is not a JWK set: it has no array of keys (RFC 7517 §5).',
   too_many_keys: 'The key set of the identity provider has more than 100 keys and was refused as a whole.',
+  not_an_introspection: 'The answer of the introspection endpoint has no boolean member active (RFC 7662 §2.2).',
+  too_many_calls: 'The introspection endpoint has left too many calls unanswered; another is not made.',
   no_usable_keys: 'The key set of the identity provider has no key that can verify a token.',
 } as const;
 

@@ -3,6 +3,7 @@ import {
   type ByteStream,
   createHttpClient,
   type Fetch,
+  type FetchInit,
   type FetchResponse,
   type HttpClient,
   type HttpClientOptions,
@@ -27,9 +28,21 @@ export interface FetchedJson {
 /** GETs a JSON object within the limits, following no redirect; rejects with `KeyFetchError`. Not https: `TypeError`. */
 export type FetchJson = (url: string, limits: FetchLimits) => Promise<FetchedJson>;
 
+/** A form that is posted with credentials. */
+export interface Form {
+  /** `name=value&…` (RFC 6749 appendix B). */
+  readonly body: string;
+  /** The Authorization header. */
+  readonly authorization: string;
+}
+
+/** POSTs a form as `FetchJson` GETs, and takes a JSON object for an answer. */
+export type PostForm = (url: string, form: Form, limits: FetchLimits) => Promise<FetchedJson>;
+
 /** The way out to the identity provider. */
 export interface Outbound {
   readonly fetchJson: FetchJson;
+  readonly postForm: PostForm;
   /** Ends calls in flight with `closed`, drops every connection, and refuses new calls. */
   close(): void;
 }
@@ -40,28 +53,20 @@ export interface OutboundOptions extends HttpClientOptions {
   readonly fetch?: Fetch;
 }
 
-/** Makes the way out; nothing is connected before the first call. A malformed option: `TypeError`. */
-export function createOutbound(options: OutboundOptions = {}): Outbound {
-  const client = options.fetch === undefined ? createHttpClient(options) : borrow(options.fetch);
+/**
+ * Makes the way out; nothing is connected before the first call. `connections` are opened to one host at most, default 1.
+ * A malformed option: `TypeError`.
+ */
+export function createOutbound(options: OutboundOptions = {}, connections?: number): Outbound {
+  const client = options.fetch === undefined ? createHttpClient(options, connections) : borrow(options.fetch);
   const inFlight = new Set<AbortController>();
   let closed = false;
+  const accept = { accept: 'application/json' };
   return {
-    async fetchJson(url, { timeoutSeconds, maxBytes }) {
-      if (!url.startsWith('https://')) throw new TypeError('Only https URLs are fetched.');
-      if (closed) throw new KeyFetchError('closed');
-      const controller = new AbortController();
-      const timer = setTimeout(() => controller.abort(new KeyFetchError('timeout')), timeoutSeconds * 1000);
-      inFlight.add(controller);
-      try {
-        // The race binds also a `fetch` that does not heed its signal.
-        return await Promise.race([aborted(controller.signal), getJson(url, maxBytes, controller.signal)]);
-      } catch (error) {
-        controller.abort(); // lets go of a body that was not read to its end
-        throw toKeyFetchError(error);
-      } finally {
-        clearTimeout(timer);
-        inFlight.delete(controller);
-      }
+    fetchJson: (url, limits) => callWithin(limits, url, { method: 'GET', headers: accept }),
+    postForm: (url, { body, authorization }, limits) => {
+      const headers = { ...accept, authorization, 'content-type': 'application/x-www-form-urlencoded' };
+      return callWithin(limits, url, { method: 'POST', headers, body });
     },
     close() {
       closed = true;
@@ -70,13 +75,27 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
     },
   };
 
-  async function getJson(url: string, maxBytes: number, signal: AbortSignal): Promise<FetchedJson> {
-    const response = await client.fetch(url, {
-      method: 'GET',
-      headers: { accept: 'application/json' },
-      redirect: 'manual',
-      signal,
-    });
+  async function callWithin({ timeoutSeconds, maxBytes }: FetchLimits, url: string, call: Call): Promise<FetchedJson> {
+    if (!url.startsWith('https://')) throw new TypeError('Only https URLs are fetched.');
+    if (closed) throw new KeyFetchError('closed');
+    const controller = new AbortController();
+    const { signal } = controller;
+    const timer = setTimeout(() => controller.abort(new KeyFetchError('timeout')), timeoutSeconds * 1000);
+    inFlight.add(controller);
+    try {
+      // The race binds also a `fetch` that does not heed its signal.
+      return await Promise.race([aborted(signal), readJson(url, { ...call, redirect: 'manual', signal }, maxBytes)]);
+    } catch (error) {
+      controller.abort(); // lets go of a body that was not read to its end
+      throw toKeyFetchError(error);
+    } finally {
+      clearTimeout(timer);
+      inFlight.delete(controller);
+    }
+  }
+
+  async function readJson(url: string, init: FetchInit, maxBytes: number): Promise<FetchedJson> {
+    const response = await client.fetch(url, init);
     const { status, redirected, body, headers } = response;
     // A runtime that hides an answer with a redirect gives it the status 0.
     if (redirected || status === 0 || (status >= 300 && status < 400)) throw new KeyFetchError('redirect');
@@ -86,6 +105,8 @@ export function createOutbound(options: OutboundOptions = {}): Outbound {
     return { value, maxAge: readMaxAge(headers.get('cache-control')) };
   }
 }
+
+type Call = Pick<FetchInit, 'method' | 'headers' | 'body'>;
 
 /** A `fetch` of the caller's: its connections are not ours to close. */
 function borrow(fetch: Fetch): HttpClient {

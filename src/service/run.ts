@@ -7,6 +7,7 @@ import { type Listener, listen } from './listener.ts';
 import type { Log } from './log.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { createMetrics, formatMetrics, type Metrics } from './metrics.ts';
+import { forwardHangup } from './open-deny-list.ts';
 import { openReplay } from './open-replay.ts';
 import { startWorkers } from './primary.ts';
 import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
@@ -67,6 +68,7 @@ async function runPrimary({ settings, log }: RunOptions, count: number): Promise
     metrics: async () => formatMetrics([...metrics.snapshot(), ...(await workers.metrics())]),
   });
   adminUrl = admin?.url;
+  if (settings.denyList !== '') forwardHangup();
   void shutdown.requested.then(workers.stop);
   const status = await workers.ended;
   await admin?.close(0);

@@ -11,6 +11,7 @@ import { registerCacheMetrics } from './cache-metrics.ts';
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 import { observe } from './observe.ts';
+import { openDenyList } from './open-deny-list.ts';
 import { openKeys } from './open-keys.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import type { Settings } from './settings.ts';
@@ -48,6 +49,8 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   const keys = domain.kind === 'host' ? await openKeys({ settings, issuer, environment, log, metrics }) : undefined;
   if (keys === undefined) warnOfScheme(log, variant.names.domain);
 
+  const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log });
+
   const resourceServer = createResourceServer({
     issuers: keys === undefined ? [] : [{ issuer, keys }],
     audience: settings.audience,
@@ -55,6 +58,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     clockTolerance: settings.clockTolerance,
     subject: variant.subject,
     dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...readNonces(settings) },
+    ...(denied !== undefined && { denyList: denied.denyList }),
     trustProxy: settings.trustProxy,
     errorBody: settings.errorBody,
     challenge: variant.challenge,
@@ -82,7 +86,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     drain: () => {
       draining = true;
     },
-    close: () => keys?.close(),
+    close: () => {
+      keys?.close();
+      denied?.close();
+    },
   };
 }
 

@@ -193,6 +193,15 @@ export const settingTable = {
       'Seconds for which the last good key set is used beyond its freshness while the provider is down, 0 to 86400.',
     fix: 'Write a number of seconds from 0 to 86400.',
   },
+  denyList: {
+    flag: 'deny-list',
+    environment: 'DENY_LIST',
+    schema: z.string().regex(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning:
+      'JSON file with lists of `jti`, `sub` and `kid` whose tokens are refused; read again when it changes, and on SIGHUP.',
+    fix: 'Write the path of a JSON file, such as { "jti": ["..."], "sub": [], "kid": [] }.',
+  },
   errorBody: {
     flag: 'error-body',
     environment: 'ERROR_BODY',

@@ -49,7 +49,7 @@ const flaws = {
   malformed_sub: claims({ sub: 1 }),
   malformed_scope: claims({ scope: ['read:messages'] }),
   malformed_cnf: claims({ cnf: { jkt: 'short' } }),
-  unsupported_cnf: claims({ cnf: { 'x5t#S256': 'of a client certificate' } }),
+  unsupported_cnf: claims({ cnf: { kid: 'of another key' } }),
   bound_token_as_bearer: () => ({ claims: { cnf: { jkt: random() } } }),
 } as const satisfies Partial<Record<Reason, Flaw>>;
 

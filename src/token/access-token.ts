@@ -5,9 +5,10 @@ import type { CheckedPolicy } from '../policy/checked-policy.ts';
 import { parseScope } from '../policy/policy.ts';
 import { type Algorithm, algorithms } from './algorithms.ts';
 import { type ClaimRules, type Claims, claimChecks } from './claims.ts';
-import { readConfirmation } from './confirmation.ts';
+import { type CertificateBinding, type Confirmation, readConfirmation } from './confirmation.ts';
 import { type JsonObject, parseJsonObject } from './json.ts';
 import { type JwsDefect, type KnownHeaders, parseJws, verifyJws } from './jws.ts';
+import { enforceProfileClaims, enforceProfileType, type TokenProfile } from './profile.ts';
 
 /** What the tokens of one issuer are held against. */
 export interface IssuerRules extends ClaimRules {
@@ -19,7 +20,12 @@ export interface IssuerRules extends ClaimRules {
   readonly permissionsClaim: string;
   /** Asked of every token of this issuer, before the policy of the route. */
   readonly policy?: CheckedPolicy | undefined;
+  /** What tokens must have beyond the rules of the contract. Default: nothing. */
+  readonly profile?: TokenProfile | undefined;
 }
+
+/** What of them goes for every token of the issuer, JWT or not. */
+export type TokenRules = Omit<IssuerRules, 'issuer' | 'keys' | 'algorithms'>;
 
 /** What an access token is held against. */
 export interface AccessTokenRules {
@@ -27,17 +33,23 @@ export interface AccessTokenRules {
   readonly issuers: ReadonlyMap<string, IssuerRules>;
   /** `alg` values that any of them allows. */
   readonly algorithms: ReadonlySet<string>;
+  /** Whether tokens may be bound to client certificates. Default `off`: such a token is refused. */
+  readonly certificates?: CertificateBinding;
   /** Headers of tokens that were verified; this adds to them. */
   readonly headers: KnownHeaders & { set(headerText: string, header: JsonObject): unknown };
 }
 
-/** What stands in the token, and what it was verified by. Frozen, so that it can be shared by requests. */
-export interface VerifiedToken {
+/** What a valid token says. Frozen, so that it can be shared by requests. */
+export interface ValidToken extends Confirmation {
   readonly claims: Claims;
   /** The elements of `scope`. */
   readonly scopes: ReadonlySet<string>;
-  /** Thumbprint of the key the token is bound to (RFC 9449 §6.1); `undefined` for a free token. */
-  readonly jkt: string | undefined;
+  /** Whose rules it was held against, and the key that has signed it; `undefined` where its issuer was asked. */
+  readonly verifiedBy: { readonly issuer: TokenRules; readonly kid: string | undefined };
+}
+
+/** What stands in a JWT, and what it was verified by. */
+export interface VerifiedToken extends ValidToken {
   readonly verifiedBy: VerifiedBy;
 }
 
@@ -74,6 +86,7 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   if (claims === undefined) throw new AccessError('malformed_claims');
   const header = readHeader(jws.header, rules.algorithms);
   const issuer = findIssuer(claims, rules.issuers);
+  if (issuer.profile !== undefined) enforceProfileType(jws.header);
   if (!issuer.algorithms.has(header.alg)) throw new AccessError('unsupported_alg');
   const verifiedBy = findKey(issuer, header);
   if (!verifyJws(jws, header.algorithm, verifiedBy.key)) throw new AccessError('invalid_signature');
@@ -82,8 +95,10 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   for (const check of claimChecks) {
     if (!check.passes(claims, issuer, now)) throw new AccessError(check.reason);
   }
+  if (issuer.profile !== undefined) enforceProfileClaims(claims);
   const verified = claims as Claims; // the checks above are the proof
-  return { claims: verified, scopes: parseScope(verified.scope), jkt: readConfirmation(verified), verifiedBy };
+  const { jkt, certificate } = readConfirmation(claims, rules.certificates ?? 'off');
+  return { claims: verified, scopes: parseScope(verified.scope), jkt, certificate, verifiedBy };
 }
 
 interface Header {

@@ -6,8 +6,8 @@ export interface Claims extends JsonObject {
   readonly iss: string;
   /** Seconds since the epoch. */
   readonly exp: number;
-  /** Seconds since the epoch. */
-  readonly iat: number;
+  /** Seconds since the epoch. Always there in a JWT; an introspection endpoint may leave it out (RFC 7662 §2.2). */
+  readonly iat?: number;
   readonly scope?: string;
 }
 

@@ -1,20 +1,34 @@
 import { AccessError } from '../failures.ts';
-import type { Claims } from './claims.ts';
+import type { JsonObject } from './json.ts';
 import { isJsonObject } from './json.ts';
+
+/** What a token is bound to (RFC 7800 §3.1); all of it must be confirmed. Nothing, for a free token. */
+export interface Confirmation {
+  /** Thumbprint of a key (RFC 9449 §6.1). */
+  readonly jkt: string | undefined;
+  /** Thumbprint of a client certificate, `x5t#S256` (RFC 8705 §3.1). */
+  readonly certificate: string | undefined;
+}
+
+/** Whether client certificates can be confirmed here. */
+export type CertificateBinding = 'off' | 'on';
 
 /** base64url of 32 bytes. */
 const thumbprintLength = 43;
+const free: Confirmation = { jkt: undefined, certificate: undefined };
 
-/**
- * The thumbprint of the key a token is bound to (`cnf.jkt`, RFC 9449 §6.1); `undefined` for a free token. A binding
- * that cannot be confirmed here is refused rather than ignored (RFC 7800 §3.1).
- */
-export function readConfirmation({ cnf }: Claims): string | undefined {
-  if (cnf === undefined) return undefined;
+/** Reads `cnf`. A binding that cannot be confirmed here is refused rather than ignored (RFC 7800 §3.1). */
+export function readConfirmation({ cnf }: JsonObject, certificates: CertificateBinding): Confirmation {
+  if (cnf === undefined) return free;
   if (!isJsonObject(cnf)) throw new AccessError('malformed_cnf');
-  const { jkt, ...others } = cnf;
+  const { jkt, 'x5t#S256': certificate, ...others } = cnf;
   if (Object.keys(others).length > 0) throw new AccessError('unsupported_cnf');
-  if (jkt === undefined) return undefined;
-  if (typeof jkt !== 'string' || jkt.length !== thumbprintLength) throw new AccessError('malformed_cnf');
-  return jkt;
+  if (certificates === 'off' && Object.hasOwn(cnf, 'x5t#S256')) throw new AccessError('unsupported_cnf');
+  if (!isThumbprint(jkt) || !isThumbprint(certificate)) throw new AccessError('malformed_cnf');
+  return { jkt, certificate };
+}
+
+/** Whether a member is absent or has the form of a SHA-256 thumbprint; it is compared later, byte for byte. */
+function isThumbprint(value: unknown): value is string | undefined {
+  return value === undefined || (typeof value === 'string' && value.length === thumbprintLength);
 }

@@ -19,6 +19,8 @@ describe('a failed fetch', () => {
     ['bad_jwks_uri', 'no jwks_uri that is an https URL'],
     ['not_a_key_set', 'no array of keys'],
     ['too_many_keys', 'more than 100 keys'],
+    ['not_an_introspection', 'no boolean member active'],
+    ['too_many_calls', 'too many calls unanswered'],
     ['no_usable_keys', 'no key that can verify a token'],
   ])('%s → one sentence that says: %s', (kind, words) => {
     const error = new KeyFetchError(kind);

@@ -22,8 +22,8 @@ afterEach(() => {
 });
 afterAll(() => provider.close());
 
-function open(options: OutboundOptions = {}): Outbound {
-  const outbound = createOutbound({ ca: provider.ca, environment: {}, ...options });
+function open(options: OutboundOptions = {}, connections?: number): Outbound {
+  const outbound = createOutbound({ ca: provider.ca, environment: {}, ...options }, connections);
   outbounds.push(outbound);
   return outbound;
 }
@@ -118,6 +118,68 @@ describe('an answer over TLS', () => {
   it('http → TypeError', async () => {
     const call = open().fetchJson('http://localhost/', limits);
     await expect(call).rejects.toThrow(new TypeError('Only https URLs are fetched.'));
+  });
+});
+
+describe('a form that is posted', () => {
+  const form = { body: 'token=a%2Bb', authorization: 'Basic YTpi' };
+
+  it('goes out with its credentials, and its answer is a JSON object', async () => {
+    const sent: unknown[] = [];
+    const outbound = open({
+      fetch: (url, init) => {
+        sent.push({ url, ...init });
+        return answering({ body: bytes('{"active":true}') })(url, init);
+      },
+    });
+    const { value } = await outbound.postForm('https://idp.example.test/introspect', form, limits);
+    expect(value).toEqual({ active: true });
+    expect(sent).toEqual([
+      {
+        url: 'https://idp.example.test/introspect',
+        method: 'POST',
+        headers: {
+          accept: 'application/json',
+          authorization: form.authorization,
+          'content-type': 'application/x-www-form-urlencoded',
+        },
+        body: form.body,
+        redirect: 'manual',
+        signal: expect.any(AbortSignal),
+      },
+    ]);
+  });
+
+  it('over TLS → an answer', async () => {
+    const { value } = await open().postForm(provider.jwksUri, form, limits);
+    expect(value['keys']).toHaveLength(1);
+  });
+
+  it.each<[ProviderFault, string]>([
+    ['redirect', 'redirect'],
+    ['huge', 'too_large'],
+    ['status_500', 'status'],
+    ['reset', 'network'],
+  ])('%s → %s, and the credentials go nowhere else', async (fault, kind) => {
+    provider.inject(fault);
+    const error = await failureOf(open().postForm(provider.jwksUri, form, limits));
+    expect(error).toMatchObject({ kind });
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/YTpi|a%2Bb/);
+    expect(provider.requests('/elsewhere')).toBe(0);
+  });
+
+  it('hangs → timeout; http → TypeError; after close → closed', async () => {
+    provider.inject('hang');
+    const outbound = open({}, 4);
+    const calls = Array.from({ length: 4 }, () =>
+      failureOf(outbound.postForm(provider.jwksUri, form, { ...limits, timeoutSeconds: 1.5 })),
+    );
+    // As many connections as were asked for: one that hangs holds up no other.
+    await vi.waitFor(async () => expect(await provider.connections()).toBe(4));
+    for (const call of calls) expect(await call).toMatchObject({ kind: 'timeout' });
+    await expect(outbound.postForm('http://localhost/', form, limits)).rejects.toBeInstanceOf(TypeError);
+    outbound.close();
+    expect(await failureOf(outbound.postForm(provider.jwksUri, form, limits))).toMatchObject({ kind: 'closed' });
   });
 });
 

@@ -76,6 +76,7 @@ describe('defaults', () => {
       clockTolerance: { exp: 5, nbf: 5 },
       algorithms: ['RS256'],
       keysStale: 3600,
+      denyList: '',
       errorBody: 'detail',
       customClaim: expect.stringMatching(/^https:\/\//),
       docs: true,
@@ -437,6 +438,7 @@ const rows: readonly Row[] = [
     good: [same('s'.repeat(32)), same('ß'.repeat(16))],
     bad: ['s', 's'.repeat(31), 'ß'.repeat(15)],
   },
+  { name: 'DENY_LIST', key: 'denyList', good: [same('/etc/portcullis/denied.json')], bad: ['a\nb', '\0'] },
   {
     name: 'REPLAY_STORE',
     key: 'replayStore',

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Claims } from '../../src/token/claims.ts';
-import { readConfirmation } from '../../src/token/confirmation.ts';
+import { type CertificateBinding, readConfirmation } from '../../src/token/confirmation.ts';
 
 const thumbprint = createHash('sha256').update('{"crv":"P-256"}').digest('base64url');
 
@@ -9,13 +9,15 @@ function claims(cnf: unknown): Claims {
   return { iss: 'https://idp.example.test/', exp: 2, iat: 1, ...(cnf !== undefined && { cnf }) };
 }
 
-describe('cnf', () => {
+const modes: readonly CertificateBinding[] = ['off', 'on'];
+
+describe.each(modes)('cnf, certificates %s', (mode) => {
   it.each<[string, unknown, string | undefined]>([
     ['absent', undefined, undefined],
     ['an object without members', {}, undefined],
     ['jkt', { jkt: thumbprint }, thumbprint],
   ])('%s → the thumbprint, or a free token', (_name, cnf, jkt) => {
-    expect(readConfirmation(claims(cnf))).toBe(jkt);
+    expect(readConfirmation(claims(cnf), mode)).toEqual({ jkt, certificate: undefined });
   });
 
   it.each<[string, unknown]>([
@@ -33,18 +35,55 @@ describe('cnf', () => {
     ['a jkt with padding', { jkt: `${thumbprint}=` }],
     ['a jkt of another hash', { jkt: createHash('sha512').update('').digest('base64url') }],
   ])('%s → malformed_cnf', (_name, cnf) => {
-    expect(() => readConfirmation(claims(cnf))).toThrow(expect.objectContaining({ reason: 'malformed_cnf' }));
+    expect(() => readConfirmation(claims(cnf), mode)).toThrow(expect.objectContaining({ reason: 'malformed_cnf' }));
   });
 
   it.each<[string, unknown]>([
-    ['a certificate thumbprint', { 'x5t#S256': thumbprint }],
-    ['a certificate thumbprint beside jkt', { jkt: thumbprint, 'x5t#S256': thumbprint }],
-    ['a certificate thumbprint beside a malformed jkt', { jkt: 1, 'x5t#S256': thumbprint }],
     ['a key', { jwk: { kty: 'EC' } }],
     ['a key name', { kid: 'key-1' }],
     ['a member of another case', { JKT: thumbprint }],
     ['an unknown member without a value', { other: null }],
+    ['an unknown member beside those that are known', { jkt: thumbprint, 'x5t#S256': thumbprint, other: 1 }],
+    ['a certificate by another hash', { x5t: thumbprint }],
   ])('%s → unsupported_cnf: not taken as a free token', (_name, cnf) => {
-    expect(() => readConfirmation(claims(cnf))).toThrow(expect.objectContaining({ reason: 'unsupported_cnf' }));
+    expect(() => readConfirmation(claims(cnf), mode)).toThrow(expect.objectContaining({ reason: 'unsupported_cnf' }));
+  });
+});
+
+const certificates: readonly [string, unknown][] = [
+  ['a certificate thumbprint', { 'x5t#S256': thumbprint }],
+  ['a certificate thumbprint beside jkt', { jkt: thumbprint, 'x5t#S256': thumbprint }],
+  ['a certificate thumbprint beside a malformed jkt', { jkt: 1, 'x5t#S256': thumbprint }],
+  ['a malformed certificate thumbprint', { 'x5t#S256': 'of a client certificate' }],
+  ['a certificate thumbprint without a value', { 'x5t#S256': undefined }],
+];
+
+describe('cnf with a certificate (RFC 8705 §3.1)', () => {
+  it.each(certificates)('%s, certificates off → unsupported_cnf', (_name, cnf) => {
+    expect(() => readConfirmation(claims(cnf), 'off')).toThrow(expect.objectContaining({ reason: 'unsupported_cnf' }));
+  });
+
+  it('read → the binding, alone or beside that to a key', () => {
+    const bound = { 'x5t#S256': thumbprint };
+    expect(readConfirmation(claims(bound), 'on')).toEqual({ jkt: undefined, certificate: thumbprint });
+    const both = { jkt: thumbprint, ...bound };
+    expect(readConfirmation(claims(both), 'on')).toEqual({ jkt: thumbprint, certificate: thumbprint });
+  });
+
+  it.each<[string, unknown]>([
+    ['null', null],
+    ['a number', 1],
+    ['empty', ''],
+    ['in an array', [thumbprint]],
+    ['in hexadecimal', 'a'.repeat(64)],
+    ['with padding', `${thumbprint}=`],
+  ])('%s → malformed_cnf', (_name, value) => {
+    const cnf = { 'x5t#S256': value };
+    expect(() => readConfirmation(claims(cnf), 'on')).toThrow(expect.objectContaining({ reason: 'malformed_cnf' }));
+  });
+
+  it('well-formed beside a jkt that is not → malformed_cnf', () => {
+    const cnf = { jkt: 1, 'x5t#S256': thumbprint };
+    expect(() => readConfirmation(claims(cnf), 'on')).toThrow(expect.objectContaining({ reason: 'malformed_cnf' }));
   });
 });

@@ -54,6 +54,7 @@ function createCase(claims: Partial<Claims> = {}, options?: Parameters<typeof cr
     claims: { iss: issuer.issuer, exp: now + 60, iat: now - 60, ...claims },
     scopes: parseScope('read:messages'),
     jkt: undefined,
+    certificate: undefined,
     verifiedBy: { issuer, kid, alg, key: first, generation: state.generation },
   };
   const cache = createTokenCache(options);

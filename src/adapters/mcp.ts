@@ -1,0 +1,227 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from '@modelcontextprotocol/server';
+import { AccessError, type Failure } from '../failures.ts';
+import { metadataPath } from '../http/refusal.ts';
+import type { ResourceRequest } from '../http/request.ts';
+import { checkPolicy } from '../policy/checked-policy.ts';
+import type { Policy } from '../policy/policy.ts';
+import type { Access, ResourceServer } from '../resource-server.ts';
+import { readNodeRequest } from './node-request.ts';
+
+/** Options of {@link createMcpAuth}. */
+export interface McpAuthOptions {
+  /**
+   * URL of the MCP endpoint as clients call it (RFC 8707 §2, RFC 9728 §1.2): https, or http on this machine. Clients name
+   * it when they ask for a token, so it is usually the audience of the resource server too.
+   */
+  readonly resource: string;
+  /** Issuers that clients get their tokens from, at least one (RFC 9728 §2). */
+  readonly authorizationServers: readonly string[];
+  /** What every call needs; challenges name its scopes. Default: a valid access token. */
+  readonly policy?: Policy;
+  /** Scopes that clients may ask for (RFC 9728 §2). Default: those of the policy. */
+  readonly scopesSupported?: readonly string[];
+  /** More members of the metadata (RFC 9728 §2), laid over the others. Default: none. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  /** Told of every refusal, for logs and metrics. */
+  readonly onRefused?: (error: unknown) => void;
+}
+
+/** What an MCP server is protected with. */
+export interface McpAuth {
+  /** Options of `requireBearerAuth`, that of `@modelcontextprotocol/express` and that of `@modelcontextprotocol/server`. */
+  readonly gate: McpGate;
+  /** A gate of its own for Node and Express: DPoP as well as Bearer, and 503 where a token cannot be judged now. */
+  readonly protect: NodeMiddleware;
+  /** Serves the metadata on Node and Express; mounted at the root. */
+  readonly serveMetadata: NodeMiddleware;
+  /** Serves the metadata where requests are web-standard; `undefined` for every other path. */
+  answerMetadata(request: Request): Response | undefined;
+}
+
+/** How the gate of the MCP packages is set up. */
+export interface McpGate {
+  readonly verifier: OAuthTokenVerifier;
+  readonly requiredScopes: string[];
+  /** Where challenges say that the metadata is (RFC 9728 §5.1). */
+  readonly resourceMetadataUrl: string;
+}
+
+/** Answers a request, or hands it on. */
+export type NodeMiddleware = (
+  request: IncomingMessage & { readonly originalUrl?: string },
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void;
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+}
+
+/** The gate of the MCP packages answers these codes with 401, 403, 400 and 500; a 503 it does not have. */
+const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
+  400: OAuthErrorCode.InvalidRequest,
+  401: OAuthErrorCode.InvalidToken,
+  403: OAuthErrorCode.InsufficientScope,
+  500: OAuthErrorCode.ServerError,
+  503: OAuthErrorCode.ServerError,
+};
+const methods = 'GET, HEAD, OPTIONS';
+
+/**
+ * Makes of a resource server what an MCP server needs to be one: a verifier of tokens with its settings, and the
+ * metadata (RFC 9728) at both well-known paths. Throws `TypeError` for options that cannot work.
+ *
+ * @example
+ * const auth = createMcpAuth(server, { resource, authorizationServers: [issuer], policy: { scopes: ['notes:read'] } });
+ * app.use(auth.serveMetadata);
+ * app.all('/mcp', requireBearerAuth(auth.gate), toNodeHandler(createMcpHandler(createNotes)));
+ */
+export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): McpAuth {
+  const { policy = {}, onRefused = () => undefined } = options;
+  const { scopes } = checkPolicy(policy);
+  const resource = readResource(options.resource);
+  const path = resource.pathname.replace(/\/$/, '');
+  const answerPath = createMetadataAnswers({ scopesSupported: scopes, ...options }, [
+    metadataPath,
+    metadataPath + path,
+  ]);
+
+  const verifyAccessToken = async (token: string): Promise<AuthInfo> => {
+    const request = describeCall(options.resource, token);
+    try {
+      return toAuthInfo(token, await server.authorize(request, policy), options.resource);
+    } catch (error) {
+      onRefused(error);
+      throw error instanceof AccessError ? new OAuthError(codes[error.failure.status], error.message) : error;
+    }
+  };
+
+  return {
+    gate: {
+      verifier: { verifyAccessToken },
+      // That gate demands every one of them; where one of several will do, the verifier judges alone.
+      requiredScopes: [...(policy.scopes ?? [])],
+      resourceMetadataUrl: `${resource.origin}${metadataPath}${path}`,
+    },
+    protect(incoming, response, next) {
+      const request = readNodeRequest(incoming, incoming.originalUrl);
+      const context = { policy, connection: incoming.socket };
+      judge(server, request, context)
+        .then((access) => {
+          const token = readToken(request);
+          Object.assign(incoming, { auth: toAuthInfo(token, access, options.resource) });
+          if (access.dpopNonce !== undefined) response.setHeader('dpop-nonce', access.dpopNonce);
+        })
+        .then(
+          () => next(),
+          (error: unknown) => {
+            onRefused(error);
+            send(response, server.describeRefusal(error, request, context));
+          },
+        );
+    },
+    serveMetadata(incoming, response, next) {
+      const answer = answerPath(incoming.method, incoming.originalUrl ?? String(incoming.url));
+      if (answer === undefined) return next();
+      send(response, answer);
+    },
+    answerMetadata(request) {
+      const answer = answerPath(request.method, new URL(request.url).pathname);
+      return answer === undefined ? undefined : new Response(answer.body, answer);
+    },
+  };
+}
+
+/** What throws at once and what rejects, in one promise. */
+async function judge(
+  server: ResourceServer,
+  request: ResourceRequest,
+  { policy, connection }: { readonly policy: Policy; readonly connection: IncomingMessage['socket'] },
+): Promise<Access> {
+  return server.authorize(request, policy, connection);
+}
+
+/** A verifier is told the token alone: all else of the call is what the metadata says of it. */
+function describeCall(url: string, token: string): ResourceRequest {
+  return { method: 'POST', url, headers: { get: (name) => (name === 'authorization' ? `Bearer ${token}` : null) } };
+}
+
+/** The token of a request that was let in: all that stands behind the scheme. */
+function readToken(request: ResourceRequest): string {
+  return String(request.headers.get('authorization')).replace(/^\S+ +/, '');
+}
+
+function toAuthInfo(token: string, { claims, scopes, scheme }: Access, resource: string): AuthInfo {
+  const { aud, client_id: clientId, azp, sub } = claims;
+  const isForResource = Array.isArray(aud) ? aud.includes(resource) : aud === resource;
+  // Providers from before RFC 9068 name the client in `azp`; a few name it nowhere but as the subject of its own token.
+  const client = [clientId, azp, sub].find((value) => typeof value === 'string');
+  return {
+    token,
+    clientId: client ?? '',
+    scopes: [...scopes],
+    expiresAt: claims.exp,
+    ...(isForResource && { resource: new URL(resource) }),
+    extra: { claims, scheme },
+  };
+}
+
+/** Both paths serve one document: some clients insert the path of the resource, some do not (RFC 9728 §3.1). */
+function createMetadataAnswers(options: McpAuthOptions, paths: readonly string[]) {
+  const { resource, authorizationServers, scopesSupported = [] } = options;
+  if (authorizationServers.length === 0) throw new TypeError('authorizationServers: name at least one issuer');
+  for (const each of authorizationServers) readHttps('authorizationServers', each);
+  const document = {
+    resource,
+    authorization_servers: authorizationServers,
+    // RFC 9728 §3.2: a parameter without values is left out.
+    ...(scopesSupported.length > 0 && { scopes_supported: scopesSupported }),
+    bearer_methods_supported: ['header'],
+    ...options.metadata,
+  };
+  const body = JSON.stringify(document);
+  // Clients in browsers read it from other origins; it holds nothing that is secret.
+  const open = { 'access-control-allow-origin': '*' };
+  const answers: ReadonlyMap<string | undefined, Answer> = new Map<string | undefined, Answer>([
+    ['GET', { status: 200, headers: { ...open, 'content-type': 'application/json' }, body }],
+    ['HEAD', { status: 200, headers: { ...open, 'content-type': 'application/json' }, body: null }],
+    [
+      'OPTIONS',
+      {
+        status: 204,
+        headers: { ...open, 'access-control-allow-methods': methods, 'access-control-allow-headers': '*' },
+        body: null,
+      },
+    ],
+  ]);
+  const notAllowed: Answer = { status: 405, headers: { allow: methods }, body: null };
+  const known = new Set(paths);
+  // A resource that ends in a slash has a well-known path that does; clients cut it off, or do not.
+  return (method: string | undefined, target: string): Answer | undefined =>
+    known.has(target.replace(/\/?(?:\?.*)?$/s, '')) ? (answers.get(method) ?? notAllowed) : undefined;
+}
+
+function send(response: ServerResponse, { status, headers, body }: Answer): void {
+  response.writeHead(status, { ...headers }).end(body ?? undefined);
+}
+
+function readResource(resource: string): URL {
+  const url = readHttps('resource', resource);
+  // RFC 9728 §1.2: no fragment. A query has no place in the well-known path here.
+  if (/[?#]/.test(resource))
+    throw new TypeError('resource: write the URL of the MCP endpoint without query and fragment');
+  return url;
+}
+
+/** https; plain http only for what does not leave the machine. */
+function readHttps(option: string, text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isLocal = url?.protocol === 'http:' && /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname);
+  if (url === undefined || !(url.protocol === 'https:' || isLocal)) {
+    throw new TypeError(`${option}: write an absolute https URL (http for localhost alone)`);
+  }
+  return url;
+}

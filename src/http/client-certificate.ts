@@ -1,0 +1,82 @@
+import { hash, X509Certificate } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { AccessError } from '../failures.ts';
+import type { Connection, ResourceRequest } from './request.ts';
+import { parseTrust, type Trust } from './trust.ts';
+
+/**
+ * Where the certificate of a client is found: in the TLS connection itself, or in the `Client-Cert` header (RFC 9440) of a
+ * trusted proxy that ends TLS.
+ */
+export type ClientCertificateSource = 'tls' | 'header';
+
+/** Finds the thumbprint (`x5t#S256`, RFC 8705 §3.1) of the certificate that a client presented, if it did. */
+export type ReadClientCertificate = (
+  request: ResourceRequest,
+  connection: Connection | undefined,
+) => string | undefined;
+
+/** As the header comes: a header line of Node's is 16 KiB at most, a certificate a few. */
+const maxHeaderLength = 16_384;
+/** A proxy repeats the certificates of few clients at a time. */
+const keptThumbprints = 256;
+// A byte sequence (RFC 9651 §3.3.5) in canonical base64. What joins two header lines is no part of it.
+const byteSequence = /^:((?:[A-Za-z\d+/]{4})+(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?):$/;
+
+/**
+ * Creates the reader of client certificates. TLS has proven that the client holds the key; the header is believed from
+ * trusted peers alone, and ignored, unread, from others. Throws `TypeError` where a header has nobody to come from.
+ */
+export function createReadClientCertificate(source: ClientCertificateSource, trust: Trust): ReadClientCertificate {
+  if (source === 'tls') return createReadFromTls();
+  if (source !== 'header') throw new TypeError('clientCertificate: write tls or header');
+  if (trust === 'none') {
+    throw new TypeError('clientCertificate: header is believed from trusted proxies alone; name them in trustProxy');
+  }
+  const isTrusted = parseTrust(trust);
+  const thumbprints = new LRUCache<string, string>({ max: keptThumbprints, memoMethod: parseHeader });
+  return (request, connection) => {
+    if (!isTrusted(connection?.remoteAddress)) return undefined;
+    const value = request.headers.get('client-cert');
+    return value === null ? undefined : thumbprints.memo(value);
+  };
+}
+
+/** Refuses a token that is bound to another certificate than the one that was presented (RFC 8705 §3). */
+export function confirmCertificate(bound: string, presented: string | undefined): void {
+  if (presented === undefined) throw new AccessError('missing_client_certificate');
+  if (presented !== bound) throw new AccessError('client_certificate_mismatch');
+}
+
+function createReadFromTls(): ReadClientCertificate {
+  const thumbprints = new WeakMap<Connection, string>();
+  return (_request, connection) => {
+    if (connection?.getPeerCertificate === undefined) return undefined;
+    const known = thumbprints.get(connection);
+    if (known !== undefined) return known;
+    // Empty where the client has none, `null` where the connection is gone.
+    const raw = connection.getPeerCertificate()?.raw;
+    if (raw === undefined) return undefined;
+    const thumbprint = hash('sha256', raw, 'base64url');
+    thumbprints.set(connection, thumbprint);
+    return thumbprint;
+  };
+}
+
+function parseHeader(value: string): string {
+  const certificate = value.length > maxHeaderLength ? undefined : decode(byteSequence.exec(value)?.[1]);
+  if (certificate === undefined) throw new AccessError('bad_forwarded_header', { context: { header: 'Client-Cert' } });
+  return hash('sha256', certificate, 'base64url');
+}
+
+/** The bytes of one certificate in DER, and nothing behind it. */
+function decode(text: string | undefined): Buffer | undefined {
+  if (text === undefined) return undefined;
+  const bytes = Buffer.from(text, 'base64');
+  if (bytes.toString('base64') !== text) return undefined; // stray bits in the last character
+  try {
+    return new X509Certificate(bytes).raw.equals(bytes) ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,45 @@
+import { AccessError } from '../failures.ts';
+import { parseScope } from '../policy/policy.ts';
+import type { TokenRules, ValidToken } from './access-token.ts';
+import { type ClaimCheck, type Claims, claimChecks } from './claims.ts';
+import { type CertificateBinding, readConfirmation } from './confirmation.ts';
+import type { JsonObject } from './json.ts';
+
+/** What the answer of an introspection endpoint is held against. */
+export interface IntrospectionRules {
+  /** The profile of a JWT alone is none of an answer. */
+  readonly token: TokenRules;
+  /** Where the token is from; `iss` of an answer that has it is compared byte for byte. */
+  readonly issuer: string;
+  /** Whether `aud` must be there. `optional`: for an endpoint that calls no token active but those for this server. */
+  readonly audience: 'required' | 'optional';
+  readonly certificates: CertificateBinding;
+}
+
+/** The checks of a JWT's claims, but that RFC 7662 §2.2 leaves the time of issue to the server. */
+const checks: readonly ClaimCheck[] = claimChecks.map((check) => {
+  if (check.claim !== 'iat') return check;
+  return { ...check, passes: (claims, rules, now) => claims['iat'] === undefined || check.passes(claims, rules, now) };
+});
+
+/**
+ * Judges the answer about a token that is active (RFC 7662 §2.2) as the claims of a JWT are judged: issuer, where it is
+ * named, audience, times, subject, scope, binding. `now` is in seconds.
+ */
+export function verifyIntrospectedToken(answer: JsonObject, rules: IntrospectionRules, now: number): ValidToken {
+  const { iss = rules.issuer, aud } = answer;
+  if (iss !== rules.issuer) throw new AccessError('invalid_issuer');
+  for (const check of checks) {
+    if (check.claim === 'aud' && aud === undefined && rules.audience === 'optional') continue;
+    if (!check.passes(answer, rules.token, now)) throw new AccessError(check.reason);
+  }
+  const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as Claims; // the checks are the proof
+  const { jkt, certificate } = readConfirmation(claims, rules.certificates);
+  return {
+    claims,
+    scopes: parseScope(claims.scope),
+    jkt,
+    certificate,
+    verifiedBy: { issuer: rules.token, kid: undefined },
+  };
+}

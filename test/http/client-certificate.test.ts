@@ -1,0 +1,124 @@
+import { createHash, X509Certificate } from 'node:crypto';
+import { beforeAll, describe, expect, it } from 'vitest';
+import {
+  type ClientCertificateSource,
+  confirmCertificate,
+  createReadClientCertificate,
+} from '../../src/http/client-certificate.ts';
+import type { Connection } from '../../src/http/request.ts';
+import { createTestCertificates } from '../support/tls.ts';
+
+const proxy = '10.0.0.1';
+let der: Buffer;
+let thumbprint: string;
+
+beforeAll(async () => {
+  der = new X509Certificate((await createTestCertificates()).cert).raw;
+  thumbprint = createHash('sha256').update(der).digest('base64url');
+});
+
+const request = (value: string | null) => ({
+  method: 'GET',
+  url: 'https://api.test/',
+  headers: { get: (name: string) => (name === 'client-cert' ? value : null) },
+});
+const encode = (bytes: Uint8Array) => `:${Buffer.from(bytes).toString('base64')}:`;
+
+describe('the header of a trusted proxy (RFC 9440)', () => {
+  const read = createReadClientCertificate('header', [proxy]);
+  const from = (value: string | null, remoteAddress: string | undefined = proxy) =>
+    read(request(value), { remoteAddress });
+
+  it('a certificate → its thumbprint, each time', () => {
+    expect(from(encode(der))).toBe(thumbprint);
+    expect(from(encode(der))).toBe(thumbprint);
+  });
+
+  it('no header → none', () => {
+    expect(from(null)).toBeUndefined();
+  });
+
+  it('from anybody else → ignored, unread', () => {
+    expect(from(encode(der), '10.0.0.2')).toBeUndefined();
+    expect(from('not a certificate', '10.0.0.2')).toBeUndefined();
+    expect(read(request(encode(der)), undefined)).toBeUndefined();
+  });
+
+  it('from anybody, where all are trusted', () => {
+    expect(createReadClientCertificate('header', 'all')(request(encode(der)), undefined)).toBe(thumbprint);
+  });
+
+  it.each<[string, (text: string) => string]>([
+    ['two headers', (text) => `${text}, ${text}`],
+    ['two headers, joined without a space', (text) => `${text},${text}`],
+    ['parameters', (text) => `${text};a=1`],
+    ['without colons', (text) => text.slice(1, -1)],
+    ['without the last colon', (text) => text.slice(0, -1)],
+    ['white space around it', (text) => ` ${text}`],
+    ['PEM', (text) => `-----BEGIN CERTIFICATE-----${text.slice(1, -1)}-----END CERTIFICATE-----`],
+    ['URL-encoded', encodeURIComponent],
+    ['base64url', () => encode(der).replaceAll('+', '-').replaceAll('/', '_').replace(':', ':_')],
+    ['nothing', () => '::'],
+    ['an empty header', () => ''],
+    ['stray bits', () => `:${Buffer.from([0x30, 0, 0, 0, 0]).toString('base64').replace(/A=$/, 'B=')}:`],
+    ['no certificate', () => encode(Buffer.from('a certificate'))],
+    ['a certificate and something behind it', () => encode(Buffer.concat([der, Buffer.from('x')]))],
+    ['a certificate cut short', () => encode(der.subarray(0, -1))],
+    ['too long', () => encode(Buffer.alloc(13_000))],
+  ])('%s → bad_forwarded_header', (_name, change) => {
+    expect(() => from(change(encode(der)))).toThrow(
+      expect.objectContaining({ reason: 'bad_forwarded_header', context: { header: 'Client-Cert' } }),
+    );
+  });
+
+  it('trusted from nobody → TypeError', () => {
+    expect(() => createReadClientCertificate('header', 'none')).toThrow(/name them in trustProxy/);
+  });
+
+  it('another source → TypeError', () => {
+    expect(() => createReadClientCertificate('socket' as ClientCertificateSource, 'all')).toThrow(TypeError);
+  });
+});
+
+describe('the connection', () => {
+  const read = createReadClientCertificate('tls', 'none');
+  const over = (connection?: Connection) => read(request(encode(der)), connection);
+
+  it('a certificate → its thumbprint, calculated once for a connection', () => {
+    let asked = 0;
+    const connection: Connection = {
+      getPeerCertificate: () => {
+        asked++;
+        return { raw: der };
+      },
+    };
+    expect(over(connection)).toBe(thumbprint);
+    expect(over(connection)).toBe(thumbprint);
+    expect(asked).toBe(1);
+  });
+
+  it.each<[string, Connection | undefined]>([
+    ['unknown', undefined],
+    ['without TLS', {}],
+    ['without a certificate', { getPeerCertificate: () => ({}) }],
+    ['that is gone', { getPeerCertificate: () => null }],
+  ])('%s → none, whatever a header says', (_name, connection) => {
+    expect(over(connection)).toBeUndefined();
+  });
+});
+
+describe('a binding', () => {
+  it('to the certificate that was presented → confirmed', () => {
+    expect(() => confirmCertificate(thumbprint, thumbprint)).not.toThrow();
+  });
+
+  it('to another, or where there is none → refused by its name', () => {
+    const other = 'A'.repeat(43);
+    expect(() => confirmCertificate(other, thumbprint)).toThrow(
+      expect.objectContaining({ reason: 'client_certificate_mismatch' }),
+    );
+    expect(() => confirmCertificate(other, undefined)).toThrow(
+      expect.objectContaining({ reason: 'missing_client_certificate' }),
+    );
+  });
+});

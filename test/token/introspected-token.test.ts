@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest';
+import { type IntrospectionRules, verifyIntrospectedToken } from '../../src/token/introspected-token.ts';
+import type { JsonObject } from '../../src/token/json.ts';
+
+const now = 1_700_000_000;
+const thumbprint = 'A'.repeat(43);
+const rules: IntrospectionRules = {
+  token: {
+    audiences: new Set(['https://api.test/']),
+    expTolerance: 5,
+    nbfTolerance: 5,
+    subject: 'required',
+    permissionsClaim: 'permissions',
+  },
+  issuer: 'https://idp.test/',
+  audience: 'required',
+  certificates: 'on',
+};
+const good = { active: true, aud: 'https://api.test/', exp: now + 60, sub: 'alice', scope: 'a b' };
+
+const judge = (change: JsonObject, others: Partial<IntrospectionRules> = {}) => {
+  const answer = Object.fromEntries(Object.entries({ ...good, ...change }).filter(([, value]) => value !== undefined));
+  return verifyIntrospectedToken(Object.freeze(answer), { ...rules, ...others }, now);
+};
+
+describe('an answer about an active token', () => {
+  it('good → claims and scopes; the issuer that was asked stands in for iss', () => {
+    const token = judge({});
+    expect(token.claims).toEqual({ ...good, iss: 'https://idp.test/' });
+    expect([...token.scopes]).toEqual(['a', 'b']);
+    expect(token).toMatchObject({
+      jkt: undefined,
+      certificate: undefined,
+      verifiedBy: { issuer: rules.token, kid: undefined },
+    });
+    expect(Object.isFrozen(token.claims)).toBe(true);
+  });
+
+  it('with iss → the answer itself', () => {
+    expect(judge({ iss: 'https://idp.test/' }).claims).toEqual({ ...good, iss: 'https://idp.test/' });
+  });
+
+  it.each<[string, JsonObject]>([
+    ['several audiences', { aud: ['https://other.test/', 'https://api.test/'] }],
+    ['no scope', { scope: undefined }],
+    ['no time of issue', { iat: undefined }],
+    ['a time of issue', { iat: now }],
+    ['a clock that is a little ahead', { nbf: now + 5, iat: now + 5 }],
+    ['expired within the tolerance', { exp: now - 4 }],
+  ])('%s → accepted', (_name, change) => {
+    expect(() => judge(change)).not.toThrow();
+  });
+
+  it.each<[string, JsonObject]>([
+    ['invalid_issuer', { iss: 'https://other.test/' }],
+    ['invalid_issuer', { iss: 'https://idp.test' }],
+    ['invalid_issuer', { iss: 1 }],
+    ['invalid_issuer', { iss: null }],
+    ['invalid_audience', { aud: undefined }],
+    ['invalid_audience', { aud: 'https://other.test/' }],
+    ['invalid_audience', { aud: ['https://api.test/', 1] }],
+    ['missing_exp', { exp: undefined }],
+    ['malformed_exp', { exp: `${now + 60}` }],
+    ['expired', { exp: now - 5 }],
+    ['malformed_nbf', { nbf: 'now' }],
+    ['not_yet_valid', { nbf: now + 6 }],
+    ['malformed_iat', { iat: 'now' }],
+    ['issued_in_future', { iat: now + 6 }],
+    ['malformed_sub', { sub: undefined }],
+    ['malformed_scope', { scope: ['a', 'b'] }],
+    ['malformed_cnf', { cnf: 'bound' }],
+    ['unsupported_cnf', { cnf: { kid: 'a' } }],
+  ])('%s: %j', (reason, change) => {
+    expect(() => judge(change)).toThrow(expect.objectContaining({ reason }));
+  });
+
+  it('bound → the thumbprints', () => {
+    expect(judge({ cnf: { jkt: thumbprint } }).jkt).toBe(thumbprint);
+    expect(judge({ cnf: { 'x5t#S256': thumbprint } }).certificate).toBe(thumbprint);
+    const off = () => judge({ cnf: { 'x5t#S256': thumbprint } }, { certificates: 'off' });
+    expect(off).toThrow(expect.objectContaining({ reason: 'unsupported_cnf' }));
+  });
+
+  it('an audience that may be left out → left out, and not another', () => {
+    const optional = { audience: 'optional' } as const;
+    expect(() => judge({ aud: undefined }, optional)).not.toThrow();
+    const other = () => judge({ aud: 'https://other.test/' }, optional);
+    expect(other).toThrow(expect.objectContaining({ reason: 'invalid_audience' }));
+  });
+});

@@ -1,0 +1,78 @@
+import { describe, expect, it } from 'vitest';
+import { createResourceServer } from '../../src/resource-server.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import { enforceProfileClaims, enforceProfileType } from '../../src/token/profile.ts';
+import { bearer, judge } from '../testing/judge.ts';
+
+const issuer = createTestIssuer();
+const { audience } = issuer;
+
+describe('the type of a token (RFC 9068 §2.1)', () => {
+  it.each(['at+jwt', 'AT+JWT', 'application/at+jwt', 'Application/At+Jwt'])('%s → accepted', (typ) => {
+    expect(() => enforceProfileType({ typ })).not.toThrow();
+  });
+
+  it.each([[undefined], [null], ['JWT'], [''], ['at+jwt '], ['at-jwt'], [['at+jwt']]])(
+    '%j → unsupported_typ',
+    (typ) => {
+      expect(() => enforceProfileType({ typ })).toThrow(expect.objectContaining({ reason: 'unsupported_typ' }));
+    },
+  );
+});
+
+describe('the claims of a token (RFC 9068 §2.2)', () => {
+  const good = { sub: 'alice', client_id: 'editor', jti: '1' };
+
+  it('all three → accepted', () => {
+    expect(() => enforceProfileClaims(good)).not.toThrow();
+  });
+
+  it.each(['sub', 'client_id', 'jti'])('%s absent, or no text → refused by its name', (claim) => {
+    for (const value of [undefined, null, 1, ['a'], {}]) {
+      const reason = `malformed_${claim}`;
+      expect(() => enforceProfileClaims({ ...good, [claim]: value })).toThrow(expect.objectContaining({ reason }));
+    }
+  });
+});
+
+describe("a resource server with profile: 'rfc9068'", () => {
+  const strict = createResourceServer({ issuers: [issuer], audience, profile: 'rfc9068' });
+  const usual = createResourceServer({ issuers: [issuer], audience });
+
+  it('a token of the profile → accepted, from the first time on', async () => {
+    const token = issuer.token();
+    expect(await judge(strict, bearer(token))).toBe('accepted');
+    expect(await judge(strict, bearer(token))).toBe('accepted');
+  });
+
+  it.each([
+    ['unsupported_typ', {}, { typ: 'JWT' }],
+    ['unsupported_typ', {}, { typ: undefined }],
+    ['malformed_client_id', { client_id: undefined }, {}],
+    ['malformed_jti', { jti: undefined }, {}],
+  ])('%s: what is let in without the profile is refused with it', async (reason, claims, header) => {
+    const token = issuer.token(claims, header);
+    expect(await judge(usual, bearer(token))).toBe('accepted');
+    expect(await judge(strict, bearer(token))).toBe(reason);
+  });
+
+  it('a token without sub → malformed_sub', async () => {
+    expect(await judge(strict, bearer(issuer.token({ sub: undefined })))).toBe('malformed_sub');
+  });
+
+  it('one issuer with it, one without → each by its own rules', async () => {
+    const other = createTestIssuer({ issuer: 'https://other.test/' });
+    const mixed = { issuer: other.issuer, keys: other.keys, rules: { profile: 'rfc9068' } } as const;
+    const server = createResourceServer({ issuers: [issuer, mixed], audience });
+    expect(await judge(server, bearer(issuer.token({ jti: undefined })))).toBe('accepted');
+    expect(await judge(server, bearer(other.token({ jti: undefined })))).toBe('malformed_jti');
+  });
+
+  it.each([
+    [{ profile: 'rfc9068', subject: 'optional' }, /subject: the profile rfc9068 demands it/],
+    [{ profile: 'rfc9069' }, /profile: write rfc9068/],
+  ])('%j → TypeError at creation', (options, message) => {
+    expect(() => createResourceServer({ issuers: [issuer], audience, ...(options as object) })).toThrow(TypeError);
+    expect(() => createResourceServer({ issuers: [issuer], audience, ...(options as object) })).toThrow(message);
+  });
+});
