@@ -49,6 +49,6 @@ if (values.write) {
     ),
   ].join('\n');
   const text = readFileSync(page, 'utf8');
-  writeFileSync(page, text.replace(/(<!-- output: runtimes -->\n)[^]*?(<!-- end -->)/, `$1${table}\n$2`));
+  writeFileSync(page, text.replace(/(<!-- output: runtimes -->\n).*?(<!-- end -->)/s, `$1${table}\n$2`));
 }
 process.exitCode = rows.some(({ name, failed }) => name !== 'deno' && failed.length > 0) ? 1 : 0;
