@@ -42,7 +42,8 @@ export function openDenyList({ file, log }: OpenDenyListOptions): OpenDenyList {
   try {
     load();
   } catch (cause) {
-    throw new StartFailure(`DENY_LIST cannot be used. ${describe(cause)}`, exitCodes.config, { cause });
+    // A worker that takes the place of another is started anew until the file is mended; the others serve on.
+    throw refuseToStart(cause, cluster.isWorker ? exitCodes.retry : exitCodes.config);
   }
   watchFile(file, { interval: lookInterval, persistent: false }, reload);
   process.on('SIGHUP', reload);
@@ -55,11 +56,20 @@ export function openDenyList({ file, log }: OpenDenyListOptions): OpenDenyList {
   };
 }
 
-/** Hands SIGHUP on to the workers, which have a list each. */
-export function forwardHangup(): void {
+/** In the process before the workers, which have a list each: tries the file at the start, hands SIGHUP on. */
+export function prepareDenyLists(file: string): void {
+  try {
+    createDenyList().replace(readValues(file));
+  } catch (cause) {
+    throw refuseToStart(cause, exitCodes.config);
+  }
   process.on('SIGHUP', () => {
     for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGHUP');
   });
+}
+
+function refuseToStart(cause: unknown, exitCode: number): StartFailure {
+  return new StartFailure(`DENY_LIST cannot be used. ${describe(cause)}`, exitCode, { cause });
 }
 
 function readValues(file: string): DenyValues {

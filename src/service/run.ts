@@ -7,7 +7,7 @@ import { type Listener, listen } from './listener.ts';
 import type { Log } from './log.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { createMetrics, formatMetrics, type Metrics } from './metrics.ts';
-import { forwardHangup } from './open-deny-list.ts';
+import { prepareDenyLists } from './open-deny-list.ts';
 import { openReplay } from './open-replay.ts';
 import { startWorkers } from './primary.ts';
 import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
@@ -53,6 +53,7 @@ async function runSingle(options: RunOptions): Promise<number> {
 
 async function runPrimary({ settings, log }: RunOptions, count: number): Promise<number> {
   const shutdown = watchSignals();
+  if (settings.denyList !== '') prepareDenyLists(settings.denyList);
   const metrics = createMetrics();
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
   const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
@@ -68,7 +69,6 @@ async function runPrimary({ settings, log }: RunOptions, count: number): Promise
     metrics: async () => formatMetrics([...metrics.snapshot(), ...(await workers.metrics())]),
   });
   adminUrl = admin?.url;
-  if (settings.denyList !== '') forwardHangup();
   void shutdown.requested.then(workers.stop);
   const status = await workers.ended;
   await admin?.close(0);
