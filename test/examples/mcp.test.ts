@@ -135,6 +135,16 @@ describe('examples/mcp, on the built package, with a client that is told its URL
     }
   });
 
+  it('docs/mcp.md names the versions that were run', () => {
+    const { devDependencies } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+    const versionOf = (name: string): string => devDependencies[`@modelcontextprotocol/${name}`];
+    expect(versionOf('server')).toBe(versionOf('client'));
+    const words = page.replace(/\s+/g, ' ');
+    expect(words).toContain(
+      `version ${versionOf('server')} of server and client, ${versionOf('express')} of the Express adapter and ${versionOf('node')} of the Node adapter`,
+    );
+  });
+
   it('docs/mcp.md shows the example as it is', () => {
     const [, text] = /<!-- file: examples\/mcp\/server.ts -->\n```ts\n([\s\S]*?)```\n<!-- end -->/.exec(page) ?? [];
     expect(text).toBe(readFileSync(new URL('../../examples/mcp/server.ts', import.meta.url), 'utf8'));
