@@ -16,7 +16,7 @@ import { createKeySet } from './keys/key-set.ts';
 import { type CheckedPolicy, checkPolicy, grantClaims, type Verdict } from './policy/checked-policy.ts';
 import type { Policy } from './policy/policy.ts';
 import { checkOptions, type ResourceServerEvent, type ResourceServerOptions } from './resource-server-options.ts';
-import { type AccessTokenRules, type ValidToken, type VerifiedToken, verifyAccessToken } from './token/access-token.ts';
+import { type AccessTokenRules, type ValidToken, verifyAccessToken } from './token/access-token.ts';
 import type { Claims } from './token/claims.ts';
 import type { CertificateBinding } from './token/confirmation.ts';
 import { verifyIntrospectedToken } from './token/introspected-token.ts';
@@ -66,6 +66,9 @@ type Judged = Access<unknown> | Promise<Access<unknown>>;
 
 const anyToken = checkPolicy({});
 
+/** What happens where the keys of an issuer must be fetched first. */
+type OnMissingKeys = (refusal: AccessError) => Judged;
+
 /** What one judgement is made of. */
 interface Case {
   readonly request: ResourceRequest;
@@ -108,19 +111,15 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
   const verifyProof = createProofVerifier({ algorithms: proofAlgorithms, nonces });
 
-  const verifyToken = (token: string, digest: string, seconds: number, rules: AccessTokenRules): VerifiedToken => {
-    const known = cache?.find(digest, rules.issuers, seconds);
-    if (known !== undefined) return known;
-    const verified = verifyAccessToken(token, rules, seconds);
-    cache?.remember(digest, verified, token.length);
-    return verified;
-  };
-
-  const judge = (item: Case, rules: AccessTokenRules): Judged => {
+  const judge = (item: Case, rules: AccessTokenRules, onMissingKeys: OnMissingKeys): Judged => {
     const { token } = item.credentials;
     const seconds = now();
     const digest = hash('sha256', token, 'base64url');
-    return decide(item, verifyToken(token, digest, seconds, rules), { ath: digest, now: seconds });
+    const known = cache?.find(digest, rules.issuers, seconds);
+    const verified = known ?? verifyAccessToken(token, rules, seconds);
+    if (verified instanceof AccessError) return onMissingKeys(verified);
+    if (known === undefined) cache?.remember(digest, verified, token.length);
+    return decide(item, verified, { ath: digest, now: seconds });
   };
 
   /** What is left to judge of a valid token: that it was not withdrawn, is sent by its owner, and allows what is asked. */
@@ -178,13 +177,11 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
 
   const judgeWithKeys = (item: Case, rules: AccessTokenRules): Judged => {
     if (introspection?.handles(item.credentials.token)) return judgeByAsking(item, rules, introspection);
-    try {
-      return judge(item, rules);
-    } catch (error) {
-      const fetched = refetchKeys(error, rules);
-      if (fetched === undefined) throw error;
-      return fetched.then(() => judge(item, rules));
-    }
+    return judge(item, rules, (refusal) => {
+      const fetched = refetchKeys(refusal, rules);
+      if (fetched === undefined) throw refusal;
+      return fetched.then(() => judge(item, rules, refuseNow));
+    });
   };
 
   const authorize = (request: ResourceRequest, policy: CheckedPolicy, connection: Connection | undefined): Judged => {
@@ -313,10 +310,12 @@ function admitFirst(first: boolean, access: Access<unknown>): Access<unknown> {
   return access;
 }
 
-/** Fetches the keys whose want caused the refusal; `undefined` where that cannot help or is not allowed now. */
-function refetchKeys(error: unknown, { issuers }: AccessTokenRules): Promise<void> | undefined {
-  if (!(error instanceof AccessError)) return undefined;
-  if (error.reason !== 'unknown_kid' && error.reason !== 'keys_unavailable') return undefined;
-  const issuer = error.context?.['issuer'];
+function refuseNow(refusal: AccessError): never {
+  throw refusal;
+}
+
+/** Fetches the keys whose want caused the refusal; `undefined` where that is not allowed now. */
+function refetchKeys({ context }: AccessError, { issuers }: AccessTokenRules): Promise<void> | undefined {
+  const issuer = context?.['issuer'];
   return typeof issuer === 'string' ? issuers.get(issuer)?.keys.refetch() : undefined;
 }

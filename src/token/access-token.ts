@@ -76,10 +76,11 @@ const defectReasons = {
 
 /**
  * Judges a JWT access token (RFC 9068 §4, RFC 8725): shape, JOSE header, issuer, key, signature, claims, in this
- * order, so that nothing costs a key look-up or a signature before it must. Synchronous: a key that is not at hand
- * is the refusal `unknown_kid` or `keys_unavailable`, and the caller decides whether to fetch. `now` is in seconds.
+ * order, so that nothing costs a key look-up or a signature before it must. Synchronous: for a key that is not at hand
+ * the refusal `unknown_kid` or `keys_unavailable` is returned, not thrown, and the caller decides whether to fetch.
+ * `now` is in seconds.
  */
-export function verifyAccessToken(token: string, rules: AccessTokenRules, now: number): VerifiedToken {
+export function verifyAccessToken(token: string, rules: AccessTokenRules, now: number): VerifiedToken | AccessError {
   const jws = parseJws(token, rules.headers);
   if (typeof jws === 'string') throw new AccessError(defectReasons[jws]);
   const claims = parseJsonObject(jws.payload);
@@ -89,6 +90,7 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   if (issuer.profile !== undefined) enforceProfileType(jws.header);
   if (!issuer.algorithms.has(header.alg)) throw new AccessError('unsupported_alg');
   const verifiedBy = findKey(issuer, header);
+  if (verifiedBy instanceof AccessError) return verifiedBy;
   if (!verifyJws(jws, header.algorithm, verifiedBy.key)) throw new AccessError('invalid_signature');
   // Only what an issuer of ours has signed is kept, so that nobody else can push it out.
   if (rules.headers.get(jws.headerText) === undefined) rules.headers.set(jws.headerText, jws.header);
@@ -132,11 +134,12 @@ function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, IssuerRule
 }
 
 /** The context names the issuer, one of ours, so that its keys can be fetched. */
-function findKey(issuer: IssuerRules, { kid, alg }: Header): VerifiedBy {
+function findKey(issuer: IssuerRules, { kid, alg }: Header): VerifiedBy | AccessError {
   if (kid === undefined) throw new AccessError('missing_kid');
   const { keys } = issuer;
   const key = keys.find(kid, alg);
   if (key !== undefined) return { issuer, kid, alg, key, generation: keys.generation };
-  const reason = keys.usable() ? (keys.has(kid) ? 'key_not_usable' : 'unknown_kid') : 'keys_unavailable';
-  throw new AccessError(reason, { context: { issuer: issuer.issuer } });
+  const isUsable = keys.usable();
+  if (isUsable && keys.has(kid)) throw new AccessError('key_not_usable', { context: { issuer: issuer.issuer } });
+  return new AccessError(isUsable ? 'unknown_kid' : 'keys_unavailable', { context: { issuer: issuer.issuer } });
 }

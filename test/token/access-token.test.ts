@@ -108,7 +108,8 @@ function rulesFor(keys: KeySet, changes?: Partial<IssuerRules>): AccessTokenRule
 
 function judge(token: string, rules: AccessTokenRules): Claims | AccessError {
   try {
-    return verifyAccessToken(token, rules, now).claims;
+    const verified = verifyAccessToken(token, rules, now);
+    return verified instanceof AccessError ? verified : verified.claims;
   } catch (error) {
     if (error instanceof AccessError) return error;
     throw error;
