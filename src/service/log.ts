@@ -18,19 +18,25 @@ export interface Log {
 /** How much may wait for a slow reader, in characters, before lines are dropped. */
 const maxBuffered = 8 * 1024 * 1024;
 
+/** Characters and milliseconds for which lines of requests wait for others. */
+const batchLength = 32 * 1024;
+const batchDelay = 50;
 /** Milliseconds that the last lines may take. */
 const maxFlush = 1000;
 
 /** JSON lines; on a terminal, lines for people. */
 export function createLog({ fd, style }: { readonly fd: number; readonly style: 'json' | 'pretty' }): Log {
-  const destination = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: maxBuffered });
+  const destination = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: maxBuffered, maxWrite: batchLength * 2 });
   // A reader that went away must not take the service along; there is nobody left to tell.
   destination.on('error', () => {});
   const [format, formatRequest] =
     style === 'json' ? [formatJson, formatRequestJson] : [formatPretty, formatRequestPretty];
-  // The lines of one turn of the event loop go out as one: each write measures what is already waiting.
+  // Lines of requests go out many at a time: each write is a system call on another thread.
   let batch = '';
+  let timer: NodeJS.Timeout | undefined;
   const send = (): void => {
+    clearTimeout(timer);
+    timer = undefined;
     if (batch !== '') destination.write(batch);
     batch = '';
   };
@@ -40,8 +46,9 @@ export function createLog({ fd, style }: { readonly fd: number; readonly style: 
       send();
     },
     writeRequest(exchange, status, milliseconds) {
-      if (batch === '') setImmediate(send);
       batch += formatRequest(exchange, status, Math.round(milliseconds * 1000) / 1000);
+      if (batch.length >= batchLength) send();
+      else timer ??= setTimeout(send, batchDelay);
     },
     end() {
       send();
