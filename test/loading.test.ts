@@ -64,8 +64,17 @@ describe('what is loaded with the built package', () => {
     ).toEqual([]);
   });
 
+  it('./mcp: the error that the gate of the MCP server understands, which is a class of that package', async () => {
+    expect(await listPackages('portcullis/mcp')).toEqual([
+      '@modelcontextprotocol/core',
+      '@modelcontextprotocol/server',
+      'lru-cache',
+      'zod',
+    ]);
+  });
+
   it('every entry point is looked at', () => {
     const modules = Object.keys(exports).filter((subpath) => subpath !== './package.json');
-    expect([...Object.keys(expected), './nest'].toSorted()).toEqual(modules.toSorted());
+    expect([...Object.keys(expected), './mcp', './nest'].toSorted()).toEqual(modules.toSorted());
   });
 });

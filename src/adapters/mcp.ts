@@ -75,7 +75,9 @@ const methods = 'GET, HEAD, OPTIONS';
  * metadata (RFC 9728) at both well-known paths. Throws `TypeError` for options that cannot work.
  *
  * @example
- * const auth = createMcpAuth(server, { resource, authorizationServers: [issuer], policy: { scopes: ['notes:read'] } });
+ * const auth = createMcpAuth(resourceServer, {
+ *   resource, authorizationServers: [issuer], policy: { scopes: ['notes:read'] },
+ * });
  * app.use(auth.serveMetadata);
  * app.all('/mcp', requireBearerAuth(auth.gate), toNodeHandler(createMcpHandler(createNotes)));
  */

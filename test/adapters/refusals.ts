@@ -1,4 +1,6 @@
+import { X509Certificate } from 'node:crypto';
 import type { Reason } from '../../src/failures.ts';
+import { makeCertificate } from '../../src/testing/certificate.ts';
 import { type ProofFlaw, proofFlaws, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
 import { client, issuer, now, type ServerName } from './scene.ts';
 
@@ -16,6 +18,7 @@ export interface RefusedCall {
   readonly repeated?: 'after one that is let in';
 }
 
+const otherCertificate = new X509Certificate((await makeCertificate()).cert).raw.toString('base64');
 const scope = 'read:messages';
 const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
 const good = (): readonly string[] => bearer(issuer.token({ scope }));
@@ -58,6 +61,28 @@ export const refusedCalls: readonly RefusedCall[] = [
     how: 'one line with a comma',
     headers: () => ['Authorization', `${good()[1]}, Bearer other`],
   },
+  { reason: 'malformed_client_id', server: 'ofProfile', headers: () => bearer(issuer.token({ scope, client_id: 7 })) },
+  {
+    reason: 'malformed_jti',
+    server: 'ofProfile',
+    headers: () => bearer(issuer.token({ scope, client_id: 'client', jti: 7 })),
+  },
+  {
+    reason: 'missing_client_certificate',
+    server: 'withCertificates',
+    headers: () => bearer(issuer.token({ scope, cnf: { 'x5t#S256': 'A'.repeat(43) } })),
+  },
+  {
+    reason: 'client_certificate_mismatch',
+    server: 'withCertificates',
+    headers: () => [
+      ...bearer(issuer.token({ scope, cnf: { 'x5t#S256': 'A'.repeat(43) } })),
+      ...['Client-Cert', `:${otherCertificate}:`],
+    ],
+  },
+  { reason: 'revoked_token', server: 'withDenyList', headers: () => bearer(issuer.token({ scope, sub: 'mallory' })) },
+  { reason: 'inactive_token', server: 'asking', headers: () => bearer('opaque') },
+  { reason: 'introspection_unavailable', server: 'askingInVain', headers: () => bearer('opaque') },
   { reason: 'missing_dpop_proof', headers: (url) => dpop(url).slice(0, 2) },
   { reason: 'bearer_with_dpop_proof', headers: (url) => [...good(), ...dpop(url).slice(2)] },
   // A URL with this host is valid for the platform, so that every runtime passes it on.

@@ -1,10 +1,12 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { createNonces } from '../../src/dpop/nonce.ts';
 import { AccessError } from '../../src/failures.ts';
+import { createIntrospection } from '../../src/introspection/introspection.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { type Access, createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
 import type { ResourceServerOptions } from '../../src/resource-server-options.ts';
+import { createDenyList } from '../../src/revocation/deny-list.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { Claims } from '../../src/token/claims.ts';
 
@@ -42,6 +44,11 @@ function createLateKeys(): KeySet {
   };
 }
 
+function createAsking(fetch: () => Promise<Response>) {
+  const endpoint = 'https://idp.example/introspect';
+  return createIntrospection({ endpoint, issuer: issuer.issuer, clientId: 'api', clientSecret: 'secret', fetch });
+}
+
 const noKeys: KeySet = {
   generation: 0,
   find: () => undefined,
@@ -69,6 +76,11 @@ export function createServers() {
     withFullReplay: createServer({
       dpop: { replay: { witness: () => failWith(new AccessError('replay_store_full')) } },
     }),
+    ofProfile: createServer({ profile: 'rfc9068' }),
+    withCertificates: createServer({ clientCertificate: 'header', trustProxy: proxies }),
+    withDenyList: createServer({ denyList: createDenyList({ sub: ['mallory'] }) }),
+    asking: createServer({ introspection: createAsking(async () => Response.json({ active: false })) }),
+    askingInVain: createServer({ introspection: createAsking(() => Promise.reject(new TypeError('no network'))) }),
     defective: createServer({ dpop: { replay: { witness: () => failWith(new Error('of the store')) } } }),
   } as const satisfies Readonly<Record<string, ResourceServer>>;
 }
