@@ -40,7 +40,7 @@ describe('blocks of code in the documentation', () => {
   it('are found', () => {
     expect(new Set(scripts.map(({ page }) => page)).size).toBeGreaterThan(10);
     expect(new Set(blocks.map(({ language }) => language))).toEqual(
-      new Set(['ts', 'js', 'json', 'console', 'text', 'python']),
+      new Set(['ts', 'js', 'json', 'console', 'text', 'python', 'haproxy']),
     );
   });
 
@@ -81,6 +81,7 @@ describe('examples in docstrings', () => {
     'adapters/fastify.ts': `import fastify from 'fastify'; import { createProtect } from 'portcullis/fastify'; const app = fastify();`,
     'adapters/fetch.ts': `import { createProtect } from 'portcullis/fetch';`,
     'adapters/hono.ts': `import { Hono } from 'hono'; import { createProtect } from 'portcullis/hono'; const app = new Hono();`,
+    'adapters/mcp.ts': `import { requireBearerAuth } from '@modelcontextprotocol/express'; import { toNodeHandler } from '@modelcontextprotocol/node'; import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'; import express from 'express'; import { createMcpAuth } from 'portcullis/mcp'; const app = express(); const [resource, issuer] = ['https://api.example/mcp', 'https://idp.example/']; const createNotes = () => new McpServer({ name: 'notes', version: '1' });`,
     'adapters/nest.ts': `import { Get, type INestApplication } from '@nestjs/common'; import type { Access } from 'portcullis'; import { createGuard, CurrentAccess, Protect } from 'portcullis/nest'; declare const app: INestApplication;`,
     'adapters/node.ts': `import { createServer } from 'node:http'; import { createProtect } from 'portcullis/node';`,
   };
