@@ -28,7 +28,7 @@ export default defineConfig({
       'test/keys/key-set-provider.test.ts',
     ],
     // A mutant that waits for what never comes is found out sooner.
-    testTimeout: part === 'redis' ? 8_000 : 20_000,
+    testTimeout: part === 'redis' ? 6_000 : 20_000,
     hookTimeout: 60_000,
     reporters: [loadReporter],
   },

@@ -5,6 +5,9 @@ vi.mock('@redis/client', () => {
   throw new Error('not installed');
 });
 
-it('the client of Redis is not installed → an error that names the package', async () => {
-  await expect(createRedisReplayStore('redis://localhost')).rejects.toThrow('npm install @redis/client');
+it('the client of Redis is not installed → an error that names the package, and why', async () => {
+  await expect(createRedisReplayStore('redis://localhost')).rejects.toMatchObject({
+    message: expect.stringContaining('npm install @redis/client'),
+    cause: expect.any(Error),
+  });
 });

@@ -286,6 +286,13 @@ describe('one request after another', () => {
     expect(['a', 'b'].map(originOf)).toEqual(['http://a', 'http://b']);
   });
 
+  it('without a Host, with the same target → each has the host of its URL', () => {
+    const read = createReadExternalUrl({ trust: 'none' });
+    const originOf = (url: string): string =>
+      read({ method: 'GET', url, target: '/', headers: new Headers() }, {}).origin;
+    expect(['http://a/', 'http://b/'].map(originOf)).toEqual(['http://a', 'http://b']);
+  });
+
   it('with the same Host and URL, but no target or no connection → each has its own URL', () => {
     const read = createReadExternalUrl({ trust: 'none' });
     const headers = new Headers({ host: 'a' });
