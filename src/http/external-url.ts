@@ -75,14 +75,15 @@ export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExtern
 
 /** Spares a service that is asked for the same again and again; only where no header but Host has a say. */
 function rememberLast(read: ReadExternalUrl): ReadExternalUrl {
-  let last: { readonly host: string; readonly target: string; readonly scheme: Scheme; readonly url: ExternalUrl };
-  last = { host: '', target: '', scheme: 'http', url: { origin: '', prefix: '', path: '' } };
+  let last:
+    | { readonly host: string; readonly target: string; readonly scheme: Scheme; readonly url: ExternalUrl }
+    | undefined;
   return (request, connection) => {
     const { target } = request;
     const host = request.headers.get('host');
     if (connection === undefined || target === undefined || host === null) return read(request, connection);
     const scheme = schemeOf(connection);
-    if (host === last.host && target === last.target && scheme === last.scheme) return last.url;
+    if (last !== undefined && host === last.host && target === last.target && scheme === last.scheme) return last.url;
     const url = read(request, connection);
     last = { host, target, scheme, url };
     return url;
