@@ -336,7 +336,7 @@ export const failures = {
   ),
   missing_auth_time: stepUp(
     'The time of authentication is required.',
-    'auth_time is absent or not a number of seconds between 0 and 2^53, and the route limits how long ago the user signed in. Let the provider put auth_time into access tokens (RFC 9470 §6.1).',
+    'auth_time is absent, in the future or not a number of seconds between 0 and 2^53, and the route limits how long ago the user signed in. Let the provider put auth_time, in seconds, into access tokens (RFC 9470 §6.1), and compare the clocks.',
   ),
   authentication_too_old: stepUp(
     'A more recent authentication is required.',

@@ -45,7 +45,7 @@ export interface ResourceServerOptions extends TokenRuleOptions {
   /** Told what happens to key sets, and of every refusal. Default: nobody. */
   readonly onEvent?: (event: ResourceServerEvent) => void;
   readonly dpop?: DpopOptions;
-  /** How many verified tokens are kept. Default: 10 000 in at most 64 MiB. */
+  /** How many verified tokens are kept, from the second time that they come. Default: 10 000 in at most 64 MiB. */
   readonly tokenCache?: TokenCacheOptions | 'off';
   /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
   readonly trustProxy?: Trust;
@@ -58,7 +58,7 @@ export interface ResourceServerOptions extends TokenRuleOptions {
   readonly introspection?: Introspection;
   /** Refuses tokens by `jti`, `sub` or `kid`, at every request. Default: none. */
   readonly denyList?: Pick<DenyList, 'denies'>;
-  /** Form of error bodies. Default `detail`. */
+  /** Form of error bodies; a function of your own is called once for each answer that differs. Default `detail`. */
   readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
   /** `full` challenges with parameters, or `bare`: Bearer without any. Default `full`. */
   readonly challenge?: 'full' | 'bare';

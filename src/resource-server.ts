@@ -9,16 +9,14 @@ import { createReadExternalUrl, type ExternalUrl } from './http/external-url.ts'
 import { createDescribeRefusal, type DescribeRefusal, type RefusalContext } from './http/refusal.ts';
 import type { Connection, ResourceRequest } from './http/request.ts';
 import type { Introspection } from './introspection/introspection.ts';
-import { createIssuers, type Issuers } from './issuers/issuer-list.ts';
-import { readIssuerName } from './issuers/issuer-name.ts';
 import { readTokenRules } from './issuers/trusted-issuer.ts';
-import { createKeySet } from './keys/key-set.ts';
-import { type CheckedPolicy, checkPolicy, grantClaims, type Verdict } from './policy/checked-policy.ts';
+import { type CheckedPolicy, checkPolicy, type Verdict } from './policy/checked-policy.ts';
 import type { Policy } from './policy/policy.ts';
-import { checkOptions, type ResourceServerEvent, type ResourceServerOptions } from './resource-server-options.ts';
+import { createEmit, watchRefusals } from './resource-server-events.ts';
+import { openIssuers } from './resource-server-issuers.ts';
+import { checkOptions, type ResourceServerOptions } from './resource-server-options.ts';
 import { type AccessTokenRules, type ValidToken, verifyAccessToken } from './token/access-token.ts';
 import type { Claims } from './token/claims.ts';
-import type { CertificateBinding } from './token/confirmation.ts';
 import { verifyIntrospectedToken } from './token/introspected-token.ts';
 import type { JsonObject } from './token/json.ts';
 import { createTokenCache, type TokenCacheStatus } from './token/token-cache.ts';
@@ -47,6 +45,15 @@ export interface ResourceServer {
     policy?: Policy<C>,
     connection?: Connection,
   ): Access<C> | Promise<Access<C>>;
+  /**
+   * The same judgement with the refusal as a value: a throw costs more than most of what is judged, and whoever sends
+   * nonsense decides how often. Throws (or rejects) for defects alone.
+   */
+  judge<C = Claims>(
+    request: ResourceRequest,
+    policy?: Policy<C>,
+    connection?: Connection,
+  ): Access<C> | AccessError | Promise<Access<C> | AccessError>;
   /** Answers a refused request. */
   refuse(error: unknown, request: ResourceRequest, context?: RefusalContext): Response;
   /** The same answer for frameworks that do not send a web-standard `Response`. */
@@ -62,12 +69,9 @@ export interface ResourceServer {
   tokenCacheStatus(): TokenCacheStatus | undefined;
 }
 
-type Judged = Access<unknown> | Promise<Access<unknown>>;
+type Judged = Access<unknown> | AccessError | Promise<Access<unknown> | AccessError>;
 
 const anyToken = checkPolicy({});
-
-/** What happens where the keys of an issuer must be fetched first. */
-type OnMissingKeys = (refusal: AccessError) => Judged;
 
 /** What one judgement is made of. */
 interface Case {
@@ -111,41 +115,46 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
   const verifyProof = createProofVerifier({ algorithms: proofAlgorithms, nonces });
 
-  const judge = (item: Case, rules: AccessTokenRules, onMissingKeys: OnMissingKeys): Judged => {
+  const judgeToken = (item: Case, rules: AccessTokenRules): Judged => {
     const { token } = item.credentials;
     const seconds = now();
     const digest = hash('sha256', token, 'base64url');
     const known = cache?.find(digest, rules.issuers, seconds);
     const verified = known ?? verifyAccessToken(token, rules, seconds);
-    if (verified instanceof AccessError) return onMissingKeys(verified);
+    if (verified instanceof AccessError) return verified;
     if (known === undefined) cache?.remember(digest, verified, token.length);
     return decide(item, verified, { ath: digest, now: seconds });
   };
 
   /** What is left to judge of a valid token: that it was not withdrawn, is sent by its owner, and allows what is asked. */
   const decide = (item: Case, token: ValidToken, facts: Facts): Judged => {
-    if (denyList?.denies(token.claims, token.verifiedBy.kid)) throw new AccessError('revoked_token');
+    if (denyList?.denies(token.claims, token.verifiedBy.kid)) return new AccessError('revoked_token');
     const proof = verifyBinding(item, token, facts);
+    if (proof instanceof AccessError) return proof;
     const verdict = judgePolicies(item.policy, token, facts.now);
     return verdict instanceof Promise
-      ? verdict.then((settled) => admit(grantClaims(settled, token), token, proof))
-      : admit(grantClaims(verdict, token), token, proof);
+      ? verdict.then((settled) => admit(settled, token, proof))
+      : admit(verdict, token, proof);
   };
 
-  /** The proof, for a token that is bound to a key; `undefined` for one that is not. */
-  const verifyBinding = (item: Case, { jkt, certificate }: ValidToken, facts: Facts): VerifiedProof | undefined => {
+  /** The proof, for a token that is bound to a key; `undefined` for one that is not. Throws what a proof is refused for. */
+  const verifyBinding = (
+    item: Case,
+    { jkt, certificate }: ValidToken,
+    facts: Facts,
+  ): VerifiedProof | AccessError | undefined => {
     const { request, connection, url } = item;
     const { proof } = item.credentials;
     if (certificate !== undefined) confirmCertificate(certificate, readCertificate?.(request, connection));
-    if (proof === undefined) {
-      if (jkt !== undefined) throw new AccessError('bound_token_as_bearer');
-      return undefined;
-    }
-    if (jkt === undefined) throw new AccessError('unbound_token_as_dpop');
+    if (proof === undefined) return jkt === undefined ? undefined : new AccessError('bound_token_as_bearer');
+    if (jkt === undefined) return new AccessError('unbound_token_as_dpop');
     return verifyProof({ proof, method: request.method, url, jkt, ...facts });
   };
 
-  const admit = (claims: unknown, { scopes, jkt }: ValidToken, proof: VerifiedProof | undefined): Judged => {
+  const admit = (verdict: Verdict, token: ValidToken, proof: VerifiedProof | undefined): Judged => {
+    if (verdict instanceof AccessError) return verdict;
+    const { scopes, jkt } = token;
+    const claims = verdict === undefined ? token.claims : verdict.claims;
     if (proof === undefined || jkt === undefined) return { claims, scopes, scheme: 'Bearer' };
     const access: Access<unknown> = {
       claims,
@@ -156,7 +165,9 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     if (replay === 'off') return access;
     // The last check of all: only a proof that would have been accepted is remembered.
     const first = replay.witness(jkt, proof.jti, proof.expires);
-    return typeof first === 'boolean' ? admitFirst(first, access) : first.then((answer) => admitFirst(answer, access));
+    return typeof first === 'boolean'
+      ? admitFirst(first, access)
+      : first.then((answer) => admitFirst(answer, access), refuseUnwitnessed);
   };
 
   const judgeByAsking = (item: Case, rules: AccessTokenRules, asked: Introspection): Judged => {
@@ -164,12 +175,12 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     const { issuer, audience } = asked;
     // Before the issuer is asked: it must be one that is trusted for this request.
     const tokenRules = rules.issuers.get(issuer) ?? opaqueRules;
-    if (tokenRules === undefined) throw new AccessError('invalid_issuer');
+    if (tokenRules === undefined) return new AccessError('invalid_issuer');
     const digest = hash('sha256', token, 'base64url');
     const judgeAnswer = (answer: JsonObject): Judged => {
       const seconds = now();
       const valid = verifyIntrospectedToken(answer, { token: tokenRules, issuer, audience, certificates }, seconds);
-      return decide(item, valid, { ath: digest, now: seconds });
+      return valid instanceof AccessError ? valid : decide(item, valid, { ath: digest, now: seconds });
     };
     const answer = asked.introspect(token, digest);
     return answer instanceof Promise ? answer.then(judgeAnswer) : judgeAnswer(answer);
@@ -177,27 +188,37 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
 
   const judgeWithKeys = (item: Case, rules: AccessTokenRules): Judged => {
     if (introspection?.handles(item.credentials.token)) return judgeByAsking(item, rules, introspection);
-    return judge(item, rules, (refusal) => {
-      const fetched = refetchKeys(refusal, rules);
-      if (fetched === undefined) throw refusal;
-      return fetched.then(() => judge(item, rules, refuseNow));
-    });
+    const judged = judgeToken(item, rules);
+    const fetched = judged instanceof AccessError ? refetchKeys(judged, rules) : undefined;
+    return fetched === undefined ? judged : fetched.then(() => judgeToken(item, rules));
   };
 
-  const authorize = (request: ResourceRequest, policy: CheckedPolicy, connection: Connection | undefined): Judged => {
+  const judgeRequest = (
+    request: ResourceRequest,
+    policy: CheckedPolicy,
+    connection: Connection | undefined,
+  ): Judged => {
     // Host and forwarded headers are held to their grammar always, whatever is made of them (RFC 9112 §3.2).
     const url = readExternalUrl(request, connection);
     const credentials = readCredentials(request.headers, mode);
+    if (credentials instanceof AccessError) return credentials;
     const item: Case = { request, connection, url, credentials, policy };
     const rules = issuers.find(request, url);
     return rules instanceof Promise ? rules.then((found) => judgeWithKeys(item, found)) : judgeWithKeys(item, rules);
   };
 
-  const traced = <C>(request: ResourceRequest, policy?: Policy<C>, connection?: Connection) => {
+  const traced = (request: ResourceRequest, policy?: Policy<unknown>, connection?: Connection): Judged => {
     const checked = policy === undefined ? anyToken : checkPolicy(policy);
-    const access = traceAuthorize(() => authorize(request, checked, connection));
-    return access as Access<C> | Promise<Access<C>>; // the schema of the policy has given these claims
+    return traceAuthorize(() => {
+      try {
+        const judged = judgeRequest(request, checked, connection);
+        return judged instanceof Promise ? judged.catch(returnRefusal) : judged;
+      } catch (error) {
+        return returnRefusal(error);
+      }
+    });
   };
+  const judge = (emit === undefined ? traced : watchRefusals(traced, emit)) as ResourceServer['judge']; // the schema of the policy has given these claims
 
   const describeRefusal = createDescribeRefusal({
     challenge: {
@@ -212,7 +233,11 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     issueNonce: () => nonces?.issue(now()),
   });
   return {
-    authorize: emit === undefined ? traced : watchRefusals(traced, emit),
+    judge,
+    authorize: (request, policy, connection) => {
+      const judged = judge(request, policy, connection);
+      return judged instanceof Promise ? judged.then(grantOrThrow) : grantOrThrow(judged);
+    },
     refuse: (error, request, context) => {
       const { status, headers, body } = describeRefusal(error, request, context);
       return new Response(body, { status, headers });
@@ -238,84 +263,35 @@ function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {
   return new Map(rows.filter(([, { error }]) => error === 'insufficient_scope').map(([reason]) => [reason, status]));
 }
 
-type Emit = (event: ResourceServerEvent) => void;
-
-function createEmit(onEvent: Emit): Emit {
-  return (event) => {
-    try {
-      onEvent(event);
-    } catch {
-      // A logger that fails must not cost the request.
-    }
-  };
-}
-
-/** Tells of every refusal, whether it comes at once or later. */
-function watchRefusals(authorize: ResourceServer['authorize'], emit: Emit): ResourceServer['authorize'] {
-  const tell = (error: unknown, method: string): void => {
-    const known = error instanceof AccessError;
-    emit({
-      type: 'refused',
-      reason: known ? error.reason : 'unexpected',
-      method,
-      context: known ? error.context : undefined,
-      cause: known ? error.cause : error,
-    });
-  };
-  return (request, policy, connection) => {
-    const { method } = request;
-    try {
-      const access = authorize(request, policy, connection);
-      if (!(access instanceof Promise)) return access;
-      return access.catch((error: unknown) => {
-        tell(error, method);
-        throw error;
-      });
-    } catch (error) {
-      tell(error, method);
-      throw error;
-    }
-  };
-}
-
 function isEmptyList(issuers: unknown): boolean {
   return Array.isArray(issuers) && issuers.length === 0;
 }
 
-function openIssuers(
-  options: ResourceServerOptions,
-  certificates: CertificateBinding,
-  emit: Emit | undefined,
-): Issuers {
-  const { issuer, issuers = [], keys, fetch, ca, keysStale } = options;
-  const single =
-    issuer === undefined ? undefined : { issuer: readIssuerName(issuer), ...(keys !== undefined && { keys }) };
-  return createIssuers({
-    issuers: single === undefined ? issuers : [single],
-    rules: options,
-    certificates,
-    openKeys: (name) =>
-      createKeySet({
-        issuer: name,
-        ...(fetch !== undefined && { fetch }),
-        ...(ca !== undefined && { ca }),
-        ...(keysStale !== undefined && { staleSeconds: keysStale }),
-        ...(emit !== undefined && { onEvent: (event) => emit({ type: 'keys', issuer: name, event }) }),
-      }),
-  });
+function admitFirst(first: boolean, access: Access<unknown>): Access<unknown> | AccessError {
+  return first ? access : new AccessError('proof_replayed');
 }
 
-function admitFirst(first: boolean, access: Access<unknown>): Access<unknown> {
-  if (!first) throw new AccessError('proof_replayed');
-  return access;
+/** A store of the caller's own may fail with any error: nobody was let in, and the client may try again. */
+function refuseUnwitnessed(cause: unknown): AccessError {
+  return cause instanceof AccessError ? cause : new AccessError('replay_store_unavailable', { cause });
 }
 
-function refuseNow(refusal: AccessError): never {
-  throw refusal;
+/** Some refusals are thrown where they are found: those of the host, of proofs and of certificates. */
+function returnRefusal(error: unknown): AccessError {
+  if (error instanceof AccessError) return error;
+  throw error;
 }
 
-/** Fetches the keys whose want caused the refusal; `undefined` where that is not allowed now. */
-function refetchKeys({ context }: AccessError, { issuers }: AccessTokenRules): Promise<void> | undefined {
+function grantOrThrow<C>(judged: Access<C> | AccessError): Access<C> {
+  if (judged instanceof AccessError) throw judged;
+  return judged;
+}
+
+const wantOfKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'keys_unavailable']);
+
+/** Fetches the keys whose want caused the refusal; `undefined` where it has another cause, or that is not allowed now. */
+function refetchKeys({ reason, context }: AccessError, { issuers }: AccessTokenRules): Promise<void> | undefined {
+  if (!wantOfKeys.has(reason)) return undefined;
   const issuer = context?.['issuer'];
   return typeof issuer === 'string' ? issuers.get(issuer)?.keys.refetch() : undefined;
 }

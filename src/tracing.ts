@@ -4,7 +4,7 @@ import { AccessError } from './failures.ts';
 // Without an SDK the API hands out spans that record nothing.
 const tracer = trace.getTracer('portcullis');
 
-/** Runs a judgement in a span `authorize` that carries its outcome: `granted`, or the reason of the refusal. */
+/** Runs a judgement in a span `authorize` that carries its outcome: `granted`, or the reason of the refusal it returned. */
 export function traceAuthorize<T>(judge: () => T | Promise<T>): T | Promise<T> {
   const span = tracer.startSpan('authorize');
   if (!span.isRecording()) return judge();
@@ -12,26 +12,26 @@ export function traceAuthorize<T>(judge: () => T | Promise<T>): T | Promise<T> {
     const result = judge();
     if (result instanceof Promise) {
       return result.then(
-        (granted) => {
-          end(span, 'granted');
-          return granted;
+        (settled) => {
+          end(span, outcomeOf(settled));
+          return settled;
         },
         (error: unknown) => {
-          end(span, outcomeOf(error));
+          end(span, 'unexpected');
           throw error;
         },
       );
     }
-    end(span, 'granted');
+    end(span, outcomeOf(result));
     return result;
   } catch (error) {
-    end(span, outcomeOf(error));
+    end(span, 'unexpected');
     throw error;
   }
 }
 
-function outcomeOf(error: unknown): string {
-  return error instanceof AccessError ? error.reason : 'unexpected';
+function outcomeOf(judged: unknown): string {
+  return judged instanceof AccessError ? judged.reason : 'granted';
 }
 
 /** A refusal is an answer, not a fault of this program; what is unexpected is one. */

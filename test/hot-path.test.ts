@@ -5,6 +5,7 @@ import { readNodeRequest } from '../src/adapters/node-request.ts';
 import { AccessError } from '../src/failures.ts';
 import { type Access, createResourceServer } from '../src/resource-server.ts';
 import { createTestIssuer } from '../src/testing/index.ts';
+import type { TokenCacheOptions } from '../src/token/token-cache.ts';
 
 // Counts what is dear. Times would depend on the machine; these do not.
 vi.mock('node:crypto', async (load) => {
@@ -24,8 +25,8 @@ function count() {
   return { signatures: of(verify), hashes: of(hash) + of(createHash), parsed: parse.mock.calls.length };
 }
 
-function createCase() {
-  const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
+function createCase(tokenCache: TokenCacheOptions = {}) {
+  const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, tokenCache });
   const call = (headers: Readonly<Record<string, string>>): Access => {
     const rawHeaders = ['Host', 'api.example.test', ...Object.entries(headers).flat()];
     const incoming = { method: 'GET', url: '/messages', rawHeaders, socket: {} } as IncomingMessage; // all that is read
@@ -57,6 +58,8 @@ describe('what a call costs', () => {
     const { counted } = createCase();
     const headers = bearer();
     counted(headers);
+    // Kept when it comes for the second time.
+    expect(counted(headers)).toEqual({ signatures: 1, hashes: 1, parsed: 1 });
     expect(counted(headers)).toEqual({ signatures: 0, hashes: 1, parsed: 0 });
   });
 
@@ -69,10 +72,11 @@ describe('what a call costs', () => {
   it('token that was seen before, with a new proof → the signature and the claims of the proof', () => {
     const { counted } = createCase();
     const token = client.token({ scope });
-    const proofs = [prove(token), prove(token)] as const;
+    const proofs = [prove(token), prove(token), prove(token)] as const;
     // The token and its header, the proof and its header, the thumbprint of its key; the replay store hashes.
     expect(counted(proofs[0])).toEqual({ signatures: 2, hashes: 3, parsed: 4 });
-    expect(counted(proofs[1])).toEqual({ signatures: 1, hashes: 2, parsed: 1 });
+    expect(counted(proofs[1])).toEqual({ signatures: 2, hashes: 2, parsed: 2 });
+    expect(counted(proofs[2])).toEqual({ signatures: 1, hashes: 2, parsed: 1 });
   });
 
   it.each(['malformed_encoding', 'expired', 'invalid_audience', 'invalid_signature'] as const)(
@@ -90,11 +94,11 @@ describe('what a call costs', () => {
   );
 });
 
-describe('a flood of distinct bad tokens', () => {
-  it('keeps none of them, and evicts no good one', () => {
+describe('a flood of distinct tokens', () => {
+  it('of bad ones: keeps none, and evicts no good one', () => {
     const { server, call, counted } = createCase();
     const good = Array.from({ length: 20 }, bearer);
-    for (const headers of good) call(headers);
+    for (const headers of [...good, ...good]) call(headers);
     const text = issuer.token({ scope });
     const input = text.slice(0, text.lastIndexOf('.'));
     for (let i = 0; i < 2000; i++) {
@@ -102,6 +106,15 @@ describe('a flood of distinct bad tokens', () => {
       const authorization = `Bearer ${input}.${String(i).padStart(341, '_')}A`;
       expect(() => call({ authorization })).toThrow(AccessError);
     }
+    expect(server.tokenCacheStatus()).toMatchObject({ entries: good.length });
+    for (const headers of good) expect(counted(headers)).toEqual({ signatures: 0, hashes: 1, parsed: 0 });
+  });
+
+  it('of good ones that each come once: no more', () => {
+    const { server, call, counted } = createCase({ maxEntries: 20 });
+    const good = Array.from({ length: 20 }, bearer);
+    for (const headers of [...good, ...good]) call(headers);
+    for (let i = 0; i < 200; i++) call(bearer());
     expect(server.tokenCacheStatus()).toMatchObject({ entries: good.length });
     for (const headers of good) expect(counted(headers)).toEqual({ signatures: 0, hashes: 1, parsed: 0 });
   });

@@ -102,6 +102,40 @@ describe('one issuer', () => {
   });
 });
 
+describe('judge() and authorize()', () => {
+  const call = (token: string) => new Request('https://api.test/messages', bearer(token));
+  const refusal = expect.objectContaining({ name: 'AccessError', reason: 'expired' });
+  const expired = first.token({ exp: 1 });
+
+  it('at once → the one returns the refusal, the other throws it', () => {
+    const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
+    expect(server.judge(call(expired))).toEqual(refusal);
+    expect(() => server.authorize(call(expired))).toThrow(refusal);
+    const good = first.token();
+    expect(server.judge(call(good))).toEqual(server.authorize(call(good)));
+  });
+
+  it('where keys must be fetched → the one resolves with the refusal, the other rejects with it', async () => {
+    for (const method of ['judge', 'authorize'] as const) {
+      const server = open({ ...shared, issuer: first.issuer, fetch: createFetch() });
+      const judged = Promise.resolve(server[method](call(expired)));
+      await (method === 'judge' ? expect(judged).resolves : expect(judged).rejects).toEqual(refusal);
+    }
+  });
+
+  it('a refusal that is found deep below, of a host or a certificate → returned all the same', () => {
+    const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
+    const request = { method: 'GET', url: 'https://a b/', headers: new Headers() };
+    expect(server.judge(request)).toEqual(expect.objectContaining({ reason: 'bad_host_header' }));
+  });
+
+  it('a policy that cannot work → both throw TypeError', () => {
+    const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
+    expect(() => server.judge(call(expired), { scopes: [] })).toThrow(TypeError);
+    expect(() => server.authorize(call(expired), { scopes: [] })).toThrow(TypeError);
+  });
+});
+
 describe('ready()', () => {
   it('resolves when the keys of every issuer are there', async () => {
     const fetch = createFetch();
@@ -202,7 +236,7 @@ describe('a resolver of issuers', () => {
     async (_name, issuers) => {
       const server = open({ ...shared, issuers });
       const token = first.token();
-      for (let round = 0; round < 3; round++) {
+      for (let round = 0; round < 4; round++) {
         expect(await judge(server, at('one.test', token))).toBe('accepted');
         expect(await judge(server, at('two.test', token))).toBe('invalid_issuer');
         expect(await judge(server, at('three.test', token))).toBe('invalid_audience');
@@ -423,6 +457,7 @@ describe('what is left to the caller', () => {
     ['off', 'off', 'accepted'],
     ['a store that answers at once', { witness: () => false }, 'proof_replayed'],
     ['a store that answers later', { witness: async () => false }, 'proof_replayed'],
+    ['a store that fails later', { witness: () => Promise.reject(new Error('down')) }, 'replay_store_unavailable'],
     ['a store that lets pass later', { witness: async () => true }, 'accepted'],
   ])('replay: %s → %s', async (_name, replay, verdict) => {
     const server = open({ ...shared, issuers: [first], dpop: { replay } });

@@ -31,31 +31,22 @@ describe('with an SDK', () => {
   it.each([
     ['granted at once → granted', () => 1, ['authorize', 'granted', 0]],
     ['granted later → granted', () => Promise.resolve(1), ['authorize', 'granted', 0]],
+    ['refused at once → the reason', () => refused, ['authorize', 'expired', 0]],
+    ['refused later → the reason', () => Promise.resolve(refused), ['authorize', 'expired', 0]],
   ])('%s', async (_, judge, expected) => {
-    expect(await traceAuthorize(judge)).toBe(1);
+    expect(await traceAuthorize<unknown>(judge)).toBe(await judge());
     expect(outcomes()).toEqual([expected]);
   });
 
+  const fail = () => {
+    throw broken;
+  };
+
   it.each([
-    [
-      'refused at once → the reason',
-      refused,
-      () => {
-        throw refused;
-      },
-      ['authorize', 'expired', 0],
-    ],
-    ['refused later → the reason', refused, () => Promise.reject(refused), ['authorize', 'expired', 0]],
-    [
-      'broken → an error',
-      broken,
-      () => {
-        throw broken;
-      },
-      ['authorize', 'unexpected', 2],
-    ],
-  ])('%s', async (_, error, judge, expected) => {
-    await expect((async () => traceAuthorize<number>(judge))()).rejects.toBe(error);
-    expect(outcomes()).toEqual([expected]);
+    ['broken at once', fail],
+    ['broken later', () => Promise.reject(broken)],
+  ])('%s → an error', async (_, judge) => {
+    await expect((async () => traceAuthorize<number>(judge))()).rejects.toBe(broken);
+    expect(outcomes()).toEqual([['authorize', 'unexpected', 2]]);
   });
 });

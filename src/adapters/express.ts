@@ -2,7 +2,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkRoute, checkServer, passGate } from './gate.ts';
+import { checkNodeHttp, checkRoute, checkServer, passGate } from './gate.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -38,6 +38,7 @@ export type Protect = <C = Claims, P = Request['params']>(
  * app.get('/messages', protect({ scopes: ['read:messages'] }, (req, res, access) => res.json(access.claims)));
  */
 export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+  checkNodeHttp('createProtect');
   checkServer('createProtect', server);
   return (policy, handler) => {
     checkRoute(policy, handler);

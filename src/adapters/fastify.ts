@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterfa
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkRoute, checkServer, passGate } from './gate.ts';
+import { checkNodeHttp, checkRoute, checkServer, passGate } from './gate.ts';
 import { readNodeRequest } from './node-request.ts';
 
 /** What the adapter may need to know of the application around it. */
@@ -49,6 +49,7 @@ export type Protect = <C = Claims, R extends RouteGenericInterface = RouteGeneri
  * app.get('/messages', protect({ scopes: ['read:messages'] }, async (request, reply, access) => access.claims));
  */
 export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+  checkNodeHttp('createProtect');
   checkServer('createProtect', server);
   return <C, R extends RouteGenericInterface>(
     policy: Policy<C>,

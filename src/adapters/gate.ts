@@ -1,5 +1,7 @@
+import { AccessError } from '../failures.ts';
 import type { Refusal } from '../http/refusal.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
+import { refuseOnWorkers } from '../platform.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
@@ -19,13 +21,15 @@ export function passGate<T, C>(server: ResourceServer, arrival: Arrival<T, C>): 
   const { request, policy, connection, admit } = arrival;
   const refuse = (error: unknown): T =>
     arrival.refuse(server.describeRefusal(error, request, { policy, connection }), error);
-  let access: Access<C> | Promise<Access<C>>;
+  const pass = (judged: Access<C> | AccessError): T | Promise<T> =>
+    judged instanceof AccessError ? refuse(judged) : admit(judged);
+  let judged: Access<C> | AccessError | Promise<Access<C> | AccessError>;
   try {
-    access = server.authorize(request, policy, connection);
+    judged = server.judge(request, policy, connection);
   } catch (error) {
     return refuse(error);
   }
-  return access instanceof Promise ? access.then(admit, refuse) : admit(access);
+  return judged instanceof Promise ? judged.then(pass, refuse) : pass(judged);
 }
 
 /** Throws `TypeError` for a route that cannot work, where it is made: a policy that is none, or no handler. */
@@ -36,11 +40,19 @@ export function checkRoute(policy: Policy<unknown>, handler: unknown): void {
   }
 }
 
+/**
+ * Holds the adapters of `node:http` to runtimes that have it whole. That of Workers keeps one of several values of a
+ * header, and a second Authorization would go unseen.
+ */
+export function checkNodeHttp(caller: string): void {
+  refuseOnWorkers(caller, 'whose node:http drops header values; take portcullis/fetch or portcullis/hono');
+}
+
 /** Holds programs without types to a resource server. */
 export function checkServer(caller: string, server: unknown): void {
   // Any value may come; what has the two methods is one.
-  const { authorize, describeRefusal } = (server ?? {}) as Partial<ResourceServer>;
-  if (typeof authorize !== 'function' || typeof describeRefusal !== 'function') {
+  const { judge, describeRefusal } = (server ?? {}) as Partial<ResourceServer>;
+  if (typeof judge !== 'function' || typeof describeRefusal !== 'function') {
     throw new TypeError(`${caller}: hand over what createResourceServer returned`);
   }
 }

@@ -18,7 +18,7 @@ import type { Refusal } from '../http/refusal.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
-import { checkServer, passGate } from './gate.ts';
+import { checkNodeHttp, checkServer, passGate } from './gate.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -70,6 +70,7 @@ const mustBeJudged: NestInterceptor = {
  * app.useGlobalGuards(createGuard(resourceServer));
  */
 export function createGuard(server: ResourceServer, options: GuardOptions = {}): CanActivate {
+  checkNodeHttp('createGuard');
   checkServer('createGuard', server);
   return {
     canActivate(context) {

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkRoute, checkServer, passGate } from './gate.ts';
+import { checkNodeHttp, checkRoute, checkServer, passGate } from './gate.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -37,6 +37,7 @@ export type Protect = <C = Claims>(policy: Policy<C>, handler: ProtectedHandler<
  * createServer(messages).listen(3000);
  */
 export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+  checkNodeHttp('createProtect');
   checkServer('createProtect', server);
   return (policy, handler) => {
     checkRoute(policy, handler);

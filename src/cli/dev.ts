@@ -195,5 +195,5 @@ function foresee(endpoint: Endpoint, { token, scope }: Sample, settings: Setting
     return refuse('insufficient_scope', settings.variant.insufficientScopeStatus);
   }
   const claims = { iss: '', sub: clientIds.service, iat: 0, exp: 0 };
-  return `200: ${JSON.stringify(endpoint.answer({ claims, scopes: new Set(), scheme: 'Bearer' }, settings))}`;
+  return `200: ${JSON.stringify(endpoint.answer(claims, settings))}`;
 }

@@ -95,12 +95,11 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
   // token is bound to get in, so that nobody can push out the keys of others. The length of a proof bounds each key.
   const keys = new LRUCache<string, KnownKey>({ max: cachedKeys });
 
-  const findKey = ({ header, headerText }: Jws, jwk: JsonObject, jkt: string): KeyObject => {
-    const known = keys.get(jkt);
-    if (known?.header === header) return known.key;
+  const importKey = (jws: Jws, jwk: JsonObject, jkt: string): KeyObject => {
+    const { header, headerText } = jws;
     // RFC 9449 §4.3 (12): bound to this key.
     if (thumbprint(jwk) !== jkt) throw new AccessError('proof_key_mismatch');
-    const key = known?.key ?? importPublicJwk(jwk);
+    const key = keys.peek(jkt)?.key ?? importPublicJwk(jwk);
     if (typeof key === 'string') throw new AccessError('malformed_proof_jwk', { context: { defect: key } });
     keys.set(jkt, { key, header, headerText });
     return key;
@@ -117,7 +116,9 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
     if (claims.iat < request.now - proofLifetime) throw new AccessError('proof_too_old');
     if (claims.iat > request.now + maxLead) throw new AccessError('proof_in_future');
     if (claims.ath !== request.ath) throw new AccessError('proof_token_mismatch');
-    if (!verifyJws(jws, algorithm, findKey(jws, jwk, request.jkt))) throw new AccessError('invalid_proof_signature');
+    // Equal by its text to a header that was judged: it names the same key.
+    const key = known?.header === jws.header ? known.key : importKey(jws, jwk, request.jkt);
+    if (!verifyJws(jws, algorithm, key)) throw new AccessError('invalid_proof_signature');
     const nonce = nonces === undefined ? undefined : checkNonce(claims.nonce, nonces, request.now);
     return {
       jkt: request.jkt,

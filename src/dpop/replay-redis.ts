@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { AccessError } from '../failures.ts';
+import { refuseOnWorkers } from '../platform.ts';
 import { proofLifetime } from './proof.ts';
 import { clockMargin, readSince } from './redis-run.ts';
 import { type ReplayStore, replayName } from './replay.ts';
@@ -44,7 +45,7 @@ const idleTimeout = 2_500;
 /**
  * Creates a replay store in Redis: one `SET NX PX` a proof. It connects in the background, and again whenever the
  * connection is lost; until then it refuses at once, for nothing is queued. Rejects with `TypeError` for a URL that is
- * none of Redis, and with `Error` where the package `@redis/client` is not installed.
+ * none of Redis and on Cloudflare Workers, and with `Error` where the package `@redis/client` is not installed.
  *
  * A Redis that was started anew may have forgotten proofs: those made (`until` less 300 seconds) before its return are
  * refused. What remains: a client whose clock is ahead by more than the outage and a second may have a used proof accepted
@@ -52,6 +53,10 @@ const idleTimeout = 2_500;
  */
 export async function createRedisReplayStore(url: string, options: RedisReplayOptions = {}): Promise<RedisReplayStore> {
   const { timeout = 0.25, onConnection, now = () => Date.now() / 1000 } = options;
+  refuseOnWorkers(
+    'createRedisReplayStore',
+    'where no connection outlives a request; write a store on a Durable Object',
+  );
   const redis = await loadRedis();
   let client: Client | undefined;
   let ready: { readonly client: Client; readonly since: number } | undefined;

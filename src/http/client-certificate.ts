@@ -1,6 +1,7 @@
 import { hash, X509Certificate } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
+import { refuseOnWorkers } from '../platform.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 import { parseTrust, type Trust } from './trust.ts';
 
@@ -25,7 +26,8 @@ const byteSequence = /^:((?:[A-Za-z\d+/]{4})+(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3
 
 /**
  * Creates the reader of client certificates. TLS has proven that the client holds the key; the header is believed from
- * trusted peers alone, and ignored, unread, from others. Throws `TypeError` where a header has nobody to come from.
+ * trusted peers alone, and ignored, unread, from others. Throws `TypeError` where a header has nobody to come from,
+ * and for `tls` on Cloudflare Workers.
  */
 export function createReadClientCertificate(source: ClientCertificateSource, trust: Trust): ReadClientCertificate {
   if (source === 'tls') return createReadFromTls();
@@ -49,6 +51,7 @@ export function confirmCertificate(bound: string, presented: string | undefined)
 }
 
 function createReadFromTls(): ReadClientCertificate {
+  refuseOnWorkers('clientCertificate', 'which show no TLS connection; write header, where a proxy sends Client-Cert');
   const thumbprints = new WeakMap<Connection, string>();
   return (_request, connection) => {
     if (connection?.getPeerCertificate === undefined) return undefined;

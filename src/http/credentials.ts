@@ -25,28 +25,28 @@ const schemes: ReadonlyMap<string, Scheme> = new Map([
 
 /**
  * Reads the one Authorization header and the DPoP header (RFC 6750 §2.1, RFC 9449 §7.1). Tokens in the query or
- * the body are never looked for (RFC 6750 §5.3).
+ * the body are never looked for (RFC 6750 §5.3). A refusal is returned, not thrown.
  */
-export function readCredentials(headers: ResourceRequest['headers'], mode: DpopMode): Credentials {
+export function readCredentials(headers: ResourceRequest['headers'], mode: DpopMode): Credentials | AccessError {
   const value = headers.get('authorization');
-  if (value === null || value === '') throw new AccessError('missing_credentials');
-  if (value.includes(',') && isRepeated(value)) throw new AccessError('multiple_authorization_headers');
+  if (value === null || value === '') return new AccessError('missing_credentials');
+  if (value.includes(',') && isRepeated(value)) return new AccessError('multiple_authorization_headers');
   const space = value.indexOf(' ');
   const schemeEnd = space < 0 ? value.length : space;
   const scheme = parseScheme(value.slice(0, schemeEnd));
-  if (scheme === undefined) throw new AccessError('unsupported_scheme');
+  if (scheme === undefined) return new AccessError('unsupported_scheme');
   const proof = headers.get('dpop') ?? undefined;
   if (scheme === 'Bearer') {
     // RFC 9449 §7.2: a proof beside a Bearer token is a downgrade, whichever schemes are on.
-    if (proof !== undefined) throw new AccessError('bearer_with_dpop_proof');
-    if (mode === 'required') throw new AccessError('bearer_not_accepted');
+    if (proof !== undefined) return new AccessError('bearer_with_dpop_proof');
+    if (mode === 'required') return new AccessError('bearer_not_accepted');
   } else if (mode === 'off') {
-    throw new AccessError('dpop_not_accepted');
+    return new AccessError('dpop_not_accepted');
   }
   const token = trimSpaces(value, schemeEnd);
-  if (token === '') throw new AccessError('missing_credentials');
-  if (scheme === 'DPoP' && proof === undefined) throw new AccessError('missing_dpop_proof');
-  if (token.length > maxTokenLength) throw new AccessError('token_too_large');
+  if (token === '') return new AccessError('missing_credentials');
+  if (scheme === 'DPoP' && proof === undefined) return new AccessError('missing_dpop_proof');
+  if (token.length > maxTokenLength) return new AccessError('token_too_large');
   return { scheme, token, proof };
 }
 

@@ -1,11 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import { AccessError, type Reason } from '../failures.ts';
+import { AccessError, type Reason, type StepUp } from '../failures.ts';
 import { namedScopes } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { type ChallengeFacts, type ChallengeSettings, formatChallenge } from './challenge.ts';
 import { parseScheme, type Scheme } from './credentials.ts';
 import type { ErrorBodyFormat } from './error-body.ts';
-import type { ReadExternalUrl } from './external-url.ts';
+import type { ExternalUrl, ReadExternalUrl } from './external-url.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
 /** Where the protected resource metadata stands (RFC 9728 §3). */
@@ -50,26 +50,60 @@ const keptRefusals = 256;
 /** The one place that writes a challenge or an error body. */
 export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusal {
   const kept = new LRUCache<string, Refusal>({ max: keptRefusals });
-  return (error, request, context = {}) => {
-    const refused = error instanceof AccessError ? error : new AccessError('unexpected');
-    const facts: Facts = {
-      reason: refused.reason,
-      failure: refused.failure,
-      scheme: usedScheme(request),
-      scopes: [...new Set([...namedScopes(context.policy), ...(refused.scopes ?? [])])],
-      stepUp: refused.stepUp,
-      metadataUrl: metadataUrl(settings.readExternalUrl, request, context.connection),
-    };
-    const key = [facts.reason, facts.scheme, facts.metadataUrl, ...facts.scopes, JSON.stringify(facts.stepUp)].join(
-      ' ',
-    );
+  const last = new Map<Reason, Written>();
+
+  const write = (refused: AccessError, cause: Cause): Refusal => {
+    const { reason, failure, stepUp } = refused;
+    const { scheme, url } = cause;
+    const metadataUrl = url === undefined ? undefined : `${url.origin}${url.prefix}${metadataPath}`;
+    const scopes = [...new Set([...namedScopes(cause.policy), ...(refused.scopes ?? [])])];
+    const key = [reason, scheme, metadataUrl, ...scopes, JSON.stringify(stepUp)].join(' ');
     const known = kept.get(key);
-    const refusal = known ?? writeRefusal(settings, facts);
-    if (known === undefined) kept.set(key, refusal);
-    if (facts.failure.error !== 'use_dpop_nonce') return refusal;
+    if (known !== undefined) return known;
+    const refusal = writeRefusal(settings, { reason, failure, scheme, scopes, stepUp, metadataUrl });
+    kept.set(key, refusal);
+    return refusal;
+  };
+
+  return (error, request, { policy, connection } = {}) => {
+    const refused = error instanceof AccessError ? error : new AccessError('unexpected');
+    const { reason, scopes, stepUp } = refused;
+    const scheme = usedScheme(request);
+    const url = findUrl(settings.readExternalUrl, request, connection);
+    const cause: Cause = { policy, scopes, stepUp, scheme, url };
+    const before = last.get(reason);
+    const refusal = before !== undefined && isSameCause(before.cause, cause) ? before.refusal : write(refused, cause);
+    if (refusal !== before?.refusal) last.set(reason, { cause, refusal });
+    if (refused.failure.error !== 'use_dpop_nonce') return refusal;
     const nonce = settings.issueNonce();
     return nonce === undefined ? refusal : { ...refusal, headers: { ...refusal.headers, 'dpop-nonce': nonce } };
   };
+}
+
+/** What a refusal is written from, besides its reason; compared as it is, which costs less than to make a key of it. */
+interface Cause {
+  readonly policy: Policy<unknown> | undefined;
+  readonly scopes: readonly string[] | undefined;
+  readonly stepUp: StepUp | undefined;
+  readonly scheme: Scheme | undefined;
+  /** Absent where the request's own URL is not fit to be repeated. */
+  readonly url: ExternalUrl | undefined;
+}
+
+interface Written {
+  readonly cause: Cause;
+  readonly refusal: Refusal;
+}
+
+function isSameCause(a: Cause, b: Cause): boolean {
+  return (
+    a.policy === b.policy &&
+    a.scopes === b.scopes &&
+    a.stepUp === b.stepUp &&
+    a.scheme === b.scheme &&
+    a.url?.origin === b.url?.origin &&
+    a.url?.prefix === b.url?.prefix
+  );
 }
 
 /** All that an answer depends on, but for a nonce. */
@@ -96,15 +130,13 @@ function usedScheme(request: ResourceRequest): Scheme | undefined {
   return parseScheme(value.slice(0, Math.max(value.indexOf(' '), 0)));
 }
 
-/** Absent where the request's own URL is not fit to be repeated. */
-function metadataUrl(
+function findUrl(
   readExternalUrl: ReadExternalUrl,
   request: ResourceRequest,
   connection: Connection | undefined,
-): string | undefined {
+): ExternalUrl | undefined {
   try {
-    const { origin, prefix } = readExternalUrl(request, connection);
-    return `${origin}${prefix}${metadataPath}`;
+    return readExternalUrl(request, connection);
   } catch {
     return undefined;
   }

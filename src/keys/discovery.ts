@@ -20,8 +20,8 @@ export type Discover = (timeoutSeconds: number) => Promise<string>;
 export const maxAnswerBytes = 256 * 1024;
 
 /**
- * Makes the discovery of one issuer (RFC 8414 §3, OpenID Connect Discovery §4). A provider that does not answer is
- * bridged by the `jwks_uri` of an earlier answer, or by the fallback; one that answers wrongly is not.
+ * Makes the discovery of one issuer (RFC 8414 §3, OpenID Connect Discovery §4). Where no JSON document
+ * comes, the `jwks_uri` of an earlier one stands in, or the fallback; a document that says something wrong is not bridged.
  */
 export function createDiscovery({ issuer, fallback, fetchJson }: DiscoveryOptions): Discover {
   const wellKnown = readWellKnown(issuer);

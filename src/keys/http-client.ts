@@ -66,30 +66,39 @@ export function createHttpClient(
     noProxy: readVariable(environment, 'NO_PROXY'),
   };
   if (ca !== undefined) assertCertificate(ca);
-  let agent: Promise<Dispatcher> | undefined;
+  let agent: Promise<Way> | undefined;
   return {
     async fetch(url, init) {
       // Half of the start-up time of the library, were it loaded with it.
       const { fetch } = await import('undici');
       // Begun once: calls that come together would each read the roots.
       agent ??= createAgent();
-      return fetch(url, { ...init, dispatcher: await agent });
+      return fetch(url, { ...init, ...(await agent) });
     },
     // The undici of Bun has agents that need no end.
-    close: () => void agent?.then((made) => made.destroy?.()).catch(() => undefined),
+    close: () => void agent?.then(({ dispatcher }) => dispatcher.destroy?.()).catch(() => undefined),
   };
 
-  async function createAgent(): Promise<Dispatcher> {
+  async function createAgent(): Promise<Way> {
     const { EnvHttpProxyAgent } = await import('undici');
-    const connect = { timeout: connectMilliseconds, ...(ca !== undefined && (await createTrust(ca))) };
-    return new EnvHttpProxyAgent({ ...proxies, connections, connect, requestTls: connect, proxyTls: connect });
+    const trust = ca === undefined ? undefined : await createTrust(ca);
+    const connect = { timeout: connectMilliseconds, ...trust?.connect };
+    const agents = { ...proxies, connections, connect, requestTls: connect, proxyTls: connect };
+    return { dispatcher: new EnvHttpProxyAgent(agents), ...(trust !== undefined && { tls: trust.tls }) };
   }
+}
+
+/** How a call goes out: through an agent; the undici of Bun knows none, and is told of certificates beside it. */
+interface Way {
+  readonly dispatcher: Dispatcher;
+  readonly tls?: { readonly ca: readonly string[] };
 }
 
 /** One context for all connections: reading the roots again for each would cost tens of milliseconds. */
 async function createTrust(ca: string) {
   const { createSecureContext, rootCertificates } = await import('node:tls');
-  return { secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) };
+  const roots = [...rootCertificates, ca];
+  return { connect: { secureContext: createSecureContext({ ca: roots }) }, tls: { ca: roots } };
 }
 
 function assertCertificate(ca: string): void {

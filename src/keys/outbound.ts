@@ -1,3 +1,4 @@
+import { pickByPlatform } from '../platform.ts';
 import { type JsonObject, parseJsonObject } from '../token/json.ts';
 import {
   type ByteStream,
@@ -9,6 +10,7 @@ import {
   type HttpClientOptions,
 } from './http-client.ts';
 import { KeyFetchError, toKeyFetchError } from './key-fetch-error.ts';
+import { createWorkersClient } from './workers-client.ts';
 
 /** Bounds of one call. */
 export interface FetchLimits {
@@ -47,6 +49,8 @@ export interface Outbound {
   close(): void;
 }
 
+const createClient = pickByPlatform({ workers: createWorkersClient, others: createHttpClient });
+
 /** How the identity provider is reached. */
 export interface OutboundOptions extends HttpClientOptions {
   /** Used in place of the built-in client: without its proxy and `ca`, within the same limits. */
@@ -58,7 +62,7 @@ export interface OutboundOptions extends HttpClientOptions {
  * A malformed option: `TypeError`.
  */
 export function createOutbound(options: OutboundOptions = {}, connections?: number): Outbound {
-  const client = options.fetch === undefined ? createHttpClient(options, connections) : borrow(options.fetch);
+  const client = options.fetch === undefined ? createClient(options, connections) : borrow(options.fetch);
   const inFlight = new Set<AbortController>();
   let closed = false;
   const accept = { accept: 'application/json' };

@@ -1,7 +1,8 @@
-import { createPrivateKey, KeyObject, randomBytes, webcrypto, X509Certificate } from 'node:crypto';
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Libraries, loadLibraries } from './libraries.ts';
+import { makeLocalhostCertificate } from '../certificate/localhost-certificate.ts';
+import { loadLibraries } from './libraries.ts';
 
 /** What the local identity provider keeps from one start to the next. */
 export interface Identity {
@@ -74,7 +75,13 @@ async function readLasting(cacheFolder: string, now: number): Promise<Identity |
 }
 
 async function writeIdentity(folder: string, now: number): Promise<Secrets> {
-  const { certificate, key } = await makeCertificate(await loadLibraries(), now);
+  const { x509 } = await loadLibraries();
+  const { certificate, key } = await makeLocalhostCertificate(x509, {
+    organisation: 'Portcullis local identity provider',
+    // A minute ahead, for clocks that are set back.
+    notBefore: new Date((now - 60) * 1000),
+    notAfter: new Date((now + lifetime) * 1000),
+  });
   const clientSecret = randomBytes(32).toString('base64url');
   const files = identityFiles(folder);
   await Promise.all([
@@ -91,32 +98,4 @@ function identityFiles(folder: string) {
     key: join(folder, 'key.pem'),
     clientSecret: join(folder, 'client-secret'),
   };
-}
-
-/** A certificate for localhost that can sign no other: whoever trusts it trusts nothing else. */
-async function makeCertificate({ x509 }: Libraries, now: number) {
-  const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
-  const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
-  const certificate = await x509.X509CertificateGenerator.createSelfSigned(
-    {
-      name: 'CN=localhost, O=Portcullis local identity provider',
-      keys,
-      signingAlgorithm: algorithm,
-      // A minute ahead, for clocks that are set back.
-      notBefore: new Date((now - 60) * 1000),
-      notAfter: new Date((now + lifetime) * 1000),
-      extensions: [
-        new x509.BasicConstraintsExtension(false, undefined, true),
-        new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
-        new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
-        new x509.SubjectAlternativeNameExtension([
-          { type: 'dns', value: 'localhost' },
-          { type: 'ip', value: '127.0.0.1' },
-        ]),
-      ],
-    },
-    webcrypto,
-  );
-  const key = KeyObject.from(keys.privateKey).export({ type: 'pkcs8', format: 'pem' }).toString();
-  return { certificate: certificate.toString('pem'), key };
 }

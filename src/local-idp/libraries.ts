@@ -1,3 +1,4 @@
+import { loadX509 } from '../certificate/localhost-certificate.ts';
 import { errorCode, LocalIdpFailure } from './failure.ts';
 
 /** The optional packages that only the local identity provider needs. */
@@ -59,17 +60,3 @@ async function loadOidc(): Promise<Libraries['oidc']> {
     unmute();
   }
 }
-
-async function loadX509(): Promise<Libraries['x509']> {
-  // A dependency of this package does not load without two functions of a Reflect polyfill, and asks them for
-  // metadata that its classes, which take no arguments, do not have. They are there while it loads, and no longer.
-  const added = ['getMetadata', 'getOwnMetadata'].filter((name) => !Reflect.has(Reflect, name));
-  for (const name of added) Reflect.defineProperty(Reflect, name, { value: nothing, configurable: true });
-  try {
-    return await import('@peculiar/x509');
-  } finally {
-    for (const name of added) Reflect.deleteProperty(Reflect, name);
-  }
-}
-
-function nothing(): undefined {}

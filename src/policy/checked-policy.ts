@@ -13,6 +13,8 @@ export interface JudgedToken {
     readonly issuer: {
       /** Seconds. */
       readonly expTolerance: number;
+      /** Seconds. */
+      readonly nbfTolerance: number;
       readonly permissionsClaim: string;
     };
   };
@@ -69,13 +71,6 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
   } catch {
     return []; // said where the policy was to judge
   }
-}
-
-/** The claims for the handler. Throws the refusal where there is one. */
-export function grantClaims(verdict: Verdict, token: JudgedToken): unknown {
-  if (verdict === undefined) return token.claims;
-  if (verdict instanceof AccessError) throw verdict;
-  return verdict.claims;
 }
 
 function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unknown>>): CheckedPolicy {
@@ -149,8 +144,10 @@ function requireAuthentication({ acr, maxAge }: Requirements): readonly Rule[] {
   if (maxAge !== undefined) {
     rules.push(({ claims, verifiedBy }, now) => {
       const time = claims['auth_time'];
-      if (!isTime(time)) return new AccessError('missing_auth_time', { stepUp });
-      if (now - time <= maxAge + verifiedBy.issuer.expTolerance) return undefined;
+      const { expTolerance, nbfTolerance } = verifiedBy.issuer;
+      // One from the future, or in milliseconds, would stay recent without end.
+      if (!isTime(time) || time > now + nbfTolerance) return new AccessError('missing_auth_time', { stepUp });
+      if (now - time <= maxAge + expTolerance) return undefined;
       return new AccessError('authentication_too_old', { stepUp });
     });
   }

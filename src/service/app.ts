@@ -1,3 +1,4 @@
+import { AccessError } from '../failures.ts';
 import type { DpopMode } from '../http/credentials.ts';
 import { errorBodyFormats } from '../http/error-body.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
@@ -102,18 +103,15 @@ export function createApp(options: AppOptions): App {
 
   function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
     const grant = (access: Access): Answer => {
-      const granted = createAnswer(200, privateJson, JSON.stringify(answer(access, settings)));
+      const granted = createAnswer(200, privateJson, JSON.stringify(answer(access.claims, settings)));
       return access.dpopNonce === undefined ? granted : withHeaders(granted, 'dpop-nonce', access.dpopNonce);
     };
     return (exchange) => {
-      let access: Access | Promise<Access>;
-      try {
-        access = resourceServer.authorize(exchange.request, policy, exchange.connection);
-      } catch (error) {
-        return refuse(exchange, error, policy);
-      }
-      if (!(access instanceof Promise)) return grant(access);
-      return access.then(grant).catch((error: unknown) => refuse(exchange, error, policy));
+      const settle = (judged: Access | AccessError): Answer =>
+        judged instanceof AccessError ? refuse(exchange, judged, policy) : grant(judged);
+      const judged = resourceServer.judge(exchange.request, policy, exchange.connection);
+      if (!(judged instanceof Promise)) return settle(judged);
+      return judged.then(settle).catch((error: unknown) => refuse(exchange, error, policy));
     };
   }
 }

@@ -1,5 +1,5 @@
 import type { Policy } from '../policy/policy.ts';
-import type { Access } from '../resource-server.ts';
+import type { Claims } from '../token/claims.ts';
 
 /** What an endpoint may know of the settings. */
 export interface EndpointSettings {
@@ -22,10 +22,10 @@ export interface OpenEndpoint extends Description {
   readonly body: object;
 }
 
-/** An endpoint behind a policy; only here is there an `Access` to answer from. */
+/** An endpoint behind a policy; only here are there claims to answer from. */
 export interface ProtectedEndpoint extends Description {
   readonly access: Policy;
-  readonly answer: (access: Access, settings: EndpointSettings) => object;
+  readonly answer: (claims: Claims, settings: EndpointSettings) => object;
 }
 
 /** One record of the service's routes: the app, the OpenAPI document and the page are made from it. */

@@ -38,14 +38,14 @@ export const endpointsOfA: readonly Endpoint[] = [
     summary: summaries.private,
     access: {},
     schema: objectSchema({ message: text, user_id: text }),
-    answer: ({ claims }) => ({ message: messages.private, user_id: claims['sub'] }),
+    answer: (claims) => ({ message: messages.private, user_id: claims['sub'] }),
   },
   {
     path: '/api/private-scoped',
     summary: summaries.scoped,
     access: readMessages,
     schema: objectSchema({ message: text, user_id: text }),
-    answer: ({ claims }) => ({ message: messages.scoped, user_id: claims['sub'] }),
+    answer: (claims) => ({ message: messages.scoped, user_id: claims['sub'] }),
   },
   {
     path: '/api/profile',
@@ -57,7 +57,7 @@ export const endpointsOfA: readonly Endpoint[] = [
       permissions: { type: 'array', items: text },
       custom_claim: { description: 'The value of the configured claim, as the provider wrote it; null when absent.' },
     }),
-    answer: ({ claims }, { customClaim }) => ({
+    answer: (claims, { customClaim }) => ({
       user_id: claims['sub'],
       email: typeof claims['email'] === 'string' ? claims['email'] : null,
       permissions: readStrings(claims['permissions']),

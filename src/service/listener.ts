@@ -1,5 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../http/error-body.ts';
 
 /** How one listener is set up. */
@@ -30,6 +31,8 @@ const maxHeaderBytes = 16 * 1024;
 const checkingInterval = 1000;
 /** Milliseconds for what is on its way on idle connections, and from then on between looks at them. */
 const drainInterval = 150;
+/** The backlog of a listener of Node, and no more: others go on to come. */
+const maxWaiting = 511;
 
 /** What Node's HTTP parser refuses by itself, by the code of its error. */
 const parserStatuses: ReadonlyMap<string, number> = new Map([
@@ -39,16 +42,16 @@ const parserStatuses: ReadonlyMap<string, number> = new Map([
 
 /** Opens a listener. Rejects with Node's own error where the address cannot be had. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const server = createServer(
-    {
-      maxHeaderSize: maxHeaderBytes,
-      headersTimeout,
-      requestTimeout,
-      keepAliveTimeout: options.keepAlive * 1000,
-      connectionsCheckingInterval: checkingInterval,
-    },
-    options.onRequest,
-  );
+  const settings = {
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout,
+    requestTimeout,
+    keepAliveTimeout: options.keepAlive * 1000,
+    connectionsCheckingInterval: checkingInterval,
+    // Node 24.10 and later: a request without a body costs no stream events; bodies are read by nobody here.
+    optimizeEmptyRequests: true,
+  };
+  const server = createServer(settings, options.onRequest);
   // Size bounds the headers already; a limit on their number would drop some without a word.
   server.maxHeadersCount = 0;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -84,7 +87,23 @@ function formatUrl({ address, family, port }: AddressInfo): string {
   return `http://${family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host}:${port}`;
 }
 
+/** Connections that the system has already made for us would be reset with the listener. Node accepts one a turn. */
+async function acceptWaiting(server: Server): Promise<void> {
+  let quiet = 0;
+  const notice = (): void => {
+    quiet = 0;
+  };
+  server.on('connection', notice);
+  // The turn that has begun may have looked at the sockets before.
+  for (let turn = 0; quiet < 2 && turn < maxWaiting; turn++) {
+    quiet++;
+    await setImmediate();
+  }
+  server.off('connection', notice);
+}
+
 async function closeServer(server: Server, graceSeconds: number): Promise<void> {
+  await acceptWaiting(server);
   // That of HTTP would cut idle connections at once, with what has come on them and is not yet read.
   const { close } = server instanceof NetServer ? NetServer.prototype : server;
   const closed = new Promise<void>((resolve) => {
@@ -94,8 +113,9 @@ async function closeServer(server: Server, graceSeconds: number): Promise<void> 
   server.prependListener('request', (_incoming, outgoing) => {
     outgoing.shouldKeepAlive = false;
   });
-  // A connection turns idle only after its answer, so idle ones are looked for until all are gone.
-  const sweep = setInterval(() => server.closeIdleConnections(), drainInterval);
+  // A connection turns idle only after its answer, so idle ones are looked for until all are gone; each time after the
+  // sockets were read, for after a stall the timers come first, and what waits to be read would be cut off.
+  const sweep = setInterval(() => void setImmediate().then(() => server.closeIdleConnections()), drainInterval);
   const deadline = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000);
   await closed;
   clearInterval(sweep);

@@ -19,7 +19,7 @@ export interface Log {
 const maxBuffered = 8 * 1024 * 1024;
 
 /** Characters and milliseconds for which lines of requests wait for others. */
-const batchLength = 32 * 1024;
+const batchLength = 64 * 1024;
 const batchDelay = 50;
 /** Milliseconds that the last lines may take. */
 const maxFlush = 1000;

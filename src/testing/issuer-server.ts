@@ -18,9 +18,9 @@ const keySetPath = '.well-known/jwks.json';
 
 /** Serves discovery document and key set, each made anew for each request, on a free port of 127.0.0.1. */
 export async function startIssuerServer(readJwks: () => JwkSet): Promise<IssuerServer> {
-  const { cert, key } = await makeCertificate();
+  const { certificate, key } = await makeCertificate();
   const documents = new Map<string | undefined, () => JsonObject>();
-  const server = createServer({ cert, key }, ({ url }, response) => {
+  const server = createServer({ cert: certificate, key }, ({ url }, response) => {
     const document = documents.get(url);
     response.writeHead(document === undefined ? 404 : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(document?.() ?? { error: 'not_found' }));
@@ -43,7 +43,7 @@ export async function startIssuerServer(readJwks: () => JwkSet): Promise<IssuerS
   let closing: Promise<unknown> | undefined;
   return {
     issuer,
-    ca: cert,
+    ca: certificate,
     async close() {
       closing ??= once(server.close(), 'close');
       server.closeAllConnections();

@@ -8,7 +8,7 @@ import { type ClaimRules, type Claims, claimChecks } from './claims.ts';
 import { type CertificateBinding, type Confirmation, readConfirmation } from './confirmation.ts';
 import { type JsonObject, parseJsonObject } from './json.ts';
 import { type JwsDefect, type KnownHeaders, parseJws, verifyJws } from './jws.ts';
-import { enforceProfileClaims, enforceProfileType, type TokenProfile } from './profile.ts';
+import { findProfileDefect, isProfileType, type TokenProfile } from './profile.ts';
 
 /** What the tokens of one issuer are held against. */
 export interface IssuerRules extends ClaimRules {
@@ -76,30 +76,36 @@ const defectReasons = {
 
 /**
  * Judges a JWT access token (RFC 9068 §4, RFC 8725): shape, JOSE header, issuer, key, signature, claims, in this
- * order, so that nothing costs a key look-up or a signature before it must. Synchronous: for a key that is not at hand
- * the refusal `unknown_kid` or `keys_unavailable` is returned, not thrown, and the caller decides whether to fetch.
- * `now` is in seconds.
+ * order, so that nothing costs a key look-up or a signature before it must. A refusal is returned and not thrown, for
+ * anybody can send what is refused, and a throw costs more than most of the checks. Synchronous: for a key that is not
+ * at hand it is `unknown_kid` or `keys_unavailable`, and the caller decides whether to fetch. `now` is in seconds.
  */
 export function verifyAccessToken(token: string, rules: AccessTokenRules, now: number): VerifiedToken | AccessError {
   const jws = parseJws(token, rules.headers);
-  if (typeof jws === 'string') throw new AccessError(defectReasons[jws]);
+  if (typeof jws === 'string') return new AccessError(defectReasons[jws]);
   const claims = parseJsonObject(jws.payload);
-  if (claims === undefined) throw new AccessError('malformed_claims');
+  if (claims === undefined) return new AccessError('malformed_claims');
   const header = readHeader(jws.header, rules.algorithms);
+  if (header instanceof AccessError) return header;
   const issuer = findIssuer(claims, rules.issuers);
-  if (issuer.profile !== undefined) enforceProfileType(jws.header);
-  if (!issuer.algorithms.has(header.alg)) throw new AccessError('unsupported_alg');
+  if (issuer === undefined) return new AccessError('invalid_issuer');
+  const { profile } = issuer;
+  if (profile !== undefined && !isProfileType(jws.header)) return new AccessError('unsupported_typ');
+  if (!issuer.algorithms.has(header.alg)) return new AccessError('unsupported_alg');
   const verifiedBy = findKey(issuer, header);
   if (verifiedBy instanceof AccessError) return verifiedBy;
-  if (!verifyJws(jws, header.algorithm, verifiedBy.key)) throw new AccessError('invalid_signature');
+  if (!verifyJws(jws, header.algorithm, verifiedBy.key)) return new AccessError('invalid_signature');
   // Only what an issuer of ours has signed is kept, so that nobody else can push it out.
   if (rules.headers.get(jws.headerText) === undefined) rules.headers.set(jws.headerText, jws.header);
   for (const check of claimChecks) {
-    if (!check.passes(claims, issuer, now)) throw new AccessError(check.reason);
+    if (!check.passes(claims, issuer, now)) return new AccessError(check.reason);
   }
-  if (issuer.profile !== undefined) enforceProfileClaims(claims);
+  const lacking = profile === undefined ? undefined : findProfileDefect(claims);
+  if (lacking !== undefined) return new AccessError(lacking);
+  const confirmation = readConfirmation(claims, rules.certificates ?? 'off');
+  if (confirmation instanceof AccessError) return confirmation;
+  const { jkt, certificate } = confirmation;
   const verified = claims as Claims; // the checks above are the proof
-  const { jkt, certificate } = readConfirmation(claims, rules.certificates ?? 'off');
   return { claims: verified, scopes: parseScope(verified.scope), jkt, certificate, verifiedBy };
 }
 
@@ -110,36 +116,34 @@ interface Header {
 }
 
 /** Key material in the header (jwk, jku, x5u, x5c) is ignored: keys come from the issuer alone (RFC 8725 §3.10). */
-function readHeader(header: JsonObject, allowed: ReadonlySet<string>): Header {
+function readHeader(header: JsonObject, allowed: ReadonlySet<string>): Header | AccessError {
   const { alg, typ, kid } = header;
   const algorithm = typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;
-  if (typeof alg !== 'string' || algorithm === undefined) throw new AccessError('unsupported_alg');
+  if (typeof alg !== 'string' || algorithm === undefined) return new AccessError('unsupported_alg');
   if (typ !== undefined && !(typeof typ === 'string' && accessTokenTypes.has(typ.toLowerCase()))) {
-    throw new AccessError('unsupported_typ');
+    return new AccessError('unsupported_typ');
   }
   for (const parameter of refusedHeaderParameters) {
-    if (Object.hasOwn(header, parameter)) throw new AccessError('unsupported_header', { context: { parameter } });
+    if (Object.hasOwn(header, parameter)) return new AccessError('unsupported_header', { context: { parameter } });
   }
   if (kid !== undefined && (typeof kid !== 'string' || kid === '' || kid.length > maxKidLength)) {
-    throw new AccessError('malformed_kid');
+    return new AccessError('malformed_kid');
   }
   return { alg, algorithm, kid };
 }
 
 /** The claims are still unverified here: this can only refuse. */
-function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, IssuerRules>): IssuerRules {
-  const issuer = typeof iss === 'string' ? issuers.get(iss) : undefined;
-  if (issuer === undefined) throw new AccessError('invalid_issuer');
-  return issuer;
+function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, IssuerRules>): IssuerRules | undefined {
+  return typeof iss === 'string' ? issuers.get(iss) : undefined;
 }
 
 /** The context names the issuer, one of ours, so that its keys can be fetched. */
 function findKey(issuer: IssuerRules, { kid, alg }: Header): VerifiedBy | AccessError {
-  if (kid === undefined) throw new AccessError('missing_kid');
+  if (kid === undefined) return new AccessError('missing_kid');
   const { keys } = issuer;
   const key = keys.find(kid, alg);
   if (key !== undefined) return { issuer, kid, alg, key, generation: keys.generation };
   const isUsable = keys.usable();
-  if (isUsable && keys.has(kid)) throw new AccessError('key_not_usable', { context: { issuer: issuer.issuer } });
+  if (isUsable && keys.has(kid)) return new AccessError('key_not_usable', { context: { issuer: issuer.issuer } });
   return new AccessError(isUsable ? 'unknown_kid' : 'keys_unavailable', { context: { issuer: issuer.issuer } });
 }

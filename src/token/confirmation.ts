@@ -17,14 +17,14 @@ export type CertificateBinding = 'off' | 'on';
 const thumbprintLength = 43;
 const free: Confirmation = { jkt: undefined, certificate: undefined };
 
-/** Reads `cnf`. A binding that cannot be confirmed here is refused rather than ignored (RFC 7800 §3.1). */
-export function readConfirmation({ cnf }: JsonObject, certificates: CertificateBinding): Confirmation {
+/** Reads `cnf`. A binding that cannot be confirmed here is refused rather than ignored (RFC 7800 §3.1); not thrown. */
+export function readConfirmation({ cnf }: JsonObject, certificates: CertificateBinding): Confirmation | AccessError {
   if (cnf === undefined) return free;
-  if (!isJsonObject(cnf)) throw new AccessError('malformed_cnf');
+  if (!isJsonObject(cnf)) return new AccessError('malformed_cnf');
   const { jkt, 'x5t#S256': certificate, ...others } = cnf;
-  if (Object.keys(others).length > 0) throw new AccessError('unsupported_cnf');
-  if (certificates === 'off' && Object.hasOwn(cnf, 'x5t#S256')) throw new AccessError('unsupported_cnf');
-  if (!isThumbprint(jkt) || !isThumbprint(certificate)) throw new AccessError('malformed_cnf');
+  if (Object.keys(others).length > 0) return new AccessError('unsupported_cnf');
+  if (certificates === 'off' && Object.hasOwn(cnf, 'x5t#S256')) return new AccessError('unsupported_cnf');
+  if (!isThumbprint(jkt) || !isThumbprint(certificate)) return new AccessError('malformed_cnf');
   return { jkt, certificate };
 }
 

@@ -24,17 +24,23 @@ const checks: readonly ClaimCheck[] = claimChecks.map((check) => {
 
 /**
  * Judges the answer about a token that is active (RFC 7662 §2.2) as the claims of a JWT are judged: issuer, where it is
- * named, audience, times, subject, scope, binding. `now` is in seconds.
+ * named, audience, times, subject, scope, binding. A refusal is returned. `now` is in seconds.
  */
-export function verifyIntrospectedToken(answer: JsonObject, rules: IntrospectionRules, now: number): ValidToken {
+export function verifyIntrospectedToken(
+  answer: JsonObject,
+  rules: IntrospectionRules,
+  now: number,
+): ValidToken | AccessError {
   const { iss = rules.issuer, aud } = answer;
-  if (iss !== rules.issuer) throw new AccessError('invalid_issuer');
+  if (iss !== rules.issuer) return new AccessError('invalid_issuer');
   for (const check of checks) {
     if (check.claim === 'aud' && aud === undefined && rules.audience === 'optional') continue;
-    if (!check.passes(answer, rules.token, now)) throw new AccessError(check.reason);
+    if (!check.passes(answer, rules.token, now)) return new AccessError(check.reason);
   }
   const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as Claims; // the checks are the proof
-  const { jkt, certificate } = readConfirmation(claims, rules.certificates);
+  const confirmation = readConfirmation(claims, rules.certificates);
+  if (confirmation instanceof AccessError) return confirmation;
+  const { jkt, certificate } = confirmation;
   return {
     claims,
     scopes: parseScope(claims.scope),

@@ -1,7 +1,11 @@
 import { type KeyObject, verify } from 'node:crypto';
+import { pickByPlatform } from '../platform.ts';
 import type { Algorithm } from './algorithms.ts';
 import { decodeBase64url } from './base64url.ts';
 import { type JsonObject, parseJsonObject } from './json.ts';
+import { verifyOnWorkers } from './workers-signature.ts';
+
+const verifySignature = pickByPlatform<typeof verifyOnWorkers>({ workers: verifyOnWorkers, others: verify });
 
 /** A compact JWS, parsed and not yet verified. */
 export interface Jws {
@@ -54,7 +58,7 @@ export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {
 export function verifyJws(jws: Pick<Jws, 'signingInput' | 'signature'>, algorithm: Algorithm, key: KeyObject): boolean {
   // RFC 8017 §8.1.2 (1): OpenSSL would also take a PSS signature that has lost a zero in front.
   if (jws.signature.length !== (algorithm.signatureLength ?? modulusBytes(key))) return false;
-  return verify(
+  return verifySignature(
     algorithm.digest,
     Buffer.from(jws.signingInput, 'latin1'),
     { key, dsaEncoding: 'ieee-p1363', padding: algorithm.padding, saltLength: algorithm.saltLength },

@@ -1,4 +1,4 @@
-import { AccessError, type Reason } from '../failures.ts';
+import type { Reason } from '../failures.ts';
 import type { JsonObject } from './json.ts';
 
 /** A profile that tokens are held to beyond the checks of every token: `rfc9068` demands all that RFC 9068 §2 does. */
@@ -13,14 +13,12 @@ const texts: readonly (readonly [claim: string, reason: Reason])[] = [
   ['jti', 'malformed_jti'],
 ];
 
-/** Refuses a JOSE header without the type of an access token (RFC 9068 §2.1, §4). */
-export function enforceProfileType({ typ }: JsonObject): void {
-  if (typeof typ !== 'string' || !types.has(typ.toLowerCase())) throw new AccessError('unsupported_typ');
+/** Whether a JOSE header has the type of an access token (RFC 9068 §2.1, §4). */
+export function isProfileType({ typ }: JsonObject): boolean {
+  return typeof typ === 'string' && types.has(typ.toLowerCase());
 }
 
-/** Refuses claims that lack what the profile demands. */
-export function enforceProfileClaims(claims: JsonObject): void {
-  for (const [claim, reason] of texts) {
-    if (typeof claims[claim] !== 'string') throw new AccessError(reason);
-  }
+/** The first thing that the claims lack of what the profile demands. */
+export function findProfileDefect(claims: JsonObject): Reason | undefined {
+  return texts.find(([claim]) => typeof claims[claim] !== 'string')?.[1];
 }

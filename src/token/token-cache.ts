@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { IssuerRules, VerifiedToken } from './access-token.ts';
 import { timeChecks } from './claims.ts';
+import { createSightings } from './sightings.ts';
 
 /** How much a {@link TokenCache} holds. */
 export interface TokenCacheOptions {
@@ -21,14 +22,16 @@ export interface TokenCacheStatus {
 
 /**
  * Tokens that were verified, by the SHA-256 of the whole token: only another token with the same digest could be
- * taken for one. Refused tokens are never kept.
+ * taken for one. Refused tokens are never kept, and one that never comes again is not: it would push out those that do,
+ * and what lives that long is dear to the garbage collector.
  */
 export interface TokenCache {
   /**
    * What was verified, if it still holds: the rules that it was held against are among those of `issuers`, the key is
-   * still published, and the clock agrees. Throws `AccessError` for a token that is good but for the time.
+   * still published, and the clock agrees. The refusal of a token that is good but for the time.
    */
-  find(digest: string, issuers: ReadonlyMap<string, IssuerRules>, now: number): VerifiedToken | undefined;
+  find(digest: string, issuers: ReadonlyMap<string, IssuerRules>, now: number): VerifiedToken | AccessError | undefined;
+  /** Keeps a token that came before; notes one that has not. */
   remember(digest: string, verified: VerifiedToken, tokenLength: number): void;
   status(): TokenCacheStatus;
 }
@@ -39,7 +42,7 @@ interface Entry {
   generation: number;
 }
 
-/** A parsed token takes some times the room of its text; measured with `npm run bench -- http` (memory). */
+/** More than a parsed token takes beside its text: what is kept stays below the bound. */
 const bytesPerCharacter = 3;
 const bytesPerEntry = 1024;
 
@@ -50,6 +53,7 @@ export function createTokenCache({
 }: TokenCacheOptions = {}): TokenCache {
   if (!(maxEntries >= 1 && maxBytes >= 1)) throw new TypeError('tokenCache: write bounds of 1 or more, or off');
   const entries = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxBytes });
+  const sawBefore = createSightings();
   let hits = 0;
   let misses = 0;
 
@@ -69,12 +73,13 @@ export function createTokenCache({
       const { verified } = entry;
       const { issuer } = verified.verifiedBy;
       for (const check of timeChecks) {
-        if (!check.passes(verified.claims, issuer, now)) throw new AccessError(check.reason);
+        if (!check.passes(verified.claims, issuer, now)) return new AccessError(check.reason);
       }
       hits++;
       return verified;
     },
     remember(digest, verified, tokenLength) {
+      if (!sawBefore(digest)) return;
       const { generation } = verified.verifiedBy;
       entries.set(digest, { verified, generation }, { size: tokenLength * bytesPerCharacter + bytesPerEntry });
     },

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMcpAuth, type McpAuthOptions } from '../../src/adapters/mcp.ts';
 import { createNonces } from '../../src/dpop/nonce.ts';
 import { AccessError, failures } from '../../src/failures.ts';
-import type { KeySet } from '../../src/keys/key-set.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import { noKeys } from './scene.ts';
 
 const resource = 'https://api.test/mcp';
 const issuer = createTestIssuer({ audience: resource });
@@ -18,13 +18,6 @@ const policy = { scopes: ['notes:read'] };
 const options: McpAuthOptions = { resource, authorizationServers, policy };
 const metadataUrl = 'https://api.test/.well-known/oauth-protected-resource/mcp';
 
-const noKeys: KeySet = {
-  generation: 0,
-  find: () => undefined,
-  has: () => false,
-  usable: () => false,
-  refetch: () => undefined,
-};
 const withoutKeys = createResourceServer({ issuers: [{ issuer: issuer.issuer, keys: noKeys }], audience: resource });
 
 function verify(token: string, judge: ResourceServer = server, others: Partial<McpAuthOptions> = {}) {

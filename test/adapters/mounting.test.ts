@@ -11,9 +11,10 @@ import { createProtect as createHonoProtect } from '../../src/adapters/hono.ts';
 import { createGuard, Protect } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
 import type { Access } from '../../src/resource-server.ts';
-import { client, createServers, issuer, nonces, now, policy } from './scene.ts';
+import { client, issuer } from './issuer.ts';
+import { createServers, nonces, now, policy } from './scene.ts';
 
-const server = createServers().usual;
+const server = createServers(issuer).usual;
 
 /** As programs without types call it. */
 type Loose = (...args: readonly unknown[]) => unknown;
@@ -135,7 +136,7 @@ describe('fetch', () => {
     async (when) => {
       const answer = Response.redirect('https://api.example/other', 302);
       expect(() => answer.headers.set('dpop-nonce', 'x')).toThrow(TypeError);
-      const handler = createFetchProtect(createServers().withNonces)(policy, () =>
+      const handler = createFetchProtect(createServers(issuer).withNonces)(policy, () =>
         when === 'at once' ? answer : Promise.resolve(answer),
       );
       const headers = client.headers({ url, scope: 'read:messages', nonce: nonces.issue(now() - 120) });
@@ -201,7 +202,7 @@ describe('fastify', () => {
     const onRefused = () => {
       throw new Error('of onRefused');
     };
-    const protect = createFastifyProtect(createServers()[name], { onRefused });
+    const protect = createFastifyProtect(createServers(issuer)[name], { onRefused });
     app.get(
       '/messages',
       protect(policy, async () => 'let in'),

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CurrentAccess, createGuard, Open, Protect } from '../../src/adapters/nest.ts';
 import type { Access } from '../../src/resource-server.ts';
 import { decorate } from './decorate.ts';
-import { createServers, issuer } from './scene.ts';
+import { issuer } from './issuer.ts';
+import { createServers } from './scene.ts';
 
 class Routes {
   undeclared() {
@@ -55,7 +56,7 @@ describe('a guard for the whole application', () => {
   beforeAll(async () => {
     const logger = { log() {}, warn() {}, error: (...told: readonly unknown[]) => errors.push(...told) };
     const app = await NestFactory.create(Root, { logger });
-    app.useGlobalGuards(createGuard(createServers().usual));
+    app.useGlobalGuards(createGuard(createServers(issuer).usual));
     await app.listen(0, '127.0.0.1');
     origin = await app.getUrl();
     close = () => app.close();
@@ -125,5 +126,5 @@ it('what is no request of node:http → TypeError, and nobody is let in', () => 
     getClass: () => Routes,
     switchToHttp: () => ({ getRequest: () => ({ raw: {} }) }),
   } as unknown as ExecutionContext; // of another platform
-  expect(() => createGuard(createServers().usual).canActivate(context)).toThrow(/platform-express alone$/);
+  expect(() => createGuard(createServers(issuer).usual).canActivate(context)).toThrow(/platform-express alone$/);
 });

@@ -1,141 +1,98 @@
-import { X509Certificate } from 'node:crypto';
-import type { Reason } from '../../src/failures.ts';
-import { makeCertificate } from '../../src/testing/certificate.ts';
-import { type ProofFlaw, proofFlaws, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
-import { client, issuer, now, type ServerName } from './scene.ts';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { AccessError } from '../../src/failures.ts';
+import { type Answer, send } from '../support/http-client.ts';
+import type { Running, Start } from './frameworks.ts';
+import { issuer } from './issuer.ts';
+import { type RefusedCall, refusedCalls } from './refused-calls.ts';
+import { createServers, prefix, routes } from './scene.ts';
 
-/** A request that is refused. */
-export interface RefusedCall {
-  readonly reason: Reason;
-  /** Which one, where a reason has several. */
-  readonly how?: string;
-  readonly server?: ServerName;
-  /** The route; default: that of the server. */
-  readonly path?: string;
-  /** Names and values in turn, as sent. Made for the URL that is called. */
-  readonly headers: (url: string) => readonly string[];
-  /** Sent once before, and let in. */
-  readonly repeated?: 'after one that is let in';
+const servers = createServers(issuer);
+const compared = ['www-authenticate', 'content-type', 'cache-control', 'retry-after', 'dpop-nonce'];
+
+/** What of an answer must be the same everywhere. */
+function essence({ status, headers, body }: Pick<Answer, 'status' | 'headers' | 'body'>) {
+  return { status, body, headers: Object.fromEntries(compared.map((name) => [name, headers.get(name)])) };
 }
 
-const otherCertificate = new X509Certificate((await makeCertificate()).cert).raw.toString('base64');
-const scope = 'read:messages';
-const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
-const good = (): readonly string[] => bearer(issuer.token({ scope }));
-type Call = Omit<Parameters<typeof client.headers>[0], 'url'>;
-const dpop = (url: string, call: Call = {}): readonly string[] => {
-  const { authorization, dpop: proof } = client.headers({ url, scope, ...call });
-  return ['Authorization', authorization, 'DPoP', proof];
-};
+/** The answer as the resource server describes it, without any framework. */
+async function describeExpected(call: RefusedCall, path: string, url: string, lines: readonly string[]) {
+  const route = routes.find((each) => each.path === path);
+  if (route === undefined) throw new TypeError(`no route ${path}`);
+  const { policy } = route;
+  const server = servers[route.server];
+  const headers = new Headers();
+  for (let i = 0; i < lines.length; i += 2) headers.append(lines[i] ?? '', lines[i + 1] ?? '');
+  const request = { method: 'GET', url, headers };
+  const connection = { remoteAddress: '127.0.0.1' };
+  const judge = async () => server.authorize(request, policy, connection);
+  if (call.repeated !== undefined) await judge();
+  const error = await judge().catch((reason: unknown) => reason);
+  const refusal = server.describeRefusal(error, request, { policy, connection });
+  expect(refusal.reason).toBe(call.reason);
+  return essence({ ...refusal, headers: new Map(Object.entries(refusal.headers)) });
+}
 
-const byToken = (reason: TokenFlaw): RefusedCall => ({
-  reason,
-  headers: () => bearer(issuer.flawed(reason, reason === 'malformed_scope' ? {} : { scope })),
-});
-const byProof = (reason: ProofFlaw): RefusedCall => ({ reason, headers: (url) => dpop(url, { flaw: reason }) });
+/** Where the platform has to make a `Request` of what came, and answers by itself what has no URL. */
+const madeOfRequests: ReadonlySet<string> = new Set(['hono', 'hono, basePath', 'fetch']);
 
-/** A call for every reason there is. */
-export const refusedCalls: readonly RefusedCall[] = [
-  { reason: 'missing_credentials', headers: () => [] },
-  { reason: 'missing_credentials', how: 'with a body of its own form', server: 'ownBodies', headers: () => [] },
-  { reason: 'unsupported_scheme', headers: () => ['Authorization', 'Basic YTpi'] },
-  { reason: 'bearer_not_accepted', server: 'dpopRequired', headers: good },
-  { reason: 'dpop_not_accepted', server: 'dpopOff', headers: (url) => dpop(url) },
-  {
-    reason: 'multiple_authorization_headers',
-    how: 'two lines, both good',
-    headers: () => [...good(), ...good()],
-  },
-  {
-    reason: 'multiple_authorization_headers',
-    how: 'two lines, another scheme second',
-    headers: () => [...good(), 'authorization', 'Basic YTpi'],
-  },
-  {
-    reason: 'multiple_authorization_headers',
-    how: 'two lines, another scheme first',
-    headers: () => ['authorization', 'Basic YTpi', ...good()],
-  },
-  {
-    reason: 'multiple_authorization_headers',
-    how: 'one line with a comma',
-    headers: () => ['Authorization', `${good()[1]}, Bearer other`],
-  },
-  { reason: 'malformed_client_id', server: 'ofProfile', headers: () => bearer(issuer.token({ scope, client_id: 7 })) },
-  {
-    reason: 'malformed_jti',
-    server: 'ofProfile',
-    headers: () => bearer(issuer.token({ scope, client_id: 'client', jti: 7 })),
-  },
-  {
-    reason: 'missing_client_certificate',
-    server: 'withCertificates',
-    headers: () => bearer(issuer.token({ scope, cnf: { 'x5t#S256': 'A'.repeat(43) } })),
-  },
-  {
-    reason: 'client_certificate_mismatch',
-    server: 'withCertificates',
-    headers: () => [
-      ...bearer(issuer.token({ scope, cnf: { 'x5t#S256': 'A'.repeat(43) } })),
-      ...['Client-Cert', `:${otherCertificate}:`],
-    ],
-  },
-  { reason: 'revoked_token', server: 'withDenyList', headers: () => bearer(issuer.token({ scope, sub: 'mallory' })) },
-  { reason: 'inactive_token', server: 'asking', headers: () => bearer('opaque') },
-  { reason: 'introspection_unavailable', server: 'askingInVain', headers: () => bearer('opaque') },
-  { reason: 'missing_dpop_proof', headers: (url) => dpop(url).slice(0, 2) },
-  { reason: 'bearer_with_dpop_proof', headers: (url) => [...good(), ...dpop(url).slice(2)] },
-  // A URL with this host is valid for the platform, so that every runtime passes it on.
-  { reason: 'bad_host_header', headers: () => ['Host', 'one,two.example', ...good()] },
-  {
-    reason: 'bad_forwarded_header',
-    server: 'behindProxy',
-    headers: () => ['X-Forwarded-Proto', 'gopher', ...good()],
-  },
-  ...tokenFlaws.map(byToken),
-  { reason: 'unbound_token_as_dpop', headers: (url) => dpop(url, { token: issuer.token({ scope }) }) },
-  ...proofFlaws.map(byProof),
-  {
-    reason: 'multiple_dpop_proofs',
-    how: 'two lines',
-    headers: (url) => [...dpop(url), ...dpop(url).slice(2)],
-  },
-  {
-    reason: 'proof_url_mismatch',
-    how: 'of the proxied URL, while nobody is trusted',
-    headers: () => ['X-Forwarded-Host', 'api.example', ...dpop('http://api.example/usual')],
-  },
-  { reason: 'missing_proof_nonce', server: 'withNonces', headers: (url) => dpop(url) },
-  { reason: 'invalid_proof_nonce', server: 'withNonces', headers: (url) => dpop(url, { nonce: 'stale' }) },
-  { reason: 'proof_replayed', headers: (url) => dpop(url), repeated: 'after one that is let in' },
-  { reason: 'insufficient_scope', headers: () => bearer(issuer.token({ scope: 'write:messages' })) },
-  {
-    reason: 'insufficient_scope',
-    how: 'under DPoP',
-    headers: (url) => dpop(url, { scope: 'read:messages:all' }),
-  },
-  {
-    reason: 'no_accepted_scope',
-    path: '/anyScope',
-    headers: () => bearer(issuer.token({ scope: 'write:messages' })),
-  },
-  {
-    reason: 'missing_permission',
-    path: '/permissions',
-    headers: () => bearer(issuer.token({ permissions: ['messages:write'] })),
-  },
-  { reason: 'unaccepted_claims', path: '/claims', headers: good },
-  { reason: 'unaccepted_acr', path: '/acr', headers: () => bearer(issuer.token({ acr: 'urn:example:bronze' })) },
-  { reason: 'unaccepted_acr', how: 'under DPoP', path: '/acr', headers: (url) => dpop(url) },
-  { reason: 'missing_auth_time', path: '/maxAge', headers: good },
-  {
-    reason: 'authentication_too_old',
-    path: '/maxAge',
-    headers: () => bearer(issuer.token({ auth_time: now() - 3600 })),
-  },
-  { reason: 'keys_unavailable', server: 'withoutKeys', headers: good },
-  { reason: 'unknown_kid', how: 'after keys were fetched', server: 'slow', headers: byToken('unknown_kid').headers },
-  { reason: 'replay_store_unavailable', server: 'withoutReplay', headers: (url) => dpop(url) },
-  { reason: 'replay_store_full', server: 'withFullReplay', headers: (url) => dpop(url) },
-  { reason: 'unexpected', server: 'defective', headers: (url) => dpop(url) },
-];
+/** The cases of requests that are refused, each compared byte for byte; registers them with the test runner. */
+export function describeRefusals(name: string, start: Start): void {
+  let running: Running;
+  beforeAll(async () => {
+    running = await start(issuer);
+  });
+  afterAll(() => running.close());
+
+  const call = async (refused: RefusedCall, base: string, method = 'GET') => {
+    const { server = 'usual', path: route = `/${server}` } = refused;
+    const path = `${base}${route}`;
+    const url = `${running.origin}${path}`;
+    const headers = refused.headers(url);
+    if (refused.repeated !== undefined) expect((await send(running.origin, path, { headers })).status).toBe(200);
+    const answer = await send(running.origin, path, { headers, method });
+    return { answer, expected: await describeExpected(refused, route, url, headers) };
+  };
+
+  it.each(refusedCalls.map((refused) => ({ how: '', ...refused })))('$reason $how', async (refused) => {
+    const told = (await running.refused()).length;
+    const { answer, expected } = await call(refused, '');
+    expect(essence(answer)).toEqual(expected);
+    expect(Number(answer.headers.get('content-length'))).toBe(Buffer.byteLength(expected.body));
+    expect((await running.refused()).slice(told)).toEqual([refused.reason]);
+  });
+
+  it.each(['user@api.example', 'api.example/path', '[::1', 'api.example:99999'])(
+    'Host: %s → the same 400, or no answer of a route where the runtime has made no such Request',
+    async (host) => {
+      const told = (await running.refused()).length;
+      const lines = ['Host', host, 'Authorization', issuer.headers({ scope: 'read:messages' }).authorization];
+      const answer = await send(running.origin, '/usual', { headers: lines });
+      const reasons = (await running.refused()).slice(told);
+      if (madeOfRequests.has(name) && reasons.length === 0) {
+        // 404 where the runtime reads the Host as a part of the path.
+        expect([400, 404]).toContain(answer.status);
+        return;
+      }
+      expect(reasons).toEqual(['bad_host_header']);
+      const error = new AccessError('bad_host_header');
+      const request = { method: 'GET', url: 'http://-/usual', headers: new Headers({ host }) };
+      const { status, headers, body } = servers.usual.describeRefusal(error, request);
+      expect(essence(answer)).toEqual(essence({ status, headers: new Map(Object.entries(headers)), body }));
+    },
+  );
+
+  it('below a prefix: the same', async () => {
+    for (const refused of refusedCalls.filter(({ reason }) => /^(?:missing|insufficient|invalid)_/.test(reason))) {
+      const { answer, expected } = await call(refused, prefix);
+      expect(essence(answer), refused.reason).toEqual(expected);
+    }
+  });
+
+  it('HEAD: status and headers of GET, without the body', async () => {
+    const bearers = refusedCalls.filter(({ reason }) => reason === 'missing_credentials' || reason === 'expired');
+    for (const refused of bearers) {
+      const { answer, expected } = await call(refused, '', 'HEAD');
+      expect(essence(answer)).toEqual({ ...expected, body: '' });
+    }
+  });
+}

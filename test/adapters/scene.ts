@@ -2,40 +2,44 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { createNonces } from '../../src/dpop/nonce.ts';
 import { AccessError } from '../../src/failures.ts';
 import { createIntrospection } from '../../src/introspection/introspection.ts';
+import type { Fetch } from '../../src/keys/http-client.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { type Access, createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
 import type { ResourceServerOptions } from '../../src/resource-server-options.ts';
 import { createDenyList } from '../../src/revocation/deny-list.ts';
-import { createTestIssuer } from '../../src/testing/index.ts';
 import type { Claims } from '../../src/token/claims.ts';
 
 /** Seconds: the time of issuer, clients and servers, so that nonces are the same in each. */
 export const now = () => 1_800_000_000;
 export const nonces = createNonces({ secret: 'a secret of thirty-two bytes, or more' });
-export const issuer = createTestIssuer({ now });
-export const client = issuer.dpopClient();
 export const policy = { scopes: ['read:messages'] } as const satisfies Policy;
 
-const { audience } = issuer;
-const proxies = ['127.0.0.1'];
-
-function createServer(options: Partial<ResourceServerOptions> = {}): ResourceServer {
-  return createResourceServer({ issuers: [issuer], audience, now, ...options });
+/** Whose tokens the servers take. */
+export interface SceneIssuer {
+  readonly issuer: string;
+  readonly audience: string;
+  /** Default: those that it publishes. */
+  readonly keys?: KeySet;
+  /** PEM of its certificate, where the keys are fetched. */
+  readonly ca?: string;
+  /** What they are fetched with; default: the built-in client. */
+  readonly fetch?: Fetch;
 }
+
+const proxies = ['127.0.0.1'];
 
 function failWith(error: Error): never {
   throw error;
 }
 
 /** The keys of the issuer after a fetch that ends later; before it there are none. */
-function createLateKeys(): KeySet {
-  const { keys } = issuer;
+function createLateKeys({ keys }: SceneIssuer): KeySet {
   let arrived = false;
   return {
     generation: 0,
-    find: (kid, alg) => (arrived ? keys.find(kid, alg) : undefined),
-    has: (kid) => arrived && keys.has(kid),
+    find: (kid, alg) => (arrived ? keys?.find(kid, alg) : undefined),
+    has: (kid) => arrived && keys?.has(kid) === true,
     usable: () => arrived,
     async refetch() {
       await new Promise((resolve) => setTimeout(resolve, 5));
@@ -44,12 +48,12 @@ function createLateKeys(): KeySet {
   };
 }
 
-function createAsking(fetch: () => Promise<Response>) {
+function createAsking({ issuer }: SceneIssuer, fetch: () => Promise<Response>) {
   const endpoint = 'https://idp.example/introspect';
-  return createIntrospection({ endpoint, issuer: issuer.issuer, clientId: 'api', clientSecret: 'secret', fetch });
+  return createIntrospection({ endpoint, issuer, clientId: 'api', clientSecret: 'secret', fetch });
 }
 
-const noKeys: KeySet = {
+export const noKeys: KeySet = {
   generation: 0,
   find: () => undefined,
   has: () => false,
@@ -57,35 +61,52 @@ const noKeys: KeySet = {
   refetch: () => undefined,
 };
 
-/** One resource server for each state that a request can meet; made anew for each framework. */
-export function createServers() {
-  return {
-    usual: createServer(),
-    slow: createServer({ issuers: [{ issuer: issuer.issuer, keys: createLateKeys() }] }),
-    dpopOff: createServer({ dpop: { mode: 'off' } }),
-    dpopRequired: createServer({ dpop: { mode: 'required' } }),
-    withNonces: createServer({ dpop: { nonces } }),
-    behindProxy: createServer({ trustProxy: proxies }),
-    withoutKeys: createServer({ issuers: [{ issuer: issuer.issuer, keys: noKeys }] }),
-    withoutReplay: createServer({
-      dpop: { replay: { witness: () => Promise.reject(new AccessError('replay_store_unavailable')) } },
-    }),
-    ownBodies: createServer({
-      errorBody: ({ description }) => ({ contentType: 'text/x-own', body: `Zurückgewiesen: ${description}\n` }),
-    }),
-    withFullReplay: createServer({
-      dpop: { replay: { witness: () => failWith(new AccessError('replay_store_full')) } },
-    }),
-    ofProfile: createServer({ profile: 'rfc9068' }),
-    withCertificates: createServer({ clientCertificate: 'header', trustProxy: proxies }),
-    withDenyList: createServer({ denyList: createDenyList({ sub: ['mallory'] }) }),
-    asking: createServer({ introspection: createAsking(async () => Response.json({ active: false })) }),
-    askingInVain: createServer({ introspection: createAsking(() => Promise.reject(new TypeError('no network'))) }),
-    defective: createServer({ dpop: { replay: { witness: () => failWith(new Error('of the store')) } } }),
-  } as const satisfies Readonly<Record<string, ResourceServer>>;
-}
+type MakeOptions = (of: SceneIssuer) => Partial<ResourceServerOptions>;
 
-export type ServerName = keyof ReturnType<typeof createServers>;
+/** Options of a resource server for each state that a request can meet. */
+const serverOptions = {
+  usual: () => ({}),
+  slow: (of) => ({ issuers: [{ issuer: of.issuer, keys: createLateKeys(of) }] }),
+  dpopOff: () => ({ dpop: { mode: 'off' } }),
+  dpopRequired: () => ({ dpop: { mode: 'required' } }),
+  withNonces: () => ({ dpop: { nonces } }),
+  behindProxy: () => ({ trustProxy: proxies }),
+  withoutKeys: ({ issuer }) => ({ issuers: [{ issuer, keys: noKeys }] }),
+  withoutReplay: () => ({
+    dpop: { replay: { witness: () => Promise.reject(new AccessError('replay_store_unavailable')) } },
+  }),
+  ownBodies: () => ({
+    errorBody: ({ description }) => ({ contentType: 'text/x-own', body: `Zurückgewiesen: ${description}\n` }),
+  }),
+  withFullReplay: () => ({
+    dpop: { replay: { witness: () => failWith(new AccessError('replay_store_full')) } },
+  }),
+  ofProfile: () => ({ profile: 'rfc9068' }),
+  withCertificates: () => ({ clientCertificate: 'header', trustProxy: proxies }),
+  withDenyList: () => ({ denyList: createDenyList({ sub: ['mallory'] }) }),
+  asking: (of) => ({ introspection: createAsking(of, async () => Response.json({ active: false })) }),
+  askingInVain: (of) => ({ introspection: createAsking(of, () => Promise.reject(new TypeError('no network'))) }),
+  defective: () => ({ dpop: { replay: { witness: () => failWith(new Error('of the store')) } } }),
+} as const satisfies Readonly<Record<string, MakeOptions>>;
+
+export type ServerName = keyof typeof serverOptions;
+export type Servers = Readonly<Record<ServerName, ResourceServer>>;
+
+/** One resource server for each state that a request can meet; made anew for each framework. */
+export function createServers(of: SceneIssuer): Servers {
+  const { issuer, audience, keys, ca, fetch } = of;
+  const usual: ResourceServerOptions = {
+    issuers: [keys === undefined ? issuer : { issuer, keys }],
+    audience,
+    now,
+    ...(ca !== undefined && { ca }),
+    ...(fetch !== undefined && { fetch }),
+  };
+  const made = Object.entries<MakeOptions>(serverOptions).map(
+    ([name, make]) => [name, createResourceServer({ ...usual, ...make(of) })] as const,
+  );
+  return Object.fromEntries(made) as Servers; // of the names above
+}
 
 const withEmail: StandardSchemaV1<unknown, Claims> = {
   '~standard': {
@@ -121,7 +142,7 @@ export interface SceneRoute {
 }
 
 export const prefix = '/api/v1';
-const names = Object.keys(createServers()) as ServerName[]; // a literal: no keys but those of its type
+const names = Object.keys(serverOptions) as ServerName[]; // a literal: no keys but those of its type
 
 /** Every framework has these at its root and below {@link prefix}. */
 export const routes: readonly SceneRoute[] = [

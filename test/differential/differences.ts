@@ -106,14 +106,14 @@ export const looser: readonly Looser[] = [
   {
     name: '`client_id` or `jti` absent, or no text',
     peer: 'oauth4webapi',
-    why: 'Nothing is decided by them here.',
+    why: 'Nothing is decided by them, unless `profile` demands them as texts or a deny list names a `jti`.',
     source: 'RFC 9068 §2.2 asks them of the issuer',
     applies: (_, { client_id: client, jti }) => !isText(client) || !isText(jti),
   },
   {
     name: '`client_id` or `jti` present, and no text',
     peer: 'express-oauth2-jwt-bearer',
-    why: 'Nothing is decided by them here.',
+    why: 'Nothing is decided by them, unless `profile` demands them as texts or a deny list names a `jti`.',
     source: 'RFC 9068 §2.2 asks them of the issuer',
     applies: (_, { client_id: client, jti }) =>
       (client !== undefined && !isText(client)) || (jti !== undefined && !isText(jti)),

@@ -1,5 +1,6 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { loadX509, makeLocalhostCertificate } from '../../src/certificate/localhost-certificate.ts';
 import {
   type ClientCertificateSource,
   confirmCertificate,
@@ -22,6 +23,15 @@ const request = (value: string | null) => ({
   url: 'https://api.test/',
   headers: { get: (name: string) => (name === 'client-cert' ? value : null) },
 });
+/** A certificate whose base64 ends in padding: each is a little longer or shorter than the one before. */
+async function makePadded(): Promise<Buffer> {
+  for (let organisation = 'a'; ; organisation += 'a') {
+    const validity = { notBefore: new Date(0), notAfter: new Date() };
+    const { certificate } = await makeLocalhostCertificate(await loadX509(), { organisation, ...validity });
+    const { raw } = new X509Certificate(certificate);
+    if (raw.length % 3 !== 0) return raw;
+  }
+}
 const encode = (bytes: Uint8Array) => `:${Buffer.from(bytes).toString('base64')}:`;
 
 describe('the header of a trusted proxy (RFC 9440)', () => {
@@ -71,12 +81,24 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     );
   });
 
+  it('stray bits behind the last byte of a certificate → bad_forwarded_header', async () => {
+    const text = encode(await makePadded());
+    const at = text.indexOf('=') - 1;
+    const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+    const strayed = text.slice(0, at) + alphabet[alphabet.indexOf(text.charAt(at)) + 1] + text.slice(at + 1);
+    expect(Buffer.from(strayed.slice(1, -1), 'base64')).toEqual(Buffer.from(text.slice(1, -1), 'base64'));
+    expect(from(text)).toHaveLength(43);
+    expect(() => from(strayed)).toThrow(expect.objectContaining({ reason: 'bad_forwarded_header' }));
+  });
+
   it('trusted from nobody → TypeError', () => {
     expect(() => createReadClientCertificate('header', 'none')).toThrow(/name them in trustProxy/);
   });
 
   it('another source → TypeError', () => {
-    expect(() => createReadClientCertificate('socket' as ClientCertificateSource, 'all')).toThrow(TypeError);
+    expect(() => createReadClientCertificate('socket' as ClientCertificateSource, 'all')).toThrow(
+      new TypeError('clientCertificate: write tls or header'),
+    );
   });
 });
 

@@ -18,12 +18,8 @@ function rawHeaders(authorization: string | null, proof: string | null = null): 
 }
 
 function judge(list: { get(name: string): string | null }, mode: DpopMode): Credentials | Reason {
-  try {
-    return readCredentials(list, mode);
-  } catch (error) {
-    if (error instanceof AccessError) return error.reason;
-    throw error;
-  }
+  const judged = readCredentials(list, mode);
+  return judged instanceof AccessError ? judged.reason : judged;
 }
 
 describe('schemes and modes', () => {

@@ -182,6 +182,41 @@ describe('a refusal that was written before', () => {
     expect(all.filter((each) => JSON.stringify(each) === JSON.stringify(alone))).toHaveLength(1);
   });
 
+  const policy: Policy = { scopes: ['read'] };
+  const forwarded = new Request(bearer.url, {
+    headers: { ...Object.fromEntries(bearer.headers), 'x-forwarded-prefix': '/v1' },
+  });
+  const nowhere = { method: 'GET', url: bearer.url, headers: new Headers({ host: 'evil"host' }) };
+  const stepUp = { acrValues: ['gold'], maxAge: undefined };
+  const error = new AccessError('unaccepted_acr');
+
+  it.each<[string, AccessError, ResourceRequest, Policy]>([
+    ['policy', error, bearer, { scopes: ['write'] }],
+    ['scopes of the error', new AccessError('unaccepted_acr', { scopes: ['all'] }), bearer, policy],
+    ['step-up', new AccessError('unaccepted_acr', { stepUp }), bearer, policy],
+    ['scheme', error, dpop, policy],
+    ['host', error, elsewhere, policy],
+    ['prefix', error, forwarded, policy],
+    ['host that is none', error, nowhere, policy],
+  ])('right after one that differs in its %s alone → not taken for it, nor that for this', (_name, ...other) => {
+    const describeAfter = createDescribeRefusal(settings);
+    const usual = [error, bearer, policy] as const;
+    const [first, second, ...again] = [usual, other, other, usual, usual].map(([refused, request, asked]) =>
+      describeAfter(refused, request, { policy: asked }),
+    );
+    const [refused, request, asked] = other;
+    expect(first).not.toEqual(second);
+    expect(second).toEqual(createDescribeRefusal(settings)(refused, request, { policy: asked }));
+    expect(again).toEqual([second, first, first]);
+  });
+
+  it('hosts in turn → each answer is written once', () => {
+    const errorBody = vi.fn(errorBodyFormats.detail);
+    const refuse = createRefuse({ ...settings, errorBody });
+    for (const request of [bearer, elsewhere, bearer, elsewhere]) refuse(new AccessError('expired'), request);
+    expect(errorBody).toHaveBeenCalledTimes(2);
+  });
+
   it('the same again → not written again, but for its nonce', () => {
     let nonces = 0;
     const errorBody = vi.fn(errorBodyFormats.detail);

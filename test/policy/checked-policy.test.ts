@@ -1,9 +1,10 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type } from 'arktype';
 import * as v from 'valibot';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { AccessError, type Reason } from '../../src/failures.ts';
-import { checkPolicy, grantClaims, type JudgedToken, namedScopes } from '../../src/policy/checked-policy.ts';
+import { checkPolicy, type JudgedToken, namedScopes } from '../../src/policy/checked-policy.ts';
 import { allOf, anyOf } from '../../src/policy/combination.ts';
 import { type Policy, parseScope } from '../../src/policy/policy.ts';
 import type { Claims } from '../../src/token/claims.ts';
@@ -15,13 +16,15 @@ function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim = '
   return {
     claims: Object.freeze(all), // as those of a verified token are
     scopes: parseScope(all.scope),
-    verifiedBy: { issuer: { expTolerance: 5, permissionsClaim } },
+    verifiedBy: { issuer: { expTolerance: 5, nbfTolerance: 5, permissionsClaim } },
   };
 }
 
 /** The claims for the handler, or the refusal. */
 async function judge(policy: Policy<unknown>, token: JudgedToken): Promise<unknown> {
-  return grantClaims(await checkPolicy(policy).judge(token, now), token);
+  const verdict = await checkPolicy({ ...policy }).judge(token, now); // a policy is read once: each case reads its own
+  if (verdict instanceof AccessError) throw verdict;
+  return verdict === undefined ? token.claims : verdict.claims;
 }
 
 async function reasonOf(
@@ -35,6 +38,11 @@ async function reasonOf(
     if (error instanceof AccessError) return error.reason;
     throw error;
   }
+}
+
+/** A schema of nobody's making: all that the standard asks of one. */
+function schemaOf(validate: (value: unknown) => object): StandardSchemaV1 {
+  return { '~standard': { version: 1, vendor: 'test', validate } } as StandardSchemaV1; // as of code without types
 }
 
 describe('nothing is asked', () => {
@@ -138,6 +146,9 @@ describe('acr and maxAge: how the user signed in', () => {
     [{ maxAge: 60 }, {}, 'missing_auth_time'],
     [{ maxAge: 60 }, { auth_time: String(now) }, 'missing_auth_time'],
     [{ maxAge: 60 }, { auth_time: -1 }, 'missing_auth_time'],
+    [{ maxAge: 60 }, { auth_time: now + 5 }, 'granted'],
+    [{ maxAge: 60 }, { auth_time: now + 6 }, 'missing_auth_time'],
+    [{ maxAge: 60 }, { auth_time: now * 1000 }, 'missing_auth_time'],
     [{ acr: 'gold', maxAge: 60 }, { acr: 'gold', auth_time: now }, 'granted'],
     [{ acr: 'gold', maxAge: 60 }, { acr: 'gold', auth_time: now - 99 }, 'authentication_too_old'],
     [{ acr: 'gold', maxAge: 60 }, { auth_time: now }, 'unaccepted_acr'],
@@ -154,6 +165,11 @@ describe('acr and maxAge: how the user signed in', () => {
     ],
   ])('%j → the refusal tells the whole of it, so that the client steps up once', async (policy, stepUp) => {
     await expect(judge(policy, tokenOf({}))).rejects.toMatchObject({ stepUp });
+  });
+
+  it('too long ago → the refusal tells how recent it must be', async () => {
+    const stepUp = { acrValues: [], maxAge: 5 };
+    await expect(judge({ maxAge: 5 }, tokenOf({ auth_time: now - 60 }))).rejects.toMatchObject({ stepUp });
   });
 });
 
@@ -203,6 +219,19 @@ describe('claims: what a schema gives', () => {
     expect(await judge({ claims: rude }, token)).toEqual({ roles });
     expect(token.claims).toMatchObject({ address: { city: 'Paris' }, roles });
     expect(token.claims['sub']).toBeUndefined();
+    const writer = schemaOf((value) => {
+      (value as { roles: string[] }).roles.push('writer');
+      return { value };
+    });
+    expect(await judge({ claims: writer }, token)).toMatchObject({ roles: ['reader', 'writer'] });
+    expect(roles).toEqual(['reader']);
+  });
+
+  it('a schema that refuses without an issue → refused all the same', async () => {
+    const error: unknown = await judge({ claims: schemaOf(() => ({ issues: [] })) }, tokenOf({})).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(error).toMatchObject({ reason: 'unaccepted_claims', context: { claim: '' } });
   });
 
   it('nothing is waited for where the schema does not wait', () => {
@@ -217,8 +246,9 @@ describe('claims: what a schema gives', () => {
     [['x'.repeat(300)], 'x'.repeat(200)],
   ])('an issue at %j → the context names %j', async (path, claim) => {
     const result = { issues: [{ message: 'not for the log', ...(path !== undefined && { path }) }] };
-    const claims = { '~standard': { version: 1, vendor: 'test', validate: () => result } } as unknown as z.ZodType;
-    const error: unknown = await judge({ claims }, tokenOf({})).catch((thrown: unknown) => thrown);
+    const error: unknown = await judge({ claims: schemaOf(() => result) }, tokenOf({})).catch(
+      (thrown: unknown) => thrown,
+    );
     expect(error).toMatchObject({ context: { claim } });
     expect(JSON.stringify(error)).not.toContain('not for the log');
   });
@@ -255,6 +285,11 @@ describe('anyOf: one is enough', () => {
     expect(await reasonOf(anyOf({ permissions: ['a'] }, { scopes: ['b'] }, { acr: 'gold' }), {})).toBe(
       'missing_permission',
     );
+  });
+
+  it('the last of several holds → granted', async () => {
+    const several = anyOf({ permissions: ['a'] }, { scopes: ['b'] }, { acr: 'gold' });
+    expect(await reasonOf(several, { acr: 'gold' })).toBe('granted');
   });
 
   it('the claims are what the one that holds gives', async () => {
@@ -303,9 +338,23 @@ describe('allOf: none may be missing', () => {
     expect(await judge(policy, tokenOf({ scope: 'read', sub: 'bob' }))).toMatchObject({ sub: 'bob', level: 1 });
   });
 
+  it('beside a schema, alternatives that have none add nothing', async () => {
+    const claims = z.object({ level: z.number().default(1) });
+    const policy = allOf(anyOf({ scopes: ['a'] }, { scopes: ['b'] }), { claims });
+    expect(await judge(policy, tokenOf({ scope: 'a', sub: 'bob' }))).toEqual({ level: 1 });
+  });
+
+  it('a schema deep in an alternative counts as one', async () => {
+    const admin = allOf({ claims: z.object({ admin: z.literal(true) }) }, { permissions: ['p'] });
+    const policy = allOf(anyOf(admin, { scopes: ['read'] }), { claims: z.object({ level: z.number().default(1) }) });
+    expect(await judge(policy, tokenOf({ scope: 'read', sub: 'bob' }))).toMatchObject({ sub: 'bob', level: 1 });
+  });
+
   it('schemas that do not give objects cannot be put together → TypeError', async () => {
     const text = z.object({}).transform(() => 'text');
-    await expect(judge(allOf({ claims: text }, { claims: z.object({}) }), tokenOf({}))).rejects.toThrow(TypeError);
+    const mixed = allOf({ claims: text }, { claims: z.object({}) });
+    await expect(judge(mixed, tokenOf({}))).rejects.toThrow(TypeError);
+    await expect(judge(mixed, tokenOf({}))).rejects.toThrow(/must all give objects/);
     await expect(judge(allOf({ claims: z.object({}) }, { claims: text }), tokenOf({}))).rejects.toThrow(TypeError);
   });
 });
@@ -334,6 +383,7 @@ describe('a policy that cannot work → TypeError that says the fix', () => {
     [{ scopes: [] }, /scopes names at least one, in a list; to ask for none leave it out/],
     [{ scopes: 'read:messages' }, /scopes names at least one, in a list/],
     [{ scopes: [7] }, /write each of scopes as a text of its own/],
+    [{ scopes: ['a', 7] }, /write each of scopes as a text of its own/],
     [{ scopes: ['read:messages write:messages'] }, /write each of scopes as a text of its own, without spaces/],
     [{ scopes: [''] }, /write each of scopes/],
     [{ anyScope: [] }, /anyScope names at least one/],
@@ -366,11 +416,11 @@ describe('a policy that cannot work → TypeError that says the fix', () => {
   });
 });
 
-it('a policy is read once: what is changed later is not looked at', async () => {
+it('a policy is read once: what is changed later is not looked at', () => {
   const scopes = ['a'];
   const policy = { scopes };
   expect(checkPolicy(policy)).toBe(checkPolicy(policy));
   scopes[0] = 'b';
-  expect(await reasonOf(policy, { scope: 'a' })).toBe('granted');
+  expect(checkPolicy(policy).judge(tokenOf({ scope: 'a' }), now)).toBeUndefined();
   expect(namedScopes(policy)).toEqual(['a']);
 });

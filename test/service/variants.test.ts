@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import type { Access } from '../../src/resource-server.ts';
 import type { Endpoint, EndpointSettings } from '../../src/service/endpoint.ts';
 import { type Variant, type VariantName, variants } from '../../src/service/variants.ts';
 
@@ -15,12 +14,8 @@ function findEndpoint({ endpoints }: Variant, path: string): Endpoint {
 function answer(variant: Variant, path: string, claims: Readonly<Record<string, unknown>> = {}): unknown {
   const endpoint = findEndpoint(variant, path);
   if (endpoint.access === 'open') return endpoint.body;
-  const access: Access = {
-    claims: { iss: 'https://idp.example.test/', exp: 2, iat: 1, sub: 'user|1', ...claims },
-    scopes: new Set(),
-    scheme: 'Bearer',
-  };
-  return JSON.parse(JSON.stringify(endpoint.answer(access, settings)));
+  const all = { iss: 'https://idp.example.test/', exp: 2, iat: 1, sub: 'user|1', ...claims };
+  return JSON.parse(JSON.stringify(endpoint.answer(all, settings)));
 }
 
 describe('endpoints', () => {
@@ -95,8 +90,7 @@ describe('endpoints', () => {
     const endpoint = findEndpoint(variants.a, '/api/profile');
     if (endpoint.access === 'open') throw new Error('The profile must not be open.');
     const claims = { iss: 'https://idp.example.test/', exp: 2, iat: 1, sub: 'user|1' };
-    const access: Access = { claims, scopes: new Set(), scheme: 'Bearer' };
-    expect(endpoint.answer(access, { customClaim: 'constructor' })).toMatchObject({ custom_claim: null });
+    expect(endpoint.answer(claims, { customClaim: 'constructor' })).toMatchObject({ custom_claim: null });
   });
 
   it.each(names)('variant %s → every answer has exactly the members its schema requires', (name) => {

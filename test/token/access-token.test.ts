@@ -107,13 +107,8 @@ function rulesFor(keys: KeySet, changes?: Partial<IssuerRules>): AccessTokenRule
 }
 
 function judge(token: string, rules: AccessTokenRules): Claims | AccessError {
-  try {
-    const verified = verifyAccessToken(token, rules, now);
-    return verified instanceof AccessError ? verified : verified.claims;
-  } catch (error) {
-    if (error instanceof AccessError) return error;
-    throw error;
-  }
+  const verified = verifyAccessToken(token, rules, now);
+  return verified instanceof AccessError ? verified : verified.claims;
 }
 
 /** The reason a draft is refused for; the claims where it is not. */
@@ -475,6 +470,36 @@ describe('valid tokens', () => {
     delete draft.claims['sub'];
     expect(judgeDraft(draft, { subject: 'optional' })).toEqual(draft.claims);
   });
+});
+
+describe('what a token is bound to', () => {
+  const thumbprint = 'A'.repeat(43);
+  const judgeBinding = (cnf: unknown, certificates?: 'on' | 'off') => {
+    const draft = createDraft();
+    Object.assign(draft.claims, { cnf });
+    const rules = { ...rulesFor(draft.keys), ...(certificates !== undefined && { certificates }) };
+    const judged = judge(mint(draft), rules);
+    return judged instanceof AccessError ? judged.reason : 'accepted';
+  };
+
+  it('a binding that is malformed or unknown → refused, not taken as a free token', () => {
+    expect(judgeBinding({ jkt: 1 })).toBe('malformed_cnf');
+    expect(judgeBinding({ kid: 'other' })).toBe('unsupported_cnf');
+  });
+
+  it('a client certificate → only where certificates are on, and they are off by default', () => {
+    const cnf = { 'x5t#S256': thumbprint };
+    expect(judgeBinding(cnf)).toBe('unsupported_cnf');
+    expect(judgeBinding(cnf, 'off')).toBe('unsupported_cnf');
+    expect(judgeBinding(cnf, 'on')).toBe('accepted');
+  });
+});
+
+it('an algorithm that nobody allows → refused before the issuer is looked at', () => {
+  const draft = createDraft();
+  draft.header['alg'] = 'PS256';
+  draft.claims['iss'] = 'https://stranger.example/';
+  expect(judgeDraft(draft)).toBe('unsupported_alg');
 });
 
 describe('what was verified', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { AccessError } from '../../src/failures.ts';
 import { type IntrospectionRules, verifyIntrospectedToken } from '../../src/token/introspected-token.ts';
 import type { JsonObject } from '../../src/token/json.ts';
 
@@ -20,7 +21,9 @@ const good = { active: true, aud: 'https://api.test/', exp: now + 60, sub: 'alic
 
 const judge = (change: JsonObject, others: Partial<IntrospectionRules> = {}) => {
   const answer = Object.fromEntries(Object.entries({ ...good, ...change }).filter(([, value]) => value !== undefined));
-  return verifyIntrospectedToken(Object.freeze(answer), { ...rules, ...others }, now);
+  const judged = verifyIntrospectedToken(Object.freeze(answer), { ...rules, ...others }, now);
+  if (judged instanceof AccessError) throw judged;
+  return judged;
 };
 
 describe('an answer about an active token', () => {
@@ -86,5 +89,7 @@ describe('an answer about an active token', () => {
     expect(() => judge({ aud: undefined }, optional)).not.toThrow();
     const other = () => judge({ aud: 'https://other.test/' }, optional);
     expect(other).toThrow(expect.objectContaining({ reason: 'invalid_audience' }));
+    const late = () => judge({ aud: undefined, exp: now - 60 }, optional);
+    expect(late).toThrow(expect.objectContaining({ reason: 'expired' }));
   });
 });

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
@@ -5,7 +6,7 @@ import { parseScope } from '../../src/policy/policy.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { IssuerRules, VerifiedToken } from '../../src/token/access-token.ts';
 import type { Claims } from '../../src/token/claims.ts';
-import { createTokenCache } from '../../src/token/token-cache.ts';
+import { createTokenCache, type TokenCache } from '../../src/token/token-cache.ts';
 
 const now = 1_800_000_000;
 const kid = 'k1';
@@ -58,17 +59,31 @@ function createCase(claims: Partial<Claims> = {}, options?: Parameters<typeof cr
     verifiedBy: { issuer, kid, alg, key: first, generation: state.generation },
   };
   const cache = createTokenCache(options);
-  cache.remember('digest', verified, 800);
+  keep(cache, 'digest', verified);
   const find = (time = now, trusted: ReadonlyMap<string, IssuerRules> = list): VerifiedToken | string | undefined => {
-    try {
-      return cache.find('digest', trusted, time);
-    } catch (error) {
-      if (error instanceof AccessError) return error.reason;
-      throw error;
-    }
+    const found = cache.find('digest', trusted, time);
+    return found instanceof AccessError ? found.reason : found;
   };
   return { cache, verified, state, asked, other, find, list, issuer };
 }
+
+/** A token is kept when it comes for the second time. */
+function keep(cache: TokenCache, digest: string, verified: VerifiedToken, length = 800): void {
+  cache.remember(digest, verified, length);
+  cache.remember(digest, verified, length);
+}
+
+describe('a token that comes for the first time', () => {
+  it('noted → kept when it comes again', () => {
+    const { cache, verified, list } = createCase();
+    const digest = hash('sha256', 'new', 'base64url');
+    cache.remember(digest, verified, 800);
+    expect(cache.find(digest, list, now)).toBeUndefined();
+    expect(cache.status().entries).toBe(1);
+    cache.remember(digest, verified, 800);
+    expect(cache.find(digest, list, now)).toBe(verified);
+  });
+});
 
 describe('a token that was verified', () => {
   it('found by its digest, and no key is looked for', () => {
@@ -146,15 +161,15 @@ describe('the key that it was verified by', () => {
 describe('bounds', () => {
   const fill = (count: number, options: Parameters<typeof createTokenCache>[0], length = 800) => {
     const { cache, verified } = createCase({}, options);
-    for (let i = 0; i < count; i++) cache.remember(`digest ${i}`, verified, length);
+    for (let i = 0; i < count; i++) keep(cache, `${i} digest`, verified, length);
     return cache;
   };
 
   it('entries → the one that was used last stays', () => {
     const { cache, verified, list } = createCase({}, { maxEntries: 3 });
-    for (const digest of ['a', 'b']) cache.remember(digest, verified, 800);
+    for (const digest of ['a', 'b']) keep(cache, digest, verified);
     cache.find('digest', list, now);
-    cache.remember('c', verified, 800);
+    keep(cache, 'c', verified);
     expect(cache.find('a', list, now)).toBeUndefined();
     for (const digest of ['digest', 'b', 'c']) expect(cache.find(digest, list, now)).toBe(verified);
   });

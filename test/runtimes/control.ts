@@ -1,0 +1,40 @@
+import type { Reason } from '../../src/failures.ts';
+import { findLimits } from './limits.ts';
+import { judgeSignatures, type SignatureCase } from './signatures.ts';
+
+/** What a program is asked beside requests; each question has its path. */
+export interface Control {
+  refused(): Promise<readonly Reason[]>;
+  signatures(cases: readonly SignatureCase[]): Promise<readonly boolean[]>;
+  limits(ca: string): Promise<Readonly<Record<string, string>>>;
+}
+
+/** Answers in this process. */
+export function createControl(refused: () => Promise<readonly Reason[]>): Control {
+  return { refused, signatures: async (cases) => judgeSignatures(cases), limits: findLimits };
+}
+
+/** Answers a question that came over HTTP: a POST of JSON. */
+export async function answerControl(control: Control, path: string, body: string): Promise<string> {
+  const questions: Readonly<Record<string, (argument: never) => Promise<unknown>>> = {
+    '/refused': control.refused,
+    '/signatures': control.signatures,
+    '/limits': control.limits,
+  };
+  // What is sent is what `askControl` has sent.
+  return JSON.stringify(await questions[path]?.(JSON.parse(body) as never));
+}
+
+/** Asks a program at this origin. */
+export function askControl(origin: string): Control {
+  const ask = async <T>(path: string, argument: unknown = null): Promise<T> => {
+    const response = await fetch(`${origin}${path}`, { method: 'POST', body: JSON.stringify(argument) });
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T; // what `answerControl` has written
+  };
+  return {
+    refused: () => ask('/refused'),
+    signatures: (cases) => ask('/signatures', cases),
+    limits: (ca) => ask('/limits', ca),
+  };
+}

@@ -1,0 +1,17 @@
+import { describe, expect, it } from 'vitest';
+import { makeCertificate } from '../../src/testing/certificate.ts';
+import { isWorkerd } from './launch.ts';
+import { openRuntime } from './runtime.ts';
+import { runtimeWords } from './starts.ts';
+import { workersLimits } from './workers-limits.ts';
+
+const runtime = openRuntime();
+const { certificate } = await makeCertificate();
+
+const expected = runtimeWords !== undefined && isWorkerd(runtimeWords) ? workersLimits : {};
+
+describe('limits', () => {
+  it('what cannot work on this runtime fails where it is made, and says why', async () => {
+    expect(await runtime().limits(certificate)).toEqual(expected);
+  });
+});

@@ -1,0 +1,38 @@
+import { createProtect as createExpressProtect } from '../../src/adapters/express.ts';
+import { createProtect as createFastifyProtect } from '../../src/adapters/fastify.ts';
+import { createGuard } from '../../src/adapters/nest.ts';
+import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
+import { createRedisReplayStore } from '../../src/dpop/replay-redis.ts';
+import { createKeySet } from '../../src/keys/key-set.ts';
+import { createResourceServer } from '../../src/resource-server.ts';
+
+const issuer = 'https://idp.example/';
+const audience = 'https://api.example/';
+/** Of no authority: nothing is fetched. */
+const createServer = () => createResourceServer({ issuer, audience });
+
+/** What a runtime may not be able to do; `ca` is a certificate in PEM. */
+const attempts: Readonly<Record<string, (ca: string) => unknown>> = {
+  'ca of createResourceServer': (ca) => createResourceServer({ issuer, audience, ca }).close(),
+  'ca of createKeySet': (ca) => createKeySet({ issuer, ca }).close(),
+  'clientCertificate tls': () => createResourceServer({ issuer, audience, clientCertificate: 'tls' }).close(),
+  // A port that nothing listens on: it goes on trying until it is closed.
+  createRedisReplayStore: async () => (await createRedisReplayStore('redis://127.0.0.1:9')).close(),
+  'portcullis/node': () => createNodeProtect(createServer()),
+  'portcullis/express': () => createExpressProtect(createServer()),
+  'portcullis/fastify': () => createFastifyProtect(createServer()),
+  'portcullis/nest': () => createGuard(createServer()),
+};
+
+/** The errors of what this runtime cannot do, by what was tried. */
+export async function findLimits(ca: string): Promise<Readonly<Record<string, string>>> {
+  const limits: Record<string, string> = {};
+  for (const [name, attempt] of Object.entries(attempts)) {
+    try {
+      await attempt(ca);
+    } catch (error) {
+      limits[name] = String(error);
+    }
+  }
+  return limits;
+}

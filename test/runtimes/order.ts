@@ -1,0 +1,23 @@
+import { createStaticKeySet, type JwkSet } from '../../src/keys/static-key-set.ts';
+import type { FrameworkName } from '../adapters/frameworks.ts';
+import type { SceneIssuer } from '../adapters/scene.ts';
+
+/** What a program on another runtime is told, as JSON. */
+export interface Order {
+  readonly name: FrameworkName;
+  readonly issuer: string;
+  readonly audience: string;
+  /** Absent where the keys are to be fetched. */
+  readonly jwks?: JwkSet;
+  readonly ca?: string;
+}
+
+/** The issuer of the scene, with the keys as they were sent. */
+export function readIssuer({ issuer, audience, jwks, ca }: Order): SceneIssuer {
+  return {
+    issuer,
+    audience,
+    ...(jwks !== undefined && { keys: createStaticKeySet(jwks) }),
+    ...(ca !== undefined && { ca }),
+  };
+}

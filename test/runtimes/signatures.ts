@@ -1,0 +1,24 @@
+import { importJwk } from '../../src/keys/jwk.ts';
+import { algorithms } from '../../src/token/algorithms.ts';
+import { verifyJws } from '../../src/token/jws.ts';
+
+/** A signature to be judged. */
+export interface SignatureCase {
+  readonly alg: string;
+  readonly jwk: object;
+  /** Hexadecimal. */
+  readonly message: string;
+  /** Hexadecimal. */
+  readonly signature: string;
+}
+
+/** Whether each signature is accepted by the library on this runtime. */
+export function judgeSignatures(cases: readonly SignatureCase[]): readonly boolean[] {
+  return cases.map(({ alg, jwk, message, signature }) => {
+    const algorithm = algorithms.get(alg);
+    const imported = importJwk(jwk);
+    if (algorithm === undefined || typeof imported === 'string') throw new TypeError(`no key for ${alg}: ${imported}`);
+    const signingInput = Buffer.from(message, 'hex').toString('latin1');
+    return verifyJws({ signingInput, signature: Buffer.from(signature, 'hex') }, algorithm, imported.key);
+  });
+}
