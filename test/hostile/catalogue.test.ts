@@ -6,13 +6,15 @@ import { catalogue } from './catalogue.ts';
 import type { ServiceName } from './hostile-case.ts';
 import { judgeCase } from './judge-case.ts';
 import { hostileKeys } from './key-sets.ts';
+import { beyondDefaultAlgs, beyondDefaultKeys, goodTokenOf } from './signatures-beyond-default.ts';
 import { openWorld, type World } from './world.ts';
 
 let world: World;
 const startedAt = performance.now();
 
 beforeAll(async () => {
-  world = await openWorld({ published: hostileKeys, services: ['default', 'allAlgorithms', 'trustedProxy'] });
+  const published = [...hostileKeys, ...beyondDefaultKeys];
+  world = await openWorld({ published, services: ['default', 'allAlgorithms', 'trustedProxy'] });
 });
 afterAll(() => world.close());
 
@@ -49,6 +51,11 @@ function throughProxy(): readonly string[] {
 }
 
 describe('what the cases are made from', () => {
+  it.each(beyondDefaultAlgs)('token of %s → 200', async (alg) => {
+    const headers = ['Authorization', `Bearer ${goodTokenOf(alg)(world)}`];
+    expect((await send(world.service('allAlgorithms').url, '/api/private', { headers })).status).toBe(200);
+  });
+
   it.each(controls)('%s → 200', async (_, service, make) => {
     const sent = make();
     const request = typeof sent === 'string' ? { headers: ['Authorization', `Bearer ${sent}`] } : sent;

@@ -130,12 +130,17 @@ export const encoding = listCases([
   },
   {
     attack: 'another serialisation',
-    source: 'RFC 9068 §2, RFC 7515 §7.2, CVE-2022-39227',
+    source: 'RFC 9068 §2, RFC 7515 §7.2, RFC 7519 §5.2, CVE-2022-39227',
     reason: 'opaque_token',
     cases: [
       ['flattened JSON', json('flattened')],
       ['general JSON', json('general')],
       ['opaque', () => 'v2local-e8c1'],
+      [
+        'token inside a token',
+        ({ mint }) => mint({ header: { cty: 'JWT' }, claimsBytes: mint() }),
+        { reason: 'malformed_claims' },
+      ],
       ['compact token inside JSON', ({ mint }) => `{"${mint()}":1}`, { reason: 'malformed_encoding' }],
     ],
   },

@@ -1,11 +1,20 @@
 import { listCases } from './hostile-case.ts';
 import { authority, badRequest, get, headers, noCredentials, path, pipelined, raw, withLine } from './http-requests.ts';
+import type { World } from './world.ts';
+
+const chunkedHead = (world: World): readonly string[] => [
+  'GET /api/private HTTP/1.1',
+  `Host: ${authority(world)}`,
+  'Connection: close',
+  'Transfer-Encoding: chunked',
+];
 
 /** Attacks by the bytes of a message. */
 export const httpFraming = listCases([
   {
     attack: 'request smuggling',
-    source: 'RFC 9112 §6.1, §11.2, CVE-2022-32213, CVE-2022-32214, CVE-2022-32215, CVE-2023-30589, CVE-2024-27982',
+    source:
+      'RFC 9112 §6.1, §11.2, CVE-2022-32213, CVE-2022-32214, CVE-2022-32215, CVE-2023-30589, CVE-2024-22019, CVE-2024-27982',
     ...badRequest,
     cases: [
       [
@@ -44,18 +53,11 @@ export const httpFraming = listCases([
       ['byte over 127 in the target', get('/api/priv\xe4te')],
       ['folded header', withLine(() => 'X-A: b\r\n c')],
       [
-        'chunk size that is none',
-        raw(
-          (world) => [
-            'GET /api/private HTTP/1.1',
-            `Host: ${authority(world)}`,
-            'Connection: close',
-            'Transfer-Encoding: chunked',
-          ],
-          'zz\r\n',
-        ),
+        'chunk extension of 20 KiB',
+        raw(chunkedHead, `1;${'x'.repeat(20_000)}\r\nx\r\n0\r\n\r\n`),
         { ...noCredentials, following: [400] },
       ],
+      ['chunk size that is none', raw(chunkedHead, 'zz\r\n'), { ...noCredentials, following: [400] }],
     ],
   },
   {

@@ -50,6 +50,19 @@ export const http = listCases([
           ];
         }),
       ],
+      [
+        'in a trailer',
+        raw(
+          (world) => [
+            'GET /api/private HTTP/1.1',
+            `Host: ${authority(world)}`,
+            'Connection: close',
+            'Trailer: Authorization',
+            'Transfer-Encoding: chunked',
+          ],
+          '0\r\nAuthorization: Bearer x\r\n\r\n',
+        ),
+      ],
       ['in a cookie', headers(({ mint }) => ['Cookie', `access_token=${mint()}; Authorization=Bearer ${mint()}`])],
       ['in X-Authorization', headers(({ mint }) => ['X-Authorization', `Bearer ${mint()}`, 'X-Access-Token', mint()])],
       ['in Proxy-Authorization', headers(({ mint }) => ['Proxy-Authorization', `Bearer ${mint()}`])],
@@ -137,6 +150,11 @@ export const http = listCases([
         (method) => [method, path('/api/private', method)] as const,
       ),
       ['HEAD', path('/api/private', 'HEAD'), noCredentials],
+      [
+        'HEAD with a bad token',
+        () => ({ method: 'HEAD', headers: ['Authorization', 'Bearer x'] }),
+        { status: 401, reason: 'opaque_token' },
+      ],
       [
         'a method that does not exist',
         raw((world) => ['BREW /api/private HTTP/1.1', `Host: ${authority(world)}`, 'Connection: close']),

@@ -1,4 +1,5 @@
 import { createHmac, type KeyObject } from 'node:crypto';
+import { thumbprintOf } from '../support/proofs.ts';
 import { listCases, type Make } from './hostile-case.ts';
 import { signAs, type TokenDraft, type World } from './world.ts';
 
@@ -16,10 +17,15 @@ const secrets: Readonly<Record<string, (world: World) => string | Buffer>> = {
   'SPKI PEM': ({ keys }) => keys.rsa.publicKey.export({ type: 'spki', format: 'pem' }),
   'SPKI PEM without its last line feed': ({ keys }) =>
     keys.rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString().trimEnd(),
+  'SPKI PEM with CR LF': ({ keys }) =>
+    keys.rsa.publicKey.export({ type: 'spki', format: 'pem' }).toString().replaceAll('\n', '\r\n'),
+  'base64 of the SPKI DER': ({ keys }) => keys.rsa.publicKey.export({ type: 'spki', format: 'der' }).toString('base64'),
   'PKCS #1 PEM': ({ keys }) => keys.rsa.publicKey.export({ type: 'pkcs1', format: 'pem' }),
   'SPKI DER': ({ keys }) => keys.rsa.publicKey.export({ type: 'spki', format: 'der' }),
   'PKCS #1 DER': ({ keys }) => keys.rsa.publicKey.export({ type: 'pkcs1', format: 'der' }),
   'JWK as JSON': ({ keys }) => JSON.stringify(keys.rsa.jwk),
+  'JWK set as JSON': ({ keys }) => JSON.stringify({ keys: [keys.rsa.jwk] }),
+  'JWK thumbprint': ({ keys }) => thumbprintOf(keys.rsa.jwk),
   'modulus as text': ({ keys }) => String(keys.rsa.jwk['n']),
   'modulus as bytes': ({ keys }) => Buffer.from(String(keys.rsa.jwk['n']), 'base64url'),
   kid: ({ keys }) => keys.rsa.kid,

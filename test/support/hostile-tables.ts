@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { differenceTable } from '../differential/differences.ts';
 import { catalogue } from '../hostile/catalogue.ts';
+import { gates } from '../hostile/gates.ts';
 import { providerFaults } from '../hostile/provider-faults.ts';
 import { slowClients } from '../hostile/slow-clients.ts';
 
@@ -55,10 +56,15 @@ function vectors(): string {
   return ['| what | file of Wycheproof | cases |', '| --- | --- | --- |', ...rows].join('\n');
 }
 
-const parts: Readonly<Record<string, readonly Row[]>> = { ...catalogue, provider: providerFaults, slow: slowClients };
+const parts: Readonly<Record<string, readonly Row[]>> = {
+  ...catalogue,
+  'answers of the provider': providerFaults,
+  'slow clients': slowClients,
+  ...gates,
+};
 
 function counts(): string {
-  const rows = Object.entries({ ...catalogue, 'answers of the provider': providerFaults, 'slow clients': slowClients });
+  const rows = Object.entries(parts);
   const total = rows.reduce((sum, [, { length }]) => sum + length, 0);
   return [
     '| part | cases |',
@@ -79,10 +85,19 @@ export const hostileTables: Readonly<Record<string, string>> = {
   hostileSignatures: of('signatures'),
   hostileVectors: vectors(),
   hostileKeys: of('key set'),
-  hostileProvider: of('provider'),
+  hostileProvider: of('answers of the provider'),
   hostileDpop: of('DPoP'),
   hostileHttp: of('HTTP'),
-  hostileSlow: of('slow'),
+  hostileSlow: of('slow clients'),
   hostileForwarded: of('forwarded headers'),
+  hostileDocuments: of('documents of the provider'),
+  hostileVerified: of('verified tokens'),
+  hostileReplay: of('DPoP replay and nonces'),
+  hostileIntrospection: of('introspection'),
+  hostileCertificates: of('client certificates'),
+  hostileProfile: of('profile of RFC 9068'),
+  hostileDenyList: of('deny list'),
+  hostileStepUp: of('step-up'),
+  hostileIssuers: of('several issuers'),
   differences: differenceTable(),
 };

@@ -1,0 +1,436 @@
+import { Agent } from 'node:https';
+import { expect } from 'vitest';
+import { harmless, listGateCases, type Play } from './gate-case.ts';
+import { type ClientIdentity, type GateWorld, hashBytes } from './gate-world.ts';
+import type { Gate, Stage } from './stage.ts';
+
+type Claims = Readonly<Record<string, unknown>>;
+
+/** A token that is bound to our certificate, but for the change of its claims. */
+function bind({ issuer, ours, marker }: GateWorld, claims: Claims = {}): string {
+  return issuer.token({ cnf: { 'x5t#S256': ours.thumbprint }, marker, ...claims });
+}
+
+const overTls = (stage: Stage): Promise<Gate> => stage.open({ clientCertificate: 'tls' }, { listener: 'tls' });
+const behindProxy = (stage: Stage, proxy = '127.0.0.1'): Promise<Gate> =>
+  stage.open({ clientCertificate: 'header', trustProxy: [proxy] });
+
+/** A call over TLS, with a bound token unless another is made. */
+const tls =
+  (presented: (world: GateWorld) => ClientIdentity | undefined, make = bind): Play =>
+  async (stage, world) => {
+    const certificate = presented(world);
+    return (await overTls(stage)).bear(make(world), certificate === undefined ? {} : { certificate });
+  };
+/** A call over TLS with header lines besides the bound token. */
+const tlsWith =
+  (lines: (world: GateWorld) => readonly string[], presented?: (world: GateWorld) => ClientIdentity): Play =>
+  async (stage, world) => {
+    const certificate = presented?.(world);
+    const headers = ['Authorization', `Bearer ${bind(world)}`, ...lines(world)];
+    return (await overTls(stage)).call(headers, certificate === undefined ? {} : { certificate });
+  };
+/** A call through the trusted proxy with lines of `Client-Cert`, or others, besides the bound token. */
+const header =
+  (lines: (world: GateWorld) => readonly string[], proxy?: string, make = bind): Play =>
+  async (stage, world) =>
+    (await behindProxy(stage, proxy)).call(['Authorization', `Bearer ${make(world)}`, ...lines(world)]);
+const spelled = (change: (text: string, world: GateWorld) => string): Play =>
+  header((world) => ['Client-Cert', change(world.ours.header, world)]);
+const bytes = (change: (der: Buffer) => Uint8Array): Play =>
+  spelled((_, { ours }) => `:${Buffer.from(change(ours.der)).toString('base64')}:`);
+
+const ours = (world: GateWorld): ClientIdentity => world.ours;
+const thief = (world: GateWorld): ClientIdentity => world.thief;
+const nobody = (): undefined => undefined;
+const bound =
+  (cnf: (world: GateWorld) => unknown) =>
+  (world: GateWorld): string =>
+    bind(world, { cnf: cnf(world) });
+
+/** What `x5t#S256` may be in place of a thumbprint. */
+const noThumbprints: Readonly<Record<string, (thumbprint: string) => unknown>> = {
+  null: () => null,
+  'a number': () => 1,
+  true: () => true,
+  'empty text': () => '',
+  'a list of the right one': (thumbprint) => [thumbprint],
+  'an object': (thumbprint) => ({ value: thumbprint }),
+  'in hexadecimal': (thumbprint) => Buffer.from(thumbprint, 'base64url').toString('hex'),
+  padded: (thumbprint) => `${thumbprint}=`,
+  'a character short': (thumbprint) => thumbprint.slice(1),
+  'of SHA-1 length': () => 'A'.repeat(27),
+  'of SHA-512 length': () => 'A'.repeat(86),
+  'with a space behind': (thumbprint) => `${thumbprint} `,
+};
+const flip = (text: string): string => text.replace(/^./, (first) => (first === 'A' ? 'B' : 'A'));
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+const strayBit = (text: string): string => text.slice(0, -1) + alphabet[alphabet.indexOf(text.slice(-1)) + 1];
+
+/** Attacks on tokens that are bound to a client certificate. */
+export const clientCertificate = listGateCases([
+  {
+    attack: 'stolen token without the certificate',
+    source: 'RFC 8705 §3, RFC 9700 §4.10.1',
+    reason: 'missing_client_certificate',
+    cases: [
+      ['no certificate', tls(nobody)],
+      ['header of our own, none in TLS', tlsWith(({ ours }) => ['Client-Cert', ours.header])],
+      [
+        'over a connection without TLS',
+        async (stage, world) => (await stage.open({ clientCertificate: 'tls' })).bear(bind(world)),
+      ],
+      ['no header from the proxy', header(() => [])],
+      ...[
+        'X-Client-Cert',
+        'X-SSL-Client-Cert',
+        'X-Forwarded-Client-Cert',
+        'Ssl-Client-Cert',
+        'Client-Cert-Chain',
+        'Client_Cert',
+      ].map((name) => [`certificate in ${name}`, header(({ ours }) => [name, ours.header])] as const),
+      ['header of a peer that is not trusted', header(({ ours }) => ['Client-Cert', ours.header], '10.0.0.1')],
+      [
+        'header of a peer that is not trusted, which says it is another',
+        header(({ ours }) => ['Client-Cert', ours.header, 'X-Forwarded-For', '10.0.0.1'], '10.0.0.1'),
+      ],
+      [
+        'bound to a key too, no certificate',
+        tls(
+          nobody,
+          bound(({ ours }) => ({ 'x5t#S256': ours.thumbprint, jkt: hashBytes('') })),
+        ),
+      ],
+      [
+        'once with it, then without, while the token is kept as verified',
+        async (stage, world) => {
+          const gate = await overTls(stage);
+          const token = bind(world);
+          await gate.admit(token, { certificate: world.ours });
+          return gate.bear(token);
+        },
+      ],
+      [
+        'an opaque token that the endpoint calls bound',
+        async (stage, world) => {
+          const { issuer, ours: owner, endpoint } = world;
+          const cnf = { 'x5t#S256': owner.thumbprint };
+          const said = { active: true, aud: issuer.audience, sub: 'alice', exp: stage.now() + 60, cnf };
+          endpoint.answer((response) => response.end(JSON.stringify(said)));
+          const gate = await stage.open(
+            { clientCertificate: 'tls', introspection: stage.introspect() },
+            { listener: 'tls' },
+          );
+          await gate.admit('opaque', { certificate: owner });
+          return gate.bear('opaque');
+        },
+      ],
+    ],
+  },
+  {
+    attack: 'stolen token with another certificate',
+    source: 'RFC 8705 §3, §3.1',
+    reason: 'client_certificate_mismatch',
+    cases: [
+      ['certificate of the thief', tls(thief)],
+      ['certificate of the thief, ours in a header', tlsWith(({ ours }) => ['Client-Cert', ours.header], thief)],
+      ['header of the thief from the proxy', header(({ thief }) => ['Client-Cert', thief.header])],
+      [
+        'on the connection of its owner',
+        async (stage, world) => {
+          const { ours: owner, issuer, thief: other } = world;
+          const gate = await overTls(stage);
+          const agent = new Agent({ keepAlive: true, ca: owner.ca, cert: owner.cert, key: owner.key });
+          await gate.admit(bind(world), { agent });
+          const answer = await gate.bear(issuer.token({ cnf: { 'x5t#S256': other.thumbprint } }), { agent });
+          agent.destroy();
+          return answer;
+        },
+      ],
+      [
+        'thumbprint of another',
+        tls(
+          ours,
+          bound(({ thief }) => ({ 'x5t#S256': thief.thumbprint })),
+        ),
+      ],
+      [
+        'thumbprint of the PEM',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'x5t#S256': hashBytes(ours.cert) })),
+        ),
+      ],
+      [
+        'thumbprint of the base64',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'x5t#S256': hashBytes(ours.der.toString('base64')) })),
+        ),
+      ],
+      [
+        'thumbprint of the authority',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'x5t#S256': hashBytes(ours.ca) })),
+        ),
+      ],
+      [
+        'thumbprint with one character changed',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'x5t#S256': flip(ours.thumbprint) })),
+        ),
+      ],
+      [
+        'thumbprint with stray bits',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'x5t#S256': strayBit(ours.thumbprint) })),
+        ),
+      ],
+      [
+        'thumbprint of 43 spaces',
+        tls(
+          ours,
+          bound(() => ({ 'x5t#S256': ' '.repeat(43) })),
+        ),
+      ],
+    ],
+  },
+  {
+    attack: 'certificate that makes up for nothing else',
+    source: 'RFC 8705 §3, RFC 9449 §7.1, §7.2',
+    cases: [
+      [
+        'bound to a key too, no proof',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'x5t#S256': ours.thumbprint, jkt: hashBytes('') })),
+        ),
+        { reason: 'bound_token_as_bearer' },
+      ],
+      [
+        'bound to a key too, the proof of another key',
+        async (stage, world) => {
+          const { issuer, ours: owner } = world;
+          const [client, other] = [issuer.dpopClient(), issuer.dpopClient()];
+          const gate = await overTls(stage);
+          const token = client.token({ cnf: { jkt: client.jkt, 'x5t#S256': owner.thumbprint } });
+          const { authorization, dpop } = other.headers({ url: gate.url, token });
+          return gate.call(['Authorization', authorization, 'DPoP', dpop], { certificate: owner });
+        },
+        { reason: 'proof_key_mismatch' },
+      ],
+      [
+        'under DPoP, without a proof',
+        async (stage, world) =>
+          (await overTls(stage)).call(['Authorization', `DPoP ${bind(world)}`], { certificate: world.ours }),
+        { status: 400, reason: 'missing_dpop_proof' },
+      ],
+      [
+        'forged token',
+        tls(ours, (world) => `${bind(world).replace(/[^.]+$/, '')}${world.other.token().split('.')[2]}`),
+        { reason: 'invalid_signature' },
+      ],
+      ['expired token', tls(ours, (world) => bind(world, { exp: 1 })), { reason: 'expired' }],
+      [
+        'no token',
+        async (stage, { ours }) => (await overTls(stage)).call([], { certificate: ours }),
+        { reason: 'missing_credentials' },
+      ],
+      [
+        'where the option is off',
+        async (stage, world) =>
+          (await stage.open({}, { listener: 'tls' })).bear(bind(world), { certificate: world.ours }),
+        { reason: 'unsupported_cnf' },
+      ],
+    ],
+  },
+  {
+    attack: 'binding that cannot be read',
+    source: 'RFC 8705 §3.1, RFC 7800 §3.1',
+    reason: 'malformed_cnf',
+    cases: [
+      ...Object.entries(noThumbprints).map(
+        ([name, make]) =>
+          [
+            `x5t#S256 ${name}`,
+            tls(
+              ours,
+              bound(({ ours }) => ({ 'x5t#S256': make(ours.thumbprint) })),
+            ),
+          ] as const,
+      ),
+      [
+        'x5t#S256 beside a bad jkt',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'x5t#S256': ours.thumbprint, jkt: null })),
+        ),
+      ],
+      [
+        'jkt beside a bad x5t#S256',
+        tls(
+          ours,
+          bound(() => ({ 'x5t#S256': null, jkt: hashBytes('') })),
+        ),
+      ],
+      [
+        'cnf null',
+        tls(
+          ours,
+          bound(() => null),
+        ),
+      ],
+      [
+        'cnf the thumbprint itself',
+        tls(
+          ours,
+          bound(({ ours }) => ours.thumbprint),
+        ),
+      ],
+      [
+        'cnf a list',
+        tls(
+          ours,
+          bound(({ ours }) => [{ 'x5t#S256': ours.thumbprint }]),
+        ),
+      ],
+      [
+        'x5t, by SHA-1',
+        tls(
+          ours,
+          bound(() => ({ x5t: 'A'.repeat(27) })),
+        ),
+        { reason: 'unsupported_cnf' },
+      ],
+      [
+        'X5T#S256',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'X5T#S256': ours.thumbprint })),
+        ),
+        { reason: 'unsupported_cnf' },
+      ],
+      [
+        'x5t#s256',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'x5t#s256': ours.thumbprint })),
+        ),
+        { reason: 'unsupported_cnf' },
+      ],
+      [
+        'x5t#S256 and an unknown member',
+        tls(
+          ours,
+          bound(({ ours }) => ({ 'x5t#S256': ours.thumbprint, x: 1 })),
+        ),
+        { reason: 'unsupported_cnf' },
+      ],
+      [
+        'x5c',
+        tls(
+          ours,
+          bound(({ ours }) => ({ x5c: [ours.der.toString('base64')] })),
+        ),
+        { reason: 'unsupported_cnf' },
+      ],
+    ],
+  },
+  {
+    attack: 'Client-Cert that readers read differently, through a trusted proxy',
+    source: 'RFC 9440 §2.2, §3.1, RFC 8941 §3.3.5, §4.2.7',
+    status: 400,
+    reason: 'bad_forwarded_header',
+    cases: [
+      ['two headers', header(({ ours }) => ['Client-Cert', ours.header, 'Client-Cert', ours.header])],
+      [
+        'two headers, thief first',
+        header(({ ours, thief }) => ['Client-Cert', thief.header, 'client-cert', ours.header]),
+      ],
+      ['two headers, the first empty', header(({ ours }) => ['Client-Cert', '', 'Client-Cert', ours.header])],
+      ['two in one header', spelled((text, { thief }) => `${text}, ${thief.header}`)],
+      ['two in one header, without a space', spelled((text, { thief }) => `${text},${thief.header}`)],
+      ['a comma behind', spelled((text) => `${text},`)],
+      ['an inner list', spelled((text) => `(${text})`)],
+      ['with a parameter', spelled((text) => `${text};a=1`)],
+      ['as a member', spelled((text) => `cert=${text}`)],
+      ['as a string', spelled((text) => `"${text.slice(1, -1)}"`)],
+      ['as a token', spelled((text) => text.slice(1, -1))],
+      ['a boolean', spelled(() => '?1')],
+      ['without its first colon', spelled((text) => text.slice(1))],
+      ['without its last colon', spelled((text) => text.slice(0, -1))],
+      ['with more colons', spelled((text) => `:${text}:`)],
+      ['two byte sequences', spelled((text) => `${text}${text}`)],
+      ['space inside', spelled((text) => `${text.slice(0, 9)} ${text.slice(9)}`)],
+      ['tab inside', spelled((text) => `${text.slice(0, 9)}\t${text.slice(9)}`)],
+      ['byte over 127', spelled((text) => `${text.slice(0, 9)}\xe9${text.slice(9)}`)],
+      ['base64url', spelled((text) => `${text.replaceAll('+', '-').replaceAll('/', '_').slice(0, -1)}_:`)],
+      ['padding inside', spelled((text) => `${text.slice(0, 9)}=${text.slice(9)}`)],
+      ['padding too much', spelled((text) => `${text.slice(0, -1)}====:`)],
+      ['a character short', spelled((text) => `${text.slice(0, 5)}${text.slice(6)}`)],
+      ['percent escapes', spelled((text) => encodeURIComponent(text))],
+      ['PEM in one line', spelled((_, { ours }) => ours.cert.replaceAll('\n', ' ').trim())],
+      ['PEM in percent escapes, as nginx has it', spelled((_, { ours }) => encodeURIComponent(ours.cert))],
+      ['as Envoy has it', spelled((_, { ours }) => `Hash=${ours.thumbprint};Cert="${encodeURIComponent(ours.cert)}"`)],
+      ['the thumbprint', spelled((_, { ours }) => `:${ours.thumbprint}=:`)],
+      ['empty', spelled(() => '')],
+      ['colons alone', spelled(() => '::')],
+      ['bytes behind the certificate', bytes((der) => Buffer.concat([der, Buffer.from('x')]))],
+      ['two certificates', bytes((der) => Buffer.concat([der, der]))],
+      ['certificate cut', bytes((der) => der.subarray(0, -1))],
+      ['one byte', bytes(() => Buffer.from([0x30]))],
+      ['no certificate', bytes(() => Buffer.from('no certificate'))],
+      ['length without end', bytes((der) => Buffer.concat([Buffer.from([0x30, 0x80]), der.subarray(4)]))],
+      ['12 KiB of zeros', bytes(() => Buffer.alloc(9000))],
+      ['17 KiB', bytes(() => Buffer.alloc(13_000)), { status: 431, reason: null }],
+    ],
+  },
+  {
+    attack: 'harm to tokens that are free',
+    source: 'RFC 8705 §3, RFC 7800 §3.1, RFC 9440 §3.1',
+    ...harmless,
+    cases: [
+      [
+        'cnf empty, with a certificate',
+        tls(
+          ours,
+          bound(() => ({})),
+        ),
+      ],
+      ['free token, with any certificate', tls(thief, ({ issuer }) => issuer.token())],
+      ['free token, without a certificate', tls(nobody, ({ issuer }) => issuer.token())],
+      [
+        'header out of its grammar from a peer that is not trusted',
+        header(
+          () => ['Client-Cert', 'x'],
+          '10.0.0.1',
+          ({ issuer }) => issuer.token(),
+        ),
+      ],
+      [
+        'header out of its grammar, which no token asks for',
+        header(
+          () => ['Client-Cert', 'x'],
+          undefined,
+          ({ issuer }) => issuer.token(),
+        ),
+      ],
+      [
+        'white space around the header, which is no part of it',
+        async (stage, world) => {
+          const answer = await (await behindProxy(stage)).call([
+            'Authorization',
+            `Bearer ${bind(world)}`,
+            'Client-Cert',
+            ` ${world.ours.header} `,
+          ]);
+          expect(answer.status).toBe(200);
+          return answer;
+        },
+      ],
+    ],
+  },
+]);

@@ -1,0 +1,52 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { createTestCertificates } from '../support/tls.ts';
+
+/** Answers a GET. */
+export type AnswerGet = (response: ServerResponse) => unknown;
+
+/** A provider on loopback, over TLS, whose documents are whatever they are told to be. */
+export interface DocumentServer {
+  /** `https://localhost:<port>/`. */
+  readonly issuer: string;
+  /** PEM of the authority behind its certificate. */
+  readonly ca: string;
+  /** Calls of paths that have no document since the last `serve`. */
+  readonly strays: number;
+  /** Serves these documents by path, and 404 at all others, from now on. */
+  serve(documents: Readonly<Record<string, AnswerGet>>): void;
+  close(): Promise<void>;
+}
+
+/** Starts a provider without documents. */
+export async function startDocumentServer(): Promise<DocumentServer> {
+  const { ca, cert, key } = await createTestCertificates();
+  let documents: ReadonlyMap<string, AnswerGet> = new Map();
+  let strays = 0;
+  const server = createServer({ cert, key }, ({ url = '' }, response) => {
+    const answer = documents.get(url);
+    // Where keys are looked for when there is no discovery.
+    if (answer === undefined && url !== '/.well-known/jwks.json') strays++;
+    if (answer === undefined) response.writeHead(404).end('{}');
+    else answer(response);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  return {
+    issuer: `https://localhost:${port}/`,
+    ca,
+    get strays() {
+      return strays;
+    },
+    serve(served) {
+      documents = new Map(Object.entries(served));
+      strays = 0;
+    },
+    async close() {
+      server.closeAllConnections();
+      await once(server.close(), 'close');
+    },
+  };
+}

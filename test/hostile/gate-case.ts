@@ -1,0 +1,40 @@
+import type { Reason } from '../../src/failures.ts';
+import type { GateWorld } from './gate-world.ts';
+import type { Stage } from './stage.ts';
+
+/** What a call came to. */
+export interface GateAnswer {
+  readonly status: number;
+  /** `null` where the request was let in, or was refused before it came to the gate. */
+  readonly reason: Reason | null;
+}
+
+/** Plays one case on a stage of its own; the answer to the last call is judged. */
+export type Play = (stage: Stage, world: GateWorld) => Promise<GateAnswer>;
+
+/** One row of the catalogue that options of the library are tried with. */
+export interface GateCase extends GateAnswer {
+  readonly name: string;
+  /** What the attacker is after. */
+  readonly attack: string;
+  /** RFC clause or CVE. */
+  readonly source: string;
+  readonly play: Play;
+}
+
+/** Cases of one attack; each has the outcome of the attack unless it says another. */
+export interface GateAttack extends Partial<GateAnswer> {
+  readonly attack: string;
+  readonly source: string;
+  readonly cases: readonly (readonly [name: string, play: Play, outcome?: Partial<GateAnswer>])[];
+}
+
+/** No harm is done: the request is let in. */
+export const harmless: GateAnswer = { status: 200, reason: null };
+
+/** The rows of some attacks. The status is 401 unless said otherwise. */
+export function listGateCases(attacks: readonly GateAttack[]): readonly GateCase[] {
+  return attacks.flatMap(({ attack, source, status = 401, reason = null, cases }) =>
+    cases.map(([name, play, outcome]) => ({ name, attack, source, play, status, reason, ...outcome })),
+  );
+}

@@ -1,0 +1,491 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { expect } from 'vitest';
+import type { IntrospectionOptions } from '../../src/introspection/introspection.ts';
+import type { ResourceServerOptions } from '../../src/resource-server-options.ts';
+import { harmless, listGateCases, type Play } from './gate-case.ts';
+import { type GateWorld, hashBytes } from './gate-world.ts';
+import type { AnswerCall } from './introspection-endpoint.ts';
+import type { Gate, Stage } from './stage.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+type Change = Members | ((stage: Stage, world: GateWorld) => Members);
+
+/** A good answer, but for the change. */
+function makeAnswer(stage: Stage, world: GateWorld, change: Change = {}): Members {
+  const { issuer, marker } = world;
+  const { issuer: iss, audience: aud } = issuer;
+  const good = { active: true, iss, aud, sub: `alice-${marker}`, exp: stage.now() + 3600, scope: 'read:messages' };
+  return { ...good, ...(typeof change === 'function' ? change(stage, world) : change) };
+}
+
+const send =
+  (body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): AnswerCall =>
+  (response) =>
+    response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(body);
+
+async function open(
+  stage: Stage,
+  introspection: Partial<IntrospectionOptions> = {},
+  server: Partial<ResourceServerOptions> = {},
+): Promise<Gate> {
+  const policy = { scopes: ['read:messages'] };
+  return stage.open({ introspection: stage.introspect(introspection), ...server }, { policy });
+}
+
+/** Sends an opaque token about which the endpoint answers so. */
+const whenAnswered =
+  (answer: (stage: Stage, world: GateWorld) => AnswerCall, options: Partial<IntrospectionOptions> = {}): Play =>
+  async (stage, world) => {
+    world.endpoint.answer(answer(stage, world));
+    return (await open(stage, options)).bear(`opaque-${world.marker}`);
+  };
+const whenSaid = (change: Change): Play =>
+  whenAnswered((stage, world) => send(JSON.stringify(makeAnswer(stage, world, change))));
+/** The text of a good answer, as changed. */
+const whenWritten = (change: (text: string) => string | Uint8Array): Play =>
+  whenAnswered((stage, world) => send(change(JSON.stringify(makeAnswer(stage, world)))));
+const withStatus = (status: number, headers: Readonly<Record<string, string>> = {}): Play =>
+  whenAnswered((stage, world) => {
+    const body = JSON.stringify(makeAnswer(stage, world));
+    return (response) =>
+      status === 204 ? response.writeHead(status).end() : response.writeHead(status, headers).end(body);
+  });
+
+/** Sends a token to a gate whose endpoint knows no token. */
+const unasked =
+  (make: (world: GateWorld) => string): Play =>
+  async (stage, world) => {
+    const gate = await open(stage);
+    world.endpoint.answer(send(JSON.stringify(makeAnswer(stage, world))));
+    const answer = await gate.bear(make(world));
+    expect(world.endpoint.calls).toBe(0);
+    return answer;
+  };
+const asked =
+  (make: (world: GateWorld) => string): Play =>
+  async (stage, world) => {
+    const gate = await open(stage);
+    world.endpoint.answer(send('{"active":false}'));
+    const answer = await gate.bear(make(world));
+    expect(world.endpoint.calls).toBe(1);
+    return answer;
+  };
+
+const unsecured = ({ issuer, marker }: GateWorld, signature: string): string => {
+  const [, claims] = issuer.token({ marker }).split('.');
+  return `${Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url')}.${claims}.${signature}`;
+};
+const swapSignature = ({ issuer, other, marker }: GateWorld): string =>
+  `${issuer.token({ marker }).replace(/[^.]+$/, '')}${other.token().split('.')[2]}`;
+
+/** A token that is let in while the endpoint says so; then something happens, and it is sent again. */
+const afterwards =
+  (
+    happens: (stage: Stage, world: GateWorld) => void,
+    options: Partial<IntrospectionOptions> = {},
+    change?: Change,
+  ): Play =>
+  async (stage, world) => {
+    const token = `opaque-${world.marker}`;
+    world.endpoint.answer(send(JSON.stringify(makeAnswer(stage, world, change)), { 'cache-control': 'max-age=86400' }));
+    const gate = await open(stage, options);
+    await gate.admit(token);
+    happens(stage, world);
+    return gate.bear(token);
+  };
+const revoke = ({ endpoint }: GateWorld): void => endpoint.answer(send('{"active":false}'));
+
+/** Attacks on tokens that the issuer is asked about. */
+export const introspection = listGateCases([
+  {
+    attack: 'answer that is none',
+    source: 'RFC 7662 §2.2, §2.3, RFC 8259 §4, RFC 8725 §2.4',
+    status: 503,
+    reason: 'introspection_unavailable',
+    cases: [
+      ...[undefined, null, 'true', 'false', '', 1, 0, [true], { active: true }].map(
+        (active) => [`active ${JSON.stringify(active) ?? 'absent'}`, whenSaid({ active })] as const,
+      ),
+      ['active in other case', whenSaid({ active: undefined, Active: true })],
+      [
+        'active by way of __proto__',
+        whenWritten((text) => text.replace('"active":true', '"__proto__":{"active":true}')),
+      ],
+      ['active twice, true last', whenWritten((text) => text.replace('{', '{"active":false,'))],
+      ['active twice, true first', whenWritten((text) => text.replace(/}$/, ',"active":false}'))],
+      ['aud twice', whenWritten((text) => text.replace(/}$/, ',"aud":"x"}'))],
+      ['in a list', whenWritten((text) => `[${text}]`)],
+      ['as text', whenWritten((text) => JSON.stringify(text))],
+      ['two of them', whenWritten((text) => `${text}${text}`)],
+      ['byte order mark', whenWritten((text) => `\ufeff${text}`)],
+      ['UTF-8 that is none', whenWritten((text) => Buffer.from(text.replace('alice', '\xff'), 'latin1'))],
+      ['nested 2000 deep', whenWritten((text) => text.replace(/}$/, `,"x":${'['.repeat(2000)}${']'.repeat(2000)}}`))],
+      ['cut', whenWritten((text) => text.slice(0, -1))],
+      ['empty', whenWritten(() => '')],
+      ['null', whenWritten(() => 'null')],
+      ['true', whenWritten(() => 'true')],
+      ['form encoding', whenWritten(() => 'active=true')],
+      ['a page in HTML', whenAnswered(() => send('<html>active</html>', { 'content-type': 'text/html' }))],
+      [
+        'a JWT, unasked for',
+        whenAnswered(({ now }, { issuer }) =>
+          send(issuer.token({ token_introspection: { active: true, exp: now() + 60 } }), {
+            'content-type': 'application/token-introspection+jwt',
+          }),
+        ),
+      ],
+    ],
+  },
+  {
+    attack: 'answer of a status that is not 200',
+    source: 'RFC 7662 §2.3, RFC 6749 §5.2',
+    status: 503,
+    reason: 'introspection_unavailable',
+    cases: [201, 202, 203, 204, 206, 400, 401, 403, 404, 405, 429, 500, 502, 503].map(
+      (status) => [`${status}, active`, withStatus(status)] as const,
+    ),
+  },
+  {
+    attack: 'answer from elsewhere',
+    source: 'RFC 7662 §4, RFC 8725 §3.10',
+    status: 503,
+    reason: 'introspection_unavailable',
+    cases: [
+      ...[301, 302, 303, 307, 308].map(
+        (status) => [`redirect ${status}`, withStatus(status, { location: '/elsewhere' })] as const,
+      ),
+      [
+        'certificate of another authority',
+        async (stage, world) => {
+          world.endpoint.answer(send(JSON.stringify(makeAnswer(stage, world))));
+          const answer = await (await open(stage, { ca: world.thief.ca })).bear('opaque');
+          expect(world.endpoint.calls).toBe(0);
+          return answer;
+        },
+      ],
+      [
+        'nobody there',
+        async (stage) => (await open(stage, { endpoint: 'https://localhost:1/introspect' })).bear('opaque'),
+      ],
+    ],
+  },
+  {
+    attack: 'answer that is too much, or never ends',
+    source: 'CWE-400, CWE-409',
+    status: 503,
+    reason: 'introspection_unavailable',
+    cases: [
+      ['more than 64 KiB', whenSaid({ padding: 'x'.repeat(65_536) })],
+      [
+        'more than 64 KiB when unpacked',
+        whenAnswered((stage, world) =>
+          send(gzipSync(JSON.stringify(makeAnswer(stage, world, { padding: 'x'.repeat(10_000_000) }))), {
+            'content-encoding': 'gzip',
+          }),
+        ),
+      ],
+      [
+        'a byte now and then, without end',
+        whenAnswered(
+          () => async (response) => {
+            for (response.write('{'); !response.destroyed; await sleep(50)) response.write(' ');
+          },
+          { timeoutSeconds: 1 },
+        ),
+      ],
+      ['never', whenAnswered(() => () => undefined, { timeoutSeconds: 1 })],
+      ['cut connection', whenAnswered(() => (response) => response.destroy())],
+      [
+        'fewer bytes than announced',
+        whenAnswered(() => (response) => {
+          response.writeHead(200, { 'content-length': 1000 }).write('{"active":true}');
+          setTimeout(() => response.destroy(), 20);
+        }),
+      ],
+      [
+        'more calls at once than are allowed',
+        async (stage, world) => {
+          const held: ServerResponse[] = [];
+          world.endpoint.answer((response) => held.push(response));
+          const gate = await open(stage, { maxCalls: 4 });
+          const waiting = ['a', 'b', 'c', 'd'].map((token) => gate.bear(token));
+          while (held.length < 4) await sleep(5);
+          const answer = await gate.bear('e');
+          expect(world.endpoint.calls).toBe(4);
+          for (const response of held) response.end('{"active":false}');
+          expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401, 401, 401]);
+          return answer;
+        },
+      ],
+    ],
+  },
+  {
+    attack: 'answer about a token that is not for here',
+    source: 'RFC 7662 §2.2, §4, RFC 7519 §4.1',
+    cases: [
+      ['active false, all else good', whenSaid({ active: false }), { reason: 'inactive_token' }],
+      ...[
+        'https://other.test/',
+        'https://issuer.test',
+        'HTTPS://ISSUER.TEST/',
+        '',
+        null,
+        1,
+        ['https://issuer.test/'],
+      ].map((iss) => [`iss ${JSON.stringify(iss)}`, whenSaid({ iss }), { reason: 'invalid_issuer' }] as const),
+      ...[
+        undefined,
+        null,
+        '',
+        'https://other.test/',
+        'https://api.test',
+        'https://api.test/x',
+        [],
+        ['https://api.test/', 1],
+        {},
+      ].map(
+        (aud) => [`aud ${JSON.stringify(aud) ?? 'absent'}`, whenSaid({ aud }), { reason: 'invalid_audience' }] as const,
+      ),
+      ['exp absent', whenSaid({ exp: undefined }), { reason: 'missing_exp' }],
+      ...[null, '4102444800', true, -1, [4_102_444_800], 2 ** 53 + 2].map(
+        (exp) => [`exp ${JSON.stringify(exp)}`, whenSaid({ exp }), { reason: 'malformed_exp' }] as const,
+      ),
+      ['exp 1e400', whenWritten((text) => text.replace(/"exp":\d+/, '"exp":1e400')), { reason: 'malformed_exp' }],
+      ['exp the tolerance ago', whenSaid(({ now }) => ({ exp: now() - 5 })), { reason: 'expired' }],
+      ['exp 0', whenSaid({ exp: 0 }), { reason: 'expired' }],
+      ['nbf in a minute', whenSaid(({ now }) => ({ nbf: now() + 60 })), { reason: 'not_yet_valid' }],
+      ['nbf null', whenSaid({ nbf: null }), { reason: 'malformed_nbf' }],
+      ['iat in a minute', whenSaid(({ now }) => ({ iat: now() + 60 })), { reason: 'issued_in_future' }],
+      ['iat null', whenSaid({ iat: null }), { reason: 'malformed_iat' }],
+      ...[undefined, null, 7, ['alice'], {}].map(
+        (sub) => [`sub ${JSON.stringify(sub) ?? 'absent'}`, whenSaid({ sub }), { reason: 'malformed_sub' }] as const,
+      ),
+      ...[null, 1, ['read:messages'], {}].map(
+        (scope) => [`scope ${JSON.stringify(scope)}`, whenSaid({ scope }), { reason: 'malformed_scope' }] as const,
+      ),
+      ...[undefined, '', 'READ:MESSAGES', 'read:messages2', 'read:messages,x'].map(
+        (scope) =>
+          [
+            `scope ${JSON.stringify(scope) ?? 'absent'}`,
+            whenSaid({ scope }),
+            { status: 403, reason: 'insufficient_scope' },
+          ] as const,
+      ),
+      ...[null, 'x', [], { jkt: 'short' }].map(
+        (cnf) => [`cnf ${JSON.stringify(cnf)}`, whenSaid({ cnf }), { reason: 'malformed_cnf' }] as const,
+      ),
+      ['cnf.jkt, as Bearer', whenSaid({ cnf: { jkt: hashBytes('') } }), { reason: 'bound_token_as_bearer' }],
+      [
+        'cnf.x5t#S256, certificates off',
+        whenSaid({ cnf: { 'x5t#S256': hashBytes('') } }),
+        { reason: 'unsupported_cnf' },
+      ],
+      ['cnf.kid', whenSaid({ cnf: { kid: 'x' } }), { reason: 'unsupported_cnf' }],
+    ],
+  },
+  {
+    attack: 'signature that is not looked at',
+    source: 'RFC 8725 §3.1, RFC 9068 §4, CVE-2022-23540',
+    cases: [
+      ['alg none with a signature', unasked((world) => unsecured(world, 'AAAA')), { reason: 'unsupported_alg' }],
+      ['signature of another token', unasked(swapSignature), { reason: 'invalid_signature' }],
+      [
+        'signed by another issuer',
+        unasked(({ issuer, other, marker }) => other.token({ iss: issuer.issuer, marker })),
+        { reason: 'unknown_kid' },
+      ],
+      ['iss of another', unasked(({ other }) => other.token()), { reason: 'invalid_issuer' }],
+      ['expired JWT', unasked(({ issuer }) => issuer.flawed('expired')), { reason: 'expired' }],
+      ['JWT with padding', unasked(({ issuer }) => `${issuer.token()}=`), { reason: 'malformed_encoding' }],
+      ['JWT as JSON', unasked(({ issuer }) => `{"a":"${issuer.token()}"}`), { reason: 'malformed_encoding' }],
+      [
+        'payload detached',
+        unasked(({ issuer }) => issuer.token().replace(/\.[^.]+\./, '..')),
+        { reason: 'malformed_claims' },
+      ],
+      [
+        'alg none without a signature: the issuer knows no such token',
+        asked((world) => unsecured(world, '')),
+        { reason: 'inactive_token' },
+      ],
+      [
+        'JWT without its signature',
+        asked(({ issuer }) => issuer.token().replace(/[^.]+$/, '')),
+        { reason: 'inactive_token' },
+      ],
+      ['JWT with a fourth part', asked(({ issuer }) => `${issuer.token()}.e30`), { reason: 'inactive_token' }],
+      ['five parts', asked(() => 'eyJhbGciOiJkaXIifQ.AA.AA.AA.AA'), { reason: 'inactive_token' }],
+      [
+        'every token is asked about: a good signature, revoked',
+        async (stage, world) => {
+          revoke(world);
+          return (await open(stage, { tokens: 'all' })).bear(world.issuer.token({ scope: 'read:messages' }));
+        },
+        { reason: 'inactive_token' },
+      ],
+      [
+        'every token is asked about: a good signature, nobody to ask',
+        async (stage, world) => {
+          const gate = await open(stage, { tokens: 'all', endpoint: 'https://localhost:1/introspect' });
+          return gate.bear(world.issuer.token({ scope: 'read:messages' }));
+        },
+        { status: 503, reason: 'introspection_unavailable' },
+      ],
+      [
+        'issuer that is not trusted for the request',
+        async (stage, world) => {
+          world.endpoint.answer(send(JSON.stringify(makeAnswer(stage, world))));
+          const answer = await (await open(stage, {}, { issuers: () => [world.other] })).bear('opaque');
+          expect(world.endpoint.calls).toBe(0);
+          return answer;
+        },
+        { reason: 'invalid_issuer' },
+      ],
+    ],
+  },
+  {
+    attack: 'token that would say more in the call',
+    source: 'RFC 6750 §2.1, RFC 7662 §2.1, CWE-74',
+    reason: 'malformed_token',
+    cases: [
+      ...[
+        'opaque&token_type_hint=refresh_token',
+        'opaque%26active=true',
+        'two words',
+        'a\tb',
+        'a"b',
+        'a\\b',
+        '{"a":1}',
+        'a;b',
+        '=',
+        'a=b',
+        'a\x80b',
+        'a\x85',
+        'a\xa0',
+        'a\xff',
+        '<script>',
+      ].map((token) => [`token ${JSON.stringify(token)}`, unasked(() => token)] as const),
+      ...['\0', '\r', '\n', '\x1b', '\x7f'].map(
+        (character) =>
+          [
+            `token with ${JSON.stringify(character)}`,
+            async (stage: Stage, world: GateWorld) => {
+              const gate = await open(stage);
+              world.endpoint.answer(send(JSON.stringify(makeAnswer(stage, world))));
+              const answer = await gate.callRaw(
+                `GET /messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer a${character}b\r\n\r\n`,
+              );
+              expect(world.endpoint.calls).toBe(0);
+              return answer;
+            },
+            { status: 400, reason: null },
+          ] as const,
+      ),
+      ['8193 characters', unasked(() => 'x'.repeat(8193)), { reason: 'token_too_large' }],
+    ],
+  },
+  {
+    attack: 'answer that has had its day',
+    source: 'RFC 7662 §4, RFC 7009 §2',
+    reason: 'inactive_token',
+    cases: [
+      [
+        'revoked, at the ceiling, whatever Cache-Control says',
+        afterwards((stage, world) => {
+          revoke(world);
+          stage.wait(60);
+        }),
+      ],
+      ['revoked, nothing is kept', afterwards((_, world) => revoke(world), { maxSeconds: 0 })],
+      [
+        'expired while it is kept',
+        afterwards(
+          (stage) => stage.wait(25),
+          {},
+          ({ now }) => ({ exp: now() + 20 }),
+        ),
+        { reason: 'expired' },
+      ],
+      [
+        'nobody to ask, at the ceiling',
+        afterwards((stage, world) => {
+          world.endpoint.answer((response) => response.destroy());
+          stage.wait(60);
+        }),
+        { status: 503, reason: 'introspection_unavailable' },
+      ],
+      [
+        'other case than a token that is known',
+        async (stage, world) => {
+          world.endpoint.answer((response, token) =>
+            response.end(JSON.stringify(token === 'opaque' ? makeAnswer(stage, world) : { active: false })),
+          );
+          const gate = await open(stage);
+          await gate.admit('opaque');
+          return gate.bear('Opaque');
+        },
+      ],
+      [
+        'asked together with a good one',
+        async (stage, world) => {
+          world.endpoint.answer((response, token) =>
+            response.end(JSON.stringify(token === 'good' ? makeAnswer(stage, world) : { active: false })),
+          );
+          const gate = await open(stage);
+          const [bad, good] = await Promise.all([gate.bear('bad'), gate.bear('good')]);
+          expect(good).toEqual(harmless);
+          return bad;
+        },
+      ],
+    ],
+  },
+  {
+    attack: 'tokens at random, to use up memory or push out good answers',
+    source: 'CWE-400, CWE-770',
+    ...harmless,
+    cases: [
+      [
+        '10 000 of them: 100 answers are kept, and the good one stays',
+        async (stage, world) => {
+          let calls = 0;
+          const answer = JSON.stringify(makeAnswer(stage, world));
+          const asked = stage.introspect({
+            maxEntries: 100,
+            fetch: async (_url, { body }) => {
+              calls++;
+              return new Response(body?.startsWith('token=good&') ? answer : '{"active":false}');
+            },
+          });
+          const gate = await stage.open({ introspection: asked });
+          await gate.admit('good');
+          for (let index = 0; index < 10_000; index++) {
+            const headers = { authorization: `Bearer tried-${index}` };
+            const judged = gate.server.authorize(new Request('http://localhost/', { headers }));
+            await expect(judged).rejects.toMatchObject({ reason: 'inactive_token' });
+          }
+          expect(asked.status()).toMatchObject({ active: 1, inactive: 100, inFlight: 0 });
+          expect(calls).toBe(10_001);
+          const last = await gate.bear('good');
+          expect(calls).toBe(10_001);
+          return last;
+        },
+      ],
+      [
+        'good ones of 60 KiB: 32 MiB are kept at most',
+        async (stage, world) => {
+          const answer = JSON.stringify(makeAnswer(stage, world, { padding: 'x'.repeat(60_000) }));
+          const asked = stage.introspect({ fetch: async () => new Response(answer) });
+          const gate = await stage.open({ introspection: asked });
+          for (let index = 0; index < 400; index++) {
+            const headers = { authorization: `Bearer good-${index}` };
+            await gate.server.authorize(new Request('http://localhost/', { headers }));
+          }
+          expect(asked.status().active).toBeLessThan(200);
+          return gate.bear('good-399');
+        },
+      ],
+    ],
+  },
+]);

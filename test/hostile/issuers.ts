@@ -1,0 +1,307 @@
+import type { IssuerRequest, TrustedIssuer } from '../../src/index.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import { harmless, listGateCases, type Play } from './gate-case.ts';
+import type { GateWorld } from './gate-world.ts';
+import type { Gate, Stage } from './stage.ts';
+
+/** Before both issuers. */
+const both =
+  (make: (world: GateWorld) => string): Play =>
+  async (stage, world) =>
+    (await stage.open({ issuers: [world.issuer, world.other] })).bear(make(world));
+
+/** Each tenant has an issuer, found by the host that was called. */
+async function openTenants(stage: Stage, { issuer, other }: GateWorld): Promise<Gate> {
+  const tenants = new Map([
+    ['http://one.test/messages', [issuer]],
+    ['http://two.test/messages', [other]],
+  ]);
+  return stage.open({ issuers: ({ url }) => tenants.get(url) ?? [], trustProxy: ['10.0.0.1'] });
+}
+const atTenant =
+  (lines: readonly string[], make: (world: GateWorld) => string): Play =>
+  async (stage, world) =>
+    (await openTenants(stage, world)).call([...lines, 'Authorization', `Bearer ${make(world)}`]);
+
+const resolved =
+  (resolve: (request: IssuerRequest, world: GateWorld) => unknown): Play =>
+  async (stage, world) => {
+    const issuers = (request: IssuerRequest) => resolve(request, world) as TrustedIssuer[]; // programs without types
+    return (await stage.open({ issuers })).bear(world.issuer.token());
+  };
+
+/** Two issuers whose keys have the same `kid`. */
+const sameKid =
+  (make: (world: GateWorld) => string): Play =>
+  async (stage, world) => {
+    const rename = ({ issuer, jwks, kid }: GateWorld['issuer']): TrustedIssuer => ({
+      issuer,
+      keys: { keys: jwks.keys.map((jwk) => (jwk['kid'] === kid ? { ...jwk, kid: 'same' } : jwk)) },
+    });
+    return (await stage.open({ issuers: [rename(world.issuer), rename(world.other)] })).bear(make(world));
+  };
+
+/** Two issuers with rules that differ: the first as usual, the second with its own. */
+const withRules =
+  (rules: NonNullable<TrustedIssuer['rules']>, make: (world: GateWorld) => string): Play =>
+  async (stage, world) => {
+    const { other, issuer } = world;
+    return (await stage.open({ issuers: [issuer, { issuer: other.issuer, keys: other.keys, rules }] })).bear(
+      make(world),
+    );
+  };
+
+/** A token that is let in by one list of issuers, then sent where another holds. */
+const elsewhere =
+  (second: (world: GateWorld) => readonly TrustedIssuer[]): Play =>
+  async (stage, world) => {
+    const strict = second(world);
+    const gate = await stage.open({
+      issuers: ({ headers }) => (headers.get('host') === 'strict.test' ? strict : [world.issuer]),
+    });
+    const token = world.issuer.token({ marker: world.marker });
+    await gate.admit(token);
+    return gate.call(['Host', 'strict.test', 'Authorization', `Bearer ${token}`]);
+  };
+
+/** Attacks where several issuers are trusted, or are found for each request. */
+export const issuers = listGateCases([
+  {
+    attack: 'issuer that signs for another',
+    source: 'RFC 8725 §3.8, §3.10, RFC 9068 §4',
+    cases: [
+      [
+        'iss of the one, key and kid of the other',
+        both(({ issuer, other }) => other.token({ iss: issuer.issuer })),
+        { reason: 'unknown_kid' },
+      ],
+      [
+        'iss of the other, key and kid of the one',
+        both(({ issuer, other }) => issuer.token({ iss: other.issuer })),
+        { reason: 'unknown_kid' },
+      ],
+      [
+        'iss and kid of the one, key of the other',
+        both(({ issuer, other }) => other.token({ iss: issuer.issuer }, { kid: issuer.kid })),
+        { reason: 'invalid_signature' },
+      ],
+      [
+        'the same kid at both, key of the other',
+        sameKid(({ issuer, other }) => other.token({ iss: issuer.issuer }, { kid: 'same' })),
+        { reason: 'invalid_signature' },
+      ],
+      [
+        'claims of the one, signature of the other',
+        both(({ issuer, other }) => `${issuer.token().replace(/[^.]+$/, '')}${other.token().split('.')[2]}`),
+        { reason: 'invalid_signature' },
+      ],
+      [
+        'iss of the one in the header',
+        both(({ issuer, other }) => other.token({ iss: 'https://evil.test/' }, { iss: issuer.issuer })),
+        { reason: 'invalid_issuer' },
+      ],
+      [
+        'keys of the other brought along',
+        both(({ issuer, other }) => other.token({ iss: issuer.issuer }, { kid: issuer.kid, jwk: other.jwks.keys[0] })),
+        { reason: 'invalid_signature' },
+      ],
+    ],
+  },
+  {
+    attack: 'issuer that is none of those trusted',
+    source: 'RFC 8725 §3.8, RFC 9207 §1',
+    reason: 'invalid_issuer',
+    cases: [
+      ...[
+        'https://evil.test/',
+        'https://issuer.test',
+        'https://issuer.test//',
+        'https://ISSUER.test/',
+        'https://issuer.test/ https://other.test/',
+        'https://issuer.test/,https://other.test/',
+        '',
+        '*',
+        '__proto__',
+        'constructor',
+        'toString',
+        null,
+        1,
+        {},
+      ].map((iss) => [`iss ${JSON.stringify(iss)}`, both(({ issuer }) => issuer.token({ iss }))] as const),
+      ['iss absent', both(({ issuer }) => issuer.token({ iss: undefined }))],
+      ['iss a list of both', both(({ issuer, other }) => issuer.token({ iss: [issuer.issuer, other.issuer] }))],
+      ['nobody is trusted', async (stage, { issuer }) => (await stage.open({ issuers: [] })).bear(issuer.token())],
+      ['the resolver gives none', resolved(() => [])],
+      ['the resolver gives none, later', resolved(async () => [])],
+      ['the resolver gives another', resolved((_, { other }) => [other])],
+    ],
+  },
+  {
+    attack: 'token that chooses who is trusted',
+    source: 'RFC 8725 §3.8, §3.10, RFC 9700 §4.4',
+    reason: 'invalid_issuer',
+    cases: [
+      [
+        'the resolver looks for iss in the token: it sees none',
+        resolved(({ headers }, { issuer }) => (headers.get('Authorization') === null ? [] : [issuer])),
+      ],
+      [
+        'the resolver looks for a proof',
+        resolved(({ headers }, { issuer }) => (headers.get('dPoP') === null ? [] : [issuer])),
+      ],
+      ['token of a tenant at another', atTenant(['Host', 'two.test'], ({ issuer }) => issuer.token())],
+      [
+        'host of a tenant in X-Forwarded-Host, by nobody trusted',
+        atTenant(['Host', 'two.test', 'X-Forwarded-Host', 'one.test'], ({ issuer }) => issuer.token()),
+      ],
+      [
+        'host of a tenant in Forwarded',
+        atTenant(['Host', 'two.test', 'Forwarded', 'host=one.test'], ({ issuer }) => issuer.token()),
+      ],
+      [
+        'host of a tenant in X-Original-URL',
+        async (stage, world) => {
+          const gate = await openTenants(stage, world);
+          return gate.call([
+            'Host',
+            'two.test',
+            'X-Original-URL',
+            'http://one.test/messages',
+            'Authorization',
+            `Bearer ${world.issuer.token()}`,
+          ]);
+        },
+      ],
+      ['host with a port', atTenant(['Host', 'one.test:81'], ({ issuer }) => issuer.token())],
+      [
+        'two hosts',
+        atTenant(['Host', 'two.test', 'Host', 'one.test'], ({ issuer }) => issuer.token()),
+        { status: 400, reason: 'bad_host_header' },
+      ],
+      [
+        'host with user information',
+        atTenant(['Host', 'one.test@two.test'], ({ issuer }) => issuer.token()),
+        { status: 400, reason: 'bad_host_header' },
+      ],
+    ],
+  },
+  {
+    attack: 'rules of one issuer for the token of another',
+    source: 'RFC 8725 §3.1, §3.9, RFC 9068 §4',
+    cases: [
+      [
+        'audience that the one alone accepts',
+        withRules({ audience: 'https://two.test/' }, ({ issuer }) => issuer.token({ aud: 'https://two.test/' })),
+        { reason: 'invalid_audience' },
+      ],
+      [
+        'audience that the other does not accept',
+        withRules({ audience: 'https://two.test/' }, ({ other }) => other.token()),
+        { reason: 'invalid_audience' },
+      ],
+      [
+        'algorithm that the other alone allows',
+        withRules({ algorithms: ['RS256', 'PS256'] }, ({ issuer }) => issuer.token({}, { alg: 'PS256' })),
+        { reason: 'unsupported_alg' },
+      ],
+      [
+        'algorithm that the one alone allows',
+        withRules({ algorithms: ['ES256'] }, ({ other }) => other.token()),
+        { reason: 'unsupported_alg' },
+      ],
+      [
+        'profile that the other alone demands',
+        withRules({ profile: 'rfc9068' }, ({ other }) => other.token({}, { typ: 'JWT' })),
+        { reason: 'unsupported_typ' },
+      ],
+      [
+        'policy that the other alone asks',
+        withRules({ policy: { scopes: ['admin'] } }, ({ other }) => other.token({ scope: 'read:messages' })),
+        { status: 403, reason: 'insufficient_scope' },
+      ],
+      [
+        'permissions by the name that the one has',
+        withRules({ permissionsClaim: 'https://x.test/p', policy: { permissions: ['a'] } }, ({ other }) =>
+          other.token({ permissions: ['a'] }),
+        ),
+        { status: 403, reason: 'missing_permission' },
+      ],
+      [
+        'tolerance that the one has',
+        withRules({ clockTolerance: 0 }, ({ other }) => other.token({ exp: Math.floor(Date.now() / 1000) - 1 })),
+        { reason: 'expired' },
+      ],
+    ],
+  },
+  {
+    attack: 'token that was let in by other rules, and is kept as verified',
+    source: 'RFC 8725 §3.8, §3.9',
+    cases: [
+      ['where its issuer is not trusted', elsewhere(({ other }) => [other]), { reason: 'invalid_issuer' }],
+      ['where nobody is', elsewhere(() => []), { reason: 'invalid_issuer' }],
+      [
+        'where its issuer has another audience',
+        elsewhere(({ issuer: { issuer, keys } }) => [{ issuer, keys, rules: { audience: 'https://two.test/' } }]),
+        { reason: 'invalid_audience' },
+      ],
+      [
+        'where its issuer has other algorithms',
+        elsewhere(({ issuer: { issuer, keys } }) => [{ issuer, keys, rules: { algorithms: ['ES256'] } }]),
+        { reason: 'unsupported_alg' },
+      ],
+      [
+        'where its issuer has other keys',
+        elsewhere(({ issuer: { issuer }, other: { keys } }) => [{ issuer, keys }]),
+        { reason: 'unknown_kid' },
+      ],
+      [
+        'where its issuer has a policy',
+        elsewhere(({ issuer: { issuer, keys } }) => [{ issuer, keys, rules: { policy: { scopes: ['admin'] } } }]),
+        { status: 403, reason: 'insufficient_scope' },
+      ],
+    ],
+  },
+  {
+    attack: 'resolver that fails: nobody is let in',
+    source: 'CWE-636, RFC 9110 §15.6.1',
+    status: 500,
+    reason: 'unexpected',
+    cases: [
+      ['it gives nothing', resolved(() => undefined)],
+      ['it gives null', resolved(() => null)],
+      ['it gives a name', resolved((_, { issuer }) => issuer.issuer)],
+      ['it gives a list of nothing', resolved(() => [undefined])],
+      ['it gives an issuer twice', resolved((_, { issuer }) => [issuer, issuer])],
+      [
+        'it throws',
+        resolved(() => {
+          throw new Error('The directory of tenants is gone.');
+        }),
+      ],
+      [
+        'it rejects',
+        resolved(async () => {
+          throw new Error('The directory of tenants is gone.');
+        }),
+      ],
+    ],
+  },
+  {
+    attack: 'harm to tokens that are good',
+    source: 'RFC 9068 §4',
+    ...harmless,
+    cases: [
+      ['of the one', both(({ issuer }) => issuer.token())],
+      ['of the other', both(({ other }) => other.token())],
+      ['at their own tenant', atTenant(['Host', 'one.test'], ({ issuer }) => issuer.token())],
+      ['the same kid at both', sameKid(({ other }) => other.token({}, { kid: 'same' }))],
+      [
+        'an issuer that is trusted by a text that is no URL',
+        async (stage) => {
+          const odd = createTestIssuer({ issuer: '__proto__', alg: 'ES256' });
+          return (await stage.open({ issuers: [odd], algorithms: ['ES256'] })).bear(odd.token());
+        },
+      ],
+    ],
+  },
+]);

@@ -1,0 +1,215 @@
+import { gzipSync } from 'node:zlib';
+import { expect } from 'vitest';
+import type { AnswerGet } from './document-server.ts';
+import { harmless, listGateCases, type Play } from './gate-case.ts';
+import type { GateWorld } from './gate-world.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+
+const discoveryPath = '/.well-known/openid-configuration';
+const keysPath = '/keys';
+
+const answer =
+  (body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): AnswerGet =>
+  (response) =>
+    response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(body);
+const discoveryOf = ({ documents: { issuer } }: GateWorld): Members => ({ issuer, jwks_uri: `${issuer}keys` });
+const keysOf = ({ published }: GateWorld): Members => ({ keys: published.jwks.keys });
+
+/** A good token, the documents of whose provider are good but for some. */
+const serving =
+  (
+    make: (world: GateWorld) => Readonly<Record<string, AnswerGet>>,
+    token = ({ published }: GateWorld) => published.token(),
+  ): Play =>
+  async (stage, world) => {
+    const { documents } = world;
+    documents.serve({
+      [discoveryPath]: answer(JSON.stringify(discoveryOf(world))),
+      [keysPath]: answer(JSON.stringify(keysOf(world))),
+      ...make(world),
+    });
+    const judged = await (await stage.open({ issuers: [documents.issuer], ca: documents.ca })).bear(token(world));
+    expect(documents.strays).toBe(0);
+    return judged;
+  };
+const discovery = (change: Members | ((world: GateWorld) => Members)): Play =>
+  serving((world) => ({
+    [discoveryPath]: answer(
+      JSON.stringify({ ...discoveryOf(world), ...(typeof change === 'function' ? change(world) : change) }),
+    ),
+  }));
+const discoveryText = (change: (text: string) => string | Uint8Array): Play =>
+  serving((world) => ({ [discoveryPath]: answer(change(JSON.stringify(discoveryOf(world)))) }));
+const keysText = (change: (text: string, world: GateWorld) => string | Uint8Array): Play =>
+  serving((world) => ({ [keysPath]: answer(change(JSON.stringify(keysOf(world)), world)) }));
+const keys = (make: (jwks: readonly Members[], world: GateWorld) => unknown): Play =>
+  keysText((_, world) => JSON.stringify(make(world.published.jwks.keys, world)));
+const status = (path: string, code: number, headers: Readonly<Record<string, string>> = {}): Play =>
+  serving((world) => {
+    const body = JSON.stringify(path === keysPath ? keysOf(world) : discoveryOf(world));
+    return {
+      [path]: (response) =>
+        code === 204 || code === 304 ? response.writeHead(code).end() : response.writeHead(code, headers).end(body),
+    };
+  });
+
+/** Two keys of one `kid`: that of the provider, and that of another. */
+const twins = (order: 'ours first' | 'ours last', token: (world: GateWorld) => string): Play =>
+  serving((world) => {
+    const { published, other } = world;
+    const [stranger] = other.jwks.keys;
+    const all = [...published.jwks.keys, { ...stranger, kid: published.kid }];
+    return { [keysPath]: answer(JSON.stringify({ keys: order === 'ours first' ? all : all.toReversed() })) };
+  }, token);
+
+/** Attacks by the documents that keys come from. */
+export const keyDocuments = listGateCases([
+  {
+    attack: 'discovery of another, or to elsewhere',
+    source: 'RFC 8414 §3.3, RFC 8725 §3.10, CWE-918',
+    status: 503,
+    reason: 'keys_unavailable',
+    cases: [
+      ...[undefined, null, '', 1, true, {}, 'https://other.test/'].map(
+        (issuer) => [`issuer ${JSON.stringify(issuer) ?? 'absent'}`, discovery({ issuer })] as const,
+      ),
+      ['issuer without its slash', discovery(({ documents }) => ({ issuer: documents.issuer.slice(0, -1) }))],
+      ['issuer in upper case', discovery(({ documents }) => ({ issuer: documents.issuer.toUpperCase() }))],
+      ['issuer in a list', discovery(({ documents }) => ({ issuer: [documents.issuer] }))],
+      ['issuer as a prefix', discovery(({ documents }) => ({ issuer: `${documents.issuer}x` }))],
+      ...[
+        undefined,
+        null,
+        '',
+        1,
+        {},
+        '/keys',
+        'keys',
+        '//localhost/keys',
+        'https:',
+        'https://',
+        'file:///etc/passwd',
+        'data:application/json,{"keys":[]}',
+        'javascript:0',
+        'ftp://localhost/keys',
+      ].map((uri) => [`jwks_uri ${JSON.stringify(uri) ?? 'absent'}`, discovery({ jwks_uri: uri })] as const),
+      [
+        'jwks_uri with http',
+        discovery(({ documents }) => ({ jwks_uri: `${documents.issuer.replace('https', 'http')}keys` })),
+      ],
+      [
+        'jwks_uri with user information',
+        discovery(({ documents }) => ({ jwks_uri: `${documents.issuer.replace('//', '//a:b@')}keys` })),
+      ],
+      ['jwks_uri in a list', discovery(({ documents }) => ({ jwks_uri: [`${documents.issuer}keys`] }))],
+      ['jwks in its place', discovery(({ published }) => ({ jwks_uri: undefined, jwks: published.jwks }))],
+      [
+        'jwks_uri by way of __proto__',
+        discoveryText((text) => text.replace('"jwks_uri"', '"__proto__":{"jwks_uri":0},"x"')),
+      ],
+      ['issuer twice', discoveryText((text) => `{"issuer":"https://other.test/",${text.slice(1)}`)],
+      ['in a list', discoveryText((text) => `[${text}]`)],
+      ['a page in HTML', discoveryText(() => '<html></html>')],
+      ['byte order mark', discoveryText((text) => `\ufeff${text}`)],
+      ['more than 256 KiB', discoveryText((text) => `${text}${' '.repeat(263_000)}`)],
+      ...[301, 302, 303, 307, 308].map(
+        (code) => [`redirect ${code} of discovery`, status(discoveryPath, code, { location: '/elsewhere' })] as const,
+      ),
+      ...[201, 204, 400, 404, 500].map(
+        (code) => [`discovery with status ${code}`, status(discoveryPath, code)] as const,
+      ),
+      [
+        'certificate of another authority',
+        async (stage, { documents, published, thief }) =>
+          (await stage.open({ issuers: [documents.issuer], ca: thief.ca })).bear(published.token()),
+      ],
+    ],
+  },
+  {
+    attack: 'key set that is none, or too much',
+    source: 'RFC 7517 §5, RFC 8725 §2.4, CWE-400, CWE-409',
+    status: 503,
+    reason: 'keys_unavailable',
+    cases: [
+      ['keys absent', keys(() => ({}))],
+      ['keys null', keys(() => ({ keys: null }))],
+      ['keys an object', keys(([jwk]) => ({ keys: { 0: jwk, length: 1 } }))],
+      ['keys as text', keys((jwks) => ({ keys: JSON.stringify(jwks) }))],
+      ['keys a number', keys(() => ({ keys: 1 }))],
+      ['keys empty', keys(() => ({ keys: [] }))],
+      ['keys in a list', keys((jwks) => ({ keys: [jwks] }))],
+      ['keys in other case', keys((jwks) => ({ Keys: jwks }))],
+      ['the list alone', keys((jwks) => jwks)],
+      ['one key alone', keys(([jwk]) => jwk)],
+      ['by way of __proto__', keysText((text) => `{"__proto__":${text}}`)],
+      ['keys twice', keysText((text) => `{"keys":[],${text.slice(1)}`)],
+      ['a member of a key twice', keysText((text) => text.replace('"e":', '"e":"AQ","e":'))],
+      ['as text', keysText((text) => JSON.stringify(text))],
+      ['signed as a JWT', keysText((_, { published }) => published.token({ keys: published.jwks.keys }))],
+      ['in PEM', keysText((_, { ours }) => ours.cert)],
+      ['byte order mark', keysText((text) => `\ufeff${text}`)],
+      ['UTF-8 that is none', keysText((text) => Buffer.from(text.replace('"kid":"', '"kid":"\xff'), 'latin1'))],
+      ['nested 2000 deep', keysText((text) => text.replace(/}$/, `,"x":${'['.repeat(2000)}${']'.repeat(2000)}}`))],
+      ['cut', keysText((text) => text.slice(0, -1))],
+      ['empty', keysText(() => '')],
+      [
+        '101 keys',
+        keys(([jwk]) => ({ keys: Array.from({ length: 101 }, (_, index) => ({ ...jwk, kid: `k${index}` })) })),
+      ],
+      ['more than 256 KiB', keysText((text) => `${text}${' '.repeat(263_000)}`)],
+      [
+        'more than 256 KiB when unpacked',
+        serving((world) => ({
+          [keysPath]: answer(gzipSync(`${JSON.stringify(keysOf(world))}${' '.repeat(50_000_000)}`), {
+            'content-encoding': 'gzip',
+          }),
+        })),
+      ],
+      ['cut connection', serving(() => ({ [keysPath]: (response) => response.destroy() }))],
+      ...[301, 302, 303, 307, 308].map(
+        (code) => [`redirect ${code} of the key set`, status(keysPath, code, { location: '/elsewhere' })] as const,
+      ),
+      ...[201, 203, 204, 206, 304, 401, 403, 404, 500].map(
+        (code) => [`key set with status ${code}`, status(keysPath, code)] as const,
+      ),
+    ],
+  },
+  {
+    attack: 'two keys of one name: the first that is usable counts, always',
+    source: 'RFC 7517 §4.5',
+    reason: 'invalid_signature',
+    cases: [
+      [
+        'ours first, token of the other',
+        twins('ours first', ({ published, other }) => other.token({ iss: published.issuer }, { kid: published.kid })),
+      ],
+      ['ours last, our token', twins('ours last', ({ published }) => published.token())],
+      ['ours first, our token', twins('ours first', ({ published }) => published.token()), harmless],
+      [
+        'behind a key for encryption of the same name',
+        keys((jwks) => ({ keys: [...jwks.map((jwk) => ({ ...jwk, use: 'enc' })), ...jwks] })),
+        harmless,
+      ],
+    ],
+  },
+  {
+    attack: 'harm by members that are not known',
+    source: 'RFC 7517 §4, §5',
+    ...harmless,
+    cases: [
+      ['of the discovery', discovery({ x: { y: 1 }, jku: 'https://127.0.0.1:1/' })],
+      ['of the key set', keys((jwks) => ({ x: 1, keys: jwks }))],
+      [
+        'of a key: addresses are not called',
+        keys((jwks) => ({
+          keys: jwks.map((jwk) => ({ ...jwk, x5u: 'https://127.0.0.1:1/', jku: 'https://127.0.0.1:1/' })),
+        })),
+      ],
+      [
+        'content type of a page',
+        serving((world) => ({ [keysPath]: answer(JSON.stringify(keysOf(world)), { 'content-type': 'text/html' }) })),
+      ],
+    ],
+  },
+]);

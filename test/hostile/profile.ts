@@ -1,0 +1,113 @@
+import { listGateCases, type Play } from './gate-case.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** A token before a gate that demands the profile. */
+const strict =
+  (claims: Members, header: Members = {}): Play =>
+  async (stage, { issuer, marker }) =>
+    (await stage.open({ profile: 'rfc9068' })).bear(issuer.token({ marker, ...claims }, header));
+
+const wrongTypes: Readonly<Record<string, unknown>> = {
+  absent: undefined,
+  null: null,
+  'a number': 1,
+  true: true,
+  'a list': ['x'],
+  'an object': { x: 1 },
+};
+
+/** Attacks on what is told apart by the profile of RFC 9068 alone. */
+export const profile = listGateCases([
+  {
+    attack: 'token of another kind',
+    source: 'RFC 9068 §2.1, §4, RFC 8725 §3.11',
+    reason: 'unsupported_typ',
+    cases: [
+      ...[
+        undefined,
+        null,
+        '',
+        'JWT',
+        'jwt',
+        'at-jwt',
+        'at+jwt ',
+        ' at+jwt',
+        'at+jwt;v=1',
+        'at+jw\u0074\0',
+        'id+jwt',
+        'x-at+jwt',
+        'application/jwt',
+        'application/application/at+jwt',
+        'text/at+jwt',
+        'at+\u017fwt',
+        'dpop+jwt',
+        'logout+jwt',
+        'secevent+jwt',
+        'token-introspection+jwt',
+        ['at+jwt'],
+        1,
+      ].map((typ) => [`typ ${JSON.stringify(typ) ?? 'absent'}`, strict({}, { typ })] as const),
+      ['ID token with the audience of the API', strict({ nonce: 'n', at_hash: 'x', auth_time: 1 }, { typ: 'JWT' })],
+      ['ID token without typ', strict({ nonce: 'n', azp: 'test-client' }, { typ: undefined })],
+      [
+        'typ JWT, let in before where the profile is not asked',
+        async (stage, { issuer, marker }) => {
+          const lax = { issuer: issuer.issuer, keys: issuer.keys };
+          const demanding = { ...lax, rules: { profile: 'rfc9068' as const } };
+          const gate = await stage.open({
+            issuers: ({ headers }) => [headers.get('host') === 'strict.test' ? demanding : lax],
+          });
+          const token = issuer.token({ marker }, { typ: 'JWT' });
+          await gate.admit(token);
+          return gate.call(['Host', 'strict.test', 'Authorization', `Bearer ${token}`]);
+        },
+      ],
+    ],
+  },
+  {
+    attack: 'ID token made an access token',
+    source: 'RFC 9068 §4, RFC 7515 §5.2',
+    cases: [
+      [
+        'typ changed',
+        async (stage, { issuer, marker }) => {
+          const [header = '', claims, signature] = issuer.token({ nonce: 'n', marker }, { typ: 'JWT' }).split('.');
+          const changed = Buffer.from(header, 'base64url').toString().replace('"JWT"', '"at+jwt"');
+          const gate = await stage.open({ profile: 'rfc9068' });
+          return gate.bear(`${Buffer.from(changed).toString('base64url')}.${claims}.${signature}`);
+        },
+        { reason: 'invalid_signature' },
+      ],
+      ['for the client', strict({ aud: 'test-client' }), { reason: 'invalid_audience' }],
+      [
+        'without client_id, azp in its place',
+        strict({ client_id: undefined, azp: 'test-client' }),
+        { reason: 'malformed_client_id' },
+      ],
+      [
+        'without client_id, cid in its place',
+        strict({ client_id: undefined, cid: 'test-client' }),
+        { reason: 'malformed_client_id' },
+      ],
+      ['without jti, uti in its place', strict({ jti: undefined, uti: 'x' }), { reason: 'malformed_jti' }],
+    ],
+  },
+  {
+    attack: 'claim that the profile demands',
+    source: 'RFC 9068 §2.2, §4',
+    cases: [
+      ['iss absent', strict({ iss: undefined }), { reason: 'invalid_issuer' }],
+      ['aud absent', strict({ aud: undefined }), { reason: 'invalid_audience' }],
+      ['exp absent', strict({ exp: undefined }), { reason: 'missing_exp' }],
+      ['iat absent', strict({ iat: undefined }), { reason: 'missing_iat' }],
+      ...(['sub', 'client_id', 'jti'] as const).flatMap((claim) =>
+        Object.entries(wrongTypes).map(
+          ([type, value]) =>
+            [`${claim} ${type}`, strict({ [claim]: value }), { reason: `malformed_${claim}` as const }] as const,
+        ),
+      ),
+      ['sub in other case', strict({ sub: undefined, Sub: 'alice' }), { reason: 'malformed_sub' }],
+    ],
+  },
+]);

@@ -1,0 +1,266 @@
+import { randomBytes } from 'node:crypto';
+import { expect } from 'vitest';
+import {
+  createMemoryReplayStore,
+  createNonces,
+  type ReplayStore,
+  type ResourceServerOptions,
+} from '../../src/index.ts';
+import { hashToken, makeProofKey, mintProof, type ProofChanges, thumbprintOf } from '../support/proofs.ts';
+import { harmless, listGateCases, type Play } from './gate-case.ts';
+import type { GateWorld } from './gate-world.ts';
+import type { Gate, Stage } from './stage.ts';
+
+const key = makeProofKey();
+const nonces = createNonces({ secret: randomBytes(32) });
+const otherNonces = createNonces({ secret: randomBytes(32) });
+
+/** A token that is bound to the key of the client, and proofs for it. */
+interface Client {
+  readonly gate: Gate;
+  /** A proof that is good but for the changes. */
+  prove(claims?: Readonly<Record<string, unknown>>, changes?: ProofChanges): string;
+  send(proof: string): ReturnType<Gate['call']>;
+}
+
+async function openClient(
+  stage: Stage,
+  { issuer, marker }: GateWorld,
+  dpop: ResourceServerOptions['dpop'] = {},
+): Promise<Client> {
+  const gate = await stage.open({ dpop });
+  const token = issuer.token({ cnf: { jkt: thumbprintOf(key.jwk) }, marker });
+  return {
+    gate,
+    prove: (claims, changes) => {
+      const usual = {
+        jti: randomBytes(12).toString('hex'),
+        htm: 'GET',
+        htu: gate.url,
+        iat: stage.now(),
+        ath: hashToken(token),
+      };
+      return mintProof({ ...usual, ...claims }, { key, ...changes });
+    },
+    send: (proof) => gate.call(['Authorization', `DPoP ${token}`, 'DPoP', proof]),
+  };
+}
+
+/** A proof that is let in, then another. */
+const again =
+  (second: (client: Client, first: string, stage: Stage) => string, jti = 'one'): Play =>
+  async (stage, world) => {
+    const client = await openClient(stage, world);
+    const first = client.prove({ jti });
+    expect(await client.send(first)).toEqual(harmless);
+    return client.send(second(client, first, stage));
+  };
+
+/** A proof with this nonce where nonces are demanded. */
+const withNonce =
+  (nonce: (stage: Stage) => unknown): Play =>
+  async (stage, world) => {
+    const client = await openClient(stage, world, { nonces });
+    return client.send(client.prove({ nonce: nonce(stage) }));
+  };
+
+/** A call in a mode of DPoP. */
+const inMode =
+  (mode: 'off' | 'required', make: (gate: Gate, world: GateWorld) => readonly string[]): Play =>
+  async (stage, world) => {
+    const gate = await stage.open({ dpop: { mode } });
+    return gate.call(make(gate, world));
+  };
+const proven = (gate: Gate, { issuer }: GateWorld): readonly string[] => {
+  const { authorization, dpop } = issuer.dpopClient().headers({ url: gate.url });
+  return ['Authorization', authorization, 'DPoP', dpop];
+};
+
+const failing: ReplayStore = { witness: () => Promise.reject(new Error('The store is gone.')) };
+
+/** Attacks with proofs that were used, or that are due to an old nonce. */
+export const replayedProofs = listGateCases([
+  {
+    attack: 'proof that was used',
+    source: 'RFC 9449 §4.3 (12), §11.1',
+    reason: 'proof_replayed',
+    cases: [
+      ['sent twice', again((_, first) => first)],
+      ['signed anew', again(({ prove }) => prove({ jti: 'one' }))],
+      ['of another iat', again(({ prove }, _, { now }) => prove({ jti: 'one', iat: now() - 60 }))],
+      [
+        'with htu spelled otherwise',
+        again(({ prove, gate }) =>
+          prove({ jti: 'one', htu: gate.url.replace('http://localhost', 'HTTP://LOCALHOST') }),
+        ),
+      ],
+      ['with claims more', again(({ prove }) => prove({ jti: 'one', x: 1 }))],
+      [
+        'jti in escapes',
+        again(({ prove, gate }, _, { now }) => {
+          const [, claims = ''] = prove({ jti: 'one' }).split('.');
+          const { ath } = JSON.parse(Buffer.from(claims, 'base64url').toString());
+          return prove(
+            {},
+            { claimsText: `{"jti":"\\u006fne","htm":"GET","htu":"${gate.url}","iat":${now()},"ath":"${ath}"}` },
+          );
+        }),
+      ],
+      [
+        'as old as proofs may be',
+        again((_, first, stage) => {
+          stage.wait(299);
+          return first;
+        }),
+      ],
+      [
+        'two at the same time',
+        async (stage, world) => {
+          const client = await openClient(stage, world);
+          const proof = client.prove();
+          const answers = await Promise.all([client.send(proof), client.send(proof)]);
+          expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 401]);
+          return client.send(proof);
+        },
+      ],
+      [
+        'older than proofs may be',
+        again((_, first, stage) => {
+          stage.wait(301);
+          return first;
+        }),
+        { reason: 'proof_too_old' },
+      ],
+      ['jti with a NUL behind is another', again(({ prove }) => prove({ jti: 'one\0' })), harmless],
+      ['jti in other case is another', again(({ prove }) => prove({ jti: 'One' })), harmless],
+      [
+        'the jti of another client',
+        async (stage, world) => {
+          const client = await openClient(stage, world);
+          expect(await client.send(client.prove({ jti: 'one' }))).toEqual(harmless);
+          const other = makeProofKey();
+          const token = world.issuer.token({ cnf: { jkt: thumbprintOf(other.jwk) } });
+          const claims = { jti: 'one', htm: 'GET', htu: client.gate.url, iat: stage.now(), ath: hashToken(token) };
+          return client.gate.call(['Authorization', `DPoP ${token}`, 'DPoP', mintProof(claims, { key: other })]);
+        },
+        harmless,
+      ],
+      [
+        'refused before: it is not used up',
+        async (stage, world) => {
+          const client = await openClient(stage, world);
+          const proof = client.prove();
+          const [header = '', claims = ''] = proof.split('.');
+          const spoiled = `${header}.${claims}.${'A'.repeat(86)}`;
+          expect(await client.send(spoiled)).toEqual({ status: 401, reason: 'invalid_proof_signature' });
+          return client.send(proof);
+        },
+        harmless,
+      ],
+    ],
+  },
+  {
+    attack: 'proofs without end, or a store that is gone: nothing is forgotten',
+    source: 'RFC 9449 §11.1, CWE-400, CWE-636',
+    status: 503,
+    cases: [
+      [
+        'memory is full',
+        async (stage, world) => {
+          const client = await openClient(stage, world, {
+            replay: createMemoryReplayStore({ capacity: 2, now: stage.now }),
+          });
+          for (let index = 0; index < 2; index++) expect(await client.send(client.prove())).toEqual(harmless);
+          return client.send(client.prove());
+        },
+        { reason: 'replay_store_full' },
+      ],
+      [
+        'store that fails',
+        async (stage, world) => {
+          const client = await openClient(stage, world, { replay: failing });
+          return client.send(client.prove());
+        },
+        { reason: 'replay_store_unavailable' },
+      ],
+    ],
+  },
+  {
+    attack: 'nonce that is not ours, or not of now',
+    source: 'RFC 9449 §8, §9, §11.3',
+    reason: 'invalid_proof_nonce',
+    cases: [
+      ['absent', withNonce(() => undefined), { reason: 'missing_proof_nonce' }],
+      ['empty', withNonce(() => '')],
+      ['of another secret', withNonce(({ now }) => otherNonces.issue(now()))],
+      ['four minutes old', withNonce(({ now }) => nonces.issue(now() - 240))],
+      ['from the future', withNonce(({ now }) => nonces.issue(now() + 120))],
+      [
+        'with a character changed',
+        withNonce(({ now }) => nonces.issue(now()).replace(/^./, (first) => (first === 'A' ? 'B' : 'A'))),
+      ],
+      ['with a character more', withNonce(({ now }) => `${nonces.issue(now())}A`)],
+      ['a character short', withNonce(({ now }) => nonces.issue(now()).slice(1))],
+      ['with padding', withNonce(({ now }) => `${nonces.issue(now())}=`)],
+      ['in a list', withNonce(({ now }) => [nonces.issue(now())]), { reason: 'malformed_proof_claims' }],
+      ['null', withNonce(() => null), { reason: 'malformed_proof_claims' }],
+      ['4 KiB of it', withNonce(() => 'x'.repeat(4096)), { reason: 'proof_too_large' }],
+      ['of now', withNonce(({ now }) => nonces.issue(now())), harmless],
+      [
+        'in a header of its own',
+        async (stage, world) => {
+          const client = await openClient(stage, world, { nonces });
+          const { issuer } = world;
+          const token = issuer.token({ cnf: { jkt: thumbprintOf(key.jwk) } });
+          const claims = { jti: 'one', htm: 'GET', htu: client.gate.url, iat: stage.now(), ath: hashToken(token) };
+          const nonce = nonces.issue(stage.now());
+          return client.gate.call([
+            'Authorization',
+            `DPoP ${token}`,
+            'DPoP',
+            mintProof(claims, { key }),
+            'DPoP-Nonce',
+            nonce,
+          ]);
+        },
+        { reason: 'missing_proof_nonce' },
+      ],
+    ],
+  },
+  {
+    attack: 'another scheme than the one that is accepted',
+    source: 'RFC 9449 §7.1, §7.2, RFC 9700 §2.2.1',
+    cases: [
+      [
+        'Bearer, where DPoP is required',
+        inMode('required', (_, { issuer }) => ['Authorization', `Bearer ${issuer.token()}`]),
+        { reason: 'bearer_not_accepted' },
+      ],
+      [
+        'bound token as Bearer, where DPoP is required',
+        inMode('required', (_, { issuer }) => ['Authorization', `Bearer ${issuer.dpopClient().token()}`]),
+        { reason: 'bearer_not_accepted' },
+      ],
+      [
+        'DPoP in a second header, where DPoP is required',
+        inMode('required', (gate, world) => [
+          'Authorization',
+          `Bearer ${world.issuer.token()}`,
+          ...proven(gate, world),
+        ]),
+        { status: 400, reason: 'multiple_authorization_headers' },
+      ],
+      ['DPoP, where it is off', inMode('off', proven), { reason: 'dpop_not_accepted' }],
+      [
+        'bound token as Bearer, where DPoP is off',
+        inMode('off', (_, { issuer }) => ['Authorization', `Bearer ${issuer.dpopClient().token()}`]),
+        { reason: 'bound_token_as_bearer' },
+      ],
+      [
+        'bound token as Bearer with its proof, where DPoP is off',
+        inMode('off', (gate, world) => proven(gate, world).map((text) => text.replace(/^DPoP ey/, 'Bearer ey'))),
+        { status: 400, reason: 'bearer_with_dpop_proof' },
+      ],
+    ],
+  },
+]);

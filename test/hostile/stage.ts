@@ -1,0 +1,174 @@
+import { once } from 'node:events';
+import {
+  createServer as createPlainServer,
+  type IncomingMessage,
+  request as requestPlain,
+  type Server,
+} from 'node:http';
+import { type Agent, createServer as createTlsServer, request as requestTls } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { inspect } from 'node:util';
+import { expect } from 'vitest';
+import { createProtect } from '../../src/adapters/node.ts';
+import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
+import { AccessError, type Reason } from '../../src/failures.ts';
+import {
+  createIntrospection,
+  type Introspection,
+  type IntrospectionOptions,
+} from '../../src/introspection/introspection.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import { createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
+import type { ResourceServerOptions } from '../../src/resource-server-options.ts';
+import { exchange, readStatuses } from '../support/http-client.ts';
+import type { GateAnswer } from './gate-case.ts';
+import type { ClientIdentity, GateWorld } from './gate-world.ts';
+
+/** How a gate is reached, and what it asks. */
+export interface GateOptions {
+  /** Default: any valid token will do. */
+  readonly policy?: Policy<unknown>;
+  /** Default `plain`. `tls` asks clients for a certificate, and takes any. */
+  readonly listener?: 'plain' | 'tls';
+}
+
+/** What goes with one call besides its headers. */
+export interface CallOptions {
+  /** Presented on TLS. Default: none. */
+  readonly certificate?: ClientIdentity;
+  /** Default: a connection of its own. */
+  readonly agent?: Agent;
+  /** Default GET. */
+  readonly method?: string;
+}
+
+/** A listener with a resource server before it. */
+export interface Gate {
+  readonly url: string;
+  readonly server: ResourceServer;
+  /** Sends header lines: names and values in turn. */
+  call(headers: readonly string[], options?: CallOptions): Promise<GateAnswer>;
+  /** Sends a token as Bearer. */
+  bear(token: string, options?: CallOptions): Promise<GateAnswer>;
+  /** The same, which is let in: what an attack is made from. */
+  admit(token: string, options?: CallOptions): Promise<void>;
+  /** Sends bytes as they are; no reason is known. */
+  callRaw(bytes: string): Promise<GateAnswer>;
+}
+
+/** Where one case is played: it opens what it needs, and sets the clock. */
+export interface Stage {
+  /** Lets time pass for every gate and introspection of this stage; seconds, backwards where negative. */
+  wait(seconds: number): void;
+  /** Seconds since the epoch, whole. */
+  now(): number;
+  open(options?: Partial<ResourceServerOptions>, gate?: GateOptions): Promise<Gate>;
+  /** Of the endpoint of the world, in the name of its first issuer. */
+  introspect(options?: Partial<IntrospectionOptions>): Introspection;
+  /** Ends everything; throws where anything that was sent has come back in an answer or an event. */
+  close(): Promise<void>;
+}
+
+/** What the introspection endpoint knows this resource server by. */
+const clientSecret = 'a secret of the resource server, 1:%+';
+
+/** Opens the stage for one case. */
+export function openStage({ issuer, endpoint, ours, marker }: GateWorld): Stage {
+  const closing: (() => unknown)[] = [];
+  const said: string[] = [];
+  const sent = new Set([marker, clientSecret]);
+  let offset = 0;
+  const seconds = (): number => Date.now() / 1000 + offset;
+
+  return {
+    wait: (passed) => {
+      offset += passed;
+    },
+    now: () => Math.floor(seconds()),
+    async open(options = {}, { policy = {}, listener = 'plain' } = {}) {
+      const reasons = new Map<number | undefined, Reason>();
+      // A store of the usual size takes longer to make than a case to play.
+      const replay = createMemoryReplayStore({ capacity: 1000, now: seconds });
+      const server = createResourceServer({
+        issuers: [issuer],
+        audience: issuer.audience,
+        now: seconds,
+        onEvent: (event) => said.push(inspect(event, { depth: 20, showHidden: true })),
+        ...options,
+        dpop: { replay, ...options.dpop },
+      });
+      const onRefused = (error: unknown, { socket }: IncomingMessage): void =>
+        void reasons.set(socket.remotePort, error instanceof AccessError ? error.reason : 'unexpected');
+      const handle = createProtect(server, { onRefused })(policy, (_request, response) => response.end());
+      const http: Server =
+        listener === 'plain'
+          ? createPlainServer(handle)
+          : // As self-signed certificates are used (RFC 8705 §2.2): possession is proven, no authority is asked.
+            createTlsServer({ cert: ours.cert, key: ours.key, requestCert: true, rejectUnauthorized: false }, handle);
+      await once(http.listen(0, '127.0.0.1'), 'listening');
+      closing.push(() => {
+        server.close();
+        http.closeAllConnections();
+        return once(http.close(), 'close');
+      });
+      const { port } = http.address() as AddressInfo; // it listens on TCP
+      const url = `${listener === 'plain' ? 'http' : 'https'}://localhost:${port}/messages`;
+
+      const call: Gate['call'] = async (headers, { certificate, agent, method = 'GET' } = {}) => {
+        for (const value of headers) for (const trace of value.match(/[\w-]{40,}/g) ?? []) sent.add(trace);
+        const lines = headers.some((name) => /^host$/i.test(name)) ? headers : ['Host', new URL(url).host, ...headers];
+        const options = { method, headers: [...lines], family: 4, agent: agent ?? (false as const) };
+        const credentials = certificate === undefined ? {} : { cert: certificate.cert, key: certificate.key };
+        const outgoing =
+          listener === 'plain'
+            ? requestPlain(url, { ...options, agent: false })
+            : requestTls(url, { ...options, ca: ours.ca, ...credentials });
+        const [response] = (await once(outgoing.end(), 'response')) as [IncomingMessage];
+        const { statusCode: status = 0, rawHeaders, socket } = response;
+        const { localPort } = socket; // gone when the answer has ended
+        said.push(rawHeaders.join('\n'), await text(response));
+        const reason = reasons.get(localPort) ?? null;
+        reasons.delete(localPort);
+        return { status, reason };
+      };
+      const bear: Gate['bear'] = (token, more) => call(['Authorization', `Bearer ${token}`], more);
+      return {
+        url,
+        server,
+        call,
+        bear,
+        async admit(token, more) {
+          // Kept when it comes for the second time.
+          for (const _time of ['first', 'second']) {
+            expect(await bear(token, more)).toEqual({ status: 200, reason: null });
+          }
+        },
+        async callRaw(bytes) {
+          const received = await exchange(port, bytes);
+          said.push(received);
+          return { status: readStatuses(received)[0] ?? 0, reason: null };
+        },
+      };
+    },
+    introspect(options = {}) {
+      const introspection = createIntrospection({
+        endpoint: endpoint.url,
+        issuer: issuer.issuer,
+        clientId: 'api',
+        clientSecret,
+        ca: endpoint.ca,
+        environment: {},
+        now: seconds,
+        ...options,
+      });
+      closing.push(() => introspection.close());
+      return introspection;
+    },
+    async close() {
+      for (const end of closing) await end();
+      const all = said.join('\n');
+      for (const trace of sent) expect(all).not.toContain(trace);
+    },
+  };
+}

@@ -1,0 +1,109 @@
+import { harmless, listGateCases, type Play } from './gate-case.ts';
+import type { Stage } from './stage.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+
+const maxAge = 300;
+const policy = { acr: ['urn:mfa'], maxAge };
+
+/** A good token but for these claims, where a second factor within five minutes is asked for. */
+const withClaims =
+  (change: Members | ((stage: Stage) => Members)): Play =>
+  async (stage, { issuer, marker }) => {
+    const good = { acr: 'urn:mfa', auth_time: stage.now(), marker };
+    const gate = await stage.open({}, { policy });
+    return gate.bear(issuer.token({ ...good, ...(typeof change === 'function' ? change(stage) : change) }));
+  };
+/** Claims as JSON text in the place of the usual `auth_time`: what no JSON writer writes. */
+const written =
+  (json: string): Play =>
+  async (stage, world) => {
+    const said = { active: true, aud: world.issuer.audience, sub: 'alice', exp: stage.now() + 60, acr: 'urn:mfa' };
+    world.endpoint.answer((response) => response.end(`${JSON.stringify(said).slice(0, -1)},"auth_time":${json}}`));
+    return (await stage.open({ introspection: stage.introspect() }, { policy })).bear('opaque');
+  };
+
+/** Attacks on routes that ask how, and how long ago, the user signed in. */
+export const stepUp = listGateCases([
+  {
+    attack: 'another authentication than the one asked for',
+    source: 'RFC 9470 §3, §6.1, OpenID Connect Core §2',
+    reason: 'unaccepted_acr',
+    cases: [
+      ...[
+        undefined,
+        null,
+        '',
+        0,
+        true,
+        ['urn:mfa'],
+        { value: 'urn:mfa' },
+        'urn:MFA',
+        'urn:mfa ',
+        ' urn:mfa',
+        'urn:mfa urn:pwd',
+        'urn:mf',
+        'urn:mfa2',
+        'urn:mf\u0430',
+        'urn:mfa\0',
+        '*',
+        '0',
+      ].map((acr) => [`acr ${JSON.stringify(acr) ?? 'absent'}`, withClaims({ acr })] as const),
+      ['amr in its place', withClaims({ acr: undefined, amr: ['urn:mfa'] })],
+      ['acr_values in its place', withClaims({ acr: undefined, acr_values: 'urn:mfa' })],
+      ['acr by way of __proto__', withClaims({ acr: undefined, ['__proto__']: { acr: 'urn:mfa' } })],
+      ['acr among others in an object', withClaims({ acr: undefined, claims: { acr: 'urn:mfa' } })],
+    ],
+  },
+  {
+    attack: 'authentication without a time, or from the future',
+    source: 'RFC 9470 §3, §6.1, RFC 7519 §2',
+    reason: 'missing_auth_time',
+    cases: [
+      ...[undefined, null, true, -1, '', [], {}, 2 ** 53 + 2].map(
+        (time) => [`auth_time ${JSON.stringify(time) ?? 'absent'}`, withClaims({ auth_time: time })] as const,
+      ),
+      ['auth_time as text', withClaims(({ now }) => ({ auth_time: String(now()) }))],
+      ['auth_time in a list', withClaims(({ now }) => ({ auth_time: [now()] }))],
+      ['auth_time as a date', withClaims({ auth_time: '2100-01-01T00:00:00Z' })],
+      ['auth_time in a minute', withClaims(({ now }) => ({ auth_time: now() + 60 }))],
+      ['auth_time in milliseconds', withClaims(({ now }) => ({ auth_time: now() * 1000 }))],
+      ['auth_time 2^53', withClaims({ auth_time: 2 ** 53 })],
+      ['auth_time 1e400', written('1e400')],
+      ['auth_time -1e400', written('-1e400')],
+      ['iat in its place', withClaims(({ now }) => ({ auth_time: undefined, iat: now() }))],
+      ['updated_at in its place', withClaims(({ now }) => ({ auth_time: undefined, updated_at: now() }))],
+    ],
+  },
+  {
+    attack: 'authentication that is too long ago',
+    source: 'RFC 9470 §3, §5',
+    reason: 'authentication_too_old',
+    cases: [
+      ['beyond the tolerance', withClaims(({ now }) => ({ auth_time: now() - maxAge - 6 }))],
+      ['auth_time 0', withClaims({ auth_time: 0 })],
+      ['auth_time 1e-400', written('1e-400')],
+      ['auth_time -0', written('-0')],
+      ['a fresh token of an old session', withClaims(({ now }) => ({ iat: now(), auth_time: now() - 3600 }))],
+      [
+        'it has become so while the token is kept as verified',
+        async (stage, { issuer, marker }) => {
+          const gate = await stage.open({}, { policy });
+          const token = issuer.token({ acr: 'urn:mfa', auth_time: stage.now(), marker });
+          await gate.admit(token);
+          stage.wait(maxAge + 6);
+          return gate.bear(token);
+        },
+      ],
+    ],
+  },
+  {
+    attack: 'harm by clocks that differ a little',
+    source: 'RFC 7519 §4.1.5, RFC 9470 §3',
+    ...harmless,
+    cases: [
+      ['auth_time 3 s ahead', withClaims(({ now }) => ({ auth_time: now() + 3 }))],
+      ['auth_time at the limit', withClaims(({ now }) => ({ auth_time: now() - maxAge }))],
+    ],
+  },
+]);

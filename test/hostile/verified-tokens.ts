@@ -1,0 +1,339 @@
+import { expect } from 'vitest';
+import type { KeySet } from '../../src/index.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import { harmless, listGateCases, type Play } from './gate-case.ts';
+import type { GateWorld } from './gate-world.ts';
+import type { Gate, Stage } from './stage.ts';
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** What is sent in the place of a token that is kept as verified. */
+type Forge = (token: string, world: GateWorld) => string;
+
+/** A token that is let in, then with a change. */
+const changed =
+  (forge: Forge): Play =>
+  async (stage, world) => {
+    const gate = await stage.open();
+    const token = world.issuer.token({ marker: world.marker });
+    await gate.admit(token);
+    return gate.bear(forge(token, world));
+  };
+const part =
+  (index: 0 | 1 | 2, change: (bytes: Buffer) => Uint8Array | string): Forge =>
+  (token) =>
+    token
+      .split('.')
+      .map((text, at) =>
+        at === index ? Buffer.from(change(Buffer.from(text, 'base64url'))).toString('base64url') : text,
+      )
+      .join('.');
+const json = (index: 0 | 1, change: (text: string) => string): Play =>
+  changed(part(index, (bytes) => change(bytes.toString())));
+const turnBit = (at: (bytes: Buffer) => number) =>
+  part(2, (bytes) => bytes.map((byte, index) => (index === at(bytes) ? byte ^ 1 : byte)));
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+
+/** A token with these claims that is let in, then again after some seconds. */
+const later =
+  (seconds: number, claims: (stage: Stage) => Members): Play =>
+  async (stage, { issuer, marker }) => {
+    const gate = await stage.open();
+    const token = issuer.token({ marker, ...claims(stage) });
+    await gate.admit(token);
+    stage.wait(seconds);
+    return gate.bear(token);
+  };
+
+/** Keys that change behind the back of what is kept. */
+interface Keys {
+  current: KeySet;
+  generation: number;
+  usable: boolean;
+}
+
+/** A token that is let in, then again after its keys have changed. */
+const withKeys =
+  (change: (keys: Keys, world: GateWorld) => void): Play =>
+  async (stage, world) => {
+    const { issuer } = world;
+    const state: Keys = { current: issuer.keys, generation: 1, usable: true };
+    const keys: KeySet = {
+      find: (kid, alg) => (state.usable ? state.current.find(kid, alg) : undefined),
+      has: (kid) => state.current.has(kid),
+      usable: () => state.usable,
+      refetch: () => undefined,
+      get generation() {
+        return state.generation;
+      },
+    };
+    const gate = await stage.open({ issuers: [{ issuer: issuer.issuer, keys }] });
+    const token = issuer.token({ marker: world.marker });
+    await gate.admit(token);
+    change(state, world);
+    return gate.bear(token);
+  };
+
+/** A bound token that is let in with its proof, then sent otherwise. */
+const bound =
+  (again: (gate: Gate, parts: Bound) => readonly string[]): Play =>
+  async (stage, { issuer, marker }) => {
+    const gate = await stage.open();
+    const client = issuer.dpopClient();
+    const token = client.token({ marker });
+    const prove = (name: string = token, by = client): string => by.proof({ url: gate.url, token: name });
+    const proof = prove();
+    for (const each of [prove(), proof]) {
+      expect(await gate.call(['Authorization', `DPoP ${token}`, 'DPoP', each])).toEqual(harmless);
+    }
+    return gate.call(again(gate, { token, proof, prove, thief: issuer.dpopClient(), free: issuer.token() }));
+  };
+
+interface Bound {
+  readonly token: string;
+  /** The one that was used. */
+  readonly proof: string;
+  readonly free: string;
+  readonly thief: ReturnType<GateWorld['issuer']['dpopClient']>;
+  prove(token?: string, by?: Bound['thief']): string;
+}
+
+/** Attacks on tokens that were verified once, and are kept so. */
+export const verifiedTokens = listGateCases([
+  {
+    attack: 'token that has had its day',
+    source: 'RFC 7519 §4.1.4, §4.1.5, CWE-613',
+    reason: 'expired',
+    cases: [
+      ['at exp with the tolerance', later(25, ({ now }) => ({ exp: now() + 20 }))],
+      ['an hour after', later(7200, () => ({}))],
+      [
+        'nbf, where the clock is set back',
+        later(-60, ({ now }) => ({ nbf: now(), iat: now() - 3600 })),
+        { reason: 'not_yet_valid' },
+      ],
+      ['iat, where the clock is set back', later(-60, () => ({})), { reason: 'issued_in_future' }],
+      [
+        'expired, then good again as the clock says: judged each time',
+        async (stage, { issuer }) => {
+          const gate = await stage.open();
+          const token = issuer.token({ exp: stage.now() + 20 });
+          await gate.admit(token);
+          stage.wait(60);
+          expect(await gate.bear(token)).toEqual({ status: 401, reason: 'expired' });
+          stage.wait(-60);
+          return gate.bear(token);
+        },
+        harmless,
+      ],
+      [
+        'refused for its time, then let in: no refusal is kept',
+        async (stage, { issuer }) => {
+          const gate = await stage.open();
+          const token = issuer.token({ nbf: stage.now() + 60 });
+          expect(await gate.bear(token)).toEqual({ status: 401, reason: 'not_yet_valid' });
+          stage.wait(60);
+          return gate.bear(token);
+        },
+        harmless,
+      ],
+    ],
+  },
+  {
+    attack: 'token of a key that has gone',
+    source: 'RFC 7517 §5, RFC 8725 §3.10, CWE-613',
+    reason: 'unknown_kid',
+    cases: [
+      [
+        'withdrawn',
+        async (stage, { marker }) => {
+          const issuer = createTestIssuer({ alg: 'ES256' });
+          const gate = await stage.open({ issuers: [issuer], algorithms: ['ES256'] });
+          const token = issuer.token({ marker });
+          await gate.admit(token);
+          issuer.rotate('withdrawn');
+          return gate.bear(token);
+        },
+      ],
+      [
+        'withdrawn, and the kid belongs to another key now',
+        withKeys((keys, { issuer, other }) => {
+          const named = other.keys.find(other.kid, 'RS256');
+          const { kid } = issuer;
+          keys.current = {
+            ...other.keys,
+            find: (name) => (name === kid ? named : undefined),
+            has: (name) => name === kid,
+          };
+          keys.generation++;
+        }),
+        { reason: 'invalid_signature' },
+      ],
+      [
+        'for encryption from now on',
+        withKeys((keys) => {
+          keys.current = { ...keys.current, find: () => undefined, has: () => true };
+          keys.generation++;
+        }),
+        { reason: 'key_not_usable' },
+      ],
+      [
+        'key set too old to judge by',
+        withKeys((keys) => {
+          keys.usable = false;
+        }),
+        { status: 503, reason: 'keys_unavailable' },
+      ],
+      ['another generation, the key is still there', withKeys((keys) => keys.generation++), harmless],
+    ],
+  },
+  {
+    attack: 'changed copy of a token that is kept',
+    source: 'RFC 7515 §5.2, RFC 8725 §3.1, CVE-2022-23540',
+    reason: 'invalid_signature',
+    cases: [
+      ['another sub', json(1, (text) => text.replace('test-subject', 'admin'))],
+      ['a claim more', json(1, (text) => text.replace(/}$/, ',"scope":"admin"}'))],
+      ['a space more in the claims', json(1, (text) => `${text} `)],
+      [
+        'claims in another order',
+        json(1, (text) => JSON.stringify(Object.fromEntries(Object.entries(JSON.parse(text)).toReversed()))),
+      ],
+      ['a claim twice', json(1, (text) => text.replace(/}$/, ',"sub":"admin"}')), { reason: 'malformed_claims' }],
+      ['a header parameter more', json(0, (text) => text.replace(/}$/, ',"x":1}'))],
+      ['alg none', json(0, (text) => text.replace('RS256', 'none')), { reason: 'unsupported_alg' }],
+      ['alg HS256', json(0, (text) => text.replace('RS256', 'HS256')), { reason: 'unsupported_alg' }],
+      ['kid of nobody', json(0, (text) => text.replace(/"kid":"./, '"kid":"x')), { reason: 'unknown_kid' }],
+      ['first bit of the signature', changed(turnBit(() => 0))],
+      ['last bit of the signature', changed(turnBit(({ length }) => length - 1))],
+      [
+        'same claims, signature of another key',
+        changed((token, { other }) => `${token.replace(/[^.]+$/, '')}${other.token().split('.')[2]}`),
+      ],
+      [
+        'same claims, signature of another token of the key',
+        changed((token, { issuer }) => `${token.replace(/[^.]+$/, '')}${issuer.token().split('.')[2]}`),
+      ],
+      ['signature a byte short', changed(part(2, (bytes) => bytes.subarray(1)))],
+      ['without its signature', changed((token) => token.replace(/[^.]+$/, '')), { reason: 'malformed_token' }],
+      ['a part more', changed((token) => `${token}.e30`), { reason: 'malformed_token' }],
+      ['padding', changed((token) => `${token}==`), { reason: 'malformed_encoding' }],
+      [
+        'stray bits',
+        changed((token) => token.slice(0, -1) + alphabet[alphabet.indexOf(token.slice(-1)) + 1]),
+        { reason: 'malformed_encoding' },
+      ],
+      ['a tab in front', changed((token) => `\t${token}`), { reason: 'malformed_encoding' }],
+      ['twice', changed((token) => `${token} ${token}`), { reason: 'encrypted_token' }],
+    ],
+  },
+  {
+    attack: 'token that is kept, sent another way',
+    source: 'RFC 9449 §7.1, §7.2, §11.1',
+    cases: [
+      [
+        'free, under DPoP with a proof',
+        async (stage, { issuer, marker }) => {
+          const gate = await stage.open();
+          const token = issuer.token({ marker });
+          await gate.admit(token);
+          const { authorization, dpop } = issuer.dpopClient().headers({ url: gate.url, token });
+          return gate.call(['Authorization', authorization, 'DPoP', dpop]);
+        },
+        { reason: 'unbound_token_as_dpop' },
+      ],
+      [
+        'bound, as Bearer',
+        bound((_, { token }) => ['Authorization', `Bearer ${token}`]),
+        { reason: 'bound_token_as_bearer' },
+      ],
+      [
+        'bound, as Bearer with its proof',
+        bound((_, { token, prove }) => ['Authorization', `Bearer ${token}`, 'DPoP', prove()]),
+        { status: 400, reason: 'bearer_with_dpop_proof' },
+      ],
+      [
+        'bound, without a proof',
+        bound((_, { token }) => ['Authorization', `DPoP ${token}`]),
+        { status: 400, reason: 'missing_dpop_proof' },
+      ],
+      [
+        'bound, with the proof that was used',
+        bound((_, { token, proof }) => ['Authorization', `DPoP ${token}`, 'DPoP', proof]),
+        { reason: 'proof_replayed' },
+      ],
+      [
+        'bound, with the proof of a thief',
+        bound((_, { token, prove, thief }) => ['Authorization', `DPoP ${token}`, 'DPoP', prove(token, thief)]),
+        { reason: 'proof_key_mismatch' },
+      ],
+      [
+        'bound, with a proof for another token',
+        bound((_, { token, free, prove }) => ['Authorization', `DPoP ${token}`, 'DPoP', prove(free)]),
+        { reason: 'proof_token_mismatch' },
+      ],
+      [
+        'bound, with itself for a proof',
+        bound((_, { token }) => ['Authorization', `DPoP ${token}`, 'DPoP', token]),
+        { reason: 'unsupported_proof_typ' },
+      ],
+      [
+        'bound, with a new proof',
+        bound((_, { token, prove }) => ['Authorization', `DPoP ${token}`, 'DPoP', prove()]),
+        harmless,
+      ],
+    ],
+  },
+  {
+    attack: 'bad tokens at random, to push out good ones',
+    source: 'CWE-400, CWE-770',
+    ...harmless,
+    cases: [
+      [
+        '2000 forged ones: the good one alone is kept',
+        async (stage, { issuer, other, marker }) => {
+          const gate = await stage.open({ tokenCache: { maxEntries: 10 } });
+          const good = issuer.token({ marker });
+          await gate.admit(good);
+          const signature = other.token().split('.')[2];
+          const [header] = good.split('.');
+          for (let index = 0; index < 2000; index++) {
+            const claims = { iss: issuer.issuer, aud: issuer.audience, sub: 'x', iat: 1, exp: stage.now() + index };
+            const token = `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${signature}`;
+            const headers = { authorization: `Bearer ${token}` };
+            const judge = () => gate.server.authorize(new Request('http://localhost/', { headers }));
+            expect(judge).toThrow(expect.objectContaining({ reason: 'invalid_signature' }));
+          }
+          expect(gate.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 0 });
+          const answer = await gate.bear(good);
+          expect(gate.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 1 });
+          return answer;
+        },
+      ],
+      [
+        'good ones beyond the bound: as many are kept as are told',
+        async (stage, { issuer, marker }) => {
+          const gate = await stage.open({ tokenCache: { maxEntries: 10 } });
+          for (let index = 0; index < 50; index++) await gate.admit(issuer.token({ marker, index }));
+          expect(gate.server.tokenCacheStatus()).toMatchObject({ entries: 10 });
+          return gate.bear(issuer.token());
+        },
+      ],
+      [
+        '50 good ones that each come once: none is kept, and none pushes out one that is',
+        async (stage, { issuer, marker }) => {
+          const gate = await stage.open({ tokenCache: { maxEntries: 10 } });
+          const kept = issuer.token({ marker });
+          await gate.admit(kept);
+          for (let index = 0; index < 50; index++) {
+            expect(await gate.bear(issuer.token({ marker, index }))).toEqual(harmless);
+          }
+          expect(gate.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 0 });
+          const answer = await gate.bear(kept);
+          expect(gate.server.tokenCacheStatus()).toMatchObject({ hits: 1 });
+          return answer;
+        },
+      ],
+    ],
+  },
+]);

@@ -1,0 +1,148 @@
+import { createHash, X509Certificate } from 'node:crypto';
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { AccessError, type Reason } from '../../src/failures.ts';
+import { createIntrospection } from '../../src/introspection/introspection.ts';
+import { createResourceServer } from '../../src/resource-server.ts';
+import { createDenyList, type DenyValues } from '../../src/revocation/deny-list.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import { createTestCertificates } from '../support/tls.ts';
+import { configureProperties } from './settings.ts';
+import { anyJson, changesOf, textChange } from './token-texts.ts';
+
+configureProperties();
+
+const now = 1_800_000_000;
+const issuer = createTestIssuer({ now: () => now });
+const { audience } = issuer;
+const changes = fc.array(textChange, { minLength: 1, maxLength: 6 });
+const apply = (text: string, all: readonly ((text: string) => string)[]): string =>
+  all.reduce((changed, change) => change(changed), text);
+
+/** What comes of a judgement. Anything else that is thrown is let through: it is a defect. */
+async function verdictOf(judge: () => unknown): Promise<Reason | 'accepted'> {
+  try {
+    await judge();
+    return 'accepted';
+  } catch (error) {
+    if (error instanceof AccessError) return error.reason;
+    throw error;
+  }
+}
+
+describe('the answer of an introspection endpoint', () => {
+  const good = { active: true, iss: issuer.issuer, aud: audience, sub: 'alice', exp: now + 60, iat: now, scope: 'a b' };
+  const names = ['active', 'iss', 'aud', 'sub', 'exp', 'nbf', 'iat', 'scope', 'cnf', 'token_type'];
+
+  let body = '';
+  const introspection = createIntrospection({
+    endpoint: 'https://idp.test/introspect',
+    issuer: issuer.issuer,
+    clientId: 'api',
+    clientSecret: 'secret',
+    maxSeconds: 0,
+    inactiveSeconds: 0,
+    fetch: async () => new Response(Buffer.from(body, 'latin1')),
+  });
+  const server = createResourceServer({ issuers: [issuer], audience, introspection, now: () => now });
+  const request = new Request('https://api.test/', { headers: { authorization: 'Bearer opaque' } });
+  const judge = (answer: string): Promise<Reason | 'accepted'> => {
+    body = answer;
+    return verdictOf(() => server.authorize(request));
+  };
+
+  it('good → accepted', async () => {
+    expect(await judge(JSON.stringify(good))).toBe('accepted');
+  });
+
+  it('any members → a verdict; accepted is what a reader of RFC 7662 would accept', async () => {
+    await fc.assert(
+      fc.asyncProperty(changesOf(names), async (change) => {
+        const answer = JSON.stringify({ ...good, ...change });
+        if ((await judge(answer)) !== 'accepted') return;
+        const { active, iss, aud, sub, exp, cnf } = JSON.parse(answer);
+        expect({ active, iss: iss ?? issuer.issuer, sub: typeof sub }).toEqual({
+          active: true,
+          iss: issuer.issuer,
+          sub: 'string',
+        });
+        expect([aud].flat()).toContain(audience);
+        expect(exp).toBeGreaterThan(now - 5);
+        expect(Object.keys(cnf ?? {})).toEqual([]);
+      }),
+    );
+  });
+
+  it('any characters changed → a verdict', async () => {
+    const text = JSON.stringify(good);
+    await fc.assert(fc.asyncProperty(changes, async (all) => void (await judge(apply(text, all)))));
+  });
+});
+
+describe('the header of a client certificate', () => {
+  let header: string;
+  let token: string;
+  const server = createResourceServer({
+    issuers: [issuer],
+    audience,
+    clientCertificate: 'header',
+    trustProxy: 'all',
+    now: () => now,
+  });
+  const judge = (sent: string): Promise<Reason | 'accepted'> => {
+    const lines: Readonly<Record<string, string>> = { authorization: `Bearer ${token}`, 'client-cert': sent };
+    const headers = { get: (name: string) => lines[name] ?? null };
+    return verdictOf(() => server.authorize({ method: 'GET', url: 'https://api.test/', headers }));
+  };
+
+  beforeAll(async () => {
+    const { raw } = new X509Certificate((await createTestCertificates()).cert);
+    header = `:${raw.toString('base64')}:`;
+    token = issuer.token({ cnf: { 'x5t#S256': createHash('sha256').update(raw).digest('base64url') } });
+  });
+
+  it('good → accepted', async () => {
+    expect(await judge(header)).toBe('accepted');
+  });
+
+  it('any characters changed → refused, as a bad header or as another certificate', async () => {
+    await fc.assert(
+      fc.asyncProperty(changes, async (all) => {
+        const changed = apply(header, all);
+        fc.pre(changed !== header);
+        expect(['bad_forwarded_header', 'client_certificate_mismatch']).toContain(await judge(changed));
+      }),
+    );
+  });
+
+  it('any text → refused', async () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.uint8Array().map((bytes) => `:${Buffer.from(bytes).toString('base64')}:`),
+    );
+    await fc.assert(
+      fc.asyncProperty(text, async (sent) => void expect(await judge(sent)).toBe('bad_forwarded_header')),
+    );
+  });
+});
+
+describe('the deny list', () => {
+  it('any JSON in its place → a list that holds what it was given, or TypeError and what there was', () => {
+    const values = fc.oneof(anyJson, fc.dictionary(fc.constantFrom('jti', 'sub', 'kid'), fc.array(anyJson)));
+    fc.assert(
+      fc.property(values, (given) => {
+        const list = createDenyList({ sub: ['mallory'], now: () => now });
+        try {
+          list.replace(given as DenyValues); // it may come from a file
+        } catch (error) {
+          expect(error).toBeInstanceOf(TypeError);
+          expect(list.list()).toEqual([{ kind: 'sub', value: 'mallory' }]);
+          return;
+        }
+        for (const { kind, value, until = now + 1 } of list.list()) {
+          expect(list.denies({ [kind]: value }, kind === 'kid' ? value : undefined)).toBe(until > now);
+        }
+      }),
+    );
+  });
+});
