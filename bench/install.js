@@ -12,8 +12,13 @@ function isInstalled() {
   const { packages: wanted } = JSON.parse(readFileSync(`${folder}package-lock.json`, 'utf8'));
   const { packages: present } = JSON.parse(readFileSync(written, 'utf8'));
   return Object.entries(wanted).every(
-    ([path, { version, optional }]) => path === '' || optional || present[path]?.version === version,
+    ([path, about]) => path === '' || !isWanted(about) || present[path]?.version === about.version,
   );
+}
+
+/** An optional package is for some machines alone; which C library is here, is not looked at. */
+function isWanted({ optional, os, cpu, libc }) {
+  return !optional || (os?.includes(process.platform) && cpu?.includes(process.arch) && libc === undefined);
 }
 
 /** Runs `npm ci` in the folder of the bench; no package there needs a script of its own to run. */

@@ -1,16 +1,21 @@
-// npm run bench -- [verify|replay|http] [--quick]: prints ratios of medians within one run; absolute figures are context.
+// npm run bench -- [verify|replay|http|profile] [--quick]: prints ratios of medians within one run; absolute figures are context.
 import { parseArgs } from 'node:util';
 
 const benches = {
   verify: () => import('./verify.js'),
   replay: () => import('./replay.js'),
   http: () => import('./http.js'),
+  profile: () => import('./profile.js'),
 };
+/** What runs where none is named. */
+const usual = ['verify', 'replay', 'http'];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     quick: { type: 'boolean', default: false },
+    // Of profile alone: puts its table into the documentation.
+    write: { type: 'boolean', default: false },
     // Of http alone, for its development: parts of the tables, and how long.
     only: { type: 'string' },
     workload: { type: 'string' },
@@ -27,12 +32,13 @@ const list = (text) => text?.split(',').filter(Boolean);
 const whole = (text) => (text === undefined ? undefined : Math.max(1, Math.trunc(Number(text)) || 1));
 const options = {
   quick: values.quick,
+  write: values.write,
   only: list(values.only),
   workload: list(values.workload),
   rounds: whole(values.rounds),
   seconds: whole(values.seconds),
 };
-for (const name of positionals.length > 0 ? positionals : Object.keys(benches)) {
+for (const name of positionals.length > 0 ? positionals : usual) {
   const { bench } = await benches[name]();
   try {
     // Only what fails fails the run, never a figure.

@@ -40,7 +40,8 @@ export function publish(results) {
   const blocks = formatReport(results);
   const text = readFileSync(page, 'utf8').replace(
     /<!-- bench: (\w+) -->\n[\s\S]*?<!-- end -->/g,
-    (_, name) => `<!-- bench: ${name} -->\n${blocks[name]}\n<!-- end -->`,
+    // The profile is written by its own run.
+    (all, name) => (name in blocks ? `<!-- bench: ${name} -->\n${blocks[name]}\n<!-- end -->` : all),
   );
   writeFileSync(page, text);
   writeFileSync(file('../docs/performance.svg'), formatChart(results));

@@ -4,7 +4,7 @@ import { servers } from './servers.js';
 import { workloads } from './workloads.js';
 
 /** The first column is text, the others are figures. */
-function table(head, rows) {
+export function table(head, rows) {
   if (rows.length === 0) return '';
   const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i].length), 3));
   const line = (cells) =>

@@ -68,7 +68,7 @@ export async function runRounds({ scene, pool, names, workloadNames, rounds, sec
 }
 
 /** What the floors answer: the bytes of the service. */
-async function readAnswers(scene, port) {
+export async function readAnswers(scene, port) {
   const running = await startServer('answers', servers.portcullis, { scene, port });
   try {
     return await copyAnswers(running, scene);

@@ -6,6 +6,11 @@ const file = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.meta
 const service = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const runtime = (label, binary, ...more) => ({ label, binary, words: [binary, ...more] });
 
+const denoBinary = file('@deno/linux-x64-glibc/deno');
+// Left to itself it asks its makers for a newer version, through the proxy of the environment where there is one.
+const quietly = ['/usr/bin/env', 'DENO_NO_UPDATE_CHECK=1'];
+const deno = { label: 'Deno', binary: denoBinary, words: [...quietly, denoBinary, 'run', '-A'] };
+
 /** The file of each runtime, and the words before that of a program. */
 export const runtimes = {
   here: runtime('Node', process.execPath),
@@ -13,7 +18,13 @@ export const runtimes = {
   node24: runtime('Node', file('node24-linux-x64/bin/node')),
   node26: runtime('Node', file('node26-linux-x64/bin/node')),
   bun: runtime('Bun', file('@oven/bun-linux-x64/bin/bun')),
-  deno: runtime('Deno', file('@deno/linux-x64-glibc/deno'), 'run', '-A'),
+  deno,
+};
+
+/** Those that run the library: workerd listens by itself, and no service can. */
+export const libraryRuntimes = {
+  ...runtimes,
+  workerd: runtime('workerd', file('@cloudflare/workerd-linux-64/bin/workerd')),
 };
 
 /** The command line of the service on a runtime. */

@@ -56,8 +56,13 @@ const proxy = (command, files) => ({
  * not a failure. `pace`: more requests a second than it can answer with proofs, so that these last.
  */
 export const servers = {
-  portcullis: { label: `Portcullis, ${here}`, ...service('here'), workloads: [...bearer, ...dpop], pace: 16_000 },
-  'raw-floor': { label: `floor: raw node:http, ${here}`, ...floor('raw'), workloads: ['open', 'warm'] },
+  portcullis: {
+    label: `Portcullis, ${here}`,
+    ...service('here'),
+    workloads: [...bearer, 'open-token', ...dpop],
+    pace: 16_000,
+  },
+  'raw-floor': { label: `floor: raw node:http, ${here}`, ...floor('raw'), workloads: ['open', 'open-token', 'warm'] },
   'cold-floor': { label: 'floor: and one RS256 check', ...floor('token'), workloads: ['cold'] },
   'dpop-floor': { label: 'floor: and one ES256 check', ...floor('proof'), workloads: ['dpop'], pace: 20_000 },
   'portcullis-node22': {

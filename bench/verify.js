@@ -50,11 +50,14 @@ export async function bench({ quick }) {
   const size = quick ? 2000 : 10_000;
   const rounds = quick ? 5 : 15;
   const keys = {
+    generation: 0,
     find: () => signer.publicKey,
     has: () => true,
     usable: () => true,
     refetch: () => undefined,
   };
+  // Each token is new to this one in every round; the other keeps what it has verified.
+  const forgetful = createResourceServer({ issuers: [{ issuer, keys }], audience, tokenCache: 'off' });
   const server = createResourceServer({ issuers: [{ issuer, keys }], audience });
   const policy = { scopes: ['read:messages'] };
   const bearer = Array.from({ length: size }, () => mint({}));
@@ -63,27 +66,18 @@ export async function bench({ quick }) {
   const rsa = bearer.map(parts);
   const rsaKey = { key: signer.publicKey, padding: constants.RSA_PKCS1_PADDING };
   const ecKey = { key: holder.publicKey, dsaEncoding: 'ieee-p1363' };
-  const [boundInput, boundSignature] = parts(bound);
   let ec = [];
 
   const cases = {
     'floor: one RS256 verify': () => each(rsa, ([input, signature]) => verify('sha256', input, rsaKey, signature)),
     'Bearer, every token new': () =>
-      each(bearer, (token) => server.authorize(request({ authorization: `Bearer ${token}` }), policy)),
-    'floor: one RS256 and one ES256 verify': () =>
-      each(ec, ([input, signature]) => {
-        verify('sha256', boundInput, rsaKey, boundSignature);
-        verify('sha256', input, ecKey, signature);
-      }),
+      each(bearer, (token) => forgetful.authorize(request({ authorization: `Bearer ${token}` }), policy)),
+    'floor: one ES256 verify': () => each(ec, ([input, signature]) => verify('sha256', input, ecKey, signature)),
     'DPoP, one key, every proof new': () =>
       each(proofs, (dpop) => server.authorize(request({ authorization: `DPoP ${bound}`, dpop }), policy)),
     'malformed token': () =>
       each(bearer, (token) => {
-        try {
-          server.authorize(request({ authorization: `Bearer ${token}=` }), policy);
-        } catch {
-          // refused, as it should be
-        }
+        server.judge(request({ authorization: `Bearer ${token}=` }), policy);
       }),
   };
   const samples = Object.fromEntries(Object.keys(cases).map((name) => [name, []]));
@@ -105,6 +99,6 @@ export async function bench({ quick }) {
     `  floor : Bearer, every token new           ${ratio('floor: one RS256 verify', 'Bearer, every token new').padStart(8)}`,
   );
   console.log(
-    `  floor : DPoP, one key, every proof new    ${ratio('floor: one RS256 and one ES256 verify', 'DPoP, one key, every proof new').padStart(8)}`,
+    `  floor : DPoP, one key, every proof new    ${ratio('floor: one ES256 verify', 'DPoP, one key, every proof new').padStart(8)}`,
   );
 }

@@ -18,6 +18,13 @@ const malformations = [
  */
 export const workloads = {
   open: { label: 'open endpoint', path: '/api/public', refused: 0, lines: () => [''] },
+  // What the bytes of a token cost by themselves: nobody looks at them here.
+  'open-token': {
+    label: 'open endpoint, a token sent along',
+    path: '/api/public',
+    refused: 0,
+    lines: ({ warm }) => warm.slice(0, 1),
+  },
   warm: { label: 'warm: one token', refused: 0, lines: ({ warm }) => warm.slice(0, 1) },
   'warm-1000': { label: 'warm: 1 000 tokens', refused: 0, lines: ({ warm }) => warm },
   cold: { label: 'cold: each token new', refused: 0, once: true, lines: ({ cold }) => cold },
