@@ -27,14 +27,19 @@ const pad = (bytes) => {
   const plain = mint({ pad: '' }).length;
   return { pad: 'x'.repeat(Math.max(0, Math.floor(((bytes - plain) * 3) / 4))) };
 };
-const short = { azp: undefined, permissions: undefined, scope: 'openid', aud: audience, sub: 'x', jti: undefined };
+let shortest = 0;
+/** As small as it gets, and no two alike. */
+const short = () => ({
+  ...{ azp: undefined, permissions: undefined, scope: 'openid', aud: audience, jti: undefined },
+  sub: (shortest++).toString(36),
+});
 
 /** By what grows: the sizes, and how claims, keys and policy follow from one. */
 const tables = {
   'token, KiB': {
     sizes: [0.5, 1, 2, 4, 8],
     // The smallest is as small as RS256 lets it be; the largest as large as is accepted.
-    claims: (size) => (size < 1 ? short : pad(size * 1024 - 8)),
+    claims: (size) => (size < 1 ? short() : pad(size * 1024 - 8)),
   },
   'keys in the set': { sizes: [1, 10, 100], keys: (size) => Array.from({ length: size - 1 }, otherKey) },
   'scopes in the token': {
@@ -82,6 +87,7 @@ export async function measureGrowth() {
   for (let round = 0; round <= rounds; round++) {
     for (const { mint: make, authorize, samples } of all) {
       const tokens = Array.from({ length: count }, make);
+      if (new Set(tokens).size < count) throw new Error('Tokens that are to be new are alike.');
       const cold = await time(count, (i) => authorize(tokens[i]));
       for (const token of tokens.slice(0, 10)) await authorize(token); // kept when it comes for the second time
       const warm = await time(count * repeats, (i) => authorize(tokens[i % 10]));

@@ -1,8 +1,9 @@
-import type { RequestListener } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../adapters/node-request.ts';
 import type { Reason } from '../failures.ts';
 import { type Answer, sendAnswer, withHeaders } from './answer.ts';
 import type { App } from './app.ts';
+import { createDepartures } from './departures.ts';
 import { beginExchange, type Exchange } from './exchange.ts';
 import type { Log } from './log.ts';
 import type { Counter, Metrics, Series } from './metrics.ts';
@@ -14,6 +15,13 @@ export interface ObserveOptions {
   readonly metrics: Metrics;
 }
 
+/** An answer that is ready to be sent. */
+interface Departure {
+  readonly exchange: Exchange;
+  readonly answer: Answer;
+  readonly outgoing: ServerResponse;
+}
+
 /** Puts sockets, one log line and the request metrics around an app. */
 export function observe({ app, log, metrics }: ObserveOptions): RequestListener {
   const requests = metrics.counter('portcullis_requests_total', 'Requests by route and status.');
@@ -22,7 +30,7 @@ export function observe({ app, log, metrics }: ObserveOptions): RequestListener 
   const countRequest = createRequestCount(requests);
   const countRefusal = createRefusalCount(refusals);
 
-  const record = (exchange: Exchange, status: number): void => {
+  const record = ({ exchange, answer: { status } }: Departure): void => {
     const { route, reason } = exchange;
     const milliseconds = performance.now() - exchange.startedAt;
     countRequest(route, status).value++;
@@ -31,14 +39,18 @@ export function observe({ app, log, metrics }: ObserveOptions): RequestListener 
     log.writeRequest(exchange, status, milliseconds);
   };
 
+  const depart = createDepartures<Departure>((departures) => {
+    for (const { answer, outgoing } of departures) sendAnswer(answer, outgoing);
+    for (const departure of departures) record(departure);
+  });
+
   return (incoming, outgoing) => {
     const target = incoming.url ?? '';
     const exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
     const send = (answer: Answer): void => {
       // Who asks why a call was refused has something to ask with.
       const final = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', exchange.id);
-      sendAnswer(final, outgoing);
-      record(exchange, answer.status);
+      depart({ exchange, answer: final, outgoing });
     };
     const answer = app(exchange, target);
     if (answer instanceof Promise) void answer.then(send);
