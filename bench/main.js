@@ -16,7 +16,7 @@ const { values, positionals } = parseArgs({
     quick: { type: 'boolean', default: false },
     // Of profile alone: puts its table into the documentation.
     write: { type: 'boolean', default: false },
-    // Of http alone, for its development: parts of the tables, and how long.
+    // Of http and profile, for their development: parts of the tables, and how long.
     only: { type: 'string' },
     workload: { type: 'string' },
     rounds: { type: 'string' },

@@ -1,4 +1,4 @@
-// npm run bench -- profile [--workload NAME,…] [--write]: where the processor time of a request goes, by sampling profiler.
+// npm run bench -- profile [--only SERVER,…] [--workload NAME,…] [--write]: where the processor time of a request goes, by sampling profiler.
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { measure } from './measure.js';
@@ -11,7 +11,6 @@ import { findFreePort, openScene } from './scene.js';
 import { servers } from './servers.js';
 import { workloads } from './workloads.js';
 
-const profiled = ['open', 'open-token', 'warm', 'malformed', 'cold', 'dpop'];
 const page = new URL('../docs/performance.md', import.meta.url);
 /** Microseconds between two samples. */
 const interval = 250;
@@ -19,35 +18,62 @@ const timing = { seconds: 3, warmUpSeconds: 1 };
 const pace = 30_000;
 const rounds = 3;
 
-/** Names of what Node implements outside JavaScript, by what it does. */
+/** What the function is called, for those that a runtime implements outside JavaScript; of the first that fits. */
 const natives = [
-  ['send the answer: system call', /^(?:writev|writeLatin1String|writeUtf8String|writeBuffer)$/],
+  ['send the answer: system call', /^(?:writev|writeLatin1String|writeUtf8String|writeBuffer|writeHeadAndEnd)$/],
   ['write the log: system call', /^(?:writeString|writeBuffers)$/],
+];
+/** Bun names what is native, and says nothing of where it stands. */
+const nativesOfBun = [
+  ['signature', /^verify$/],
+  ['SHA-256 of the token', /^hash$/],
+  ['buffers, base64', /^(?:Buffer|byteLength|toString|latin1Write|from)$/],
+  ['Portcullis: the gate', /^(?:freeze|parse|decode)$/],
 ];
 /** Of the first that fits, by the URL of the function. */
 const places = [
   ['SHA-256 of the token', (url, name) => url === 'node:internal/crypto/hash' && name === 'hash'],
   ['signature', (url) => url === 'node:internal/crypto/sig'],
-  ['Node: buffers, base64', (url) => url === 'node:buffer' || url === 'node:internal/buffer'],
-  ['Node: HTTP, streams, sockets, timers', (url) => url.startsWith('node:')],
+  ['buffers, base64', (url) => url === 'node:buffer' || url === 'node:internal/buffer'],
+  ['HTTP, streams, sockets, timers', (url) => /^(?:node|internal):/.test(url)],
   ['Portcullis: log line', (url) => url.includes('/dist/service/log.') || url.includes('/sonic-boom/')],
   ['Portcullis: around the gate', (url) => url.includes('/dist/service/') || url.includes('/dist/adapters/')],
   ['Portcullis: the gate', (url) => url.includes('/dist/') || url.includes('/node_modules/')],
 ];
+const rawFloor = (name) => ({ open: name, 'open-token': name, warm: name });
 
-function groupOf({ functionName, url }) {
+/** By the server that is profiled: the workloads, and what stands beside it, by the workload that it can do. */
+const subjects = {
+  portcullis: {
+    workloads: ['open', 'open-token', 'warm', 'malformed', 'cold', 'dpop'],
+    natives,
+    beside: { label: 'its floor', servers: { ...rawFloor('raw-floor'), cold: 'cold-floor', dpop: 'dpop-floor' } },
+  },
+  'portcullis-node26': {
+    workloads: ['open', 'warm', 'cold'],
+    natives,
+    beside: { label: 'its floor', servers: rawFloor('raw-floor-node26') },
+  },
+  'portcullis-bun': {
+    workloads: ['open', 'warm', 'cold'],
+    natives: [...natives, ...nativesOfBun],
+    beside: { label: 'HAProxy', servers: { open: 'haproxy', warm: 'haproxy', cold: 'haproxy' } },
+  },
+};
+
+function groupOf({ functionName, url }, natives) {
   if (functionName === '(garbage collector)') return 'garbage collection';
   if (functionName === '(idle)') return undefined;
   const native = url === '' ? natives.find(([, pattern]) => pattern.test(functionName)) : undefined;
   const place = url === '' ? undefined : places.find(([, fits]) => fits(url, functionName));
   // The HTTP parser, reading, and waiting for sockets have no name of their own.
-  return (native ?? place)?.[0] ?? 'Node: parser, reading, and other native code';
+  return (native ?? place)?.[0] ?? 'parser, reading, and other native code';
 }
 
 /** The share of each group in the samples of the last `milliseconds` of a profile, idle time left out. */
-function readShares(file, milliseconds) {
+function readShares(file, milliseconds, natives) {
   const { nodes, samples, timeDeltas, endTime, startTime } = JSON.parse(readFileSync(file, 'utf8'));
-  const groups = new Map(nodes.map(({ id, callFrame }) => [id, groupOf(callFrame)]));
+  const groups = new Map(nodes.map(({ id, callFrame }) => [id, groupOf(callFrame, natives)]));
   const shares = new Map();
   let at = startTime;
   let total = 0;
@@ -61,16 +87,9 @@ function readShares(file, milliseconds) {
   return new Map([...shares].map(([group, time]) => [group, time / total]));
 }
 
-const floors = {
-  open: 'raw-floor',
-  'open-token': 'raw-floor',
-  warm: 'raw-floor',
-  cold: 'cold-floor',
-  dpop: 'dpop-floor',
-};
-
 /** CPU µs a request without a profiler, medians of rounds; and the shares of the groups under it. */
-async function profileWorkload({ scene, pool, workload }) {
+async function profileWorkload({ scene, pool, subject, workload }) {
+  const { natives, beside } = subjects[subject];
   const run = async (name, server, after) => {
     const running = await startServer(name, server, { scene, port: await findFreePort() });
     try {
@@ -81,50 +100,62 @@ async function profileWorkload({ scene, pool, workload }) {
       after?.(stoppedAt);
     }
   };
-  const own = { name: 'portcullis', cpu: [] };
-  const floor = { name: floors[workload], cpu: [] };
+  const own = { name: subject, cpu: [] };
+  const other = { name: beside.servers[workload], cpu: [] };
   for (let round = 0; round < rounds; round++) {
-    for (const each of [own, floor]) {
+    for (const each of [own, other]) {
       if (each.name !== undefined) each.cpu.push((await run(each.name, servers[each.name])).cpu);
     }
   }
   const folder = mkdtempSync(join(scene.folder, 'profile-'));
   const flags = ['--cpu-prof', '--cpu-prof-dir', folder, '--cpu-prof-interval', String(interval)];
   const command = (about) => {
-    const [node, ...words] = servers.portcullis.command(about);
-    return [node, ...flags, ...words];
+    const [runtime, ...words] = servers[subject].command(about);
+    return [runtime, ...flags, ...words];
   };
   let ending = 0;
-  await run('portcullis', { ...servers.portcullis, command }, (stoppedAt) => {
+  await run(subject, { ...servers[subject], command }, (stoppedAt) => {
     ending = performance.now() - stoppedAt;
   });
   const [file] = readdirSync(folder);
-  const shares = readShares(join(folder, file), ending + timing.seconds * 900);
-  return { workload, shares, cpu: median(own.cpu), floor: floor.cpu.length > 0 ? median(floor.cpu) : undefined };
+  const shares = readShares(join(folder, file), ending + timing.seconds * 900, natives);
+  return { workload, shares, cpu: median(own.cpu), beside: other.cpu.length > 0 ? median(other.cpu) : undefined };
 }
 
-/** Prints the table, and with `write` puts it into the documentation. */
-export async function bench({ workload = [], write = false }) {
-  const names = workload.length > 0 ? profiled.filter((name) => workload.includes(name)) : profiled;
-  if (names.length === 0) throw new RangeError(`There are profiles of ${profiled.join(', ')}.`);
+/** Prints a table for each server, and with `write` puts them into the documentation. */
+export async function bench({ only = [], workload = [], write = false }) {
+  const chosen = Object.keys(subjects).filter((name) => only.length === 0 || only.includes(name));
+  const wanted = (name) => subjects[name].workloads.filter((each) => workload.length === 0 || workload.includes(each));
+  const names = [...new Set(chosen.flatMap(wanted))];
+  if (names.length === 0) {
+    const lists = Object.entries(subjects).map(([name, { workloads }]) => `${name} (${workloads.join(', ')})`);
+    throw new RangeError(`There are profiles of ${lists.join('; ')}.`);
+  }
   const scene = await openScene();
   try {
     const pool = await fillPool(scene, { names, ...timing, pace });
     const answers = await readAnswers(scene, await findFreePort());
-    const columns = [];
-    for (const name of names)
-      columns.push(await profileWorkload({ scene: { ...scene, answers }, pool, workload: name }));
-    const text = formatProfile(columns);
-    console.log(text);
-    if (!write) return;
-    const before = readFileSync(page, 'utf8');
-    writeFileSync(page, before.replace(/(<!-- bench: profile -->\n)[\s\S]*?(<!-- end -->)/, `$1${text}\n$2`));
+    for (const subject of chosen) {
+      const columns = [];
+      for (const name of wanted(subject)) {
+        columns.push(await profileWorkload({ scene: { ...scene, answers }, pool, subject, workload: name }));
+      }
+      const text = formatProfile(columns, subjects[subject].beside.label);
+      console.log(`${servers[subject].label}\n${text}\n`);
+      if (write) writeTable(subject, text);
+    }
   } finally {
     await scene.close();
   }
 }
 
-function formatProfile(columns) {
+function writeTable(subject, text) {
+  const before = readFileSync(page, 'utf8');
+  const part = new RegExp(`(<!-- bench: profile of ${subject} -->\\n)[\\s\\S]*?(<!-- end -->)`);
+  writeFileSync(page, before.replace(part, `$1${text}\n$2`));
+}
+
+function formatProfile(columns, label) {
   const groups = [...new Set(columns.flatMap(({ shares }) => [...shares.keys()]))];
   const first = columns[0].shares;
   groups.sort((a, b) => (first.get(b) ?? 0) - (first.get(a) ?? 0));
@@ -134,7 +165,7 @@ function formatProfile(columns) {
     [
       ...groups.map((group) => [group, ...columns.map(({ shares, cpu }) => show((shares.get(group) ?? 0) * cpu))]),
       ['all', ...columns.map(({ cpu }) => show(cpu))],
-      ['its floor', ...columns.map(({ floor }) => show(floor))],
+      [label, ...columns.map(({ beside }) => show(beside))],
     ],
   );
 }
