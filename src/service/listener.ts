@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../http/error-body.ts';
 
 /** How one listener is set up. */
@@ -94,6 +94,8 @@ async function acceptWaiting(server: Server): Promise<void> {
     quiet = 0;
   };
   server.on('connection', notice);
+  // Deno looks at its sockets before a timer, not before an immediate.
+  await sleep(0);
   // The turn that has begun may have looked at the sockets before.
   for (let turn = 0; quiet < 2 && turn < maxWaiting; turn++) {
     quiet++;

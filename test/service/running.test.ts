@@ -358,6 +358,8 @@ describe.concurrent('the end', { timeout: 40_000 }, () => {
   it.each(variants)('variant $name, nothing in flight → exit 0, last line written', async (variant) => {
     const service = await startVariant(variant, provider);
     await send(service.url, '/api/public');
+    // The first fetch is in flight too, until it is done.
+    await service.findLog(({ event }) => event === 'keys_fetched');
     expect(await service.stop()).toBe(0);
     expect(service.logs.some(({ event }) => event === 'request')).toBe(true);
     expect(service.logs.at(-1)?.event).toBe('shutting_down');
