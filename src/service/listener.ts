@@ -15,6 +15,8 @@ export interface ListenerOptions {
   readonly errorBody: ErrorBodyFormat;
   /** Told of each such request, with the status it got. */
   readonly onMalformed?: (status: number) => void;
+  /** Called before a connection is closed in the middle: requests along it may have answers that are not yet sent. */
+  readonly beforeCut?: () => void;
 }
 
 /** A listener that is open. */
@@ -57,7 +59,13 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = parserStatuses.get(error.code ?? '') ?? 400;
     options.onMalformed?.(status);
+    options.beforeCut?.();
     answerRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other sockets
+  });
+  // There is no tunnel here: without a listener Node closes the connection by itself, and would not wait either.
+  server.on('connect', (_incoming, socket) => {
+    options.beforeCut?.();
+    socket.destroy();
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -22,8 +22,15 @@ interface Departure {
   readonly outgoing: ServerResponse;
 }
 
+/** An app with sockets around it. */
+export interface Observed {
+  readonly onRequest: RequestListener;
+  /** Sends the answers that wait for the end of the turn: a connection is about to be closed. */
+  sendReady(): void;
+}
+
 /** Puts sockets, one log line and the request metrics around an app. */
-export function observe({ app, log, metrics }: ObserveOptions): RequestListener {
+export function observe({ app, log, metrics }: ObserveOptions): Observed {
   const requests = metrics.counter('portcullis_requests_total', 'Requests by route and status.');
   const refusals = metrics.counter('portcullis_refusals_total', 'Refused requests by reason.');
   const latency = metrics.histogram('portcullis_request_seconds', 'Time from request to answer.');
@@ -39,23 +46,24 @@ export function observe({ app, log, metrics }: ObserveOptions): RequestListener 
     log.writeRequest(exchange, status, milliseconds);
   };
 
-  const depart = createDepartures<Departure>((departures) => {
-    for (const { answer, outgoing } of departures) sendAnswer(answer, outgoing);
-    for (const departure of departures) record(departure);
+  const departures = createDepartures<Departure>((items) => {
+    for (const { answer, outgoing } of items) sendAnswer(answer, outgoing);
+    for (const departure of items) record(departure);
   });
 
-  return (incoming, outgoing) => {
+  const onRequest: RequestListener = (incoming, outgoing) => {
     const target = incoming.url ?? '';
     const exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
     const send = (answer: Answer): void => {
       // Who asks why a call was refused has something to ask with.
       const final = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', exchange.id);
-      depart({ exchange, answer: final, outgoing });
+      departures.add({ exchange, answer: final, outgoing });
     };
     const answer = app(exchange, target);
     if (answer instanceof Promise) void answer.then(send);
     else send(answer);
   };
+  return { onRequest, sendReady: departures.leaveNow };
 }
 
 /** The series of a route and status, found without making a text of them. */

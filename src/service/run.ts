@@ -122,7 +122,12 @@ async function openApi(settings: Settings, service: Service): Promise<Listener> 
   const { host, port, keepAlive } = settings;
   const errorBody = errorBodyFormats[settings.errorBody];
   return open(
-    { onRequest: service.onRequest, host, port, keepAlive, errorBody, onMalformed: service.noteMalformed },
+    {
+      ...{ host, port, keepAlive, errorBody },
+      onRequest: service.onRequest,
+      onMalformed: service.noteMalformed,
+      beforeCut: service.sendReady,
+    },
     'PORT',
   );
 }

@@ -30,6 +30,8 @@ export interface ServiceOptions {
 /** The service without its sockets. */
 export interface Service {
   readonly onRequest: RequestListener;
+  /** Sends what is answered and not yet sent: a connection is about to be closed. */
+  sendReady(): void;
   /** Counts a request that was not HTTP enough to reach the app. */
   noteMalformed(status: number): void;
   readiness(): Readiness;
@@ -77,7 +79,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   let draining = false;
   return {
     noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
-    onRequest: observe({ app, log, metrics }),
+    ...observe({ app, log, metrics }),
     readiness: () => {
       const checks = { keys: describeKeys(keys, variant.names.domain) };
       if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };

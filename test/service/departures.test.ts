@@ -4,7 +4,8 @@ import { createDepartures } from '../../src/service/departures.ts';
 
 function open() {
   const left: (readonly number[])[] = [];
-  return { left, depart: createDepartures<number>((items) => left.push(items)) };
+  const { add, leaveNow } = createDepartures<number>((items) => left.push(items));
+  return { left, depart: add, leaveNow };
 }
 
 const count = (to: number) => Array.from({ length: to }, (_, i) => i);
@@ -43,13 +44,25 @@ describe('departures', () => {
     expect(left).toHaveLength(2);
   });
 
+  it('a connection is about to be closed → all leave now, and not again', async () => {
+    const { left, depart, leaveNow } = open();
+    leaveNow();
+    expect(left).toEqual([]);
+    depart(1);
+    depart(2);
+    leaveNow();
+    expect(left).toEqual([[1, 2]]);
+    await setImmediate();
+    expect(left).toHaveLength(1);
+  });
+
   it('what becomes ready as others leave → leaves by itself', async () => {
     const left: (readonly number[])[] = [];
-    const depart = createDepartures<number>((items) => {
+    const departures = createDepartures<number>((items) => {
       left.push(items);
-      if (left.length === 1) depart(2);
+      if (left.length === 1) departures.add(2);
     });
-    depart(1);
+    departures.add(1);
     await setImmediate();
     await setImmediate();
     expect(left).toEqual([[1], [2]]);

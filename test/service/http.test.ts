@@ -87,6 +87,13 @@ describe.each(variants)('variant $name', (variant) => {
     const chunks = '5\r\nhello\r\n0\r\n\r\n';
     const private_ = write('GET /api/private HTTP/1.1', last);
 
+    it.each([
+      ['a request that is no HTTP', 'GET / HTTP/9.9\r\n\r\n', [200, 400]],
+      ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', [200]],
+    ])('%s right behind a good one → that one is answered first', async (_name, next, statuses) => {
+      expect(readStatuses(await talk(`${write('GET /api/public HTTP/1.1')}${next}`))).toEqual(statuses);
+    });
+
     it('pipelined requests → answered in order', async () => {
       const token = await provider.sign();
       const received = await talk(
