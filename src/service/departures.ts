@@ -1,4 +1,4 @@
-/** How many may wait for each other: nobody waits long for those behind it, and the first few bring most of the gain. */
+/** How many may wait for each other: nobody waits long for those behind it. */
 const atMost = 32;
 
 /** What is ready, and waits for the end of the turn. */
