@@ -14,11 +14,11 @@ import {
   UseFilters,
   UseInterceptors,
 } from '@nestjs/common';
-import type { Refusal } from '../http/refusal.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server.ts';
-import { checkNodeHttp, checkServer, passGate } from './gate.ts';
+import type { Refusal } from '../refusal/refusal.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import { admitOrRefuse, checkNodeHttp, checkServer } from './admission.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -77,7 +77,7 @@ export function createGuard(server: ResourceServer, options: GuardOptions = {}):
       const policy = readPolicy(context);
       if (policy === 'open') return true;
       const incoming = readIncoming(context);
-      return passGate(server, {
+      return admitOrRefuse(server, {
         // Express cuts prefixes off `url`; a proof is for the URL that the client called.
         request: readNodeRequest(incoming, incoming.originalUrl),
         policy,

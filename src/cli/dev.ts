@@ -7,11 +7,11 @@ import { failures, type Reason } from '../failures.ts';
 import { clientIds, defaultAudience, defaultCustomClaim, defaultIdpPort } from '../local-idp/defaults.ts';
 import { errorCode, LocalIdpFailure } from '../local-idp/failure.ts';
 import { type LocalIdp, startLocalIdp } from '../local-idp/local-idp.ts';
-import type { Endpoint } from '../service/endpoint.ts';
-import { exitCodes } from '../service/exit.ts';
-import { formatProblems } from '../service/setting-report.ts';
-import { readSettings, type Settings } from '../service/settings.ts';
-import { variants } from '../service/variants.ts';
+import { exitCodes } from '../service/process/exit.ts';
+import { formatProblems } from '../service/settings/setting-report.ts';
+import { readSettings, type Settings } from '../service/settings/settings.ts';
+import type { Endpoint } from '../service/variants/endpoint.ts';
+import { variants } from '../service/variants/variants.ts';
 
 const usage = `portcullis: a flag is unknown, or lacks its value.
 portcullis dev runs a local identity provider and the service before it. Flags:
@@ -162,7 +162,7 @@ async function announce(idp: LocalIdp, settings: Settings, { url, adminUrl }: Li
     return samples.flatMap((sample) => {
       const header = sample.token === undefined ? '' : ` -H 'Authorization: Bearer ${sample.token}'`;
       return [
-        `# ${path} ${sample.title} answers ${foresee(endpoint, sample, settings)}`,
+        `# ${path} ${sample.title} answers ${predictAnswer(endpoint, sample, settings)}`,
         `curl -i${header} ${new URL(path, url)}`,
       ];
     });
@@ -184,7 +184,7 @@ More tokens: npx portcullis token --scope "${scope}". Stop with Ctrl-C.
 }
 
 /** Status and gist of the service's answer, from the tables that the service itself answers from. */
-function foresee(endpoint: Endpoint, { token, scope }: Sample, settings: Settings): string {
+function predictAnswer(endpoint: Endpoint, { token, scope }: Sample, settings: Settings): string {
   const refuse = (reason: Reason, status: number = failures[reason].status): string =>
     `${status}: ${failures[reason].description}`;
   if (endpoint.access === 'open') return `200: ${JSON.stringify(endpoint.body)}`;

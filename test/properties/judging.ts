@@ -1,0 +1,88 @@
+import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { AccessError } from '../../src/failures.ts';
+import type { ResourceRequest } from '../../src/http/request.ts';
+import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { hashToken, makeProofKey, mintProof, type ProofKey, thumbprintOf } from '../support/proofs.ts';
+import { encodeJson } from './token-texts.ts';
+
+const issuer = 'https://idp.example.test/';
+const audience = 'https://api.example.test/';
+const pairs = {
+  RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
+  EdDSA: generateKeyPairSync('ed25519'),
+} as const;
+
+export type Alg = keyof typeof pairs;
+
+/** Seconds: the time of every judgement. */
+export const now = 1_800_000_000;
+export const algs = Object.keys(pairs) as readonly Alg[]; // the keys of the record above
+export const proofKey: ProofKey = makeProofKey();
+
+/** Where the requests go. */
+export const url = 'https://api.example.test/things';
+
+const server = createResourceServer({
+  issuers: [
+    {
+      issuer,
+      keys: createStaticKeySet({
+        keys: algs.map((alg) => ({ ...pairs[alg].publicKey.export({ format: 'jwk' }), kid: alg, alg })),
+      }),
+    },
+  ],
+  audience,
+  algorithms: algs,
+  trustProxy: 'all',
+  // A proof may be judged many times here; that one is accepted once is another test's matter.
+  dpop: { replay: 'off' },
+  now: () => now,
+});
+
+export const goodClaims: Readonly<Record<string, unknown>> = {
+  iss: issuer,
+  aud: audience,
+  sub: 'user|1',
+  iat: now,
+  exp: now + 3600,
+  nbf: now,
+  scope: 'read:messages',
+};
+
+/** Signs a token of any header and claims with our key for `alg`. */
+export function mint(alg: Alg, header: Readonly<Record<string, unknown>> = {}, claims = goodClaims): string {
+  const input = `${encodeJson({ alg, kid: alg, typ: 'at+jwt', ...header })}.${encodeJson(claims)}`;
+  const key: KeyObject = pairs[alg].privateKey;
+  const digest = alg === 'EdDSA' ? null : 'sha256';
+  return `${input}.${sign(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
+}
+
+/** A token bound to the key of the proofs. */
+export const boundToken = mint('RS256', {}, { ...goodClaims, cnf: { jkt: thumbprintOf(proofKey.jwk) } });
+
+/** A good proof for the bound token, but for the changes. */
+export function prove(
+  claims: Readonly<Record<string, unknown>> = {},
+  header: Readonly<Record<string, unknown>> = {},
+): string {
+  const good = { jti: 'one', htm: 'GET', htu: url, iat: now, ath: hashToken(boundToken) };
+  return mintProof({ ...good, ...claims }, { key: proofKey, header, signAs: 'ES256' });
+}
+
+/** What comes of a request: `accepted`, or the reason. Anything else that is thrown is let through: it is a defect. */
+export function judge(headers: Readonly<Record<string, string>>, changes: Partial<ResourceRequest> = {}): string {
+  const lookUp = (name: string): string | null => headers[name.toLowerCase()] ?? null;
+  try {
+    const access = server.authorize({ method: 'GET', url, headers: { get: lookUp }, ...changes });
+    if (access instanceof Promise) throw new Error('With keys at hand and no store nothing is waited for.');
+    return 'accepted';
+  } catch (error) {
+    if (error instanceof AccessError) return error.reason;
+    throw error;
+  }
+}
+
+export const judgeBearer = (token: string): string => judge({ authorization: `Bearer ${token}` });
+export const judgeProof = (proof: string): string => judge({ authorization: `DPoP ${boundToken}`, dpop: proof });

@@ -1,0 +1,15 @@
+const nodeHttp = 'whose node:http drops header values; take portcullis/fetch or portcullis/hono';
+const noAuthority = 'where the platform alone says which certificates are trusted';
+/** What Workers cannot do, and the error where it is tried. */
+export const workerdLimits: Readonly<Record<string, string>> = {
+  'ca of createResourceServer': `TypeError: ca: not on Cloudflare Workers, ${noAuthority}`,
+  'ca of createKeySet': `TypeError: ca: not on Cloudflare Workers, ${noAuthority}`,
+  'clientCertificate tls':
+    'TypeError: clientCertificate: not on Cloudflare Workers, which show no TLS connection; write header, where a proxy sends Client-Cert',
+  createRedisReplayStore:
+    'TypeError: createRedisReplayStore: not on Cloudflare Workers, where no connection outlives a request; write a store on a Durable Object',
+  'portcullis/node': `TypeError: createProtect: not on Cloudflare Workers, ${nodeHttp}`,
+  'portcullis/express': `TypeError: createProtect: not on Cloudflare Workers, ${nodeHttp}`,
+  'portcullis/fastify': `TypeError: createProtect: not on Cloudflare Workers, ${nodeHttp}`,
+  'portcullis/nest': `TypeError: createGuard: not on Cloudflare Workers, ${nodeHttp}`,
+};
