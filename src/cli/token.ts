@@ -4,7 +4,7 @@ import type { LocalIdpFailure } from '../local-idp/failure.ts';
 import type { IdpClient } from '../local-idp/idp-client.ts';
 import { findRunning, findService } from '../local-idp/running.ts';
 import type { TokenOrder } from '../local-idp/token-order.ts';
-import { exitCodes } from '../service/exit.ts';
+import { exitCodes } from '../service/process/exit.ts';
 import { createBoundCall } from './bound-call.ts';
 
 const fallback = 'http://localhost:8000';
