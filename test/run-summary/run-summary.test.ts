@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { longestFiles } from '../support/longest-first.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const vitest = join(root, 'node_modules/vitest/vitest.mjs');
@@ -97,4 +99,8 @@ describe.concurrent('the end of a run', { timeout: 60_000 }, () => {
     expect(lines.at(-1)).toBe('1 passed, 1 failed, 5 skipped');
     expect(code).toBe(1);
   });
+});
+
+it.each(longestFiles)('%s, which starts early → is there', (name) => {
+  expect(existsSync(join(root, 'test', `${name}.test.ts`))).toBe(true);
 });
