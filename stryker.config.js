@@ -1,7 +1,7 @@
 import process from 'node:process';
 
 /** A folder of `src`, or `redis`: what of `src/dpop` is tested with a real one. All folders where it is not set. */
-const part = process.env.MUTATE ?? '{token,http,dpop,policy,keys}';
+const part = process.env.MUTATE ?? '{jose,http,outbound,dpop,keys,token,policy,refusal}';
 const report = `reports/mutation/${process.env.MUTATE ?? 'all'}`;
 
 /** @type {import('@stryker-mutator/api/core').PartialStrykerOptions} */

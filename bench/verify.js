@@ -1,7 +1,7 @@
 // What judging a token costs beside the one signature check that it needs: interleaved rounds, medians, ratios.
 import { constants, createHash, generateKeyPairSync, randomUUID, sign, verify } from 'node:crypto';
-import { thumbprint } from '../dist/keys/jwk.js';
-import { createResourceServer } from '../dist/resource-server.js';
+import { thumbprint } from '../dist/jose/jwk.js';
+import { createResourceServer } from '../dist/resource-server/resource-server.js';
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example/';

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { normaliseUrl } from '../dist/dpop/htu.js';
 import { AccessError, failures } from '../dist/failures.js';
-import { quote } from '../dist/http/challenge.js';
 import { createReadExternalUrl } from '../dist/http/external-url.js';
+import { parseJsonObject } from '../dist/jose/json.js';
+import { parseJws } from '../dist/jose/jws.js';
 import { readJwks } from '../dist/keys/jwks.js';
-import { KeyFetchError } from '../dist/keys/key-fetch-error.js';
+import { KeyFetchError } from '../dist/outbound/provider-error.js';
+import { quote } from '../dist/refusal/challenge.js';
 import { claimChecks } from '../dist/token/claims.js';
-import { parseJsonObject } from '../dist/token/json.js';
-import { parseJws } from '../dist/token/jws.js';
 
 const encode = (text) => Buffer.from(text, 'latin1').toString('base64url');
 const now = 1_800_000_000;
@@ -164,7 +164,7 @@ const urlWords = [
 /** What is fuzzed: each throws where the answer to an input is not one that it may have. */
 export const targets = {
   'parse-jws': {
-    modules: ['/dist/token/'],
+    modules: ['/dist/jose/'],
     run: fuzzJws,
     seeds: [
       '{"alg":"RS256","kid":"k"}\u0001{"sub":"a"}\u0001signature',
@@ -175,7 +175,7 @@ export const targets = {
     words: [...jsonWords, '"alg"', '"kid"', '.', '\u0001', 'e30', '='],
   },
   claims: {
-    modules: ['/dist/token/'],
+    modules: ['/dist/jose/', '/dist/token/'],
     run: fuzzClaims,
     seeds: [JSON.stringify(goodClaims), JSON.stringify({ ...goodClaims, aud: ['x', 'https://api.example/'] })],
     words: [
@@ -202,13 +202,13 @@ export const targets = {
     words: urlWords,
   },
   quote: {
-    modules: ['/dist/http/challenge'],
+    modules: ['/dist/refusal/challenge'],
     run: fuzzQuote,
     seeds: ['realm', 'a"b\\c', 'é\n'],
     words: ['"', '\\', '", error="', '\r\n'],
   },
   'key-set': {
-    modules: ['/dist/keys/', '/dist/token/'],
+    modules: ['/dist/jose/', '/dist/keys/'],
     run: fuzzJwks,
     seeds: keys.map((key) => JSON.stringify({ keys: [key] })),
     words: [

@@ -17,20 +17,8 @@ export {
 } from './failures.ts';
 export type { ClientCertificateSource } from './http/client-certificate.ts';
 export type { DpopMode, Scheme } from './http/credentials.ts';
-export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './http/error-body.ts';
-export type { DescribeRefusal, Refusal, RefusalContext } from './http/refusal.ts';
 export type { Connection, ResourceRequest } from './http/request.ts';
 export type { Trust } from './http/trust.ts';
-export {
-  createIntrospection,
-  type Introspection,
-  type IntrospectionOptions,
-  type IntrospectionStatus,
-} from './introspection/introspection.ts';
-export type { IssuerList, IssuerRequest, ResolveIssuers } from './issuers/issuer-list.ts';
-export type { IssuerRuleOptions, TokenRuleOptions, TrustedIssuer } from './issuers/trusted-issuer.ts';
-export type { Fetch, FetchInit, FetchResponse } from './keys/http-client.ts';
-export { KeyFetchError, type KeyFetchFailure } from './keys/key-fetch-error.ts';
 export {
   createKeySet,
   type KeySet,
@@ -40,10 +28,19 @@ export {
   type ManagedKeySet,
 } from './keys/key-set.ts';
 export { createStaticKeySet, type JwkSet } from './keys/static-key-set.ts';
+export type { Fetch, FetchInit, FetchResponse } from './outbound/http-client.ts';
+export { KeyFetchError, type KeyFetchFailure } from './outbound/provider-error.ts';
 export { allOf, anyOf } from './policy/combination.ts';
 export type { ClaimsPolicy, CombinedPolicy, PlainPolicy, Policy, Requirements } from './policy/policy.ts';
-export { type Access, createResourceServer, type ResourceServer } from './resource-server.ts';
-export type { DpopOptions, ResourceServerEvent, ResourceServerOptions } from './resource-server-options.ts';
+export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './refusal/error-body.ts';
+export type { DescribeRefusal, Refusal, RefusalContext } from './refusal/refusal.ts';
+export type { IssuerList, IssuerRequest, ResolveIssuers } from './resource-server/issuer-list.ts';
+export type { DpopOptions, ResourceServerEvent, ResourceServerOptions } from './resource-server/options.ts';
+export { type Access, createResourceServer, type ResourceServer } from './resource-server/resource-server.ts';
+export type { IssuerRuleOptions, TokenRuleOptions, TrustedIssuer } from './resource-server/trusted-issuer.ts';
+export type { Claims } from './token/claims.ts';
+export type { TokenProfile } from './token/profile.ts';
+export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';
 export {
   createDenyList,
   type DenyEntry,
@@ -51,7 +48,10 @@ export {
   type DenyList,
   type DenyListOptions,
   type DenyValues,
-} from './revocation/deny-list.ts';
-export type { Claims } from './token/claims.ts';
-export type { TokenProfile } from './token/profile.ts';
-export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';
+} from './token-status/deny-list.ts';
+export {
+  createIntrospection,
+  type Introspection,
+  type IntrospectionOptions,
+  type IntrospectionStatus,
+} from './token-status/introspection.ts';

@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 import { failures } from '../src/failures.ts';
-import { ruleNames } from '../src/issuers/trusted-issuer.ts';
 import { memberNames } from '../src/policy/checked-policy.ts';
-import { dpopChecks, serverChecks } from '../src/resource-server-options.ts';
+import { dpopChecks, serverChecks } from '../src/resource-server/options.ts';
+import { ruleNames } from '../src/resource-server/trusted-issuer.ts';
 
 const page = await readFile('docs/library.md', 'utf8');
 

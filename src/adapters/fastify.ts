@@ -1,8 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify';
 import type { Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkNodeHttp, checkRoute, checkServer, passGate } from './gate.ts';
+import { checkNodeHttp, checkRoute, checkServer, passGate } from './admission.ts';
 import { readNodeRequest } from './node-request.ts';
 
 /** What the adapter may need to know of the application around it. */

@@ -1,8 +1,8 @@
 import type { Connection } from '../http/request.ts';
 import type { Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkRoute, checkServer, passGate } from './gate.ts';
+import { checkRoute, checkServer, passGate } from './admission.ts';
 import { addNonce } from './nonce-header.ts';
 
 /** What the adapter may need to know of the runtime around it. `rest` is what the runtime passes after the request. */

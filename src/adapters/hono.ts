@@ -1,9 +1,9 @@
 import type { Context, Env } from 'hono';
 import type { Connection } from '../http/request.ts';
 import type { Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkRoute, checkServer, passGate } from './gate.ts';
+import { checkRoute, checkServer, passGate } from './admission.ts';
 import { addNonce } from './nonce-header.ts';
 
 /** What the adapter may need to know of the application around it. */

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from '@modelcontextprotocol/server';
 import { AccessError, type Failure } from '../failures.ts';
-import { metadataPath } from '../http/refusal.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server.ts';
+import { metadataPath } from '../refusal/refusal.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import { readNodeRequest } from './node-request.ts';
 
 /** Options of {@link createMcpAuth}. */

@@ -14,11 +14,11 @@ import {
   UseFilters,
   UseInterceptors,
 } from '@nestjs/common';
-import type { Refusal } from '../http/refusal.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
-import type { Access, ResourceServer } from '../resource-server.ts';
-import { checkNodeHttp, checkServer, passGate } from './gate.ts';
+import type { Refusal } from '../refusal/refusal.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import { checkNodeHttp, checkServer, passGate } from './admission.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 

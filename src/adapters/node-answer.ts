@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import type { Refusal } from '../http/refusal.ts';
-import type { Access } from '../resource-server.ts';
+import type { Refusal } from '../refusal/refusal.ts';
+import type { Access } from '../resource-server/resource-server.ts';
 
 /**
  * Sends a refusal as it is described: no framework adds a charset or an ETag. Headers that were set before, of CORS for

@@ -1,4 +1,4 @@
-import type { Access } from '../resource-server.ts';
+import type { Access } from '../resource-server/resource-server.ts';
 
 /** Puts the fresh nonce of an admitted request on its answer (RFC 9449 §8.2). */
 export function addNonce(

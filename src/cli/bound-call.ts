@@ -1,5 +1,5 @@
 import { generateKeyPairSync, hash, randomUUID, sign } from 'node:crypto';
-import { thumbprint } from '../keys/jwk.ts';
+import { thumbprint } from '../jose/jwk.ts';
 
 /** A call under the DPoP scheme, with a key that is made for it and kept by nobody. */
 export interface BoundCall {

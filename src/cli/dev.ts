@@ -7,11 +7,11 @@ import { failures, type Reason } from '../failures.ts';
 import { clientIds, defaultAudience, defaultCustomClaim, defaultIdpPort } from '../local-idp/defaults.ts';
 import { errorCode, LocalIdpFailure } from '../local-idp/failure.ts';
 import { type LocalIdp, startLocalIdp } from '../local-idp/local-idp.ts';
-import type { Endpoint } from '../service/endpoint.ts';
-import { exitCodes } from '../service/exit.ts';
-import { formatProblems } from '../service/setting-report.ts';
-import { readSettings, type Settings } from '../service/settings.ts';
-import { variants } from '../service/variants.ts';
+import { exitCodes } from '../service/process/exit.ts';
+import { formatProblems } from '../service/settings/setting-report.ts';
+import { readSettings, type Settings } from '../service/settings/settings.ts';
+import type { Endpoint } from '../service/variants/endpoint.ts';
+import { variants } from '../service/variants/variants.ts';
 
 const usage = `portcullis: a flag is unknown, or lacks its value.
 portcullis dev runs a local identity provider and the service before it. Flags:

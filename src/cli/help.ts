@@ -1,6 +1,6 @@
-import { settingTable } from '../service/setting-table.ts';
-import { environmentName } from '../service/settings.ts';
-import { variants } from '../service/variants.ts';
+import { settingTable } from '../service/settings/setting-table.ts';
+import { environmentName } from '../service/settings/settings.ts';
+import { variants } from '../service/variants/variants.ts';
 
 /** The text of `portcullis --help`: commands, and every setting with its flag and variable. */
 export function help(commands: readonly (readonly [name: string, summary: string])[]): string {

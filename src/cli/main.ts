@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { exitCodes } from '../service/exit.ts';
+import { exitCodes } from '../service/process/exit.ts';
 
 /** One command: loaded only when it is asked for, so that each starts as fast as it can. */
 type Command = (args: readonly string[], environment: NodeJS.ProcessEnv) => Promise<number>;
@@ -37,7 +37,7 @@ async function main(): Promise<number> {
     return name === undefined ? exitCodes.usage : exitCodes.ok;
   }
   if (name === '--version' || name === '-v') {
-    const { readVersion } = await import('../service/version.ts');
+    const { readVersion } = await import('../service/process/version.ts');
     process.stdout.write(`${readVersion()}\n`);
     return exitCodes.ok;
   }

@@ -1,8 +1,8 @@
-import { exitCodes, StartFailure } from '../service/exit.ts';
-import { createLog } from '../service/log.ts';
-import { run } from '../service/run.ts';
-import { formatProblems } from '../service/setting-report.ts';
-import { readSettings } from '../service/settings.ts';
+import { createLog } from '../service/observation/log.ts';
+import { exitCodes, StartFailure } from '../service/process/exit.ts';
+import { run } from '../service/process/run.ts';
+import { formatProblems } from '../service/settings/setting-report.ts';
+import { readSettings } from '../service/settings/settings.ts';
 
 /** `portcullis serve`: runs the service until it is asked to stop. */
 export async function runServe(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {

@@ -5,7 +5,7 @@ import type { IdpClient } from '../local-idp/idp-client.ts';
 import { describeMissing } from '../local-idp/libraries.ts';
 import { findRunning, findService } from '../local-idp/running.ts';
 import type { TokenOrder } from '../local-idp/token-order.ts';
-import { exitCodes } from '../service/exit.ts';
+import { exitCodes } from '../service/process/exit.ts';
 import { createBoundCall } from './bound-call.ts';
 
 const fallback = 'http://localhost:8000';

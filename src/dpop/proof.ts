@@ -2,10 +2,10 @@ import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
-import { importPublicJwk, privateMembers, thumbprint } from '../keys/jwk.ts';
-import { type Algorithm, algorithms } from '../token/algorithms.ts';
-import { isJsonObject, type JsonObject, parseJsonObject } from '../token/json.ts';
-import { type Jws, type KnownHeaders, parseJws, verifyJws } from '../token/jws.ts';
+import { type Algorithm, algorithms } from '../jose/algorithms.ts';
+import { isJsonObject, type JsonObject, parseJsonObject } from '../jose/json.ts';
+import { importPublicJwk, privateMembers, thumbprint } from '../jose/jwk.ts';
+import { type Jws, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
 import { explainMismatch, normaliseUrl, showUrl } from './htu.ts';
 import type { Nonces } from './nonce.ts';
 

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { AccessError } from '../failures.ts';
 import { refuseOnWorkers } from '../platform.ts';
 import { proofLifetime } from './proof.ts';
-import { clockMargin, readSince } from './redis-run.ts';
+import { clockMargin, readSince } from './redis-restart.ts';
 import { type ReplayStore, replayName } from './replay.ts';
 
 /** A replay store in Redis, which all instances share. */

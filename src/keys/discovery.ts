@@ -1,6 +1,6 @@
-import type { JsonObject } from '../token/json.ts';
-import { KeyFetchError } from './key-fetch-error.ts';
-import type { FetchJson } from './outbound.ts';
+import type { JsonObject } from '../jose/json.ts';
+import type { FetchJson } from '../outbound/outbound.ts';
+import { KeyFetchError } from '../outbound/provider-error.ts';
 
 /** Where keys are looked for when there is no discovery document: at `<issuer>.well-known/jwks.json`, or nowhere. */
 export type DiscoveryFallback = 'well-known' | 'none';

@@ -1,5 +1,5 @@
-import { importJwk, type JwkDefect, type VerificationKey } from './jwk.ts';
-import { KeyFetchError } from './key-fetch-error.ts';
+import { importJwk, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
+import { KeyFetchError } from '../outbound/provider-error.ts';
 
 /** A published key that is not used. */
 export interface DroppedKey {

@@ -1,8 +1,8 @@
 import type { KeyObject } from 'node:crypto';
+import { createOutbound, type OutboundOptions } from '../outbound/outbound.ts';
+import { KeyFetchError, type KeyFetchFailure } from '../outbound/provider-error.ts';
 import { createDiscovery, type DiscoveryFallback, maxAnswerBytes } from './discovery.ts';
 import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
-import { KeyFetchError, type KeyFetchFailure } from './key-fetch-error.ts';
-import { createOutbound, type OutboundOptions } from './outbound.ts';
 import { createRefresher } from './refresher.ts';
 
 /** The published keys of one issuer. Looking a key up is synchronous; only a fetch is waited for. */

@@ -1,4 +1,4 @@
-import { type KeyFetchError, toKeyFetchError } from './key-fetch-error.ts';
+import { type KeyFetchError, toKeyFetchError } from '../outbound/provider-error.ts';
 
 /** The last attempt, where it failed. */
 export interface FailedAttempt {

@@ -1,5 +1,5 @@
+import { KeyFetchError } from '../outbound/provider-error.ts';
 import { readJwks } from './jwks.ts';
-import { KeyFetchError } from './key-fetch-error.ts';
 import type { KeySet } from './key-set.ts';
 
 /** A JWK set (RFC 7517 §5), as it is published. */

@@ -1,42 +1,10 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { AccessError } from '../failures.ts';
+import { isJsonObject } from '../jose/json.ts';
 import { type Claims, isTime } from '../token/claims.ts';
-import { isJsonObject } from '../token/json.ts';
+import type { CheckedPolicy, Given, JudgedToken, Verdict } from '../token/token-policy.ts';
 import { checkMembers } from './members.ts';
 import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
-
-/** What a policy looks at; a verified token is one. */
-export interface JudgedToken {
-  readonly claims: Claims;
-  readonly scopes: ReadonlySet<string>;
-  readonly verifiedBy: {
-    readonly issuer: {
-      /** Seconds. */
-      readonly expTolerance: number;
-      /** Seconds. */
-      readonly nbfTolerance: number;
-      readonly permissionsClaim: string;
-    };
-  };
-}
-
-/** Claims that a schema has given. */
-interface Given {
-  readonly claims: unknown;
-}
-
-/** A refusal; the claims for the handler; or `undefined` where those stay as they are. */
-export type Verdict = AccessError | Given | undefined;
-
-/** A policy that can work. */
-export interface CheckedPolicy {
-  /** What the challenge names. */
-  readonly scopes: readonly string[];
-  /** Whether a schema gives the claims. */
-  readonly hasSchema: boolean;
-  /** A promise where a schema has to wait. `now` is in seconds. */
-  judge(token: JudgedToken, now: number): Verdict | Promise<Verdict>;
-}
 
 type Rule = (token: JudgedToken, now: number) => AccessError | undefined;
 type SchemaReader = (claims: Claims) => Verdict | Promise<Verdict>;

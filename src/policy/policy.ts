@@ -1,5 +1,4 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { LRUCache } from 'lru-cache';
 import type { Claims } from '../token/claims.ts';
 
 /** What a route asks of a valid access token; all of it must hold. Nothing at all: any valid token will do. */
@@ -40,31 +39,3 @@ export interface CombinedPolicy<C> {
 
 /** What a route asks of an access token; `C` are the claims that its handler gets. */
 export type Policy<C = Claims> = ClaimsPolicy<C> | CombinedPolicy<C> | (Claims extends C ? PlainPolicy : never);
-
-/** A set that stays as it was made: it is shared by every request with the same token. */
-class Scopes extends Set<string> {
-  constructor(names: readonly string[]) {
-    super();
-    for (const name of names) super.add(name);
-  }
-
-  override add(): never {
-    throw new TypeError('The scopes of an access token cannot be changed.');
-  }
-  override delete(): never {
-    return this.add();
-  }
-  override clear(): never {
-    return this.add();
-  }
-}
-
-const noScopes = new Scopes([]);
-/** An issuer writes few texts, and many tokens with each. */
-const keptScopes = 1000;
-const known = new LRUCache<string, Scopes>({ max: keptScopes, memoMethod: (scope) => new Scopes(scope.split(' ')) });
-
-/** The elements of the `scope` claim of a verified token (RFC 6749 §3.3): split on single spaces. */
-export function parseScope(scope: string | undefined): ReadonlySet<string> {
-  return scope === undefined || scope === '' ? noScopes : known.memo(scope);
-}

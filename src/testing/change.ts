@@ -1,4 +1,4 @@
-import type { JsonObject } from '../token/json.ts';
+import type { JsonObject } from '../jose/json.ts';
 import { type KeyPair, signCompact } from './signing.ts';
 
 /** How a JWS differs from a good one. */

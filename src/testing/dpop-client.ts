@@ -1,6 +1,6 @@
 import { hash, randomUUID } from 'node:crypto';
-import { thumbprint } from '../keys/jwk.ts';
-import type { JsonObject } from '../token/json.ts';
+import type { JsonObject } from '../jose/json.ts';
+import { thumbprint } from '../jose/jwk.ts';
 import { signChanged } from './change.ts';
 import { changeProof, type ProofFlaw } from './proof-flaws.ts';
 import { makeKeyPair } from './signing.ts';

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import type { JsonObject } from '../token/json.ts';
+import type { JsonObject } from '../jose/json.ts';
 import { makeCertificate } from './certificate.ts';
 import type { JwkSet } from './key-ring.ts';
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
+import type { JsonObject } from '../jose/json.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
-import type { JsonObject } from '../token/json.ts';
 import { findAlgorithm, type KeyPair, makeKeyPair, type TokenAlg } from './signing.ts';
 
 /** A JWK set (RFC 7517 §5). */

@@ -1,5 +1,5 @@
 import type { Reason } from '../failures.ts';
-import type { JsonObject } from '../token/json.ts';
+import type { JsonObject } from '../jose/json.ts';
 import { type Change, cutSignature, findFlaw, hour, listFlaws, spoilSignature } from './change.ts';
 import { type KeyPair, makeKeyPair } from './signing.ts';
 

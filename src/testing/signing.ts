@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { type Algorithm, algorithms } from '../token/algorithms.ts';
-import type { JsonObject } from '../token/json.ts';
+import { type Algorithm, algorithms } from '../jose/algorithms.ts';
+import type { JsonObject } from '../jose/json.ts';
 
 /** `alg` of an access token: every one that a resource server can allow. */
 export type TokenAlg =

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { JsonObject } from '../jose/json.ts';
 import type { KeySet } from '../keys/key-set.ts';
-import type { JsonObject } from '../token/json.ts';
 import { hour, signChanged } from './change.ts';
 import { createDpopClient, type DpopClient, type DpopClientOptions } from './dpop-client.ts';
 import { startIssuerServer } from './issuer-server.ts';

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { Reason } from '../failures.ts';
-import type { JsonObject } from '../token/json.ts';
+import type { JsonObject } from '../jose/json.ts';
 import { type Change, cutSignature, findFlaw, hour, listFlaws, spoilSignature } from './change.ts';
 
 /** What the flaws of a token are made from. */

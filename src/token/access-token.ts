@@ -1,14 +1,14 @@
 import type { KeyObject } from 'node:crypto';
 import { AccessError } from '../failures.ts';
+import { type Algorithm, algorithms } from '../jose/algorithms.ts';
+import { type JsonObject, parseJsonObject } from '../jose/json.ts';
+import { type JwsDefect, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
-import type { CheckedPolicy } from '../policy/checked-policy.ts';
-import { parseScope } from '../policy/policy.ts';
-import { type Algorithm, algorithms } from './algorithms.ts';
 import { type ClaimRules, type Claims, claimChecks } from './claims.ts';
 import { type CertificateBinding, type Confirmation, readConfirmation } from './confirmation.ts';
-import { type JsonObject, parseJsonObject } from './json.ts';
-import { type JwsDefect, type KnownHeaders, parseJws, verifyJws } from './jws.ts';
 import { findProfileDefect, isProfileType, type TokenProfile } from './profile.ts';
+import { parseScope } from './scope.ts';
+import type { CheckedPolicy } from './token-policy.ts';
 
 /** What the tokens of one issuer are held against. */
 export interface IssuerRules extends ClaimRules {

@@ -1,5 +1,5 @@
 import type { Reason } from '../failures.ts';
-import type { JsonObject } from './json.ts';
+import type { JsonObject } from '../jose/json.ts';
 
 /** The claims of a verified access token; every member is still of unknown type, but for those that were checked. */
 export interface Claims extends JsonObject {

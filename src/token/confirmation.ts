@@ -1,6 +1,6 @@
 import { AccessError } from '../failures.ts';
-import type { JsonObject } from './json.ts';
-import { isJsonObject } from './json.ts';
+import type { JsonObject } from '../jose/json.ts';
+import { isJsonObject } from '../jose/json.ts';
 
 /** What a token is bound to (RFC 7800 §3.1); all of it must be confirmed. Nothing, for a free token. */
 export interface Confirmation {

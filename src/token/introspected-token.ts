@@ -1,9 +1,9 @@
 import { AccessError } from '../failures.ts';
-import { parseScope } from '../policy/policy.ts';
+import type { JsonObject } from '../jose/json.ts';
 import type { TokenRules, ValidToken } from './access-token.ts';
 import { type ClaimCheck, type Claims, claimChecks } from './claims.ts';
 import { type CertificateBinding, readConfirmation } from './confirmation.ts';
-import type { JsonObject } from './json.ts';
+import { parseScope } from './scope.ts';
 
 /** What the answer of an introspection endpoint is held against. */
 export interface IntrospectionRules {

@@ -1,5 +1,5 @@
 import type { Reason } from '../failures.ts';
-import type { JsonObject } from './json.ts';
+import type { JsonObject } from '../jose/json.ts';
 
 /** A profile that tokens are held to beyond the checks of every token: `rfc9068` demands all that RFC 9068 §2 does. */
 export type TokenProfile = 'rfc9068';

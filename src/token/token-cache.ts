@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { IssuerRules, VerifiedToken } from './access-token.ts';
 import { timeChecks } from './claims.ts';
-import { createSightings } from './sightings.ts';
+import { createSightings } from './seen-filter.ts';
 
 /** How much a {@link TokenCache} holds. */
 export interface TokenCacheOptions {

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createMcpAuth, type McpAuthOptions } from '../../src/adapters/mcp.ts';
 import { createNonces } from '../../src/dpop/nonce.ts';
 import { AccessError, failures } from '../../src/failures.ts';
-import { createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
+import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { noKeys } from './scene.ts';
 

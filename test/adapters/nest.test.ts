@@ -2,7 +2,7 @@ import { Controller, type ExecutionContext, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CurrentAccess, createGuard, Open, Protect } from '../../src/adapters/nest.ts';
-import type { Access } from '../../src/resource-server.ts';
+import type { Access } from '../../src/resource-server/resource-server.ts';
 import { decorate } from './decorate.ts';
 import { issuer } from './issuer.ts';
 import { createServers } from './scene.ts';

@@ -1,14 +1,14 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { createNonces } from '../../src/dpop/nonce.ts';
 import { AccessError } from '../../src/failures.ts';
-import { createIntrospection } from '../../src/introspection/introspection.ts';
-import type { Fetch } from '../../src/keys/http-client.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
+import type { Fetch } from '../../src/outbound/http-client.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import { type Access, createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
-import type { ResourceServerOptions } from '../../src/resource-server-options.ts';
-import { createDenyList } from '../../src/revocation/deny-list.ts';
+import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
+import { type Access, createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import type { Claims } from '../../src/token/claims.ts';
+import { createDenyList } from '../../src/token-status/deny-list.ts';
+import { createIntrospection } from '../../src/token-status/introspection.ts';
 
 /** Seconds: the time of issuer, clients and servers, so that nonces are the same in each. */
 export const now = () => 1_800_000_000;

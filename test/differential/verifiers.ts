@@ -6,7 +6,7 @@ import { createLocalJWKSet, jwtVerify } from 'jose';
 import { allowInsecureRequests, clockTolerance, validateJwtAccessToken } from 'oauth4webapi';
 import { AccessError } from '../../src/failures.ts';
 import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
-import { createResourceServer } from '../../src/resource-server.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import type { Peer } from './differences.ts';
 import type { Mint } from './draft.ts';
 

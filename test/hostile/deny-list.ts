@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { createDenyList, type DenyEntry, type DenyList } from '../../src/revocation/deny-list.ts';
+import { createDenyList, type DenyEntry, type DenyList } from '../../src/token-status/deny-list.ts';
 import { harmless, listGateCases, type Play } from './gate-case.ts';
 import type { GateWorld } from './gate-world.ts';
 import type { Gate, Stage } from './stage.ts';

@@ -13,14 +13,14 @@ import { expect } from 'vitest';
 import { createProtect } from '../../src/adapters/node.ts';
 import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
 import { AccessError, type Reason } from '../../src/failures.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
+import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import {
   createIntrospection,
   type Introspection,
   type IntrospectionOptions,
-} from '../../src/introspection/introspection.ts';
-import type { Policy } from '../../src/policy/policy.ts';
-import { createResourceServer, type ResourceServer } from '../../src/resource-server.ts';
-import type { ResourceServerOptions } from '../../src/resource-server-options.ts';
+} from '../../src/token-status/introspection.ts';
 import { exchange, readStatuses } from '../support/http-client.ts';
 import type { GateAnswer } from './gate-case.ts';
 import type { ClientIdentity, GateWorld } from './gate-world.ts';

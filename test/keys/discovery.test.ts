@@ -1,8 +1,8 @@
 import { describe, expect, it, vi } from 'vitest';
+import type { JsonObject } from '../../src/jose/json.ts';
 import { createDiscovery, type DiscoveryFallback } from '../../src/keys/discovery.ts';
-import { KeyFetchError } from '../../src/keys/key-fetch-error.ts';
-import type { FetchJson } from '../../src/keys/outbound.ts';
-import type { JsonObject } from '../../src/token/json.ts';
+import type { FetchJson } from '../../src/outbound/outbound.ts';
+import { KeyFetchError } from '../../src/outbound/provider-error.ts';
 
 const issuer = 'https://idp.example.test/';
 const jwksUri = 'https://keys.example.test/set';

@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import type { JsonObject } from '../../src/jose/json.ts';
 import { type DroppedKey, readJwks } from '../../src/keys/jwks.ts';
-import { KeyFetchError } from '../../src/keys/key-fetch-error.ts';
-import type { JsonObject } from '../../src/token/json.ts';
+import { KeyFetchError } from '../../src/outbound/provider-error.ts';
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });

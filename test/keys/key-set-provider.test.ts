@@ -1,8 +1,8 @@
 import { KeyObject } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { algorithms } from '../../src/jose/algorithms.ts';
+import { parseJws, verifyJws } from '../../src/jose/jws.ts';
 import { createKeySet, type KeySetEvent, type KeySetOptions, type ManagedKeySet } from '../../src/keys/key-set.ts';
-import { algorithms } from '../../src/token/algorithms.ts';
-import { parseJws, verifyJws } from '../../src/token/jws.ts';
 import { type ProviderFault, startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 describe('a key set of a provider over TLS', () => {

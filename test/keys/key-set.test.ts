@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type JsonWebKey, KeyObject } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { Fetch } from '../../src/keys/http-client.ts';
 import { createKeySet, type KeySetEvent, type KeySetOptions, type ManagedKeySet } from '../../src/keys/key-set.ts';
+import type { Fetch } from '../../src/outbound/http-client.ts';
 
 const issuer = 'https://idp.example.test/';
 const jwksUri = `${issuer}.well-known/jwks.json`;

@@ -4,10 +4,12 @@ import * as v from 'valibot';
 import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { AccessError, type Reason } from '../../src/failures.ts';
-import { checkPolicy, type JudgedToken, namedScopes } from '../../src/policy/checked-policy.ts';
+import { checkPolicy, namedScopes } from '../../src/policy/checked-policy.ts';
 import { allOf, anyOf } from '../../src/policy/combination.ts';
-import { type Policy, parseScope } from '../../src/policy/policy.ts';
+import type { Policy } from '../../src/policy/policy.ts';
 import type { Claims } from '../../src/token/claims.ts';
+import { parseScope } from '../../src/token/scope.ts';
+import type { JudgedToken } from '../../src/token/token-policy.ts';
 
 const now = 1_700_000_000;
 

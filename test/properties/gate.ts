@@ -2,7 +2,7 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { AccessError } from '../../src/failures.ts';
 import type { ResourceRequest } from '../../src/http/request.ts';
 import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
-import { createResourceServer } from '../../src/resource-server.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { hashToken, makeProofKey, mintProof, type ProofKey, thumbprintOf } from '../support/proofs.ts';
 import { encodeJson } from './token-texts.ts';
 

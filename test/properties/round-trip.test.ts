@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normaliseUrl } from '../../src/dpop/htu.ts';
-import { quote } from '../../src/http/challenge.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
-import { parseScope } from '../../src/policy/policy.ts';
-import { decodeBase64url } from '../../src/token/base64url.ts';
-import { parseJsonObject } from '../../src/token/json.ts';
-import { parseJws } from '../../src/token/jws.ts';
+import { decodeBase64url } from '../../src/jose/base64url.ts';
+import { parseJsonObject } from '../../src/jose/json.ts';
+import { parseJws } from '../../src/jose/jws.ts';
+import { quote } from '../../src/refusal/challenge.ts';
+import { parseScope } from '../../src/token/scope.ts';
 import { configureProperties } from './settings.ts';
 import { anyJson, encodeJson, textChange } from './token-texts.ts';
 

@@ -4,7 +4,7 @@ import { createGuard } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
 import { createRedisReplayStore } from '../../src/dpop/replay-redis.ts';
 import { createKeySet } from '../../src/keys/key-set.ts';
-import { createResourceServer } from '../../src/resource-server.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example/';

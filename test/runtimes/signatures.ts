@@ -1,6 +1,6 @@
-import { importJwk } from '../../src/keys/jwk.ts';
-import { algorithms } from '../../src/token/algorithms.ts';
-import { verifyJws } from '../../src/token/jws.ts';
+import { algorithms } from '../../src/jose/algorithms.ts';
+import { importJwk } from '../../src/jose/jwk.ts';
+import { verifyJws } from '../../src/jose/jws.ts';
 
 /** A signature to be judged. */
 export interface SignatureCase {

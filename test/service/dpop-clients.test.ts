@@ -13,7 +13,7 @@ import { clientIds, defaultAudience } from '../../src/local-idp/defaults.ts';
 import { loadLibraries, muteNotices } from '../../src/local-idp/libraries.ts';
 import { startLocalIdp } from '../../src/local-idp/local-idp.ts';
 import { exportJwk, makeSigningKey } from '../../src/local-idp/signing-key.ts';
-import { variants } from '../../src/service/variants.ts';
+import { variants } from '../../src/service/variants/variants.ts';
 import { findProxySkipReason, type ProxyServer, startProxy } from '../support/proxy-server.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';

@@ -1,7 +1,7 @@
 import { type Failure, failures } from '../../src/failures.ts';
-import { settingTable } from '../../src/service/setting-table.ts';
-import { environmentName } from '../../src/service/settings.ts';
-import { type Variant, variants } from '../../src/service/variants.ts';
+import { settingTable } from '../../src/service/settings/setting-table.ts';
+import { environmentName } from '../../src/service/settings/settings.ts';
+import { type Variant, variants } from '../../src/service/variants/variants.ts';
 import { hostileTables } from './hostile-tables.ts';
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;

@@ -1,6 +1,6 @@
 import { AccessError, type Reason } from '../../src/failures.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import type { ResourceServer } from '../../src/resource-server.ts';
+import type { ResourceServer } from '../../src/resource-server/resource-server.ts';
 
 /** A call that is judged. */
 export interface Call {

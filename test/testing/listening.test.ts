@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createKeySet } from '../../src/keys/key-set.ts';
-import { createResourceServer } from '../../src/resource-server.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
 import { bearer, judge } from './judge.ts';
 

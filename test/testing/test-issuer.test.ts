@@ -1,9 +1,9 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeEach, describe, expect, it, test, vi } from 'vitest';
+import { parseJsonObject } from '../../src/jose/json.ts';
 import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
-import { createResourceServer } from '../../src/resource-server.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer, type TokenAlg } from '../../src/testing/index.ts';
-import { parseJsonObject } from '../../src/token/json.ts';
 import { bearer, judge } from './judge.ts';
 
 vi.mock('node:crypto', async (importOriginal) => {

@@ -1,11 +1,11 @@
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
 import { failures, type Reason } from '../../src/failures.ts';
+import { algorithms } from '../../src/jose/algorithms.ts';
+import type { JsonObject } from '../../src/jose/json.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import { createResourceServer } from '../../src/resource-server.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer, proofFlaws, type TokenAlg, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
-import { algorithms } from '../../src/token/algorithms.ts';
-import type { JsonObject } from '../../src/token/json.ts';
 import { bearer, judge } from './judge.ts';
 
 const issuer = createTestIssuer();

@@ -2,11 +2,11 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 import { SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { AccessError, failures, type Reason } from '../../src/failures.ts';
+import type { JsonObject } from '../../src/jose/json.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
-import { parseScope } from '../../src/policy/policy.ts';
 import { type AccessTokenRules, type IssuerRules, verifyAccessToken } from '../../src/token/access-token.ts';
 import type { Claims } from '../../src/token/claims.ts';
-import type { JsonObject } from '../../src/token/json.ts';
+import { parseScope } from '../../src/token/scope.ts';
 
 const ours = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const theirs = generateKeyPairSync('rsa', { modulusLength: 2048 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Reason } from '../../src/failures.ts';
+import { type JsonObject, parseJsonObject } from '../../src/jose/json.ts';
 import { type ClaimRules, claimChecks, timeChecks } from '../../src/token/claims.ts';
-import { type JsonObject, parseJsonObject } from '../../src/token/json.ts';
 
 const now = 1_800_000_000;
 const audience = 'https://api.example.test/';

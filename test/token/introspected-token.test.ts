@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
+import type { JsonObject } from '../../src/jose/json.ts';
 import { type IntrospectionRules, verifyIntrospectedToken } from '../../src/token/introspected-token.ts';
-import type { JsonObject } from '../../src/token/json.ts';
 
 const now = 1_700_000_000;
 const thumbprint = 'A'.repeat(43);

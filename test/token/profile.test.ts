@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createResourceServer } from '../../src/resource-server.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { findProfileDefect, isProfileType } from '../../src/token/profile.ts';
 import { bearer, judge } from '../testing/judge.ts';

@@ -2,10 +2,10 @@ import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
-import { parseScope } from '../../src/policy/policy.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { IssuerRules, VerifiedToken } from '../../src/token/access-token.ts';
 import type { Claims } from '../../src/token/claims.ts';
+import { parseScope } from '../../src/token/scope.ts';
 import { createTokenCache, type TokenCache } from '../../src/token/token-cache.ts';
 
 const now = 1_800_000_000;

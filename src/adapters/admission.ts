@@ -1,0 +1,58 @@
+import { AccessError } from '../failures.ts';
+import type { Connection, ResourceRequest } from '../http/request.ts';
+import { refuseOnWorkers } from '../platform.ts';
+import { checkPolicy } from '../policy/checked-policy.ts';
+import type { Policy } from '../policy/policy.ts';
+import type { Refusal } from '../refusal/refusal.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+
+/** One request before the gate, and the two ways on from there. */
+export interface Arrival<T, C> {
+  readonly request: ResourceRequest;
+  readonly policy: Policy<C>;
+  readonly connection: Connection | undefined;
+  /** What it throws goes to the framework: it is no refusal. */
+  readonly admit: (access: Access<C>) => T | Promise<T>;
+  readonly refuse: (refusal: Refusal, error: unknown) => T;
+}
+
+/** Judges a request and goes one of the two ways: what all adapters do. Waits only where the resource server has to. */
+export function passGate<T, C>(server: ResourceServer, arrival: Arrival<T, C>): T | Promise<T> {
+  const { request, policy, connection, admit } = arrival;
+  const refuse = (error: unknown): T =>
+    arrival.refuse(server.describeRefusal(error, request, { policy, connection }), error);
+  const pass = (judged: Access<C> | AccessError): T | Promise<T> =>
+    judged instanceof AccessError ? refuse(judged) : admit(judged);
+  let judged: Access<C> | AccessError | Promise<Access<C> | AccessError>;
+  try {
+    judged = server.judge(request, policy, connection);
+  } catch (error) {
+    return refuse(error);
+  }
+  return judged instanceof Promise ? judged.then(pass, refuse) : pass(judged);
+}
+
+/** Throws `TypeError` for a route that cannot work, where it is made: a policy that is none, or no handler. */
+export function checkRoute(policy: Policy<unknown>, handler: unknown): void {
+  checkPolicy(policy);
+  if (typeof handler !== 'function') {
+    throw new TypeError('protect: write protect(policy, handler), with the function that answers requests let in');
+  }
+}
+
+/**
+ * Holds the adapters of `node:http` to runtimes that have it whole. That of Workers keeps one of several values of a
+ * header, and a second Authorization would go unseen.
+ */
+export function checkNodeHttp(caller: string): void {
+  refuseOnWorkers(caller, 'whose node:http drops header values; take portcullis/fetch or portcullis/hono');
+}
+
+/** Holds programs without types to a resource server. */
+export function checkServer(caller: string, server: unknown): void {
+  // Any value may come; what has the two methods is one.
+  const { judge, describeRefusal } = (server ?? {}) as Partial<ResourceServer>;
+  if (typeof judge !== 'function' || typeof describeRefusal !== 'function') {
+    throw new TypeError(`${caller}: hand over what createResourceServer returned`);
+  }
+}

@@ -1,0 +1,145 @@
+import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
+import { algorithms } from './algorithms.ts';
+import { decodeBase64url } from './base64url.ts';
+import { isJsonObject, type JsonObject } from './json.ts';
+
+/** Why a JWK is no public key that could verify a signature: a closed set. */
+export type PublicJwkDefect =
+  /** Not an object; a member absent, of the wrong type or length, or not canonical base64url. */
+  | 'malformed'
+  /** Holds members of a private key. */
+  | 'private'
+  | 'symmetric'
+  | 'unsupported_kty'
+  | 'unsupported_crv'
+  /** RSA under 2048 bits. */
+  | 'rsa_too_small'
+  /** RSA over 16384 bits: verifying would be slow. */
+  | 'rsa_too_large'
+  /** RSA with an even public exponent, or one under 3 or over 64 bits. */
+  | 'bad_exponent'
+  /** The coordinates are no point of the curve. */
+  | 'not_on_curve';
+
+/** Why a published JWK is not used: a closed set. */
+export type JwkDefect =
+  | PublicJwkDefect
+  /** `use` or `key_ops` (RFC 7517 §4.2, §4.3) give it another purpose. */
+  | 'not_for_signatures'
+  /** `alg` is none that is known here. */
+  | 'unknown_alg'
+  /** `alg` is for another type of key. */
+  | 'alg_mismatch';
+
+/** A published key that can verify. */
+export interface VerificationKey {
+  readonly key: KeyObject;
+  /** Every `alg` that it may verify. */
+  readonly algs: ReadonlySet<string>;
+  /** RFC 7638. */
+  readonly thumbprint: string;
+}
+
+type Material = JsonWebKey | PublicJwkDefect;
+
+/** Members that only a private or symmetric key has (RFC 7518 §6.2.2, §6.3.2, §6.4). */
+export const privateMembers: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+const minModulusBits = 2048; // RFC 7518 §3.3
+const maxModulusBits = 16_384;
+const maxExponentBytes = 8;
+
+/** Curves by `crv`, with the bytes of one coordinate (RFC 7518 §6.2.1.2). */
+const curves: ReadonlyMap<unknown, number> = new Map([
+  ['P-256', 32],
+  ['P-384', 48],
+  ['P-521', 66],
+]);
+
+const readers: ReadonlyMap<unknown, (jwk: JsonObject) => Material> = new Map([
+  ['RSA', readRsa],
+  ['EC', readEc],
+  ['OKP', readOkp],
+]);
+
+/** Members of the thumbprint (RFC 7638 §3.2, RFC 8037 §2), in the order of the hash. */
+const thumbprintMembers: ReadonlyMap<unknown, readonly string[]> = new Map([
+  ['RSA', ['e', 'kty', 'n']],
+  ['EC', ['crv', 'kty', 'x', 'y']],
+  ['OKP', ['crv', 'kty', 'x']],
+]);
+
+/** A public JWK (RFC 7517) as a key, or what is wrong with it. `kid`, `use`, `key_ops` and `alg` are not looked at. */
+export function importPublicJwk(jwk: unknown): KeyObject | PublicJwkDefect {
+  if (!isJsonObject(jwk)) return 'malformed';
+  if (jwk['kty'] === 'oct') return 'symmetric';
+  for (const member of privateMembers) if (Object.hasOwn(jwk, member)) return 'private';
+  const material = readers.get(jwk['kty'])?.(jwk) ?? 'unsupported_kty';
+  if (typeof material === 'string') return material;
+  try {
+    return createPublicKey({ key: material, format: 'jwk' });
+  } catch {
+    return 'not_on_curve'; // everything else was checked
+  }
+}
+
+/** A JWK of a published key set, with the algorithms it may verify, or why it is not used. `kid` is not looked at. */
+export function importJwk(jwk: unknown): VerificationKey | JwkDefect {
+  if (!isJsonObject(jwk)) return 'malformed';
+  const { use, key_ops: operations, alg } = jwk;
+  const key = importPublicJwk(jwk);
+  if (typeof key === 'string') return key;
+  if (use !== undefined && use !== 'sig') return 'not_for_signatures';
+  if (operations !== undefined && !Array.isArray(operations)) return 'malformed';
+  if (operations?.includes('verify') === false) return 'not_for_signatures';
+  const algs = findAlgs(jwk);
+  if (alg === undefined) return { key, algs, thumbprint: thumbprint(jwk) };
+  if (typeof alg !== 'string' || !algorithms.has(alg)) return 'unknown_alg';
+  return algs.has(alg) ? { key, algs: new Set([alg]), thumbprint: thumbprint(jwk) } : 'alg_mismatch';
+}
+
+/** The JWK SHA-256 thumbprint (RFC 7638 §3) of a public JWK, in base64url; of another type of key: `TypeError`. */
+export function thumbprint(jwk: JsonObject): string {
+  const members = thumbprintMembers.get(jwk['kty']);
+  if (members === undefined) throw new TypeError('A thumbprint is made of a JWK of type RSA, EC or OKP.');
+  const canonical = JSON.stringify(Object.fromEntries(members.map((member) => [member, jwk[member]])));
+  return createHash('sha256').update(canonical).digest('base64url');
+}
+
+function findAlgs({ kty, crv }: JsonObject): ReadonlySet<string> {
+  const fitting = [...algorithms].filter(([, each]) => each.kty === kty && (kty === 'RSA' || each.crv === crv));
+  return new Set(fitting.map(([alg]) => alg));
+}
+
+function readRsa({ n, e }: JsonObject): Material {
+  const modulus = readUnsigned(n);
+  const exponent = readUnsigned(e);
+  if (modulus === undefined || exponent === undefined) return 'malformed';
+  const bits = modulus.length * 8 - (Math.clz32(modulus.readUInt8()) - 24);
+  if (bits < minModulusBits) return 'rsa_too_small';
+  if (bits > maxModulusBits) return 'rsa_too_large';
+  const isEven = exponent.readUInt8(exponent.length - 1) % 2 === 0;
+  const isOne = exponent.length === 1 && exponent.readUInt8() === 1;
+  if (isEven || isOne || exponent.length > maxExponentBytes) return 'bad_exponent';
+  return { kty: 'RSA', n: modulus.toString('base64url'), e: exponent.toString('base64url') };
+}
+
+function readEc({ crv, x, y }: JsonObject): Material {
+  const length = curves.get(crv);
+  if (typeof crv !== 'string' || length === undefined) return 'unsupported_crv';
+  return isOctets(x, length) && isOctets(y, length) ? { kty: 'EC', crv, x, y } : 'malformed';
+}
+
+function readOkp({ crv, x }: JsonObject): Material {
+  if (crv !== 'Ed25519') return 'unsupported_crv';
+  return isOctets(x, 32) ? { kty: 'OKP', crv, x } : 'malformed';
+}
+
+/** Base64urlUInt (RFC 7518 §2): as few octets as possible, so that a key has one spelling and one thumbprint. */
+function readUnsigned(value: unknown): Buffer | undefined {
+  const bytes = typeof value === 'string' ? decodeBase64url(value) : undefined;
+  return bytes?.readUInt8() === 0 ? undefined : bytes;
+}
+
+function isOctets(value: unknown, length: number): value is string {
+  return typeof value === 'string' && decodeBase64url(value)?.length === length;
+}

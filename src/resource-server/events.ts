@@ -1,0 +1,44 @@
+import { AccessError } from '../failures.ts';
+import type { ResourceRequest } from '../http/request.ts';
+import type { ResourceServerEvent } from './options.ts';
+
+/** Tells the caller's listener of an event. */
+export type Emit = (event: ResourceServerEvent) => void;
+
+/** A listener that fails costs nobody anything. */
+export function createEmit(onEvent: Emit): Emit {
+  return (event) => {
+    try {
+      onEvent(event);
+    } catch {
+      // A logger that fails must not cost the request.
+    }
+  };
+}
+
+/** Tells of every refusal, whether it comes at once or later; what is thrown is a defect, and told as one. */
+export function watchRefusals<Rest extends unknown[], Result>(
+  judge: (request: ResourceRequest, ...rest: Rest) => Result | Promise<Result>,
+  emit: Emit,
+): (request: ResourceRequest, ...rest: Rest) => Result | Promise<Result> {
+  return (request, ...rest) => {
+    const { method } = request;
+    const tellRefusal = (judged: Result): Result => {
+      if (judged instanceof AccessError) {
+        const { reason, context, cause } = judged;
+        emit({ type: 'refused', reason, method, context, cause });
+      }
+      return judged;
+    };
+    const tellDefect = (cause: unknown): never => {
+      emit({ type: 'refused', reason: 'unexpected', method, context: undefined, cause });
+      throw cause;
+    };
+    try {
+      const judged = judge(request, ...rest);
+      return judged instanceof Promise ? judged.then(tellRefusal, tellDefect) : tellRefusal(judged);
+    } catch (error) {
+      return tellDefect(error);
+    }
+  };
+}

@@ -1,0 +1,153 @@
+import { LRUCache } from 'lru-cache';
+import type { ExternalUrl } from '../http/external-url.ts';
+import type { ResourceRequest } from '../http/request.ts';
+import type { JsonObject } from '../jose/json.ts';
+import type { KeySet, ManagedKeySet } from '../keys/key-set.ts';
+import { KeyFetchError } from '../outbound/provider-error.ts';
+import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
+import type { CertificateBinding } from '../token/confirmation.ts';
+import {
+  readAlgorithms,
+  readAudiences,
+  readIssuer,
+  type TokenRuleOptions,
+  type TrustedIssuer,
+} from './trusted-issuer.ts';
+
+/** Issuers by name, or with keys and rules of their own. */
+export type IssuerList = readonly (string | TrustedIssuer)[];
+
+/** What a resolver sees of a request: no credentials, so that no token can choose who is trusted. */
+export interface IssuerRequest {
+  readonly method: string;
+  /** As the client called it, proxies that are trusted taken into account; without query and fragment. */
+  readonly url: string;
+  /** `authorization` and `dpop` are `null`. */
+  readonly headers: ResourceRequest['headers'];
+}
+
+/**
+ * Names the issuers that are trusted for a request. An issuer is read once for each object, so the same objects should
+ * come back each time; what is wrong with one is thrown at the request.
+ */
+export type ResolveIssuers = (request: IssuerRequest) => IssuerList | Promise<IssuerList>;
+
+/** The issuers of one resource server. */
+export interface Issuers {
+  /** Those of a request. Throws, or rejects with, what the resolver does; `TypeError` for a list that cannot work. */
+  find(request: ResourceRequest, url: ExternalUrl): AccessTokenRules | Promise<AccessTokenRules>;
+  /** Every audience that is accepted, as far as it is known before a request. */
+  readonly audiences: ReadonlySet<string>;
+  /** Resolves when tokens of all of them can be judged; rejects with `KeyFetchError`. */
+  ready(): Promise<void>;
+  /** Closes the key sets that were opened here. */
+  close(): void;
+}
+
+/** What the issuers are made of. */
+export interface IssuersOptions {
+  readonly issuers: IssuerList | ResolveIssuers;
+  /** For issuers that do not say otherwise. */
+  readonly rules: TokenRuleOptions;
+  readonly openKeys: (issuer: string) => ManagedKeySet;
+  /** Whether tokens may be bound to client certificates. Default `off`. */
+  readonly certificates?: CertificateBinding;
+}
+
+interface KnownList {
+  readonly entries: IssuerList;
+  readonly rules: AccessTokenRules;
+}
+
+/** Headers of access tokens that are kept: an issuer writes one for each of its keys. */
+const keptHeaders = 1000;
+/** Names of a resolver that are kept as they were read. */
+const keptNames = 10_000;
+
+/** Reads the issuers. Throws `TypeError` for a list that cannot work; that of a resolver is read with each request. */
+export function createIssuers({ issuers, rules: defaults, openKeys, certificates = 'off' }: IssuersOptions): Issuers {
+  const opened = new Map<string, ManagedKeySet>();
+  const headers = new LRUCache<string, JsonObject>({ max: keptHeaders });
+  const named = new LRUCache<string, IssuerRules>({ max: keptNames });
+  const read = new WeakMap<TrustedIssuer, IssuerRules>();
+  const lists = new WeakMap<IssuerList, KnownList>();
+
+  const open = (issuer: string): ManagedKeySet => {
+    const keys = opened.get(issuer) ?? openKeys(issuer);
+    opened.set(issuer, keys);
+    return keys;
+  };
+
+  const readOnce = (entry: string | TrustedIssuer): IssuerRules => {
+    const known = typeof entry === 'string' ? named.get(entry) : read.get(entry);
+    if (known !== undefined) return known;
+    const rules = readIssuer(entry, defaults, open);
+    if (typeof entry === 'string') named.set(entry, rules);
+    else read.set(entry, rules);
+    return rules;
+  };
+
+  const readList = (entries: IssuerList): AccessTokenRules => {
+    if (!Array.isArray(entries)) throw new TypeError('issuers: write a list, or a function that gives one');
+    const byName = new Map<string, IssuerRules>();
+    // Where nobody is trusted the issuer is what is wrong, not the algorithm.
+    const algorithms = new Set(entries.length === 0 ? readAlgorithms(defaults.algorithms) : []);
+    for (const entry of entries) {
+      const rules = readOnce(entry);
+      if (byName.has(rules.issuer)) throw new TypeError('issuers: name each issuer once');
+      byName.set(rules.issuer, rules);
+      for (const alg of rules.algorithms) algorithms.add(alg);
+    }
+    return { issuers: byName, algorithms, certificates, headers };
+  };
+
+  /** A list that is the same as before, entry for entry: it may have been changed in place. */
+  const readKnownList = (entries: IssuerList): AccessTokenRules => {
+    const known = lists.get(entries);
+    if (known !== undefined && isSame(known.entries, entries)) return known.rules;
+    const rules = readList(entries);
+    lists.set(entries, { entries: [...entries], rules });
+    return rules;
+  };
+
+  const close = (): void => {
+    for (const keys of opened.values()) keys.close();
+  };
+
+  if (typeof issuers === 'function') {
+    const find: Issuers['find'] = (request, url) => {
+      const list = issuers(withoutCredentials(request, url));
+      return list instanceof Promise ? list.then(readKnownList) : readKnownList(list);
+    };
+    return { find, audiences: readAudiences(defaults.audience), ready: async () => undefined, close };
+  }
+  const rules = readList(issuers);
+  const all = [...rules.issuers.values()];
+  // With no issuer at all every token is refused; what is missing is said all the same.
+  const own = all.length === 0 || defaults.audience !== undefined ? readAudiences(defaults.audience) : [];
+  return {
+    find: () => rules,
+    audiences: new Set([...own, ...all.flatMap(({ audiences }) => [...audiences])]),
+    ready: async () => void (await Promise.all(all.map(({ keys }) => awaitKeys(keys)))),
+    close,
+  };
+}
+
+function isSame(before: IssuerList, now: IssuerList): boolean {
+  return before.length === now.length && before.every((entry, index) => entry === now[index]);
+}
+
+function withoutCredentials({ method, headers }: ResourceRequest, { origin, path }: ExternalUrl): IssuerRequest {
+  return {
+    method,
+    url: `${origin}${path}`,
+    headers: { get: (name) => (/^(?:authorization|dpop)$/i.test(name) ? null : headers.get(name)) },
+  };
+}
+
+async function awaitKeys(keys: KeySet): Promise<void> {
+  if ('ready' in keys && typeof keys.ready === 'function') return keys.ready();
+  if (keys.usable()) return;
+  await keys.refetch();
+  if (!keys.usable()) throw new KeyFetchError('no_usable_keys');
+}

@@ -1,0 +1,177 @@
+import type { Nonces } from '../dpop/nonce.ts';
+import type { ReplayStore } from '../dpop/replay.ts';
+import type { FailureContext, Reason } from '../failures.ts';
+import type { ClientCertificateSource } from '../http/client-certificate.ts';
+import type { DpopMode } from '../http/credentials.ts';
+import type { Trust } from '../http/trust.ts';
+import type { KeySet, KeySetEvent } from '../keys/key-set.ts';
+import type { JwkSet } from '../keys/static-key-set.ts';
+import type { Fetch } from '../outbound/http-client.ts';
+import { checkMembers } from '../policy/members.ts';
+import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
+import type { TokenCacheOptions } from '../token/token-cache.ts';
+import type { DenyList } from '../token-status/deny-list.ts';
+import type { Introspection } from '../token-status/introspection.ts';
+import type { IssuerList, ResolveIssuers } from './issuer-list.ts';
+import { readIssuerName } from './issuer-name.ts';
+import type { TokenRuleOptions } from './trusted-issuer.ts';
+
+/** How DPoP proofs are judged (RFC 9449). */
+export interface DpopOptions {
+  /** Default `allowed`: Bearer and DPoP. */
+  readonly mode?: DpopMode;
+  /** `alg` values accepted in proofs. Default `ES256`. */
+  readonly algorithms?: readonly string[];
+  /** Where used proofs are remembered. Default: the memory of this process. */
+  readonly replay?: ReplayStore | 'off';
+  /** Demands nonces of this server in proofs. Default: none. */
+  readonly nonces?: Nonces;
+}
+
+/** Options of {@link createResourceServer}: `issuer` or `issuers`, and the audience; all else has a default. */
+export interface ResourceServerOptions extends TokenRuleOptions {
+  /** The one issuer: in full, as `iss` has it (`https://idp.example/`), or by domain (`idp.example`). */
+  readonly issuer?: string;
+  /** Keys of `issuer` that are at hand: a key set, or a JWK set. Default: those that it publishes. */
+  readonly keys?: KeySet | JwkSet;
+  /** Several issuers, or what names them for a request. With none, every token is refused as `invalid_issuer`. */
+  readonly issuers?: IssuerList | ResolveIssuers;
+  /** Fetches keys in place of the built-in client, within the same limits. Default: undici, through the proxy of the environment. */
+  readonly fetch?: Fetch;
+  /** PEM certificates trusted besides the roots of Node when keys are fetched. Default: none. */
+  readonly ca?: string;
+  /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
+  readonly keysStale?: number;
+  /** Told what happens to key sets, and of every refusal. Default: nobody. */
+  readonly onEvent?: (event: ResourceServerEvent) => void;
+  readonly dpop?: DpopOptions;
+  /** How many verified tokens are kept, from the second time that they come. Default: 10 000 in at most 64 MiB. */
+  readonly tokenCache?: TokenCacheOptions | 'off';
+  /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
+  readonly trustProxy?: Trust;
+  /**
+   * Where client certificates are found that tokens are bound to (RFC 8705): `tls`, the connection to this server, or
+   * `header`, the Client-Cert (RFC 9440) of a proxy in `trustProxy`. Default: nowhere, and such tokens are refused.
+   */
+  readonly clientCertificate?: ClientCertificateSource;
+  /** Judges opaque tokens by asking their issuer (RFC 7662); closed by whoever made it. Default: they are refused. */
+  readonly introspection?: Introspection;
+  /** Refuses tokens by `jti`, `sub` or `kid`, at every request. Default: none. */
+  readonly denyList?: Pick<DenyList, 'denies'>;
+  /** Form of error bodies; a function of your own is called once for each answer that differs. Default `detail`. */
+  readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
+  /** `full` challenges with parameters, or `bare`: Bearer without any. Default `full`. */
+  readonly challenge?: 'full' | 'bare';
+  /** Status of refusals with `insufficient_scope`. Default 403 (RFC 6750 §3.1). */
+  readonly insufficientScopeStatus?: 401 | 403;
+  /** Seconds since the epoch. Default: the clock of this machine. */
+  readonly now?: () => number;
+}
+
+/** What happens in a resource server, for logs and metrics; never a token, a proof or a key. */
+export type ResourceServerEvent =
+  /** Of a key set that the server opened. */
+  | { readonly type: 'keys'; readonly issuer: string; readonly event: KeySetEvent }
+  /** `context` has facts for the operator; `cause` what went wrong where the reason is `unexpected` or a store failed. */
+  | {
+      readonly type: 'refused';
+      readonly reason: Reason;
+      readonly method: string;
+      readonly context: FailureContext | undefined;
+      readonly cause: unknown;
+    };
+
+/** What each option may be, and how that is said. A member that is not here is none. */
+type Checks = Readonly<Record<string, readonly [isRight: (value: unknown) => boolean, fix: string]>>;
+
+const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
+const isFunction = (value: unknown): boolean => typeof value === 'function';
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+const isAny = (): boolean => true; // its reader checks it
+const oneOf = (...values: readonly unknown[]): readonly [(value: unknown) => boolean, string] => [
+  (value) => values.includes(value),
+  `write ${values.join(' or ')}`,
+];
+const hasMethod = (name: string) => (value: unknown) =>
+  isObject(value) && isFunction(Reflect.get(value as object, name));
+
+/** Checks of {@link ResourceServerOptions}, by name: each option has one. */
+export const serverChecks: Checks = {
+  issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
+  keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
+  issuers: [(value) => Array.isArray(value) || isFunction(value), 'write a list, or a function that gives one'],
+  audience: [isAny, ''],
+  algorithms: [isAny, ''],
+  clockTolerance: [isAny, ''],
+  subject: [isAny, ''],
+  permissionsClaim: [isAny, ''],
+  profile: [isAny, ''],
+  clientCertificate: oneOf('tls', 'header'),
+  introspection: [hasMethod('introspect'), 'write createIntrospection({ endpoint, issuer, clientId, clientSecret })'],
+  denyList: [hasMethod('denies'), 'write createDenyList()'],
+  dpop: [isObject, "write an object, as in { mode: 'required' }"],
+  tokenCache: [(value) => value === 'off' || isObject(value), 'write off, or an object with maxEntries or maxBytes'],
+  fetch: [isFunction, 'write a function such as the global fetch'],
+  ca: [isText, 'write certificates in PEM'],
+  keysStale: [
+    (value) => typeof value === 'number' && value >= 0 && value <= 86_400,
+    'write seconds beyond freshness, 0 to 86400',
+  ],
+  onEvent: [isFunction, 'write a function'],
+  trustProxy: [isAny, ''],
+  errorBody: [
+    (value) => isFunction(value) || (typeof value === 'string' && Object.hasOwn(errorBodyFormats, value)),
+    `write ${Object.keys(errorBodyFormats).join(', ')}, or a function`,
+  ],
+  challenge: oneOf('full', 'bare'),
+  insufficientScopeStatus: oneOf(401, 403),
+  now: [isFunction, 'write a function that gives seconds since the epoch'],
+};
+
+/** Checks of {@link DpopOptions}. */
+export const dpopChecks: Checks = {
+  mode: oneOf('off', 'allowed', 'required'),
+  algorithms: [isAny, ''],
+  replay: [
+    (value) => value === 'off' || hasMethod('witness')(value),
+    'write off, or a store: createMemoryReplayStore(), createRedisReplayStore()',
+  ],
+  nonces: [hasMethod('issue'), 'write createNonces({ secret })'],
+};
+
+/** Throws `TypeError` for options that cannot work, and names the fix; what is `undefined` counts as absent. */
+export function checkOptions(options: ResourceServerOptions): void {
+  if (!isObject(options)) throw new TypeError('createResourceServer: write an object with issuer and audience');
+  check('createResourceServer', options, serverChecks);
+  check('dpop', options.dpop ?? {}, dpopChecks);
+  const { issuer, issuers, keys } = options;
+  if ((issuer === undefined) === (issuers === undefined)) {
+    throw new TypeError("issuer: write issuer: 'https://idp.example/', or issuers with a list; one of the two");
+  }
+  if (keys !== undefined && issuer === undefined) {
+    throw new TypeError('keys: they are for issuer; in issuers each has its own: [{ issuer, keys }]');
+  }
+  checkIntrospection(options);
+  if (options.fetch !== undefined && options.ca !== undefined) {
+    throw new TypeError('ca: it is for the built-in client; let your fetch trust the certificate');
+  }
+}
+
+/** What a fixed list of issuers leaves out can be found out now; a resolver is read with each request. */
+function checkIntrospection({ introspection, issuer, issuers = [] }: ResourceServerOptions): void {
+  if (introspection === undefined || typeof issuers === 'function') return;
+  const named = [...(issuer === undefined ? [] : [issuer]), ...issuers];
+  const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each) : each.issuer));
+  if (names.length === 0 || names.includes(introspection.issuer)) return;
+  throw new TypeError(
+    'introspection: its issuer is not among the issuers; add it, or leave issuers: [] for opaque tokens alone',
+  );
+}
+
+function check(what: string, options: object, checks: Checks): void {
+  checkMembers(what, options, Object.keys(checks));
+  for (const [name, [isRight, fix]] of Object.entries(checks)) {
+    const value: unknown = Reflect.get(options, name);
+    if (value !== undefined && !isRight(value)) throw new TypeError(`${name}: ${fix}`);
+  }
+}

@@ -1,0 +1,165 @@
+import { AccessError } from '../../failures.ts';
+import type { DpopMode } from '../../http/credentials.ts';
+import type { ReadExternalUrl } from '../../http/external-url.ts';
+import type { Policy } from '../../policy/policy.ts';
+import { errorBodyFormats } from '../../refusal/error-body.ts';
+import { metadataPath, type Refusal } from '../../refusal/refusal.ts';
+import type { Access, ResourceServer } from '../../resource-server/resource-server.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { Endpoint, ProtectedEndpoint } from '../variants/endpoint.ts';
+import { type Answer, createAnswer, type HeaderList, plainError, withHeaders } from './answer.ts';
+import { createCors } from './cors.ts';
+import { createDocsPage } from './docs-page.ts';
+import { type Exchange, noteRefusal } from './exchange.ts';
+import { createOpenApi } from './openapi.ts';
+import { createRouter, type Route } from './router.ts';
+
+/** What the app is made of. */
+export interface AppOptions {
+  readonly settings: Pick<
+    Settings,
+    'variant' | 'audience' | 'customClaim' | 'docs' | 'corsOrigins' | 'errorBody' | 'dpopAlgorithms' | 'domain'
+  >;
+  readonly mode: DpopMode;
+  readonly resourceServer: ResourceServer;
+  readonly readExternalUrl: ReadExternalUrl;
+  readonly version: string;
+}
+
+/** Answers a request; a promise only where something has to be waited for. Throws nothing. */
+export type App = (exchange: Exchange, target: string) => Answer | Promise<Answer>;
+
+type Respond = (exchange: Exchange) => Answer | Promise<Answer>;
+
+interface AppRoute extends Route {
+  readonly respond: Respond;
+}
+
+const json: HeaderList = ['content-type', 'application/json'];
+const privateJson: HeaderList = [...json, 'cache-control', 'no-store'];
+
+/** The routes of the service; no sockets. Every variant is served from its records. */
+export function createApp(options: AppOptions): App {
+  const { settings, resourceServer, readExternalUrl } = options;
+  const errorBody = errorBodyFormats[settings.errorBody];
+  const cors = settings.corsOrigins.length > 0 ? createCors(settings.corsOrigins) : undefined;
+  const findRoute = createRouter([
+    ...settings.variant.endpoints.map((endpoint) => ({ path: endpoint.path, respond: respondTo(endpoint) })),
+    { path: metadataPath, respond: respondWithMetadata(options) },
+    ...(settings.docs ? documentationRoutes(options) : []),
+  ]);
+  const unserved = { not_found: plainError(errorBody, 404), malformed: plainError(errorBody, 400) } as const;
+  const methodNotAllowed = withHeaders(
+    plainError(errorBody, 405),
+    'allow',
+    cors === undefined ? 'GET, HEAD' : 'GET, HEAD, OPTIONS',
+  );
+  // The resource server hands out the same refusal for the same facts.
+  const refused = new WeakMap<Refusal, Answer>();
+
+  const refuse = (exchange: Exchange, error: unknown, policy?: Policy): Answer => {
+    noteRefusal(exchange, error);
+    const { request, connection } = exchange;
+    const refusal = resourceServer.describeRefusal(error, request, { policy, connection });
+    const known = refused.get(refusal);
+    if (known !== undefined) return known;
+    const answer = createAnswer(refusal.status, Object.entries(refusal.headers).flat(), refusal.body);
+    refused.set(refusal, answer);
+    return answer;
+  };
+
+  const respond = (exchange: Exchange, target: string): Answer | Promise<Answer> => {
+    const route = findRoute(target);
+    if (typeof route === 'string') return unserved[route];
+    exchange.route = route.path;
+    const { method } = exchange.request;
+    if (method !== 'GET' && method !== 'HEAD') return methodNotAllowed;
+    try {
+      return route.respond(exchange);
+    } catch (error) {
+      return refuse(exchange, error);
+    }
+  };
+
+  if (cors === undefined) return respond;
+  return (exchange, target) => {
+    const { request } = exchange;
+    if (request.method === 'OPTIONS') return cors.preflight(request);
+    const answer = respond(exchange, target);
+    return answer instanceof Promise
+      ? answer.then((settled) => cors.allow(settled, request))
+      : cors.allow(answer, request);
+  };
+
+  function respondTo(endpoint: Endpoint): Respond {
+    if (endpoint.access !== 'open') return protect(endpoint);
+    const answer = createAnswer(200, json, JSON.stringify(endpoint.body));
+    return ({ request, connection }) => {
+      // RFC 9112 §3.2: a Host that is not valid is refused, also where nothing is made of it.
+      readExternalUrl(request, connection);
+      return answer;
+    };
+  }
+
+  function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
+    const grant = (access: Access): Answer => {
+      const granted = createAnswer(200, privateJson, JSON.stringify(answer(access.claims, settings)));
+      return access.dpopNonce === undefined ? granted : withHeaders(granted, 'dpop-nonce', access.dpopNonce);
+    };
+    return (exchange) => {
+      const settle = (judged: Access | AccessError): Answer =>
+        judged instanceof AccessError ? refuse(exchange, judged, policy) : grant(judged);
+      const judged = resourceServer.judge(exchange.request, policy, exchange.connection);
+      if (!(judged instanceof Promise)) return settle(judged);
+      return judged.then(settle).catch((error: unknown) => refuse(exchange, error, policy));
+    };
+  }
+}
+
+function documentationRoutes({ settings, mode, version, readExternalUrl }: AppOptions): readonly AppRoute[] {
+  const { endpoints, insufficientScopeStatus } = settings.variant;
+  const errorBody = errorBodyFormats[settings.errorBody];
+  const document = createOpenApi({ endpoints, mode, errorBody, insufficientScopeStatus, version });
+  const page = createDocsPage({ endpoints, insufficientScopeStatus, mode });
+  const fixed = (path: string, answer: Answer): AppRoute => ({
+    path,
+    respond: ({ request, connection }) => {
+      readExternalUrl(request, connection);
+      return answer;
+    },
+  });
+  return [
+    fixed('/openapi.json', createAnswer(200, json, JSON.stringify(document))),
+    fixed(
+      '/docs',
+      createAnswer(
+        200,
+        [
+          ...['content-type', 'text/html; charset=utf-8'],
+          ...['content-security-policy', page.contentSecurityPolicy],
+          ...['x-content-type-options', 'nosniff'],
+        ],
+        page.html,
+      ),
+    ),
+  ];
+}
+
+/** RFC 9728 §2. `resource` is the audience: what a client names when it asks for a token (RFC 8707). */
+function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): Respond {
+  const scopes = settings.variant.endpoints.flatMap(({ access }) => (access === 'open' ? [] : (access.scopes ?? [])));
+  const metadata = {
+    resource: settings.audience,
+    // RFC 9728 §3.2: a parameter without values is left out.
+    ...(settings.domain.kind === 'host' && { authorization_servers: [`https://${settings.domain.text}/`] }),
+    scopes_supported: [...new Set(scopes)],
+    bearer_methods_supported: ['header'],
+    ...(mode !== 'off' && { dpop_signing_alg_values_supported: settings.dpopAlgorithms }),
+    dpop_bound_access_tokens_required: mode === 'required',
+  };
+  return ({ request, connection }) => {
+    const { origin, prefix } = readExternalUrl(request, connection);
+    const links = settings.docs ? { resource_documentation: `${origin}${prefix}/docs` } : {};
+    return createAnswer(200, json, JSON.stringify({ ...metadata, ...links }));
+  };
+}

@@ -1,0 +1,46 @@
+import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
+import type { Connection, ResourceRequest } from '../../http/request.ts';
+
+/** One request, and what happened to it: for the answer, the log line and the metrics. */
+export interface Exchange {
+  /** Finds the log line of a refused request: sent along in X-Request-Id. */
+  readonly id: string;
+  readonly request: ResourceRequest;
+  readonly connection: Connection;
+  /** Milliseconds on the clock of `performance.now()`. */
+  readonly startedAt: number;
+  /** Path of the route that matched, never the path as it was sent. */
+  route: string;
+  /** Why it was refused. */
+  reason: Reason | undefined;
+  /** Facts for the operator. */
+  context: FailureContext | undefined;
+  /** What went wrong, where the reason is `unexpected` or something could not be reached. */
+  cause: unknown;
+}
+
+/** Unlike another process's ids, short, and cheap to make. */
+const idPrefix = Math.random().toString(36).slice(2, 8);
+let exchanges = 0;
+
+/** Begins an exchange. */
+export function beginExchange(request: ResourceRequest, connection: Connection): Exchange {
+  return {
+    id: `${idPrefix}-${(exchanges++).toString(36)}`,
+    request,
+    connection,
+    startedAt: performance.now(),
+    route: 'unmatched',
+    reason: undefined,
+    context: undefined,
+    cause: undefined,
+  };
+}
+
+/** Notes why a request was refused; what is no `AccessError` is a defect of this program. */
+export function noteRefusal(exchange: Exchange, error: unknown): void {
+  const refused = error instanceof AccessError;
+  exchange.reason = refused ? error.reason : 'unexpected';
+  exchange.context = refused ? error.context : undefined;
+  exchange.cause = refused ? error.cause : error;
+}

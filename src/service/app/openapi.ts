@@ -1,0 +1,124 @@
+import { type Failure, failures } from '../../failures.ts';
+import type { DpopMode } from '../../http/credentials.ts';
+import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
+import { metadataPath } from '../../refusal/refusal.ts';
+import type { Endpoint } from '../variants/endpoint.ts';
+
+/** What the document is made from. */
+export interface OpenApiSources {
+  readonly endpoints: readonly Endpoint[];
+  readonly mode: DpopMode;
+  readonly errorBody: ErrorBodyFormat;
+  readonly insufficientScopeStatus: 401 | 403;
+  readonly version: string;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+const securitySchemes = {
+  Bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'Access token (RFC 6750).' },
+  DPoP: {
+    type: 'http',
+    scheme: 'dpop',
+    description: 'Access token bound to a key, with a proof in the DPoP header (RFC 9449).',
+  },
+} as const;
+
+/** The OpenAPI 3.1 document of the endpoints, out of the records they are served from. */
+export function createOpenApi(sources: OpenApiSources): Json {
+  const schemes = acceptedSchemes(sources.mode);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Portcullis',
+      version: sources.version,
+      description: 'Endpoints that are open to all, to any valid access token, or to a token with a scope.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    paths: {
+      ...Object.fromEntries(
+        sources.endpoints.map((endpoint) => [endpoint.path, { get: operation(endpoint, sources) }]),
+      ),
+      [metadataPath]: { get: metadataOperation },
+    },
+    components: {
+      securitySchemes: Object.fromEntries(schemes.map((scheme) => [scheme, securitySchemes[scheme]])),
+      responses: refusalResponses(sources),
+    },
+  };
+}
+
+const metadataOperation: Json = {
+  summary: 'Protected resource metadata (RFC 9728)',
+  security: [],
+  responses: {
+    200: { description: 'The metadata.', content: { 'application/json': { schema: { type: 'object' } } } },
+    400: { $ref: '#/components/responses/Refused400' },
+  },
+};
+
+function acceptedSchemes(mode: DpopMode): readonly (keyof typeof securitySchemes)[] {
+  if (mode === 'off') return ['Bearer'];
+  return mode === 'required' ? ['DPoP'] : ['Bearer', 'DPoP'];
+}
+
+function operation(endpoint: Endpoint, sources: OpenApiSources): Json {
+  const success = {
+    200: { description: 'Let in.', content: { 'application/json': { schema: endpoint.schema } } },
+  };
+  if (endpoint.access === 'open') return { summary: endpoint.summary, security: [], responses: success };
+  const scopes = endpoint.access.scopes ?? [];
+  const statuses = [400, 401, 503, ...(scopes.length > 0 ? [sources.insufficientScopeStatus] : [])];
+  return {
+    summary: endpoint.summary,
+    // OpenAPI 3.1 §4.8.30: for schemes of type http the list may name what is required.
+    security: acceptedSchemes(sources.mode).map((scheme) => ({ [scheme]: scopes })),
+    responses: {
+      ...success,
+      ...Object.fromEntries(statuses.map((status) => [status, { $ref: `#/components/responses/Refused${status}` }])),
+    },
+  };
+}
+
+/** What only a proof can cause. */
+const proofErrors: ReadonlySet<string | null> = new Set(['invalid_dpop_proof', 'use_dpop_nonce']);
+
+/** The refusals by status, out of the table of reasons. */
+function refusalResponses({ errorBody, insufficientScopeStatus, mode }: OpenApiSources): Json {
+  const byStatus = new Map<number, Failure[]>();
+  for (const failure of Object.values<Failure>(failures)) {
+    if (mode === 'off' && proofErrors.has(failure.error)) continue;
+    const status = failure.error === 'insufficient_scope' ? insufficientScopeStatus : failure.status;
+    byStatus.set(status, [...(byStatus.get(status) ?? []), failure]);
+  }
+  return Object.fromEntries(
+    [...byStatus].map(([status, rows]) => [`Refused${status}`, refusalResponse(status, rows, errorBody)]),
+  );
+}
+
+function refusalResponse(status: number, rows: readonly Failure[], errorBody: ErrorBodyFormat): Json {
+  const bodies = rows.map(({ error, description }) =>
+    errorBody({ status, error: error ?? 'unauthorized', description }),
+  );
+  const challenged = status === 401 || status === 403;
+  const [first] = bodies;
+  return {
+    description: [...new Set(rows.map(({ error }) => error ?? 'no credentials'))].join(', '),
+    ...(challenged && {
+      headers: { 'WWW-Authenticate': { description: 'What is needed.', schema: { type: 'string' } } },
+    }),
+    ...(status === 503 && { headers: { 'Retry-After': { description: 'Seconds.', schema: { type: 'integer' } } } }),
+    ...(first !== undefined && {
+      content: {
+        [first.contentType]: {
+          schema: { type: 'object' },
+          examples: Object.fromEntries(uniqueBodies(bodies.map(({ body }) => body))),
+        },
+      },
+    }),
+  };
+}
+
+function uniqueBodies(bodies: readonly string[]): readonly (readonly [string, Json])[] {
+  return [...new Set(bodies)].map((body, index) => [`case${index + 1}`, { value: JSON.parse(body) }]);
+}

@@ -1,0 +1,88 @@
+import cluster from 'node:cluster';
+import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { parseJsonObject } from '../../jose/json.ts';
+import { createDenyList, type DenyList, type DenyValues } from '../../token-status/deny-list.ts';
+import type { Log } from '../observation/log.ts';
+import { exitCodes, StartFailure } from './exit.ts';
+
+/** A deny list that follows a file. */
+export interface OpenDenyList {
+  readonly denyList: Pick<DenyList, 'denies'>;
+  /** Reads the file no more. */
+  close(): void;
+}
+
+export interface OpenDenyListOptions {
+  /** Path of a JSON file: `{ "jti": [...], "sub": [...], "kid": [...] }`. */
+  readonly file: string;
+  readonly log: Log;
+}
+
+/** Milliseconds between looks at the file: asked for by name, so that a file that is put in its place is seen too. */
+const lookInterval = 1000;
+const maxFileBytes = 32 * 1024 * 1024;
+
+/**
+ * Reads the deny list, and reads it again when the file changes and on SIGHUP. A file that cannot be used changes
+ * nothing: what was denied stays denied, and the log says why. At the start there is no such thing: `StartFailure`.
+ */
+export function openDenyList({ file, log }: OpenDenyListOptions): OpenDenyList {
+  const denyList = createDenyList();
+  const load = (): void => {
+    denyList.replace(readValues(file));
+    log.write('info', 'deny_list_loaded', { entries: denyList.list().length });
+  };
+  const reload = (): void => {
+    try {
+      load();
+    } catch (error) {
+      log.write('error', 'deny_list_kept', { entries: denyList.list().length, problem: describe(error) });
+    }
+  };
+  try {
+    load();
+  } catch (cause) {
+    // A worker that takes the place of another is started anew until the file is mended; the others serve on.
+    throw refuseToStart(cause, cluster.isWorker ? exitCodes.retry : exitCodes.config);
+  }
+  watchFile(file, { interval: lookInterval, persistent: false }, reload);
+  process.on('SIGHUP', reload);
+  return {
+    denyList,
+    close() {
+      unwatchFile(file, reload);
+      process.off('SIGHUP', reload);
+    },
+  };
+}
+
+/** In the process before the workers, which have a list each: tries the file at the start, hands SIGHUP on. */
+export function prepareDenyLists(file: string): void {
+  try {
+    createDenyList().replace(readValues(file));
+  } catch (cause) {
+    throw refuseToStart(cause, exitCodes.config);
+  }
+  process.on('SIGHUP', () => {
+    for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGHUP');
+  });
+}
+
+function refuseToStart(cause: unknown, exitCode: number): StartFailure {
+  return new StartFailure(`DENY_LIST cannot be used. ${describe(cause)}`, exitCode, { cause });
+}
+
+function readValues(file: string): DenyValues {
+  if (statSync(file).size > maxFileBytes) throw new TypeError(`The file has more than ${maxFileBytes} bytes.`);
+  const values = parseJsonObject(readFileSync(file));
+  if (values === undefined) throw new TypeError('The file is not one JSON object with unique members.');
+  return values as DenyValues; // what is in it is checked as it is taken over
+}
+
+/** Nothing of the file: it names subjects. */
+function describe(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
+  return error instanceof TypeError || error instanceof RangeError
+    ? error.message
+    : `The file cannot be read${code}. Name one that can: a JSON object with lists under jti, sub and kid.`;
+}

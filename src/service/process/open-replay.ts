@@ -1,0 +1,65 @@
+import { createMemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
+import { createRedisReplayStore } from '../../dpop/replay-redis.ts';
+import type { Log } from '../observation/log.ts';
+import type { Metrics } from '../observation/metrics.ts';
+import type { Settings } from '../settings/settings.ts';
+import { exitCodes, StartFailure } from './exit.ts';
+
+/** What the replay store is opened with. */
+export interface OpenReplayOptions {
+  readonly settings: Pick<Settings, 'replayStore'>;
+  readonly log: Log;
+  readonly metrics: Metrics;
+}
+
+/** The store that `REPLAY_STORE` names. */
+export interface OpenedReplay {
+  readonly store: ReplayStore | 'off';
+  close(): Promise<void>;
+}
+
+/** Opens the replay store and registers its metrics. Rejects with `StartFailure` where Redis' client is not installed. */
+export async function openReplay({ settings, log, metrics }: OpenReplayOptions): Promise<OpenedReplay> {
+  if (settings.replayStore === 'off') {
+    log.write('warn', 'replay_store_off', { effect: 'a DPoP proof can be used again until it is too old' });
+    return { store: 'off', close: async () => {} };
+  }
+  if (settings.replayStore === 'memory') {
+    const store = createMemoryReplayStore();
+    metrics.gauge({
+      name: 'portcullis_replay_store_entries',
+      help: 'Used proofs that are remembered.',
+      aggregate: 'sum',
+      read: () => store.size,
+    });
+    return { store, close: async () => {} };
+  }
+  return openRedis(settings.replayStore, log, metrics);
+}
+
+async function openRedis(url: string, log: Log, metrics: Metrics): Promise<OpenedReplay> {
+  const store = await createRedisReplayStore(url, {
+    onConnection: (state, cause) => {
+      const message = cause instanceof Error ? { message: cause.message } : {};
+      log.write(state === 'up' ? 'info' : 'warn', `replay_store_${state}`, message);
+    },
+  }).catch((cause: unknown) => {
+    throw new StartFailure(cause instanceof Error ? cause.message : 'Redis cannot be used', exitCodes.config, {
+      cause,
+    });
+  });
+  metrics.gauge({
+    name: 'portcullis_replay_store_errors_total',
+    help: 'Times that Redis could not be asked, or did not answer in time.',
+    type: 'counter',
+    aggregate: 'sum',
+    read: () => store.errors,
+  });
+  metrics.gauge({
+    name: 'portcullis_replay_store_connected',
+    help: 'Whether Redis can be asked: 1 or 0.',
+    aggregate: 'max',
+    read: () => (store.connected ? 1 : 0),
+  });
+  return { store, close: async () => store.close() };
+}

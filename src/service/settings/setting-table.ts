@@ -1,0 +1,248 @@
+import * as v from 'valibot';
+import { algorithms } from '../../jose/algorithms.ts';
+import { errorBodyFormats } from '../../refusal/error-body.ts';
+import { type Variant, type VariantName, variants } from '../variants/variants.ts';
+import { hideCredentials } from './setting-report.ts';
+import {
+  algorithmList,
+  boolean,
+  clockTolerance,
+  domain,
+  integer,
+  origins,
+  printable,
+  proofAlgorithms,
+  replayStore,
+  textLike,
+  trust,
+} from './setting-schemas.ts';
+
+/** One setting: where it is read from, what it may be, and how to mend it. */
+export interface SettingRow {
+  /** Flag without dashes. */
+  readonly flag: string;
+  /** Environment variable, or its name by variant; the settings file takes the same name, in lower case too. */
+  readonly environment: string | ((variant: Variant) => string);
+  /** Turns what was written (text, or a value of the JSON file) into the setting's value. */
+  readonly schema: v.GenericSchema;
+  /** Written form of the default; `undefined` where the setting is required. */
+  readonly defaultValue: string | ((variant: Variant) => string) | undefined;
+  readonly meaning: string;
+  /** What to do when the value is refused. */
+  readonly fix: string;
+  /** How the value is shown where it is, or may hold, a secret. */
+  readonly redact?: (value: string) => string;
+}
+
+const booleanFix = 'Write true or false.';
+
+/** Every setting, in the order of the documentation. */
+export const settingTable = {
+  variant: {
+    flag: 'variant',
+    environment: 'VARIANT',
+    schema: v.pipe(v.string(), v.toLowerCase(), v.picklist(Object.keys(variants) as VariantName[])), // the keys are the names
+    defaultValue: 'a',
+    meaning: 'Which reference behaviour: `a` or `b`.',
+    fix: `Write one of: ${Object.keys(variants).join(', ')}.`,
+  },
+  domain: {
+    flag: 'domain',
+    environment: ({ names }) => names.domain,
+    schema: domain,
+    defaultValue: undefined,
+    meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
+    fix: 'Write the host of the provider alone, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    redact: hideCredentials,
+  },
+  audience: {
+    flag: 'audience',
+    environment: ({ names }) => names.audience,
+    schema: printable,
+    defaultValue: undefined,
+    meaning: 'The API identifier, compared byte for byte with `aud`.',
+    fix: 'Write the identifier of this API as the provider knows it, such as https://api.example.com/.',
+  },
+  dpopEnabled: {
+    flag: 'dpop-enabled',
+    environment: 'DPOP_ENABLED',
+    schema: boolean,
+    defaultValue: ({ defaults }) => String(defaults.dpopEnabled),
+    meaning: 'Whether DPoP-bound tokens are accepted.',
+    fix: booleanFix,
+  },
+  dpopRequired: {
+    flag: 'dpop-required',
+    environment: 'DPOP_REQUIRED',
+    schema: boolean,
+    defaultValue: 'false',
+    meaning: '`true` refuses Bearer.',
+    fix: booleanFix,
+  },
+  dpopAlgorithms: {
+    flag: 'dpop-algorithms',
+    environment: 'DPOP_ALGORITHMS',
+    schema: algorithmList(proofAlgorithms),
+    defaultValue: 'ES256',
+    meaning: `Algorithms accepted in proofs: any of ${proofAlgorithms.map((alg) => `\`${alg}\``).join(', ')}, comma-separated.`,
+    fix: `Write any of ${proofAlgorithms.join(', ')}, separated by commas.`,
+  },
+  dpopNonce: {
+    flag: 'dpop-nonce',
+    environment: 'DPOP_NONCE',
+    schema: v.picklist(['off', 'required']),
+    defaultValue: 'off',
+    meaning: '`off`, or `required`: proofs must carry a nonce of this server.',
+    fix: 'Write off or required.',
+  },
+  dpopNonceSecret: {
+    flag: 'dpop-nonce-secret',
+    environment: 'DPOP_NONCE_SECRET',
+    schema: v.pipe(
+      v.string(),
+      v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
+    ),
+    defaultValue: '',
+    meaning: 'At least 32 bytes, the same for all instances; needed with `DPOP_NONCE=required`.',
+    fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
+    redact: (value) => (value === '' ? '' : '***'),
+  },
+  replayStore: {
+    flag: 'replay-store',
+    environment: 'REPLAY_STORE',
+    schema: replayStore,
+    defaultValue: 'memory',
+    meaning:
+      'Where used proofs are remembered: `memory`, `off`, or a `redis://` / `rediss://` URL shared by instances.',
+    fix: 'Write memory, off, or a URL such as redis://localhost:6379.',
+    redact: hideCredentials,
+  },
+  trustProxy: {
+    flag: 'trust-proxy',
+    environment: 'TRUST_PROXY',
+    schema: trust,
+    defaultValue: 'false',
+    meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is believed.',
+    fix: 'Write true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
+  },
+  host: {
+    flag: 'host',
+    environment: 'HOST',
+    schema: textLike(/^[a-z0-9._:-]+$/i),
+    defaultValue: '0.0.0.0',
+    meaning: 'Address of the API listener.',
+    fix: 'Write an address or host name of this machine, such as 127.0.0.1.',
+  },
+  port: {
+    flag: 'port',
+    environment: 'PORT',
+    schema: integer(0, 65_535),
+    defaultValue: '8000',
+    meaning: 'Port of the API listener; `0` picks a free one and prints it.',
+    fix: 'Write a number from 0 to 65535.',
+  },
+  adminHost: {
+    flag: 'admin-host',
+    environment: 'ADMIN_HOST',
+    schema: textLike(/^[a-z0-9._:-]+$/i),
+    defaultValue: '127.0.0.1',
+    meaning: 'Address of the admin listener: `/healthz`, `/readyz`, `/metrics`.',
+    fix: 'Write an address or host name of this machine, such as 127.0.0.1.',
+  },
+  adminPort: {
+    flag: 'admin-port',
+    environment: 'ADMIN_PORT',
+    schema: v.union([v.literal('off'), integer(0, 65_535)]),
+    defaultValue: '9464',
+    meaning: 'Port of the admin listener; `0` picks a free one, `off` disables it.',
+    fix: 'Write a number from 0 to 65535, or off.',
+  },
+  workers: {
+    flag: 'workers',
+    environment: 'WORKERS',
+    schema: v.union([v.literal('auto'), integer(1, 256)]),
+    defaultValue: '1',
+    meaning: 'Number of processes, or `auto` for one a core.',
+    fix: 'Write a number from 1 to 256, or auto.',
+  },
+  clockTolerance: {
+    flag: 'clock-tolerance',
+    environment: 'CLOCK_TOLERANCE',
+    schema: clockTolerance,
+    defaultValue: ({
+      defaults: {
+        clockTolerance: { exp, nbf },
+      },
+    }) => (exp === nbf ? String(exp) : `exp ${exp}, nbf ${nbf}`),
+    meaning: 'Seconds by which clocks may differ, 0 to 60; `nbf` goes for `iat` too.',
+    fix: 'Write a number of seconds from 0 to 60.',
+  },
+  algorithms: {
+    flag: 'algorithms',
+    environment: 'ALGORITHMS',
+    schema: algorithmList([...algorithms.keys()]),
+    defaultValue: 'RS256',
+    meaning: 'Algorithms accepted in access tokens, comma-separated; asymmetric ones alone can be named.',
+    fix: `Write any of ${[...algorithms.keys()].join(', ')}, separated by commas.`,
+  },
+  keysStale: {
+    flag: 'keys-stale',
+    environment: 'KEYS_STALE',
+    schema: integer(0, 86_400),
+    defaultValue: '3600',
+    meaning:
+      'Seconds for which the last good key set is used beyond its freshness while the provider is down, 0 to 86400.',
+    fix: 'Write a number of seconds from 0 to 86400.',
+  },
+  denyList: {
+    flag: 'deny-list',
+    environment: 'DENY_LIST',
+    schema: textLike(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning:
+      'JSON file with lists of `jti`, `sub` and `kid` whose tokens are refused; read again when it changes, and on SIGHUP.',
+    fix: 'Write the path of a JSON file, such as { "jti": ["..."], "sub": [], "kid": [] }.',
+  },
+  errorBody: {
+    flag: 'error-body',
+    environment: 'ERROR_BODY',
+    schema: v.picklist(Object.keys(errorBodyFormats) as (keyof typeof errorBodyFormats)[]), // the keys are the names
+    defaultValue: ({ defaults }) => defaults.errorBody,
+    meaning: 'Form of error bodies: `detail`, `flat`, `message`, `problem`.',
+    fix: `Write one of: ${Object.keys(errorBodyFormats).join(', ')}.`,
+  },
+  customClaim: {
+    flag: 'custom-claim',
+    environment: 'CUSTOM_CLAIM',
+    schema: printable,
+    defaultValue: 'https://portcullis.example/claim',
+    meaning: 'Name of the claim that `/api/profile` shows.',
+    fix: 'Write the name of a claim, such as https://my-app.example/claim.',
+  },
+  docs: {
+    flag: 'docs',
+    environment: 'DOCS',
+    schema: boolean,
+    defaultValue: 'true',
+    meaning: 'Whether `/openapi.json` and `/docs` are served.',
+    fix: booleanFix,
+  },
+  corsOrigins: {
+    flag: 'cors-origins',
+    environment: 'CORS_ORIGINS',
+    schema: origins,
+    defaultValue: '',
+    meaning: 'Comma-separated origins that browsers may call from.',
+    fix: 'Write origins such as https://app.example.com: scheme, host and port, no path.',
+  },
+  keepAlive: {
+    flag: 'keep-alive',
+    environment: 'KEEP_ALIVE',
+    schema: integer(1, 3600),
+    defaultValue: '5',
+    meaning: "Seconds an idle connection is kept; set it above the load balancer's own.",
+    fix: 'Write a number of seconds from 1 to 3600.',
+  },
+} as const satisfies Readonly<Record<string, SettingRow>>;
+
+export type SettingName = keyof typeof settingTable;

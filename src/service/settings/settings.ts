@@ -1,0 +1,157 @@
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import * as v from 'valibot';
+import { type Variant, variants } from '../variants/variants.ts';
+import { readProxies } from './proxy-settings.ts';
+import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
+import { type SettingName, type SettingRow, settingTable } from './setting-table.ts';
+
+/** The values of all settings, as their schemas give them. */
+type Values = { readonly [Name in SettingName]: v.InferOutput<(typeof settingTable)[Name]['schema']> };
+
+/** The effective settings of the service. */
+export interface Settings extends Omit<Values, 'variant'> {
+  readonly variant: Variant;
+}
+
+/** What the settings are read from. */
+export interface SettingSources {
+  readonly args: readonly string[];
+  readonly environment: Readonly<Record<string, string | undefined>>;
+}
+
+/** Either usable settings or every problem at once. */
+export type SettingsResult =
+  | { readonly kind: 'settings'; readonly settings: Settings; readonly effective: readonly EffectiveSetting[] }
+  | { readonly kind: 'problems'; readonly problems: readonly SettingProblem[] };
+
+interface Written {
+  readonly value: unknown;
+  readonly source: Source;
+}
+
+const names = Object.keys(settingTable) as SettingName[]; // the keys are the names
+
+/** Reads flags over environment over the settings file over defaults, and collects every problem. */
+export function readSettings({ args, environment }: SettingSources): SettingsResult {
+  const problems: SettingProblem[] = [];
+  const flags = readFlags(args, problems);
+  const file = readFile(flags.get('settings'), problems);
+  const look = (row: SettingRow, variant: Variant): Written => {
+    const name = environmentName(row, variant);
+    const key = fileKeys(name).find((candidate) => file.has(candidate));
+    const flag = flags.get(row.flag);
+    if (flag !== undefined) return { value: flag, source: 'flag' };
+    // An empty variable counts as not set: that is how compose files and shells unset one.
+    if (environment[name] !== undefined && environment[name] !== '')
+      return { value: environment[name], source: 'environment' };
+    if (key !== undefined) return { value: file.get(key), source: 'file' };
+    const { defaultValue } = row;
+    return { value: typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue, source: 'default' };
+  };
+
+  const variantName = v.safeParse(settingTable.variant.schema, look(settingTable.variant, variants.a).value);
+  const variant: Variant = variants[variantName.success ? variantName.output : 'a'];
+  const values: Record<string, unknown> = {};
+  const effective: EffectiveSetting[] = [];
+  for (const name of names) {
+    const row: SettingRow = settingTable[name];
+    const written = look(row, variant);
+    const result = v.safeParse(row.schema, written.value);
+    const shown = show(row, written.value);
+    const label = environmentName(row, variant);
+    effective.push({ name: label, value: shown ?? '', source: written.source });
+    if (result.success) values[name] = result.output;
+    else
+      problems.push({ name: label, value: shown, fix: shown === undefined ? `It is required. ${row.fix}` : row.fix });
+  }
+  effective.push(...readProxies(environment, problems));
+  problems.push(...unknownFileKeys(file, variant), ...findConflicts(values));
+  if (problems.length > 0) return { kind: 'problems', problems };
+
+  const settings: Settings = { ...(values as Values), variant }; // each member comes from its own schema
+  return { kind: 'settings', settings, effective };
+}
+
+/** The name a setting has in the environment. */
+export function environmentName(row: SettingRow, variant: Variant): string {
+  return typeof row.environment === 'string' ? row.environment : row.environment(variant);
+}
+
+/** The settings file takes the environment's name as it is, or in lower case. */
+function fileKeys(name: string): readonly string[] {
+  return [name.toLowerCase(), name];
+}
+
+function readFlags(args: readonly string[], problems: SettingProblem[]): ReadonlyMap<string, string> {
+  const known = new Set<string>([...names.map((name) => settingTable[name].flag), 'settings']);
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries([...known].map((flag) => [flag, { type: 'string' as const }])),
+    strict: false,
+    tokens: true,
+  });
+  const flags = new Map<string, string>();
+  for (const token of tokens) {
+    if (token.kind === 'option' && known.has(token.name) && token.value !== undefined) {
+      flags.set(token.name, token.value);
+    } else if (token.kind === 'option' && known.has(token.name)) {
+      problems.push({ name: `--${token.name}`, value: undefined, fix: `Write a value: --${token.name} VALUE.` });
+    } else if (token.kind === 'option') {
+      problems.push({ name: token.rawName, value: undefined, fix: 'There is no such flag. See portcullis --help.' });
+    } else if (token.kind === 'positional') {
+      problems.push({ name: 'argument', value: undefined, fix: 'Every setting is a flag: --name VALUE.' });
+    }
+  }
+  return flags;
+}
+
+function readFile(path: string | undefined, problems: SettingProblem[]): ReadonlyMap<string, unknown> {
+  if (path === undefined) return new Map();
+  try {
+    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return new Map(Object.entries(value));
+  } catch {
+    // reported below: missing, unreadable or not JSON, the fix is the same
+  }
+  problems.push({ name: '--settings', value: path, fix: 'Name a readable file that holds one JSON object.' });
+  return new Map();
+}
+
+function unknownFileKeys(file: ReadonlyMap<string, unknown>, variant: Variant): readonly SettingProblem[] {
+  const known = new Set(names.flatMap((name) => fileKeys(environmentName(settingTable[name], variant))));
+  return [...file.keys()]
+    .filter((key) => !known.has(key))
+    .map((key) => ({
+      name: key,
+      value: undefined,
+      fix: 'The settings file has a member that is no setting. Remove it.',
+    }));
+}
+
+/** Settings that are valid one by one and not together. */
+function findConflicts(values: Partial<Values>): readonly SettingProblem[] {
+  const conflicts: SettingProblem[] = [];
+  if (values.dpopRequired === true && values.dpopEnabled === false) {
+    conflicts.push({
+      name: 'DPOP_REQUIRED',
+      value: 'true',
+      fix: 'DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or DPOP_REQUIRED=false.',
+    });
+  }
+  if (values.dpopNonce === 'required' && values.dpopNonceSecret === '') {
+    conflicts.push({
+      name: 'DPOP_NONCE_SECRET',
+      value: undefined,
+      fix: `DPOP_NONCE=required needs it. ${settingTable.dpopNonceSecret.fix}`,
+    });
+  }
+  return conflicts;
+}
+
+/** The written value in one line of text, secrets redacted. */
+function show(row: SettingRow, value: unknown): string | undefined {
+  if (value === undefined) return undefined;
+  const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(',') : JSON.stringify(value);
+  return row.redact === undefined ? text : row.redact(text);
+}

@@ -1,0 +1,49 @@
+import type { errorBodyFormats } from '../../refusal/error-body.ts';
+import type { Endpoint } from './endpoint.ts';
+import { endpointsOfA, endpointsOfB } from './endpoints.ts';
+
+/** One reference behaviour, as data: nothing else in the service asks which variant it is. */
+export interface Variant {
+  /** Names of the two required settings, in the environment and in the settings file. */
+  readonly names: { readonly domain: string; readonly audience: string };
+  readonly defaults: {
+    readonly dpopEnabled: boolean;
+    readonly errorBody: keyof typeof errorBodyFormats;
+    /** Seconds. */
+    readonly clockTolerance: { readonly exp: number; readonly nbf: number };
+  };
+  /** `background`: starts without keys and keeps them fresh; `at-start`: loads once, or does not start. */
+  readonly keyLoading: 'background' | 'at-start';
+  /** Whether the well-known key set is used where discovery is unavailable. */
+  readonly discoveryFallback: 'well-known' | 'none';
+  readonly subject: 'required' | 'optional';
+  readonly challenge: 'full' | 'bare';
+  readonly insufficientScopeStatus: 401 | 403;
+  readonly endpoints: readonly Endpoint[];
+}
+
+/** The variants by the name that `VARIANT` takes. A third one is one more record. */
+export const variants = {
+  a: {
+    names: { domain: 'IDP_DOMAIN', audience: 'IDP_AUDIENCE' },
+    defaults: { dpopEnabled: true, errorBody: 'detail', clockTolerance: { exp: 5, nbf: 5 } },
+    keyLoading: 'background',
+    discoveryFallback: 'well-known',
+    subject: 'required',
+    challenge: 'full',
+    insufficientScopeStatus: 403,
+    endpoints: endpointsOfA,
+  },
+  b: {
+    names: { domain: 'IdpDomain', audience: 'IdpApiIdentifier' },
+    defaults: { dpopEnabled: false, errorBody: 'message', clockTolerance: { exp: 0, nbf: 300 } },
+    keyLoading: 'at-start',
+    discoveryFallback: 'none',
+    subject: 'optional',
+    challenge: 'bare',
+    insufficientScopeStatus: 401,
+    endpoints: endpointsOfB,
+  },
+} as const satisfies Readonly<Record<string, Variant>>;
+
+export type VariantName = keyof typeof variants;

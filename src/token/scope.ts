@@ -1,0 +1,29 @@
+import { LRUCache } from 'lru-cache';
+
+/** A set that stays as it was made: it is shared by every request with the same token. */
+class Scopes extends Set<string> {
+  constructor(names: readonly string[]) {
+    super();
+    for (const name of names) super.add(name);
+  }
+
+  override add(): never {
+    throw new TypeError('The scopes of an access token cannot be changed.');
+  }
+  override delete(): never {
+    return this.add();
+  }
+  override clear(): never {
+    return this.add();
+  }
+}
+
+const noScopes = new Scopes([]);
+/** An issuer writes few texts, and many tokens with each. */
+const keptScopes = 1000;
+const known = new LRUCache<string, Scopes>({ max: keptScopes, memoMethod: (scope) => new Scopes(scope.split(' ')) });
+
+/** The elements of the `scope` claim of a verified token (RFC 6749 §3.3): split on single spaces. */
+export function parseScope(scope: string | undefined): ReadonlySet<string> {
+  return scope === undefined || scope === '' ? noScopes : known.memo(scope);
+}

@@ -1,0 +1,138 @@
+import { createHash, hash, verify } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { readNodeRequest } from '../../src/adapters/node-request.ts';
+import { AccessError } from '../../src/failures.ts';
+import { type Access, createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import type { TokenCacheOptions } from '../../src/token/token-cache.ts';
+
+// Counts what is dear. Times would depend on the machine; these do not.
+vi.mock('node:crypto', async (load) => {
+  const actual = await load<typeof import('node:crypto')>();
+  return { ...actual, verify: vi.fn(actual.verify), hash: vi.fn(actual.hash), createHash: vi.fn(actual.createHash) };
+});
+const parse = vi.spyOn(JSON, 'parse');
+
+const issuer = createTestIssuer();
+const client = issuer.dpopClient();
+const url = 'http://api.example.test/messages';
+const policy = { scopes: ['read:messages'] };
+
+/** What one call has cost. */
+function count() {
+  const of = (spied: unknown): number => vi.mocked(spied as typeof hash).mock.calls.length;
+  return { signatures: of(verify), hashes: of(hash) + of(createHash), parsed: parse.mock.calls.length };
+}
+
+function createCase(tokenCache: TokenCacheOptions = {}) {
+  const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, tokenCache });
+  const call = (headers: Readonly<Record<string, string>>): Access => {
+    const rawHeaders = ['Host', 'api.example.test', ...Object.entries(headers).flat()];
+    const incoming = { method: 'GET', url: '/messages', rawHeaders, socket: {} } as IncomingMessage; // all that is read
+    const access = server.authorize(readNodeRequest(incoming), policy);
+    if (access instanceof Promise) throw new Error('The hot path waits for nothing.');
+    return access;
+  };
+  const counted = (headers: Readonly<Record<string, string>>) => {
+    vi.clearAllMocks();
+    call(headers);
+    return count();
+  };
+  return { server, call, counted };
+}
+
+const scope = 'openid read:messages';
+const bearer = () => ({ ...issuer.headers({ scope, jti: crypto.randomUUID() }) });
+const prove = (token: string) => ({
+  authorization: `DPoP ${token}`,
+  dpop: client.proof({ method: 'GET', url, token }),
+});
+
+beforeEach(() => {
+  createCase().call(bearer());
+});
+
+describe('what a call costs', () => {
+  it('token that was seen before → one hash, no signature, nothing parsed', () => {
+    const { counted } = createCase();
+    const headers = bearer();
+    counted(headers);
+    // Kept when it comes for the second time.
+    expect(counted(headers)).toEqual({ signatures: 1, hashes: 1, parsed: 1 });
+    expect(counted(headers)).toEqual({ signatures: 0, hashes: 1, parsed: 0 });
+  });
+
+  it('new token → one signature, one hash, and its claims parsed: the header was seen before', () => {
+    const { counted } = createCase();
+    expect(counted(bearer())).toEqual({ signatures: 1, hashes: 1, parsed: 2 });
+    expect(counted(bearer())).toEqual({ signatures: 1, hashes: 1, parsed: 1 });
+  });
+
+  it('token that was seen before, with a new proof → the signature and the claims of the proof', () => {
+    const { counted } = createCase();
+    const token = client.token({ scope });
+    const proofs = [prove(token), prove(token), prove(token)] as const;
+    // The token and its header, the proof and its header, the thumbprint of its key; the replay store hashes.
+    expect(counted(proofs[0])).toEqual({ signatures: 2, hashes: 3, parsed: 4 });
+    expect(counted(proofs[1])).toEqual({ signatures: 2, hashes: 2, parsed: 2 });
+    expect(counted(proofs[2])).toEqual({ signatures: 1, hashes: 2, parsed: 1 });
+  });
+
+  it.each(['malformed_encoding', 'expired', 'invalid_audience', 'invalid_signature'] as const)(
+    '%s → no more than a new token',
+    (flaw) => {
+      const { call } = createCase();
+      const authorization = `Bearer ${issuer.flawed(flaw)}`;
+      vi.clearAllMocks();
+      expect(() => call({ authorization })).toThrow(AccessError);
+      const { signatures, hashes, parsed } = count();
+      expect(signatures).toBeLessThanOrEqual(1);
+      expect(hashes).toBe(1);
+      expect(parsed).toBeLessThanOrEqual(2);
+    },
+  );
+});
+
+describe('a flood of distinct tokens', () => {
+  it('of bad ones: keeps none, and evicts no good one', () => {
+    const { server, call, counted } = createCase();
+    const good = Array.from({ length: 20 }, bearer);
+    for (const headers of [...good, ...good]) call(headers);
+    const text = issuer.token({ scope });
+    const input = text.slice(0, text.lastIndexOf('.'));
+    for (let i = 0; i < 2000; i++) {
+      // 342 characters: the length of a signature by a key of 2048 bits, and canonical.
+      const authorization = `Bearer ${input}.${String(i).padStart(341, '_')}A`;
+      expect(() => call({ authorization })).toThrow(AccessError);
+    }
+    expect(server.tokenCacheStatus()).toMatchObject({ entries: good.length });
+    for (const headers of good) expect(counted(headers)).toEqual({ signatures: 0, hashes: 1, parsed: 0 });
+  });
+
+  it('of good ones that each come once: no more', () => {
+    const { server, call, counted } = createCase({ maxEntries: 20 });
+    const good = Array.from({ length: 20 }, bearer);
+    for (const headers of [...good, ...good]) call(headers);
+    for (let i = 0; i < 200; i++) call(bearer());
+    expect(server.tokenCacheStatus()).toMatchObject({ entries: good.length });
+    for (const headers of good) expect(counted(headers)).toEqual({ signatures: 0, hashes: 1, parsed: 0 });
+  });
+});
+
+describe('what requests share', () => {
+  it('claims and scopes cannot be changed by a handler', () => {
+    const { call } = createCase();
+    const headers = { ...issuer.headers({ scope, permissions: ['a'], nested: { list: [{}] } }) };
+    const { claims, scopes } = call(headers);
+    const change = (target: object) => () => Object.assign(target, { changed: true });
+    expect(change(claims)).toThrow(TypeError);
+    expect(() => (claims['permissions'] as string[]).push('admin')).toThrow(TypeError);
+    expect(change((claims['nested'] as { list: object[] }).list[0] ?? {})).toThrow(TypeError);
+    const set = scopes as Set<string>;
+    for (const act of [() => set.add('admin'), () => set.delete('openid'), () => set.clear()]) {
+      expect(act).toThrow(TypeError);
+    }
+    expect([...call(headers).scopes]).toEqual(['openid', 'read:messages']);
+  });
+});

@@ -1,0 +1,197 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { send } from '../../support/http-client.ts';
+import { startService } from '../../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { bearer, readEnvironment, startInVain, variants } from '../../support/variant-service.ts';
+
+let provider: TestProvider;
+let folder: string;
+let files = 0;
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-settings-'));
+});
+afterAll(async () => {
+  await provider.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function writeSettings(text: string): Promise<string> {
+  const file = join(folder, `settings-${files++}.json`);
+  await writeFile(file, text);
+  return file;
+}
+
+describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
+  it('nothing set → exit 78, both names with their fix, nothing on stdout', async () => {
+    const { end, stderr, logs } = await startInVain(startService());
+    expect(end).toEqual({ code: 78, signal: null });
+    expect(stderr).toMatch(/^portcullis: 2 settings need mending\n/);
+    expect(stderr).toMatch(/^ {2}IDP_DOMAIN: .*required.*host/m);
+    expect(stderr).toMatch(/^ {2}IDP_AUDIENCE: .*required.*identifier/m);
+    expect(logs).toEqual([]);
+  });
+
+  it('nothing set in variant B → exit 78 under its own names', async () => {
+    const { end, stderr } = await startInVain(startService({ environment: { VARIANT: 'b' } }));
+    expect(end.code).toBe(78);
+    expect(stderr).toMatch(/^ {2}IdpDomain: /m);
+    expect(stderr).toMatch(/^ {2}IdpApiIdentifier: /m);
+  });
+
+  it('everything wrong → every problem at once, with value and fix, secrets hidden', async () => {
+    const file = await writeSettings('{"no_such_setting": 1, "workers": "many"}');
+    const environment = {
+      ...{ VARIANT: 'c', IDP_DOMAIN: 'idp.example.test/path', IDP_AUDIENCE: '', PORT: '65536', ADMIN_PORT: 'none' },
+      ...{ DPOP_ENABLED: 'false', DPOP_REQUIRED: 'true', DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'short-secret' },
+      ...{ REPLAY_STORE: 'http://user:store-password@redis', TRUST_PROXY: '10.0.0.0/99', CLOCK_TOLERANCE: '61' },
+      ...{ ERROR_BODY: 'xml', DOCS: 'maybe', CORS_ORIGINS: '*', HTTPS_PROXY: 'ftp://user:proxy-password@proxy:21' },
+    };
+    const args = ['--settings', file, '--keep-alive', '0', '--no-such-flag', 'stray'];
+    const { end, stderr } = await startInVain(startService({ environment, args }));
+    expect(end.code).toBe(78);
+    const names = [
+      ...['VARIANT', 'IDP_DOMAIN', 'IDP_AUDIENCE', 'PORT', 'ADMIN_PORT', 'WORKERS', 'DPOP_REQUIRED', 'REPLAY_STORE'],
+      ...['DPOP_NONCE_SECRET', 'TRUST_PROXY', 'CLOCK_TOLERANCE', 'ERROR_BODY', 'DOCS', 'CORS_ORIGINS', 'HTTPS_PROXY'],
+      ...['KEEP_ALIVE', 'no_such_setting', '--no-such-flag', 'argument'],
+    ];
+    const lines = stderr.trimEnd().split('\n').slice(1);
+    expect(new Set(lines.map((line) => /^ {2}(\S+): /.exec(line)?.[1]))).toEqual(new Set(names));
+    expect(stderr).toContain('PORT: "65536" is not valid.');
+    expect(stderr).toContain('ERROR_BODY: "xml" is not valid. Write one of: detail, flat, message, problem.');
+    expect(stderr).not.toMatch(/short-secret|store-password|proxy-password/);
+  });
+
+  it.each(
+    variants.flatMap((variant) =>
+      ['http://idp.example.test', 'idp.example.test/', 'user:domain-password@idp.example.test'].map((domain) => ({
+        name: variant.name,
+        variant,
+        domain,
+      })),
+    ),
+  )('variant $name, domain $domain → exit 78, without its password', async ({ variant, domain }) => {
+    const environment = readEnvironment(variant, { ...provider, audience: provider.audience, domain });
+    const { end, stderr } = await startInVain(startService({ environment }));
+    expect(end.code).toBe(78);
+    expect(stderr).toMatch(new RegExp(`^portcullis: one setting needs mending\n {2}${variant.names.domain}: "`));
+    expect(stderr).not.toContain('domain-password');
+  });
+
+  it.each([
+    ['is not there', async () => join(folder, 'nowhere.json')],
+    ['is no JSON', () => writeSettings('idp_domain=x')],
+    ['is a list', () => writeSettings('[]')],
+  ] as const)('settings file that %s → exit 78', async (_, makeFile) => {
+    const file = await makeFile();
+    const environment = { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: provider.audience };
+    const { end, stderr } = await startInVain(startService({ environment, args: ['--settings', file] }));
+    expect(end.code).toBe(78);
+    expect(stderr).toContain('--settings: ');
+  });
+});
+
+describe('where a setting comes from', () => {
+  it.each(variants)('variant $name, everything in the file → honoured', async (variant) => {
+    const { domain, audience, caFile } = provider;
+    const { names } = variant;
+    const members = { [names.domain]: domain, [names.audience]: audience, variant: variant.name };
+    const file = await writeSettings(
+      JSON.stringify({ ...members, host: '127.0.0.1', port: 0, admin_port: 'off', docs: false }),
+    );
+    const service = await startService({
+      environment: { HOST: undefined, PORT: undefined, ADMIN_PORT: undefined, NODE_EXTRA_CA_CERTS: caFile },
+      args: ['--settings', file],
+    });
+    expect(service.adminUrl).toBeUndefined();
+    expect((await send(service.url, '/api/private', { headers: bearer(await provider.sign()) })).status).toBe(200);
+    expect((await send(service.url, '/docs')).status).toBe(404);
+    expect(await service.stop()).toBe(0);
+  });
+
+  it.each([
+    [
+      'flag',
+      { args: ['--error-body', 'flat'], environment: { ERROR_BODY: 'message' }, file: 'problem' },
+      { detail: 'Not Found' },
+    ],
+    ['flag with =', { args: ['--error-body=message'], environment: {}, file: 'problem' }, { Message: 'Not Found' }],
+    ['variable', { args: [], environment: { ERROR_BODY: 'message' }, file: 'problem' }, { Message: 'Not Found' }],
+    [
+      'file, under an empty variable',
+      { args: [], environment: { ERROR_BODY: '' }, file: 'message' },
+      { Message: 'Not Found' },
+    ],
+  ] as const)('%s wins over what is below it', async (_, { args, environment, file }, expected) => {
+    const path = await writeSettings(JSON.stringify({ error_body: file }));
+    const service = await startService({
+      environment: { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: provider.audience, ...environment },
+      args: ['--settings', path, ...args],
+    });
+    expect((await send(service.url, '/nowhere')).json).toEqual(expected);
+    expect(await service.stop()).toBe(0);
+  });
+
+  it.each(variants)('variant $name by flags alone → serves', async ({ name }) => {
+    const { domain, audience, caFile } = provider;
+    const service = await startService({
+      environment: { NODE_EXTRA_CA_CERTS: caFile },
+      args: ['--variant', name, '--domain', domain, '--audience', audience],
+    });
+    expect((await send(service.url, '/api/private', { headers: bearer(await provider.sign()) })).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+  });
+});
+
+describe.concurrent('the command', { timeout: 40_000 }, () => {
+  const entry = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
+
+  interface Ran {
+    readonly code: number | null;
+    readonly stdout: string;
+    readonly stderr: string;
+  }
+
+  const run = (args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ran> =>
+    new Promise((resolve) => {
+      const options = { env: { PATH: process.env['PATH'], ...environment } };
+      const child = execFile(process.execPath, [entry, ...args], options, (_, stdout, stderr) =>
+        resolve({ code: child.exitCode, stdout, stderr }),
+      );
+    });
+
+  it('--help → every setting on stdout, exit 0; without a command → exit 64', async () => {
+    const { code, stdout, stderr } = await run(['--help']);
+    expect([code, stderr]).toEqual([0, '']);
+    for (const name of ['IDP_DOMAIN', 'IDP_AUDIENCE', 'DPOP_REQUIRED', 'ERROR_BODY', '--port']) {
+      expect(stdout).toContain(name);
+    }
+    expect((await run([])).code).toBe(64);
+  });
+
+  it('--version → the version alone; no such command → exit 64, named nowhere', async () => {
+    expect((await run(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    const { code, stderr } = await run(['open-sesame']);
+    expect(code).toBe(64);
+    expect(stderr).toMatch(/serve/);
+    expect(stderr).not.toContain('sesame');
+  });
+
+  it('config → effective settings with their source, secrets hidden', async () => {
+    const secrets = { DPOP_NONCE_SECRET: 'n'.repeat(40), REPLAY_STORE: 'redis://:store-password@redis:6379' };
+    const environment = { IDP_DOMAIN: 'idp.example.test', IDP_AUDIENCE: 'https://api.example.test/', ...secrets };
+    const { code, stdout } = await run(['config', '--port', '8080'], environment);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^IDP_DOMAIN +idp\.example\.test +environment$/m);
+    expect(stdout).toMatch(/^PORT +8080 +flag$/m);
+    expect(stdout).toMatch(/^ERROR_BODY +detail +default$/m);
+    expect(stdout).not.toMatch(/nnnn|store-password/);
+    expect((await run(['config'])).code).toBe(78);
+  });
+});

@@ -1,0 +1,363 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, type RequestOptions, send } from '../../support/http-client.ts';
+import type { ServiceProcess } from '../../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { bearer, findVariant, startVariant, variants } from '../../support/variant-service.ts';
+
+let provider: TestProvider;
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+});
+afterAll(() => provider.close());
+
+const metadataPath = '/.well-known/oauth-protected-resource';
+const openPaths = ['/api/public', metadataPath, '/openapi.json', '/docs'];
+const otherMethods = ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY'];
+const ownOrigin = 'https://app.example.test';
+
+/** The headers of an answer, without those that differ from one to the next and those that a body brings. */
+function lastingHeaders({ headers }: Answer): Readonly<Record<string, string>> {
+  const passing = ['date', 'x-request-id', 'content-length'];
+  return Object.fromEntries([...headers].filter(([name]) => !passing.includes(name)));
+}
+
+describe.each(variants)('variant $name', (variant) => {
+  const { message, protectedPaths, plain } = variant;
+  const foreignPaths = variants.flatMap((each) => each.protectedPaths).filter((path) => !protectedPaths.includes(path));
+  let service: ServiceProcess;
+  const call = (path: string, options?: RequestOptions) => send(service.url, path, options);
+  const callWith = async (path: string, claims?: Readonly<Record<string, unknown>>, method = 'GET') =>
+    call(path, { method, headers: bearer(await provider.sign(claims)) });
+
+  beforeAll(async () => {
+    service = await startVariant(variant, provider, { CORS_ORIGINS: ownOrigin });
+  });
+  afterAll(() => service.stop());
+
+  describe('bodies', () => {
+    it.each(['/api/private', '/api/private-scoped'])(
+      '%s → its message, and in variant A who it speaks for',
+      async (path) => {
+        const { headers, json } = await callWith(path, { sub: 'user|7' });
+        const user = variant.name === 'a' ? { user_id: 'user|7' } : {};
+        expect(json).toEqual({ [message]: expect.stringMatching(/endpoint: .+\.$/), ...user });
+        expect(headers.get('content-type')).toBe('application/json');
+      },
+    );
+
+    it.each(openPaths)('%s → 200 with its length, without a token', async (path) => {
+      const { status, headers, body } = await call(path);
+      expect(status).toBe(200);
+      expect(headers.get('content-length')).toBe(String(Buffer.byteLength(body)));
+    });
+
+    it('text outside ASCII → arrives in UTF-8', async () => {
+      const { body, headers } = await callWith('/api/private', { sub: 'Zoë 🔑' });
+      expect(headers.get('content-length')).toBe(String(Buffer.byteLength(body)));
+      if (variant.name === 'a') expect(body).toContain('Zoë 🔑');
+    });
+  });
+
+  describe('HEAD', () => {
+    it.each([...openPaths, ...protectedPaths, '/nowhere'])('%s without a token → as GET, no body', async (path) => {
+      const [get, head] = await Promise.all([call(path), call(path, { method: 'HEAD' })]);
+      expect(head.status).toBe(get.status);
+      expect(lastingHeaders(head)).toEqual(lastingHeaders(get));
+      expect(head.body).toBe('');
+    });
+
+    it.each(protectedPaths)('%s with a good token → 200 as GET, no body', async (path) => {
+      const [get, head] = await Promise.all([callWith(path), callWith(path, {}, 'HEAD')]);
+      expect(head.status).toBe(200);
+      expect(lastingHeaders(head)).toEqual(lastingHeaders(get));
+      expect(head.body).toBe('');
+    });
+
+    it('scoped, token without the scope → refused as GET is', async () => {
+      expect((await callWith('/api/private-scoped', { scope: 'openid' }, 'HEAD')).status).toBe(
+        variant.insufficientScopeStatus,
+      );
+    });
+  });
+
+  describe('what is not served', () => {
+    it.each(['/', '/api', '/nowhere', '/api/private/x', '/favicon.ico', '/metrics', '/healthz', '/readyz'])(
+      '%s → 404 without authentication',
+      async (path) => {
+        const { status, headers, json } = await call(path);
+        expect(status).toBe(404);
+        expect(json).toEqual(plain('Not Found'));
+        expect(headers.has('www-authenticate')).toBe(false);
+      },
+    );
+
+    it.each(otherMethods)('%s on every path → 405 with Allow, without authentication', async (method) => {
+      const paths = [...openPaths, ...protectedPaths];
+      const answers = await Promise.all(paths.map((path) => call(path, { method })));
+      for (const { status, headers, json } of method === 'OPTIONS' ? [] : answers) {
+        expect(status).toBe(405);
+        expect(headers.get('allow')).toBe('GET, HEAD, OPTIONS');
+        expect(headers.has('www-authenticate')).toBe(false);
+        expect(json).toEqual(plain('Method Not Allowed'));
+      }
+    });
+
+    it.each([...foreignPaths, '/api/elsewhere'])(
+      '%s of another variant, or of none → 404 for a good token',
+      async (path) => {
+        expect((await callWith(path)).status).toBe(404);
+      },
+    );
+
+    it('any method on an unknown path → 404', async () => {
+      for (const method of ['POST', 'DELETE']) expect((await call('/nowhere', { method })).status).toBe(404);
+    });
+  });
+
+  describe('spellings of a protected path', () => {
+    it.each([
+      ['/api/private/', 404],
+      ['/api/private//', 404],
+      ['//api/private', 404],
+      ['/api//private', 404],
+      ['/API/private', 404],
+      ['/api/Private', 404],
+      ['/api/private;x', 404],
+      ['/api/private;/x', 404],
+      ['/api/private.json', 404],
+      ['/api/private%20', 404],
+      ['/api/private%00', 404],
+      ['/api/private%2f', 404],
+      ['/api%2fprivate', 404],
+      ['/api%2Fprivate', 404],
+      ['/api/%2570rivate', 404],
+      ['/api/%', 400],
+      ['/api/%zzprivate', 400],
+      ['/api/%c0%afprivate', 404],
+      ['/api/public%2f..%2fprivate', 404],
+      ['/api\\private', 400],
+      ['\\api\\private', 400],
+      ['/api/public\\..\\private', 400],
+      ['*', 400],
+      ['api/private', 400],
+      ['ftp://127.0.0.1/api/private', 400],
+      ['http://', 400],
+      ['http:/api/private', 400],
+    ] as const)('%s → %i, with a good token too', async (path, status) => {
+      expect((await call(path)).status).toBe(status);
+      expect((await callWith(path)).status).toBe(status);
+    });
+
+    it.each([
+      '/api/private?',
+      '/api/private?x=/../public',
+      '/api/private#/api/public',
+      '/api/./private',
+      '/./api/private',
+      '/api/x/../private',
+      '/../api/private',
+      '/api/public/../private',
+      '/api/public/%2e%2e/private',
+      '/api/public/%2E./private',
+      '/api/%70rivate',
+      '/%61pi/private',
+      'http://127.0.0.1/api/private',
+      'HTTP://127.0.0.1/api/private',
+      'http://elsewhere.example.test/api/private',
+      'https://elsewhere.example.test:444/api/private?x',
+    ])('%s → 401 without a token, never open', async (path) => {
+      expect((await call(path)).status).toBe(401);
+      expect((await callWith(path)).status).toBe(200);
+    });
+
+    it.each(['/api/private/../public', '/api/%70ublic', 'http://elsewhere.example.test/api/public'])(
+      '%s is the open path → 200',
+      async (path) => {
+        expect((await call(path)).status).toBe(200);
+      },
+    );
+  });
+
+  describe('caches', () => {
+    it.each(protectedPaths)('%s, let in or refused → no-store', async (path) => {
+      const answers = await Promise.all([
+        call(path),
+        call(path, { headers: bearer('x.y.z') }),
+        call(path, { headers: [...bearer('a'), ...bearer('b')] }),
+        callWith(path),
+        callWith(path, { scope: '' }),
+        callWith(path, {}, 'HEAD'),
+      ]);
+      for (const { headers } of answers) expect(headers.get('cache-control')).toBe('no-store');
+    });
+  });
+
+  describe('CORS', () => {
+    const preflight = (path: string, origin: string) =>
+      call(path, {
+        method: 'OPTIONS',
+        headers: [
+          ...['Origin', origin, 'Access-Control-Request-Method', 'GET'],
+          ...['Access-Control-Request-Headers', 'authorization, dpop'],
+        ],
+      });
+
+    it('preflight from an origin that is allowed → may send a token and a proof', async () => {
+      const { status, headers } = await preflight('/api/private', ownOrigin);
+      expect(status).toBe(204);
+      expect(headers.get('access-control-allow-origin')).toBe(ownOrigin);
+      expect(headers.get('access-control-allow-headers')).toMatch(/^authorization, ?dpop$/i);
+      expect(headers.get('access-control-allow-methods')).toMatch(/^GET, ?HEAD$/);
+      expect(headers.get('vary')).toMatch(/\borigin\b/i);
+      expect(headers.has('access-control-allow-credentials')).toBe(false);
+    });
+
+    it.each([
+      'https://evil.example.test',
+      'https://app.example.test.evil.example',
+      'http://app.example.test',
+      'https://app.example.test:8443',
+      'HTTPS://APP.EXAMPLE.TEST',
+      'null',
+    ])('preflight and call from %s → no Access-Control-Allow-Origin', async (origin) => {
+      const answers = [
+        await preflight('/api/private', origin),
+        await call('/api/public', { headers: ['Origin', origin] }),
+      ];
+      for (const { headers } of answers) expect(headers.has('access-control-allow-origin')).toBe(false);
+    });
+
+    it.each([
+      ['200', '/api/public', [], 200],
+      ['401', '/api/private', [], 401],
+      ['401 for a bad token', '/api/private', bearer('x.y.z'), 401],
+      ['400', '/api/private', [...bearer('a'), ...bearer('b')], 400],
+      ['404', '/nowhere', [], 404],
+    ])('call from an allowed origin, %s → the script may read it, and the challenge', async (_, path, more, status) => {
+      const { headers, ...answer } = await call(path, { headers: ['Origin', ownOrigin, ...more] });
+      expect(answer.status).toBe(status);
+      expect(headers.get('access-control-allow-origin')).toBe(ownOrigin);
+      const exposed = headers.get('access-control-expose-headers')?.split(',');
+      expect(exposed).toEqual(
+        expect.arrayContaining(['WWW-Authenticate', 'DPoP-Nonce', 'Retry-After', 'X-Request-Id']),
+      );
+      expect(headers.get('vary')).toMatch(/\borigin\b/i);
+    });
+  });
+
+  describe('documentation', () => {
+    it('/openapi.json → OpenAPI 3.1 of every endpoint, and /docs names them all', async () => {
+      const { json, headers } = await call('/openapi.json');
+      expect(headers.get('content-type')).toBe('application/json');
+      expect(json).toMatchObject({ openapi: expect.stringMatching(/^3\.1\./) });
+      const { paths } = json as { readonly paths: Readonly<Record<string, unknown>> }; // OpenAPI 3.1 §4.8.1
+      expect(Object.keys(paths)).toEqual(expect.arrayContaining(['/api/public', ...protectedPaths]));
+      const docs = await call('/docs');
+      for (const path of protectedPaths) expect(docs.body).toContain(path);
+    });
+
+    it('/docs → strict policy, no script, no outside URL as an asset', async () => {
+      const { headers, body } = await call('/docs');
+      const policy = headers.get('content-security-policy') ?? '';
+      expect(headers.get('content-type')).toBe('text/html; charset=utf-8');
+      expect(policy).toContain("default-src 'none'");
+      expect(policy).toContain("frame-ancestors 'none'");
+      expect(policy).not.toMatch(/unsafe|\*|https?:/);
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(body).not.toMatch(/<script|<iframe|<link|@import|url\(|\son\w+=/i);
+      expect(body).not.toMatch(/(?:src|href)="(?:[a-z]+:)?\/\//i);
+    });
+  });
+});
+
+describe('variant A', () => {
+  let service: ServiceProcess;
+  const profile = async (claims: Readonly<Record<string, unknown>>) =>
+    (await send(service.url, '/api/profile', { headers: bearer(await provider.sign(claims)) })).json;
+
+  beforeAll(async () => {
+    service = await startVariant(findVariant('a'), provider, { CUSTOM_CLAIM: 'https://my.example.test/plan' });
+  });
+  afterAll(() => service.stop());
+
+  it('profile of a token with nothing optional → null, and [] for permissions', async () => {
+    expect(await profile({})).toEqual({ user_id: 'user|1', email: null, permissions: [], custom_claim: null });
+  });
+
+  it('profile of a token with everything → shows it, the custom claim under CUSTOM_CLAIM', async () => {
+    const claims = {
+      email: 'a@example.test',
+      permissions: ['read', 'write'],
+      'https://my.example.test/plan': { name: 'gold', seats: 3 },
+      'https://portcullis.example/claim': 'another',
+    };
+    expect(await profile(claims)).toEqual({
+      user_id: 'user|1',
+      email: 'a@example.test',
+      permissions: ['read', 'write'],
+      custom_claim: { name: 'gold', seats: 3 },
+    });
+  });
+
+  it('/api/protected → a message, none of the claims', async () => {
+    const token = await provider.sign({ sub: 'user|7' });
+    const { json } = await send(service.url, '/api/protected', { headers: bearer(token) });
+    expect(json).toEqual({ message: expect.stringMatching(/^Protected endpoint/) });
+  });
+
+  it('without CORS_ORIGINS → OPTIONS is 405, and no answer speaks of origins', async () => {
+    const headers = ['Origin', ownOrigin, 'Access-Control-Request-Method', 'GET'];
+    const options = await send(service.url, '/api/private', { method: 'OPTIONS', headers });
+    expect(options.status).toBe(405);
+    expect(options.headers.get('allow')).toBe('GET, HEAD');
+    for (const { text } of [options, await send(service.url, '/api/public', { headers })]) {
+      expect(text).not.toMatch(/access-control/i);
+    }
+  });
+});
+
+describe('protected resource metadata', () => {
+  const [a, b] = [findVariant('a'), findVariant('b')];
+  const dpopOff = { dpop_bound_access_tokens_required: false };
+  const dpopOn = { dpop_signing_alg_values_supported: ['ES256'], dpop_bound_access_tokens_required: false };
+
+  it.each([
+    ['A, DPoP allowed', a, {}, dpopOn],
+    ['A, DPoP off', a, { DPOP_ENABLED: 'false' }, dpopOff],
+    ['A, DPoP required', a, { DPOP_REQUIRED: 'true' }, { ...dpopOn, dpop_bound_access_tokens_required: true }],
+    [
+      'A, other proof algorithms',
+      a,
+      { DPOP_ALGORITHMS: 'ES256,EdDSA' },
+      { ...dpopOn, dpop_signing_alg_values_supported: ['ES256', 'EdDSA'] },
+    ],
+    ['B', b, {}, dpopOff],
+    ['B, DPoP allowed', b, { DPOP_ENABLED: 'true' }, dpopOn],
+  ] as const)('variant %s → members of RFC 9728 §2', async (_, variant, environment, dpop) => {
+    const service = await startVariant(variant, provider, { ...environment, ADMIN_PORT: 'off' });
+    const { status, headers, json } = await send(service.url, metadataPath);
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('application/json');
+    expect(json).toEqual({
+      resource: provider.audience,
+      authorization_servers: [provider.issuer],
+      scopes_supported: ['read:messages'],
+      bearer_methods_supported: ['header'],
+      resource_documentation: `${service.url}/docs`,
+      ...dpop,
+    });
+    await service.stop();
+  });
+
+  it.each(variants)('variant $name, DOCS=false → 404 for the documents, no word of them', async (variant) => {
+    const service = await startVariant(variant, provider, { DOCS: 'false' });
+    for (const path of ['/openapi.json', '/docs']) {
+      const { status, json } = await send(service.url, path);
+      expect(status).toBe(404);
+      expect(json).toEqual(variant.plain('Not Found'));
+    }
+    expect((await send(service.url, metadataPath)).json).not.toHaveProperty('resource_documentation');
+    await service.stop();
+  });
+});

@@ -1,0 +1,231 @@
+import { createHash } from 'node:crypto';
+import { inspect } from 'node:util';
+import { describe, expect, it } from 'vitest';
+import { AccessError } from '../../src/failures.ts';
+import type { FetchInit } from '../../src/outbound/http-client.ts';
+import { createIntrospection, type IntrospectionOptions } from '../../src/token-status/introspection.ts';
+
+const required = {
+  endpoint: 'https://idp.test/introspect',
+  issuer: 'https://idp.test/',
+  clientId: 'api',
+  clientSecret: 's3cret',
+};
+const active = { active: true, sub: 'alice' };
+const digestOf = (token: string) => createHash('sha256').update(token).digest('base64url');
+
+/** An introspection on a clock that a test sets, before an endpoint that answers as it is told. */
+function open(options: Partial<IntrospectionOptions> = {}) {
+  const calls: (FetchInit & { readonly url: string })[] = [];
+  const state: { answer: unknown; status: number; time: number } = { answer: active, status: 200, time: 1000 };
+  const introspection = createIntrospection({
+    ...required,
+    now: () => state.time,
+    fetch: async (url, init) => {
+      calls.push({ ...init, url });
+      await Promise.resolve();
+      const { answer, status } = state;
+      const text = typeof answer === 'string' ? answer : JSON.stringify(answer);
+      return { status, redirected: false, headers: new Headers(), body: new Blob([text]).stream() };
+    },
+    ...options,
+  });
+  const ask = async (token: string) => introspection.introspect(token, digestOf(token));
+  const reasonOf = async (token: string) =>
+    ask(token).then(
+      () => 'accepted',
+      (error: unknown) => (error instanceof AccessError ? error.reason : error),
+    );
+  return { introspection, calls, state, ask, reasonOf };
+}
+
+describe('the call', () => {
+  it('is a form with the token, under client_secret_basic (RFC 7662 §2.1, RFC 6749 §2.3.1)', async () => {
+    const { ask, calls } = open({ clientId: 'an api:1', clientSecret: 'p%ss w+rd é' });
+    expect(await ask('opaque~token+/=')).toEqual(active);
+    const [call] = calls;
+    expect(call).toMatchObject({ url: required.endpoint, method: 'POST', redirect: 'manual' });
+    expect(call?.body).toBe('token=opaque%7Etoken%2B%2F%3D&token_type_hint=access_token');
+    const basic = call?.headers['authorization']?.replace('Basic ', '') ?? '';
+    expect(Buffer.from(basic, 'base64').toString()).toBe('an+api%3A1:p%25ss+w%2Brd+%C3%A9');
+    expect(call?.headers).toMatchObject({
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+    });
+  });
+
+  it.each(['two words', 'a"b', 'a\nb', 'é', '=', 'a=b', 'a,b'])('%j is no token → none', async (token) => {
+    const { reasonOf, calls } = open();
+    expect(await reasonOf(token)).toBe('malformed_token');
+    expect(calls).toHaveLength(0);
+  });
+
+  it('one for a token at a time, however many wait for it; another token has its own', async () => {
+    const { ask, calls, introspection } = open();
+    const answers = [ask('a'), ask('a'), ask('b'), ask('a')];
+    expect(introspection.status()).toMatchObject({ inFlight: 2 });
+    expect(await Promise.all(answers)).toEqual([active, active, active, active]);
+    expect(calls).toHaveLength(2);
+    expect(introspection.status()).toEqual({ active: 2, inactive: 0, inFlight: 0, calls: { ok: 2, failed: 0 } });
+  });
+
+  it('more than are allowed without an answer → refused at once', async () => {
+    const { ask, reasonOf, calls } = open({ maxCalls: 1 });
+    const first = ask('a');
+    expect(await reasonOf('b')).toBe('introspection_unavailable');
+    await first;
+    expect(await reasonOf('b')).toBe('accepted');
+    expect(calls).toHaveLength(2);
+  });
+});
+
+describe('an answer', () => {
+  it('active → kept for 60 s, and given at once', async () => {
+    const { ask, introspection, state, calls } = open();
+    await ask('a');
+    state.time += 59;
+    expect(introspection.introspect('a', digestOf('a'))).toEqual(active);
+    state.time += 1;
+    expect(introspection.introspect('a', digestOf('a'))).toBeInstanceOf(Promise);
+    expect(calls).toHaveLength(2);
+  });
+
+  it('not active → inactive_token, kept for 10 s', async () => {
+    const { reasonOf, state, calls } = open();
+    state.answer = { active: false };
+    expect([await reasonOf('a'), await reasonOf('a')]).toEqual(['inactive_token', 'inactive_token']);
+    state.answer = active;
+    state.time += 9;
+    expect(await reasonOf('a')).toBe('inactive_token');
+    expect(calls).toHaveLength(1);
+    state.time += 1;
+    expect(await reasonOf('a')).toBe('accepted');
+  });
+
+  it('revoked after it was active → refused when the ceiling is reached', async () => {
+    const { reasonOf, state } = open({ maxSeconds: 5 });
+    expect(await reasonOf('a')).toBe('accepted');
+    state.answer = { active: false };
+    state.time += 4;
+    expect(await reasonOf('a')).toBe('accepted');
+    state.time += 1;
+    expect(await reasonOf('a')).toBe('inactive_token');
+  });
+
+  it('nothing is kept where the seconds are 0', async () => {
+    const { reasonOf, state, calls } = open({ maxSeconds: 0, inactiveSeconds: 0 });
+    await reasonOf('a');
+    await reasonOf('a');
+    state.answer = { active: false };
+    await reasonOf('a');
+    await reasonOf('a');
+    expect(calls).toHaveLength(4);
+  });
+
+  it('tokens that are tried push out no answer about a good one', async () => {
+    const { reasonOf, state, calls, introspection } = open({ maxEntries: 2 });
+    await reasonOf('good');
+    state.answer = { active: false };
+    for (const token of ['a', 'b', 'c', 'd']) await reasonOf(token);
+    expect(introspection.status()).toMatchObject({ active: 1, inactive: 2 });
+    expect(await reasonOf('good')).toBe('accepted');
+    expect(calls).toHaveLength(5);
+  });
+
+  it.each<[string, unknown]>([
+    ['not_json', 'active'],
+    ['not_json', ['active']],
+    ['not_json', '{"active":true,"active":true}'],
+    ['not_an_introspection', {}],
+    ['not_an_introspection', { active: 'true' }],
+    ['not_an_introspection', { active: 1 }],
+    ['too_large', { active: true, padding: 'x'.repeat(65_536) }],
+  ])('%s → introspection_unavailable, and nothing is kept', async (kind, answer) => {
+    const { ask, reasonOf, state, introspection } = open();
+    state.answer = answer;
+    await expect(ask('a')).rejects.toMatchObject({
+      reason: 'introspection_unavailable',
+      context: { kind },
+      cause: { name: 'KeyFetchError', kind },
+    });
+    expect(introspection.status()).toEqual({ active: 0, inactive: 0, inFlight: 0, calls: { ok: 0, failed: 1 } });
+    state.answer = active;
+    expect(await reasonOf('a')).toBe('accepted');
+  });
+
+  it.each([
+    [301, 'redirect'],
+    [401, 'status'],
+    [403, 'status'],
+    [500, 'status'],
+  ])('of status %i → introspection_unavailable: the token may be good', async (status, kind) => {
+    const { ask, state } = open();
+    state.status = status;
+    await expect(ask('a')).rejects.toMatchObject({ reason: 'introspection_unavailable', context: { kind } });
+  });
+
+  it('that does not come in time → introspection_unavailable, with nothing of token and secret', async () => {
+    const { ask } = open({ timeoutSeconds: 0.01, fetch: () => new Promise(() => undefined) });
+    const error = await ask('a-token').catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ reason: 'introspection_unavailable', context: { kind: 'timeout' } });
+    expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/a-token|s3cret/);
+  });
+
+  it('after it was closed → introspection_unavailable', async () => {
+    const { introspection, ask } = open();
+    introspection.close();
+    await expect(ask('a')).rejects.toMatchObject({ context: { kind: 'closed' } });
+  });
+});
+
+describe('which tokens', () => {
+  it.each([
+    ['opaque', true],
+    ['with.one', true],
+    ['a.b.c.d.e', true],
+    ['header.claims.signature', false],
+    ['header..signature', false],
+    ['header.claims.', true],
+    ['.claims.signature', true],
+  ])('%s → asked about: %s; all of them where that is wanted', (token, asked) => {
+    expect(open().introspection.handles(token)).toBe(asked);
+    expect(open({ tokens: 'all' }).introspection.handles(token)).toBe(true);
+  });
+});
+
+describe('options that cannot work → TypeError that names the fix and repeats nothing', () => {
+  it.each<[Partial<IntrospectionOptions>, RegExp]>([
+    [{ endpoint: 'http://idp.test/introspect' }, /^endpoint: write an https URL/],
+    [{ endpoint: 'https://api:s3cret@idp.test/' }, /^endpoint: .* without credentials/],
+    [{ endpoint: 'https://s3cret@idp.test/' }, /^endpoint: /],
+    [{ endpoint: 'https://:s3cret@idp.test/' }, /^endpoint: /],
+    [{ endpoint: 'https://idp.test/#a' }, /^endpoint: /],
+    [{ endpoint: 'https://' }, /^endpoint: /],
+    [{ issuer: '' }, /^issuer: /],
+    [{ clientId: '' }, /^clientId: /],
+    [{ clientSecret: '' }, /^clientSecret: /],
+    [{ maxSeconds: -1 }, /^maxSeconds: write seconds from 0 to 3600/],
+    [{ inactiveSeconds: 3601 }, /^inactiveSeconds: /],
+    [{ timeoutSeconds: 0 }, /^timeoutSeconds: /],
+    [{ timeoutSeconds: 61 }, /^timeoutSeconds: /],
+    [{ maxCalls: 0 }, /^maxCalls: /],
+    [{ maxEntries: 1.5 }, /^maxEntries: /],
+    [{ tokens: 'some' as 'all' }, /^tokens: write opaque or all/],
+    [{ audience: 'none' as 'optional' }, /^audience: write required or optional/],
+  ])('%j', (wrong, message) => {
+    expect(() => open(wrong)).toThrow(TypeError);
+    expect(() => open(wrong)).toThrow(message);
+    expect(() => open(wrong)).not.toThrow(/s3cret/);
+  });
+
+  it('an endpoint that is left out', () => {
+    const { endpoint: _, ...others } = required;
+    expect(() => createIntrospection(others as IntrospectionOptions)).toThrow(/^endpoint: /);
+  });
+
+  it('the clock of the machine, where none is given', async () => {
+    const { introspection, ask } = open({ now: undefined } as object);
+    await ask('a');
+    expect(introspection.introspect('a', digestOf('a'))).toEqual(active);
+  });
+});
