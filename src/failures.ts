@@ -8,32 +8,55 @@ export interface Failure {
   readonly description: string;
   /** What the operator is told: the likely cause and how to mend it. */
   readonly fix: string;
+  /** What the operator has set that decides here. */
+  readonly concept?: Concept;
 }
 
-const none = (description: string, fix: string): Failure => ({ status: 401, error: null, description, fix });
+/** What an operator sets and a fix is about. The library has an option for it, the service a variable. */
+export type Concept =
+  | 'issuer'
+  | 'audience'
+  | 'dpopAccepted'
+  | 'dpopRequired'
+  | 'nonceSecret'
+  | 'replayStore'
+  | 'trustProxy';
+
+type About = Pick<Failure, 'concept'>;
+
+const none = (description: string, fix: string, about?: About): Failure => ({
+  status: 401,
+  error: null,
+  description,
+  fix,
+  ...about,
+});
 const request = (description: string, fix: string): Failure => ({
   status: 400,
   error: 'invalid_request',
   description,
   fix,
 });
-const token = (description: string, fix: string): Failure => ({
+const token = (description: string, fix: string, about?: About): Failure => ({
   status: 401,
   error: 'invalid_token',
   description,
   fix,
+  ...about,
 });
-const proof = (description: string, fix: string): Failure => ({
+const proof = (description: string, fix: string, about?: About): Failure => ({
   status: 401,
   error: 'invalid_dpop_proof',
   description,
   fix,
+  ...about,
 });
-const nonce = (description: string, fix: string): Failure => ({
+const nonce = (description: string, fix: string, about?: About): Failure => ({
   status: 401,
   error: 'use_dpop_nonce',
   description,
   fix,
+  ...about,
 });
 const forbidden = (description: string, fix: string): Failure => ({
   status: 403,
@@ -47,11 +70,12 @@ const stepUp = (description: string, fix: string): Failure => ({
   description,
   fix,
 });
-const unavailable = (description: string, fix: string): Failure => ({
+const unavailable = (description: string, fix: string, about?: About): Failure => ({
   status: 503,
   error: 'temporarily_unavailable',
   description,
   fix,
+  ...about,
 });
 
 // An unknown key and a bad signature share one description: the wire must not tell an attacker which it was.
@@ -73,11 +97,13 @@ export const failures = {
   ),
   bearer_not_accepted: none(
     'A DPoP-bound access token is required.',
-    'DPoP is required and the client used Bearer. Let the client send a DPoP-bound token with a proof, or set DPOP_REQUIRED=false.',
+    'DPoP is required and the client used Bearer. Let the client send a DPoP-bound token with a proof, or stop requiring DPoP.',
+    { concept: 'dpopRequired' },
   ),
   dpop_not_accepted: none(
     'The DPoP scheme is not accepted.',
-    'DPoP is off and the client used the DPoP scheme. Set DPOP_ENABLED=true, or let the client send Bearer.',
+    'DPoP is off and the client used the DPoP scheme. Accept DPoP, or let the client send Bearer.',
+    { concept: 'dpopAccepted' },
   ),
   multiple_authorization_headers: request(
     'More than one Authorization header was sent.',
@@ -149,7 +175,8 @@ export const failures = {
   // Issuer and key
   invalid_issuer: token(
     'The access token has an invalid issuer.',
-    'iss is not https://<domain>/ byte for byte. Check the domain setting: no scheme, and the tenant, realm or region that issued the token.',
+    'iss is not the trusted issuer byte for byte; a domain stands for https://<domain>/. Check the issuer: the tenant, realm or region that issued the token, and a domain without a scheme.',
+    { concept: 'issuer' },
   ),
   unknown_kid: token(
     unverifiable,
@@ -167,7 +194,8 @@ export const failures = {
   // Claims
   invalid_audience: token(
     'The access token has an invalid audience.',
-    'aud does not contain the audience setting byte for byte. Request the token for this API, or mend the setting (a trailing slash counts).',
+    'aud does not contain the audience of this API byte for byte. Request the token for this API, or correct the audience (a trailing slash counts).',
+    { concept: 'audience' },
   ),
   missing_exp: token('The access token has no expiry.', 'exp is absent. Let the provider issue tokens that expire.'),
   malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 2^53.'),
@@ -282,7 +310,8 @@ export const failures = {
   ),
   proof_url_mismatch: proof(
     'The DPoP proof is for another URL.',
-    'htu is not the URL of the request as this server sees it. Behind a proxy, let it send X-Forwarded-Proto, -Host and -Prefix, and set TRUST_PROXY.',
+    'htu is not the URL of the request as this server sees it. Behind a proxy, let it send X-Forwarded-Proto, -Host and -Prefix, and trust its address.',
+    { concept: 'trustProxy' },
   ),
   proof_too_old: proof(
     'The DPoP proof is too old.',
@@ -306,7 +335,8 @@ export const failures = {
   ),
   invalid_proof_nonce: nonce(
     'The DPoP proof needs a fresh nonce.',
-    'The nonce is old or of another secret. All instances must share DPOP_NONCE_SECRET.',
+    'The nonce is old or of another secret. All instances must share one secret for nonces.',
+    { concept: 'nonceSecret' },
   ),
   proof_replayed: proof(
     'The DPoP proof was used before.',
@@ -354,7 +384,8 @@ export const failures = {
   ),
   replay_store_unavailable: unavailable(
     'DPoP proofs cannot be verified at the moment.',
-    'Redis did not answer in time, or was restarted and may have forgotten this proof. Bearer calls are not affected. Check Redis and REPLAY_STORE.',
+    'Redis did not answer in time, or was restarted and may have forgotten this proof. Bearer calls are not affected. Check Redis and its address here.',
+    { concept: 'replayStore' },
   ),
   replay_store_full: unavailable(
     'DPoP proofs cannot be verified at the moment.',

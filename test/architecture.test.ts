@@ -2,6 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, posix, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { type Failure, failures } from '../src/failures.ts';
+import { nameSettings } from '../src/service/settings/setting-names.ts';
+import { settingTable } from '../src/service/settings/setting-table.ts';
+import { environmentName } from '../src/service/settings/settings.ts';
+import { variants } from '../src/service/variants/variants.ts';
 
 /** One source file, and what its text says. */
 interface Source {
@@ -46,32 +51,64 @@ function readSource(path: string): Source {
   };
 }
 
-/** The folder of a file, or the file itself where it lies at the top. */
-function partOf(path: string): string {
+/** The folder of a file, or the file itself if it lies at the top. */
+function folderOf(path: string): string {
   return path.includes('/') ? path.slice(0, path.indexOf('/')) : path;
 }
 
-// Each may import what stands on its own line or further down.
-const layers: readonly (readonly string[])[] = [
-  ['cli'],
-  ['local-idp'],
-  ['service'],
-  ['console'],
-  ['index.ts'],
-  ['adapters'],
-  ['resource-server'],
-  ['testing'],
-  ['refusal'],
-  ['policy'],
-  ['token'],
-  ['keys', 'token-status'],
-  ['outbound', 'dpop'],
-  ['jose', 'http'],
-  ['failures.ts', 'platform.ts', 'certificate'],
-];
-const layerOf = (path: string): number => layers.findIndex((parts) => parts.includes(partOf(path)));
+/** The folder within `service/` of a file that lies there. */
+function serviceFolderOf(path: string): string {
+  return posix.basename(dirname(path));
+}
 
-const imports = sources.flatMap(({ path, files }) => files.map((file) => [path, file] as const));
+/** Each folder may import from those on the lines above it: not from its neighbours, and never from below. */
+const ranks: readonly (readonly string[])[] = [
+  ['failures.ts', 'platform.ts', 'certificate'],
+  ['jose', 'http'],
+  ['outbound', 'dpop'],
+  ['keys', 'token-status'],
+  ['token'],
+  ['policy'],
+  ['refusal'],
+  ['resource-server'],
+  ['adapters', 'explain', 'gate', 'testing'],
+  ['index.ts', 'console', 'local-idp'],
+  ['service'],
+  ['cli'],
+];
+/** The same within `service/`. */
+const serviceRanks: readonly (readonly string[])[] = [
+  ['variants'],
+  ['settings'],
+  ['app'],
+  ['observation'],
+  ['process'],
+];
+const rankOf = (folder: string, among = ranks): number => among.findIndex((folders) => folders.includes(folder));
+
+type Edge = readonly [from: string, to: string];
+
+/** The imports that leave a folder, as folders. */
+function leaving(edges: readonly Edge[], folder: (path: string) => string): readonly Edge[] {
+  return edges.map(([from, to]) => [folder(from), folder(to)] as const).filter(([from, to]) => from !== to);
+}
+
+/** Every way that leads back to where it began. */
+function findCycles(edges: readonly Edge[]): readonly string[] {
+  const done = new Set<string>();
+  const cycles: string[] = [];
+  const visit = (name: string, way: readonly string[]): void => {
+    if (way.includes(name)) cycles.push([...way.slice(way.indexOf(name)), name].join(' → '));
+    if (way.includes(name) || done.has(name)) return;
+    for (const [from, to] of edges) if (from === name) visit(to, [...way, name]);
+    done.add(name);
+  };
+  for (const [name] of edges) visit(name, []);
+  return cycles;
+}
+
+const imports: readonly Edge[] = sources.flatMap(({ path, files }) => files.map((file) => [path, file] as const));
+const serviceImports = imports.filter((edge) => edge.every((path) => folderOf(path) === 'service'));
 
 describe('direction of imports', () => {
   it('the sources are read: files, and imports between them', () => {
@@ -85,8 +122,16 @@ describe('direction of imports', () => {
     }
   });
 
-  it('every file belongs to a layer', () => {
-    expect(sources.map(({ path }) => path).filter((path) => layerOf(path) < 0)).toEqual([]);
+  it('every file lies in a folder that has a rank', () => {
+    expect(sources.map(({ path }) => path).filter((path) => rankOf(folderOf(path)) < 0)).toEqual([]);
+    const ofService = sources.filter(({ path }) => folderOf(path) === 'service');
+    expect(ofService.length).toBeGreaterThan(30);
+    expect(ofService.filter(({ path }) => rankOf(serviceFolderOf(path), serviceRanks) < 0)).toEqual([]);
+  });
+
+  it('no folder has two ranks', () => {
+    const folders = ranks.flat();
+    expect(folders.filter((folder, index) => folders.indexOf(folder) !== index)).toEqual([]);
   });
 
   it('every import of a file leads to one that exists, by its .ts name', () => {
@@ -94,22 +139,36 @@ describe('direction of imports', () => {
     expect(imports.filter(([, file]) => !paths.has(file))).toEqual([]);
   });
 
-  it('cli → service → adapters → resource-server → core → failures, and never back', () => {
-    expect(imports.filter(([from, to]) => layerOf(to) < layerOf(from))).toEqual([]);
+  it('failures → … → cli: each folder imports only from folders above it in the table', () => {
+    const around = leaving(imports, folderOf);
+    expect(around.length).toBeGreaterThan(50);
+    expect(around.filter(([from, to]) => rankOf(to) >= rankOf(from))).toEqual([]);
+  });
+
+  it('service: variants → settings → app → observation → process, and never back', () => {
+    const around = leaving(serviceImports, serviceFolderOf);
+    expect(around.length).toBeGreaterThan(10);
+    expect(around.filter(([from, to]) => rankOf(to, serviceRanks) >= rankOf(from, serviceRanks))).toEqual([]);
+  });
+
+  it('no folder leads back to itself, those of the service included', () => {
+    expect(findCycles(leaving(imports, folderOf))).toEqual([]);
+    expect(findCycles(leaving(serviceImports, serviceFolderOf))).toEqual([]);
+    expect(findCycles([...leaving(imports, folderOf), ['failures.ts', 'policy']])).not.toEqual([]); // it would be found
   });
 
   it('the local provider is imported by cli alone, and knows neither service nor adapters', () => {
-    const around = imports.filter(([from, to]) => partOf(from) !== partOf(to));
-    expect(around.filter(([from, to]) => partOf(to) === 'local-idp' && partOf(from) !== 'cli')).toEqual([]);
+    const around = imports.filter(([from, to]) => folderOf(from) !== folderOf(to));
+    expect(around.filter(([from, to]) => folderOf(to) === 'local-idp' && folderOf(from) !== 'cli')).toEqual([]);
     expect(
       around.filter(
-        ([from, to]) => partOf(from) === 'local-idp' && ['service', 'cli', 'adapters'].includes(partOf(to)),
+        ([from, to]) => folderOf(from) === 'local-idp' && ['service', 'cli', 'adapters'].includes(folderOf(to)),
       ),
     ).toEqual([]);
   });
 
   it('the test kit is imported by nothing, and loads nothing but Node and, to listen, what makes certificates', () => {
-    expect(imports.filter(([from, to]) => partOf(to) === 'testing' && partOf(from) !== 'testing')).toEqual([]);
+    expect(imports.filter(([from, to]) => folderOf(to) === 'testing' && folderOf(from) !== 'testing')).toEqual([]);
     const loaded = new Set<string>();
     const load = (path: string): void => {
       if (loaded.has(path)) return;
@@ -136,17 +195,7 @@ describe('direction of imports', () => {
   });
 
   it('no file leads back to itself, types included', () => {
-    const edges = new Map(sources.map(({ path, files }) => [path, files]));
-    const done = new Set<string>();
-    const cycles: string[] = [];
-    const visit = (path: string, way: readonly string[]): void => {
-      if (way.includes(path)) cycles.push([...way.slice(way.indexOf(path)), path].join(' → '));
-      if (way.includes(path) || done.has(path)) return;
-      for (const next of edges.get(path) ?? []) visit(next, [...way, path]);
-      done.add(path);
-    };
-    for (const { path } of sources) visit(path, []);
-    expect(cycles).toEqual([]);
+    expect(findCycles(imports)).toEqual([]);
   });
 });
 
@@ -183,6 +232,38 @@ describe('what judges a request', () => {
     ['knows no process', /\bprocess\./],
   ])('%s', (_claim, pattern) => {
     expect(pure.filter(({ text }) => pattern.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+});
+
+describe('what the core knows of the service', () => {
+  const names = new Set(
+    Object.values(settingTable).flatMap((row) =>
+      Object.values(variants).map((variant) => environmentName(row, variant)),
+    ),
+  );
+  /** Comments included: a library user reads these too. */
+  const written = (path: string): readonly string[] =>
+    readFileSync(join(root, path), 'utf8').match(/\b[A-Za-z][A-Za-z0-9_]*\b/g) ?? [];
+  const below = sources.filter(({ path }) => rankOf(folderOf(path)) < rankOf('service'));
+
+  it('no name of a setting stands below service/', () => {
+    expect(names.size).toBeGreaterThan(20);
+    expect(written('service/settings/setting-table.ts')).toContain('DPOP_REQUIRED');
+    expect(
+      below.flatMap(({ path }) =>
+        written(path)
+          .filter((word) => names.has(word))
+          .map((word) => `${path}: ${word}`),
+      ),
+    ).toEqual([]);
+  });
+
+  it('every concept of a fix has a variable in every variant', () => {
+    const concepts = Object.values<Failure>(failures).flatMap(({ concept }) => concept ?? []);
+    expect(concepts.length).toBeGreaterThan(5);
+    for (const variant of Object.values(variants)) {
+      for (const concept of concepts) expect(names).toContain(nameSettings(variant)[concept]);
+    }
   });
 });
 

@@ -30,8 +30,8 @@ export function normaliseUrl(text: string): string | undefined {
 }
 
 /**
- * Names what would make the two normalised URLs equal, for the operator's log: the headers of a proxy, or else the one
- * that is wrong: `htu`, or the `path` of the request.
+ * Names what would make the two normalised URLs equal, for the operator's log: the option and the headers of a proxy, or
+ * else the one that is wrong: `htu`, or the `path` of the request.
  */
 export function explainMismatch(expected: string | undefined, received: string | undefined): string {
   if (received === undefined) return 'htu';
@@ -46,7 +46,7 @@ export function explainMismatch(expected: string | undefined, received: string |
     if (!receivedPath.endsWith(expectedPath) && !expectedPath.endsWith(receivedPath)) return 'path';
     headers.push('X-Forwarded-Prefix');
   }
-  return `TRUST_PROXY with ${headers.join(', ')}`;
+  return `trustProxy with ${headers.join(', ')}`;
 }
 
 /** A URL that came from outside, fit for the operator's log: normalised and short, or words that stand for it. */

@@ -170,7 +170,7 @@ async function loadRedis(): Promise<typeof import('@redis/client')> {
   try {
     return await import('@redis/client');
   } catch (cause) {
-    throw new Error('REPLAY_STORE names Redis: install its client with "npm install @redis/client"', { cause });
+    throw new Error('A replay store in Redis needs its client. Install it with "npm install @redis/client"', { cause });
   }
 }
 

@@ -32,7 +32,7 @@ export const statusPhrases: ReadonlyMap<number, string> = new Map([
 
 const json = (value: object): ErrorBody => ({ contentType: 'application/json', body: JSON.stringify(value) });
 
-/** The formats that `ERROR_BODY` names. */
+/** The formats of error bodies, by name. */
 export const errorBodyFormats = {
   /** `{"detail": {"error", "error_description"}}`; `{"detail": "Not Found"}` where there is no error code. */
   detail: ({ error, description }) =>

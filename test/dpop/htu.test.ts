@@ -141,16 +141,16 @@ describe('properties', () => {
 
 describe('what would mend a mismatch', () => {
   it.each([
-    ['the scheme', 'http://a/b', 'https://a/b', 'TRUST_PROXY with X-Forwarded-Proto'],
-    ['the host', 'https://inner/b', 'https://a/b', 'TRUST_PROXY with X-Forwarded-Host'],
-    ['the port', 'https://a:8000/b', 'https://a/b', 'TRUST_PROXY with X-Forwarded-Host'],
-    ['a prefix that was cut off', 'https://a/b', 'https://a/v1/b', 'TRUST_PROXY with X-Forwarded-Prefix'],
-    ['a prefix that was added', 'https://a/v1/b', 'https://a/b', 'TRUST_PROXY with X-Forwarded-Prefix'],
+    ['the scheme', 'http://a/b', 'https://a/b', 'trustProxy with X-Forwarded-Proto'],
+    ['the host', 'https://inner/b', 'https://a/b', 'trustProxy with X-Forwarded-Host'],
+    ['the port', 'https://a:8000/b', 'https://a/b', 'trustProxy with X-Forwarded-Host'],
+    ['a prefix that was cut off', 'https://a/b', 'https://a/v1/b', 'trustProxy with X-Forwarded-Prefix'],
+    ['a prefix that was added', 'https://a/v1/b', 'https://a/b', 'trustProxy with X-Forwarded-Prefix'],
     [
       'everything a proxy can change',
       'http://inner:8000/b',
       'https://a/v1/b',
-      'TRUST_PROXY with X-Forwarded-Proto, X-Forwarded-Host, X-Forwarded-Prefix',
+      'trustProxy with X-Forwarded-Proto, X-Forwarded-Host, X-Forwarded-Prefix',
     ],
     ['the path', 'https://a/b', 'https://a/c', 'path'],
     ['a slash at the end', 'https://a/b', 'https://a/b/', 'path'],

@@ -51,8 +51,8 @@ describe('htu', () => {
   });
 
   it.each([
-    ['http behind a proxy', 'http://api.example.com', goodClaims.htu, 'TRUST_PROXY with X-Forwarded-Proto'],
-    ['another host', 'https://inner:8000', goodClaims.htu, 'TRUST_PROXY with X-Forwarded-Host'],
+    ['http behind a proxy', 'http://api.example.com', goodClaims.htu, 'trustProxy with X-Forwarded-Proto'],
+    ['another host', 'https://inner:8000', goodClaims.htu, 'trustProxy with X-Forwarded-Host'],
     ['another path', 'https://api.example.com', 'https://api.example.com/b', 'path'],
     ['no URL', 'https://api.example.com', 'nothing of the kind\n', 'htu'],
   ])('%s → the log has both URLs, and what would mend it', (_name, origin, htu, hint) => {

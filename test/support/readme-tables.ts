@@ -1,4 +1,5 @@
 import { type Failure, failures } from '../../src/failures.ts';
+import { formatFix, nameSettings } from '../../src/service/settings/setting-names.ts';
 import { settingTable } from '../../src/service/settings/setting-table.ts';
 import { environmentName } from '../../src/service/settings/settings.ts';
 import { type Variant, variants } from '../../src/service/variants/variants.ts';
@@ -58,13 +59,16 @@ function settings(): string {
 }
 
 function refusals(): string {
+  const names = nameSettings(variants.a);
   return table(
     ['reason in the log', 'status', 'error', 'what to do'],
-    Object.entries<Failure>(failures).map(([reason, { status, error, fix }]) => [
+    Object.entries<Failure>(failures).map(([reason, failure]) => [
       code(reason),
-      error === 'insufficient_scope' ? `${status} (B: ${variants.b.insufficientScopeStatus})` : String(status),
-      error === null ? 'none' : code(error),
-      fix,
+      failure.error === 'insufficient_scope'
+        ? `${failure.status} (B: ${variants.b.insufficientScopeStatus})`
+        : String(failure.status),
+      failure.error === null ? 'none' : code(failure.error),
+      formatFix(failure, names),
     ]),
   );
 }

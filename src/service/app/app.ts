@@ -5,6 +5,7 @@ import type { Policy } from '../../policy/policy.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { metadataPath, type Refusal } from '../../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../../resource-server/resource-server.ts';
+import { nameSettings } from '../settings/setting-names.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Endpoint, ProtectedEndpoint } from '../variants/endpoint.ts';
 import { type Answer, createAnswer, type HeaderList, plainError, withHeaders } from './answer.ts';
@@ -42,6 +43,7 @@ const privateJson: HeaderList = [...json, 'cache-control', 'no-store'];
 export function createApp(options: AppOptions): App {
   const { settings, resourceServer, readExternalUrl } = options;
   const errorBody = errorBodyFormats[settings.errorBody];
+  const names = nameSettings(settings.variant);
   const cors = settings.corsOrigins.length > 0 ? createCors(settings.corsOrigins) : undefined;
   const findRoute = createRouter([
     ...settings.variant.endpoints.map((endpoint) => ({ path: endpoint.path, respond: respondTo(endpoint) })),
@@ -58,7 +60,7 @@ export function createApp(options: AppOptions): App {
   const refused = new WeakMap<Refusal, Answer>();
 
   const refuse = (exchange: Exchange, error: unknown, policy?: Policy): Answer => {
-    noteRefusal(exchange, error);
+    noteRefusal(exchange, error, names);
     const { request, connection } = exchange;
     const refusal = resourceServer.describeRefusal(error, request, { policy, connection });
     const known = refused.get(refusal);

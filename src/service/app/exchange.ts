@@ -1,5 +1,6 @@
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
+import { nameHint, type SettingNames } from '../settings/setting-names.ts';
 
 /** One request, and what happened to it: for the answer, the log line and the metrics. */
 export interface Exchange {
@@ -38,9 +39,9 @@ export function beginExchange(request: ResourceRequest, connection: Connection):
 }
 
 /** Notes why a request was refused; what is no `AccessError` is a defect of this program. */
-export function noteRefusal(exchange: Exchange, error: unknown): void {
+export function noteRefusal(exchange: Exchange, error: unknown, names: SettingNames): void {
   const refused = error instanceof AccessError;
   exchange.reason = refused ? error.reason : 'unexpected';
-  exchange.context = refused ? error.context : undefined;
+  exchange.context = refused ? nameHint(error.context, names) : undefined;
   exchange.cause = refused ? error.cause : error;
 }
