@@ -1,9 +1,13 @@
 // How long a process takes: `import 'portcullis'`, and the service from its start until it listens, while the provider is
 // away. Milliseconds. `node scripts/start-time.js FOLDER …` compares builds (folders that hold dist/), run by run in turn.
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { resolve } from 'node:path';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 
+/** Another program to run, such as a newer Node. */
+const node = process.env['NODE'] ?? process.execPath;
 const rounds = Number(process.env['ROUNDS'] ?? 15);
 const folders = process.argv.length > 2 ? process.argv.slice(2) : ['.'];
 
@@ -13,10 +17,12 @@ const importing = `
   console.log(performance.now() - start);
 `;
 
+const cache = mkdtempSync(join(tmpdir(), 'portcullis-start-'));
+
 /** Nothing listens on the discard port: each fetch of the keys is refused at once. */
 const environment = {
   PATH: process.env['PATH'],
-  HOME: process.env['HOME'],
+  XDG_CACHE_HOME: cache,
   IDP_DOMAIN: 'localhost:9',
   IDP_AUDIENCE: 'urn:start-time',
   HOST: '127.0.0.1',
@@ -26,7 +32,7 @@ const environment = {
 
 async function timeImport(folder) {
   const index = resolve(folder, 'dist/index.js');
-  const child = spawn(process.execPath, ['--input-type=module', '--eval', importing, index], {
+  const child = spawn(node, ['--input-type=module', '--eval', importing, index], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const [output] = await once(child.stdout, 'data');
@@ -36,7 +42,7 @@ async function timeImport(folder) {
 
 async function timeListening(folder) {
   const start = performance.now();
-  const child = spawn(process.execPath, [resolve(folder, 'dist/cli/main.js'), 'serve'], {
+  const child = spawn(node, [resolve(folder, 'dist/cli/main.js'), 'serve'], {
     env: environment,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -47,7 +53,7 @@ async function timeListening(folder) {
     if (output.includes('"event":"listening"')) break;
   }
   const time = performance.now() - start;
-  child.kill('SIGKILL');
+  child.kill('SIGTERM'); // an orderly end, at which newer versions of Node keep what they have compiled
   await exited;
   if (!output.includes('"event":"listening"')) throw new Error(`${folder}: the service did not start`);
   return time;
@@ -68,4 +74,5 @@ for (const [name, time] of Object.entries(measures)) {
     console.log(`${name}, ${folder}: median ${median.toFixed(0)} ms, fastest ${fastest.toFixed(0)} ms of ${rounds}`);
   }
 }
-console.log(`Node ${process.version}`);
+console.log(execFileSync(node, ['--version'], { encoding: 'utf8' }).trim());
+rmSync(cache, { recursive: true, force: true });
