@@ -15,7 +15,7 @@ export function createApp(resource: string, issuer: TrustedIssuer) {
   const answer = toNodeHandler(createMcpHandler(createMessages));
   const app = createMcpExpressApp();
   app.use(auth.serveMetadata);
-  app.all('/mcp', requireBearerAuth(auth.gate), (request, response) => answer(request, response, request.body));
+  app.all('/mcp', requireBearerAuth(auth.bearerAuth), (request, response) => answer(request, response, request.body));
   return app;
 }
 

@@ -1,13 +1,13 @@
 import { AccessError } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
-import { refuseOnWorkers } from '../platform.ts';
+import { refuseOnWorkerd } from '../platform.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 
-/** One request before the gate, and the two ways on from there. */
-export interface Arrival<T, C> {
+/** One request to a protected route, and what follows: the handler or a refusal. */
+export interface ProtectedRequest<T, C> {
   readonly request: ResourceRequest;
   readonly policy: Policy<C>;
   readonly connection: Connection | undefined;
@@ -16,11 +16,11 @@ export interface Arrival<T, C> {
   readonly refuse: (refusal: Refusal, error: unknown) => T;
 }
 
-/** Judges a request and goes one of the two ways: what all adapters do. Waits only where the resource server has to. */
-export function passGate<T, C>(server: ResourceServer, arrival: Arrival<T, C>): T | Promise<T> {
-  const { request, policy, connection, admit } = arrival;
+/** Judges a request, then calls `admit` or `refuse`: what all adapters do. Waits only where the resource server has to. */
+export function admitOrRefuse<T, C>(server: ResourceServer, call: ProtectedRequest<T, C>): T | Promise<T> {
+  const { request, policy, connection, admit } = call;
   const refuse = (error: unknown): T =>
-    arrival.refuse(server.describeRefusal(error, request, { policy, connection }), error);
+    call.refuse(server.describeRefusal(error, request, { policy, connection }), error);
   const pass = (judged: Access<C> | AccessError): T | Promise<T> =>
     judged instanceof AccessError ? refuse(judged) : admit(judged);
   let judged: Access<C> | AccessError | Promise<Access<C> | AccessError>;
@@ -41,11 +41,11 @@ export function checkRoute(policy: Policy<unknown>, handler: unknown): void {
 }
 
 /**
- * Holds the adapters of `node:http` to runtimes that have it whole. That of Workers keeps one of several values of a
+ * Holds the adapters of `node:http` to runtimes that have it whole. That of workerd keeps one of several values of a
  * header, and a second Authorization would go unseen.
  */
 export function checkNodeHttp(caller: string): void {
-  refuseOnWorkers(caller, 'whose node:http drops header values; take portcullis/fetch or portcullis/hono');
+  refuseOnWorkerd(caller, 'whose node:http drops header values; take portcullis/fetch or portcullis/hono');
 }
 
 /** Holds programs without types to a resource server. */

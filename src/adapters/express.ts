@@ -2,7 +2,7 @@ import type { NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkNodeHttp, checkRoute, checkServer, passGate } from './admission.ts';
+import { admitOrRefuse, checkNodeHttp, checkRoute, checkServer } from './admission.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -43,7 +43,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (req, res, next) =>
-      passGate(server, {
+      admitOrRefuse(server, {
         // A router cuts its prefix off `url`; a proof is for the URL that the client called.
         request: readNodeRequest(req, req.originalUrl),
         policy,

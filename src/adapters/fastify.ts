@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterfa
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkNodeHttp, checkRoute, checkServer, passGate } from './admission.ts';
+import { admitOrRefuse, checkNodeHttp, checkRoute, checkServer } from './admission.ts';
 import { readNodeRequest } from './node-request.ts';
 
 /** What the adapter may need to know of the application around it. */
@@ -59,7 +59,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
     const admitted = new WeakMap<object, Access<C>>();
     return {
       onRequest(request, reply, done) {
-        const passed = passGate(server, {
+        const passed = admitOrRefuse(server, {
           request: readNodeRequest(request.raw, request.originalUrl),
           policy,
           connection: request.raw.socket,

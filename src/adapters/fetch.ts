@@ -2,7 +2,7 @@ import type { Connection } from '../http/request.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkRoute, checkServer, passGate } from './admission.ts';
+import { admitOrRefuse, checkRoute, checkServer } from './admission.ts';
 import { addNonce } from './nonce-header.ts';
 
 /** What the adapter may need to know of the runtime around it. `rest` is what the runtime passes after the request. */
@@ -36,7 +36,7 @@ export type Protect = <R extends Request, Rest extends readonly unknown[], C = C
 ) => (request: R, ...rest: Rest) => Response | Promise<Response>;
 
 /**
- * Creates the `protect` function for handlers from `Request` to `Response`: those of Bun, Deno, Workers, Next.js and
+ * Creates the `protect` function for handlers from `Request` to `Response`: those of Bun, Deno, Cloudflare Workers, Next.js and
  * others. Nothing is awaited unless the resource server has to wait.
  *
  * @example
@@ -48,7 +48,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (request, ...rest) =>
-      passGate(server, {
+      admitOrRefuse(server, {
         request,
         policy,
         // Whoever writes the function knows what the runtime passes; here it is passed on unseen.

@@ -3,7 +3,7 @@ import type { Connection } from '../http/request.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkRoute, checkServer, passGate } from './admission.ts';
+import { admitOrRefuse, checkRoute, checkServer } from './admission.ts';
 import { addNonce } from './nonce-header.ts';
 
 /** What the adapter may need to know of the application around it. */
@@ -44,7 +44,7 @@ export function createProtect<E extends Env = Env>(
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (c) =>
-      passGate(server, {
+      admitOrRefuse(server, {
         request: c.req.raw,
         policy,
         connection: options.connection?.(c),

@@ -30,8 +30,10 @@ export interface McpAuthOptions {
 /** What an MCP server is protected with. */
 export interface McpAuth {
   /** Options of `requireBearerAuth`, that of `@modelcontextprotocol/express` and that of `@modelcontextprotocol/server`. */
-  readonly gate: McpGate;
-  /** A gate of its own for Node and Express: DPoP as well as Bearer, and 503 where a token cannot be judged now. */
+  readonly bearerAuth: McpBearerAuth;
+  /** @deprecated Use `bearerAuth`. */
+  readonly gate: McpBearerAuth;
+  /** In place of `requireBearerAuth` on Node and Express: DPoP as well as Bearer, and 503 where a token cannot be judged now. */
   readonly protect: NodeMiddleware;
   /** Serves the metadata on Node and Express; mounted at the root. */
   readonly serveMetadata: NodeMiddleware;
@@ -39,13 +41,16 @@ export interface McpAuth {
   answerMetadata(request: Request): Response | undefined;
 }
 
-/** How the gate of the MCP packages is set up. */
-export interface McpGate {
+/** Options of `requireBearerAuth` of the MCP packages. */
+export interface McpBearerAuth {
   readonly verifier: OAuthTokenVerifier;
   readonly requiredScopes: string[];
   /** Where challenges say that the metadata is (RFC 9728 §5.1). */
   readonly resourceMetadataUrl: string;
 }
+
+/** @deprecated Use `McpBearerAuth`. */
+export type McpGate = McpBearerAuth;
 
 /** Answers a request, or hands it on. */
 export type NodeMiddleware = (
@@ -60,7 +65,7 @@ interface Answer {
   readonly body: string | null;
 }
 
-/** The gate of the MCP packages answers these codes with 401, 403, 400 and 500; a 503 it does not have. */
+/** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 503. */
 const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
   400: OAuthErrorCode.InvalidRequest,
   401: OAuthErrorCode.InvalidToken,
@@ -79,7 +84,7 @@ const methods = 'GET, HEAD, OPTIONS';
  *   resource, authorizationServers: [issuer], policy: { scopes: ['notes:read'] },
  * });
  * app.use(auth.serveMetadata);
- * app.all('/mcp', requireBearerAuth(auth.gate), toNodeHandler(createMcpHandler(createNotes)));
+ * app.all('/mcp', requireBearerAuth(auth.bearerAuth), toNodeHandler(createMcpHandler(createNotes)));
  */
 export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): McpAuth {
   const { policy = {}, onRefused = () => undefined } = options;
@@ -101,13 +106,15 @@ export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): 
     }
   };
 
+  const bearerAuth: McpBearerAuth = {
+    verifier: { verifyAccessToken },
+    // `requireBearerAuth` demands all of these. If one of several scopes will do, only the verifier judges.
+    requiredScopes: [...(policy.scopes ?? [])],
+    resourceMetadataUrl: `${resource.origin}${metadataPath}${path}`,
+  };
   return {
-    gate: {
-      verifier: { verifyAccessToken },
-      // That gate demands every one of them; where one of several will do, the verifier judges alone.
-      requiredScopes: [...(policy.scopes ?? [])],
-      resourceMetadataUrl: `${resource.origin}${metadataPath}${path}`,
-    },
+    bearerAuth,
+    gate: bearerAuth,
     protect(incoming, response, next) {
       const request = readNodeRequest(incoming, incoming.originalUrl);
       const context = { policy, connection: incoming.socket };

@@ -18,7 +18,7 @@ import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import { checkNodeHttp, checkServer, passGate } from './admission.ts';
+import { admitOrRefuse, checkNodeHttp, checkServer } from './admission.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -77,7 +77,7 @@ export function createGuard(server: ResourceServer, options: GuardOptions = {}):
       const policy = readPolicy(context);
       if (policy === 'open') return true;
       const incoming = readIncoming(context);
-      return passGate(server, {
+      return admitOrRefuse(server, {
         // Express cuts prefixes off `url`; a proof is for the URL that the client called.
         request: readNodeRequest(incoming, incoming.originalUrl),
         policy,

@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { checkNodeHttp, checkRoute, checkServer, passGate } from './admission.ts';
+import { admitOrRefuse, checkNodeHttp, checkRoute, checkServer } from './admission.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -42,7 +42,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (incoming, outgoing) =>
-      passGate(server, {
+      admitOrRefuse(server, {
         request: readNodeRequest(incoming),
         policy,
         connection: incoming.socket,

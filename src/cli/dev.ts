@@ -162,7 +162,7 @@ async function announce(idp: LocalIdp, settings: Settings, { url, adminUrl }: Li
     return samples.flatMap((sample) => {
       const header = sample.token === undefined ? '' : ` -H 'Authorization: Bearer ${sample.token}'`;
       return [
-        `# ${path} ${sample.title} answers ${foresee(endpoint, sample, settings)}`,
+        `# ${path} ${sample.title} answers ${predictAnswer(endpoint, sample, settings)}`,
         `curl -i${header} ${new URL(path, url)}`,
       ];
     });
@@ -184,7 +184,7 @@ More tokens: npx portcullis token --scope "${scope}". Stop with Ctrl-C.
 }
 
 /** Status and gist of the service's answer, from the tables that the service itself answers from. */
-function foresee(endpoint: Endpoint, { token, scope }: Sample, settings: Settings): string {
+function predictAnswer(endpoint: Endpoint, { token, scope }: Sample, settings: Settings): string {
   const refuse = (reason: Reason, status: number = failures[reason].status): string =>
     `${status}: ${failures[reason].description}`;
   if (endpoint.access === 'open') return `200: ${JSON.stringify(endpoint.body)}`;

@@ -1,12 +1,12 @@
-/** The commands by which a Redis tells since when it remembers. */
-export interface RunClient {
+/** The commands that tell since when a Redis remembers. */
+export interface RestartClient {
   info(section: string): Promise<string>;
   get(key: string): Promise<string | null>;
   set(key: string, value: string): Promise<unknown>;
 }
 
 /** What the store itself knows. */
-export interface RunFacts {
+export interface StoreState {
   /** Seconds since the epoch. */
   readonly now: () => number;
   /** Whether this store has been connected `before`, or `never`. */
@@ -24,7 +24,7 @@ const runKey = 'portcullis:run';
  * then, empty or with what it had saved. The first to notice writes it down for all instances. Rejects where Redis
  * answers with an error or does not tell its `run_id`.
  */
-export async function readSince(client: RunClient, { now, connected }: RunFacts): Promise<number> {
+export async function readSince(client: RestartClient, { now, connected }: StoreState): Promise<number> {
   const [server, written] = await Promise.all([client.info('server'), client.get(runKey)]);
   const run = /^run_id:(\S+)/m.exec(server)?.[1];
   if (run === undefined) throw new Error('Redis does not tell its run_id');

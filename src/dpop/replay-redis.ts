@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { AccessError } from '../failures.ts';
-import { refuseOnWorkers } from '../platform.ts';
+import { refuseOnWorkerd } from '../platform.ts';
 import { proofLifetime } from './proof.ts';
 import { clockMargin, readSince } from './redis-restart.ts';
 import { type ReplayStore, replayName } from './replay.ts';
@@ -29,8 +29,10 @@ export interface RedisReplayOptions {
 
 type Client = ReturnType<typeof createClient>;
 
-/** Of one connection: it can be asked about proofs made since then, or what ended it. */
-type News = { readonly state: 'up'; readonly since: number } | { readonly state: 'down'; readonly cause: unknown };
+/** What became of one connection: it can be asked about proofs made since then, or it has ended for this cause. */
+type ConnectionChange =
+  | { readonly state: 'up'; readonly since: number }
+  | { readonly state: 'down'; readonly cause: unknown };
 
 const maxUnanswered = 10_000;
 /** Seconds that a new connection has to tell since when Redis remembers. */
@@ -53,7 +55,7 @@ const idleTimeout = 2_500;
  */
 export async function createRedisReplayStore(url: string, options: RedisReplayOptions = {}): Promise<RedisReplayStore> {
   const { timeout = 0.25, onConnection, now = () => Date.now() / 1000 } = options;
-  refuseOnWorkers(
+  refuseOnWorkerd(
     'createRedisReplayStore',
     'where no connection outlives a request; write a store on a Durable Object',
   );
@@ -61,7 +63,7 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
   let client: Client | undefined;
   let ready: { readonly client: Client; readonly since: number } | undefined;
   let connected: 'before' | 'never' = 'never';
-  let reported: News['state'] | undefined;
+  let reported: ConnectionChange['state'] | undefined;
   /** Connections in a row that came to nothing. */
   let failedAttempts = 0;
   let timer: NodeJS.Timeout | undefined;
@@ -73,11 +75,11 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
   function connect(): void {
     const opened = createClient(redis, url);
     client = opened;
-    opened.on('error', (cause: unknown) => hear(opened, { state: 'down', cause }));
+    opened.on('error', (cause: unknown) => noteChange(opened, { state: 'down', cause }));
     opened.on('ping-interval', () => answers++);
     check(opened).then(
-      (since) => hear(opened, { state: 'up', since }),
-      (cause: unknown) => hear(opened, { state: 'down', cause }),
+      (since) => noteChange(opened, { state: 'up', since }),
+      (cause: unknown) => noteChange(opened, { state: 'down', cause }),
     );
   }
 
@@ -86,12 +88,12 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
     return limit(readSince(opened, { now, connected }), checkTimeout);
   }
 
-  function hear(from: Client, news: News): void {
+  function noteChange(from: Client, change: ConnectionChange): void {
     // Again for one that was given up before: it may have been on its way then.
-    if (news.state === 'down') from.destroy();
+    if (change.state === 'down') from.destroy();
     if (from !== client) return;
-    if (news.state === 'up') {
-      ready = { client: from, since: news.since };
+    if (change.state === 'up') {
+      ready = { client: from, since: change.since };
       connected = 'before';
       failedAttempts = 0;
     } else {
@@ -100,10 +102,10 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
       // Several instances should not come back in step.
       timer = setTimeout(connect, delay * (0.5 + Math.random() / 2)).unref();
     }
-    // Each failed attempt is an error: the first is news.
-    if (news.state === reported) return;
-    reported = news.state;
-    onConnection?.(news.state, news.state === 'down' ? news.cause : undefined);
+    // Each failed attempt is an error: only the first is reported.
+    if (change.state === reported) return;
+    reported = change.state;
+    onConnection?.(change.state, change.state === 'down' ? change.cause : undefined);
   }
 
   function refuse(cause: unknown): AccessError {
@@ -128,7 +130,7 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
         return answer === 'OK';
       } catch (cause) {
         // Nothing at all came back in that time: what was written may be lost, and TCP would take minutes to tell.
-        if (cause instanceof LateError && answers === answersBefore) hear(asked, { state: 'down', cause });
+        if (cause instanceof LateError && answers === answersBefore) noteChange(asked, { state: 'down', cause });
         throw refuse(cause);
       }
     },

@@ -1,7 +1,7 @@
 import { hash, X509Certificate } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
-import { refuseOnWorkers } from '../platform.ts';
+import { refuseOnWorkerd } from '../platform.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 import { parseTrust, type Trust } from './trust.ts';
 
@@ -51,7 +51,7 @@ export function confirmCertificate(bound: string, presented: string | undefined)
 }
 
 function createReadFromTls(): ReadClientCertificate {
-  refuseOnWorkers('clientCertificate', 'which show no TLS connection; write header, where a proxy sends Client-Cert');
+  refuseOnWorkerd('clientCertificate', 'which show no TLS connection; write header, where a proxy sends Client-Cert');
   const thumbprints = new WeakMap<Connection, string>();
   return (_request, connection) => {
     if (connection?.getPeerCertificate === undefined) return undefined;

@@ -33,7 +33,7 @@ export function readCredentials(headers: ResourceRequest['headers'], mode: DpopM
   if (value.includes(',') && isRepeated(value)) return new AccessError('multiple_authorization_headers');
   const space = value.indexOf(' ');
   const schemeEnd = space < 0 ? value.length : space;
-  const scheme = parseScheme(value.slice(0, schemeEnd));
+  const scheme = parseAuthorizationScheme(value.slice(0, schemeEnd));
   if (scheme === undefined) return new AccessError('unsupported_scheme');
   const proof = headers.get('dpop') ?? undefined;
   if (scheme === 'Bearer') {
@@ -51,7 +51,7 @@ export function readCredentials(headers: ResourceRequest['headers'], mode: DpopM
 }
 
 /** The scheme of an Authorization header, compared case-insensitively (RFC 9110 §11.1). */
-export function parseScheme(name: string): Scheme | undefined {
+export function parseAuthorizationScheme(name: string): Scheme | undefined {
   return schemes.get(name) ?? schemes.get(name.toLowerCase());
 }
 

@@ -3,9 +3,9 @@ import { pickByPlatform } from '../platform.ts';
 import type { Algorithm } from './algorithms.ts';
 import { decodeBase64url } from './base64url.ts';
 import { type JsonObject, parseJsonObject } from './json.ts';
-import { verifyOnWorkers } from './workerd-signature.ts';
+import { verifyOnWorkerd } from './workerd-signature.ts';
 
-const verifySignature = pickByPlatform<typeof verifyOnWorkers>({ workers: verifyOnWorkers, others: verify });
+const verifySignature = pickByPlatform<typeof verifyOnWorkerd>({ workerd: verifyOnWorkerd, others: verify });
 
 /** A compact JWS, parsed and not yet verified. */
 export interface Jws {

@@ -14,7 +14,7 @@ const texts = new WeakMap<KeyObject, string>();
  * `crypto.verify` on workerd. That of workerd takes no `KeyObject` beside options, and leaves the padding of RSA out of
  * account: a PKCS #1 signature would pass as one of PSS. Its `createVerify` has neither fault, but no Ed25519.
  */
-export function verifyOnWorkers(
+export function verifyOnWorkerd(
   digest: string | null,
   data: Buffer,
   { key, ...options }: VerifyOptions,

@@ -66,7 +66,7 @@ export function createHttpClient(
     noProxy: readVariable(environment, 'NO_PROXY'),
   };
   if (ca !== undefined) assertCertificate(ca);
-  let agent: Promise<Way> | undefined;
+  let agent: Promise<FetchRoute> | undefined;
   return {
     async fetch(url, init) {
       // Half of the start-up time of the library, were it loaded with it.
@@ -79,7 +79,7 @@ export function createHttpClient(
     close: () => void agent?.then(({ dispatcher }) => dispatcher.destroy?.()).catch(() => undefined),
   };
 
-  async function createAgent(): Promise<Way> {
+  async function createAgent(): Promise<FetchRoute> {
     const { EnvHttpProxyAgent } = await import('undici');
     const trust = ca === undefined ? undefined : await createTrust(ca);
     const connect = { timeout: connectMilliseconds, ...trust?.connect };
@@ -89,7 +89,7 @@ export function createHttpClient(
 }
 
 /** How a call goes out: through an agent; the undici of Bun knows none, and is told of certificates beside it. */
-interface Way {
+interface FetchRoute {
   readonly dispatcher: Dispatcher;
   readonly tls?: { readonly ca: readonly string[] };
 }

@@ -10,7 +10,7 @@ import {
   type HttpClientOptions,
 } from './http-client.ts';
 import { KeyFetchError, toKeyFetchError } from './provider-error.ts';
-import { createWorkersClient } from './workerd-client.ts';
+import { createWorkerdClient } from './workerd-client.ts';
 
 /** Bounds of one call. */
 export interface FetchLimits {
@@ -49,7 +49,7 @@ export interface Outbound {
   close(): void;
 }
 
-const createClient = pickByPlatform({ workers: createWorkersClient, others: createHttpClient });
+const createClient = pickByPlatform({ workerd: createWorkerdClient, others: createHttpClient });
 
 /** How the identity provider is reached. */
 export interface OutboundOptions extends HttpClientOptions {

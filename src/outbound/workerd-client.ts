@@ -1,11 +1,11 @@
-import { refuseOnWorkers } from '../platform.ts';
+import { refuseOnWorkerd } from '../platform.ts';
 import type { HttpClient, HttpClientOptions } from './http-client.ts';
 
 /**
- * Makes a client of the platform's own `fetch`: Workers have no sockets that undici could use. A `ca` there: `TypeError`.
+ * Makes a client of the platform's own `fetch`: workerd has no sockets that undici could use. A `ca` there: `TypeError`.
  */
-export function createWorkersClient({ ca }: HttpClientOptions): HttpClient {
-  if (ca !== undefined) refuseOnWorkers('ca', 'where the platform alone says which certificates are trusted');
+export function createWorkerdClient({ ca }: HttpClientOptions): HttpClient {
+  if (ca !== undefined) refuseOnWorkerd('ca', 'where the platform alone says which certificates are trusted');
   return {
     // Not as a method of anything: the platform would refuse it.
     fetch: (url, init) => fetch(url, init),

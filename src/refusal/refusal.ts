@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { AccessError, type Reason, type StepUp } from '../failures.ts';
-import { parseScheme, type Scheme } from '../http/credentials.ts';
+import { parseAuthorizationScheme, type Scheme } from '../http/credentials.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { namedScopes } from '../policy/checked-policy.ts';
@@ -107,11 +107,11 @@ function isSameCause(a: Cause, b: Cause): boolean {
 }
 
 /** All that an answer depends on, but for a nonce. */
-interface Facts extends ChallengeFacts {
+interface RefusalFacts extends ChallengeFacts {
   readonly reason: Reason;
 }
 
-function writeRefusal(settings: RefusalSettings, facts: Facts): Refusal {
+function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
   const { reason, failure } = facts;
   const status = settings.statuses.get(reason) ?? failure.status;
   const { contentType, body } = settings.errorBody({
@@ -127,7 +127,7 @@ function writeRefusal(settings: RefusalSettings, facts: Facts): Refusal {
 
 function usedScheme(request: ResourceRequest): Scheme | undefined {
   const value = request.headers.get('authorization') ?? '';
-  return parseScheme(value.slice(0, Math.max(value.indexOf(' '), 0)));
+  return parseAuthorizationScheme(value.slice(0, Math.max(value.indexOf(' '), 0)));
 }
 
 function findUrl(

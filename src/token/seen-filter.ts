@@ -1,5 +1,5 @@
 /** Whether a digest came before; the first time it is noted, and the answer is no. */
-export type SawBefore = (digest: string) => boolean;
+export type SeenFilter = (digest: string) => boolean;
 
 /** A power of two; four bytes each. */
 const slots = 65_536;
@@ -7,10 +7,10 @@ const slots = 65_536;
 const characters = 8;
 
 /**
- * Notes digests in 256 KiB, however many come. A slot holds the last that fell into it, by 32 bits of its own: one that
+ * Remembers digests in 256 KiB, however many come. A slot holds the last that fell into it, by 32 bits of its own: one that
  * came long ago is forgotten, and one in 65 536 is taken for another.
  */
-export function createSightings(): SawBefore {
+export function createSeenFilter(): SeenFilter {
   const marks = new Int32Array(slots);
   return (digest) => {
     let mark = 0;

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { IssuerRules, VerifiedToken } from './access-token.ts';
 import { timeChecks } from './claims.ts';
-import { createSightings } from './seen-filter.ts';
+import { createSeenFilter } from './seen-filter.ts';
 
 /** How much a {@link TokenCache} holds. */
 export interface TokenCacheOptions {
@@ -53,7 +53,7 @@ export function createTokenCache({
 }: TokenCacheOptions = {}): TokenCache {
   if (!(maxEntries >= 1 && maxBytes >= 1)) throw new TypeError('tokenCache: write bounds of 1 or more, or off');
   const entries = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxBytes });
-  const sawBefore = createSightings();
+  const wasSeen = createSeenFilter();
   let hits = 0;
   let misses = 0;
 
@@ -79,7 +79,7 @@ export function createTokenCache({
       return verified;
     },
     remember(digest, verified, tokenLength) {
-      if (!sawBefore(digest)) return;
+      if (!wasSeen(digest)) return;
       const { generation } = verified.verifiedBy;
       entries.set(digest, { verified, generation }, { size: tokenLength * bytesPerCharacter + bytesPerEntry });
     },

@@ -21,7 +21,7 @@ const metadataUrl = 'https://api.test/.well-known/oauth-protected-resource/mcp';
 const withoutKeys = createResourceServer({ issuers: [{ issuer: issuer.issuer, keys: noKeys }], audience: resource });
 
 function verify(token: string, judge: ResourceServer = server, others: Partial<McpAuthOptions> = {}) {
-  return createMcpAuth(judge, { ...options, ...others }).gate.verifier.verifyAccessToken(token);
+  return createMcpAuth(judge, { ...options, ...others }).bearerAuth.verifier.verifyAccessToken(token);
 }
 
 /** What the verifier throws. */
@@ -101,13 +101,13 @@ describe('the verifier', () => {
   });
 
   it('without a policy → every valid token; no scope in the challenge', async () => {
-    const { gate } = createMcpAuth(server, { resource, authorizationServers });
-    expect(gate.requiredScopes).toEqual([]);
-    expect(await gate.verifier.verifyAccessToken(issuer.token())).toMatchObject({ scopes: [] });
+    const { bearerAuth } = createMcpAuth(server, { resource, authorizationServers });
+    expect(bearerAuth.requiredScopes).toEqual([]);
+    expect(await bearerAuth.verifier.verifyAccessToken(issuer.token())).toMatchObject({ scopes: [] });
   });
 
-  it('the web-standard gate of the MCP package → challenge with scope and metadata', async () => {
-    const judge = requireBearerAuth(createMcpAuth(server, options).gate);
+  it('the web-standard middleware of the MCP package → challenge with scope and metadata', async () => {
+    const judge = requireBearerAuth(createMcpAuth(server, options).bearerAuth);
     const refused = await judge(new Request(resource, { headers: issuer.headers() }));
     expect(refused).toBeInstanceOf(Response);
     expect((refused as Response).status).toBe(403); // just checked
@@ -166,18 +166,21 @@ describe('the metadata', () => {
     expect(await documentOf({})).not.toHaveProperty('scopes_supported');
   });
 
-  it('a policy of which one scope will do → clients may ask for each, and the gate demands none by itself', async () => {
+  it('a policy of which one scope will do → clients may ask for each, and requireBearerAuth demands none by itself', async () => {
     const auth = createMcpAuth(server, { resource, authorizationServers, policy: { anyScope: ['a', 'b'] } });
     expect(await auth.answerMetadata(new Request(metadataUrl))?.json()).toMatchObject({ scopes_supported: ['a', 'b'] });
-    expect(auth.gate.requiredScopes).toEqual([]);
-    expect(await auth.gate.verifier.verifyAccessToken(issuer.token({ scope: 'b' }))).toMatchObject({ scopes: ['b'] });
-    const refused = auth.gate.verifier.verifyAccessToken(issuer.token({ scope: 'c' }));
+    expect(auth.bearerAuth.requiredScopes).toEqual([]);
+    expect(await auth.bearerAuth.verifier.verifyAccessToken(issuer.token({ scope: 'b' }))).toMatchObject({
+      scopes: ['b'],
+    });
+    const refused = auth.bearerAuth.verifier.verifyAccessToken(issuer.token({ scope: 'c' }));
     expect(await refusalOf(refused)).toMatchObject({ code: 'insufficient_scope' });
   });
 
   it('a resource at the root → one path', () => {
     const root = createMcpAuth(server, { resource: 'https://api.test/', authorizationServers });
-    expect(root.gate.resourceMetadataUrl).toBe('https://api.test/.well-known/oauth-protected-resource');
+    expect(root.gate).toBe(root.bearerAuth); // its name until now
+    expect(root.bearerAuth.resourceMetadataUrl).toBe('https://api.test/.well-known/oauth-protected-resource');
     expect(root.answerMetadata(new Request(metadataUrl))).toBeUndefined();
   });
 });

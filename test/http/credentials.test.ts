@@ -1,7 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AccessError, type Reason } from '../../src/failures.ts';
-import { type Credentials, type DpopMode, parseScheme, readCredentials } from '../../src/http/credentials.ts';
+import {
+  type Credentials,
+  type DpopMode,
+  parseAuthorizationScheme,
+  readCredentials,
+} from '../../src/http/credentials.ts';
 
 const modes: readonly DpopMode[] = ['off', 'allowed', 'required'];
 
@@ -44,18 +49,18 @@ describe('schemes and modes', () => {
 
   it.each(['Bearer', 'bearer', 'BEARER', 'bEaReR'])('%s → the Bearer scheme', (scheme) => {
     expect(judge(headers([`${scheme} a.b.c`]), 'allowed')).toMatchObject({ scheme: 'Bearer', token: 'a.b.c' });
-    expect(parseScheme(scheme)).toBe('Bearer');
+    expect(parseAuthorizationScheme(scheme)).toBe('Bearer');
   });
 
   it.each(['DPoP', 'dpop', 'DPOP', 'dPoP'])('%s → the DPoP scheme', (scheme) => {
     expect(judge(headers([`${scheme} a.b.c`], 'p'), 'allowed')).toEqual({ scheme: 'DPoP', token: 'a.b.c', proof: 'p' });
-    expect(parseScheme(scheme)).toBe('DPoP');
+    expect(parseAuthorizationScheme(scheme)).toBe('DPoP');
   });
 
   it.each(['', 'Basic', 'Bearer ', ' Bearer', 'Bearers', 'toString', '__proto__', 'ｂearer'])(
     'scheme "%s" → none that is known',
     (scheme) => {
-      expect(parseScheme(scheme)).toBeUndefined();
+      expect(parseAuthorizationScheme(scheme)).toBeUndefined();
     },
   );
 

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { algorithms } from '../../src/jose/algorithms.ts';
-import { verifyOnWorkers } from '../../src/jose/workerd-signature.ts';
+import { verifyOnWorkerd } from '../../src/jose/workerd-signature.ts';
 
 // On Node, whose createVerify does the same; on workerd itself: test/runtimes/signatures.test.ts.
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -21,8 +21,8 @@ it.each([...algorithms])(
     const how = { dsaEncoding: 'ieee-p1363', padding, saltLength } as const;
     const signature = sign(digest, message, { key: privateKey, ...how });
     for (const _again of [1, 2]) {
-      expect(verifyOnWorkers(digest, message, { key: publicKey, ...how }, signature)).toBe(true);
-      expect(verifyOnWorkers(digest, Buffer.from('another'), { key: publicKey, ...how }, signature)).toBe(false);
+      expect(verifyOnWorkerd(digest, message, { key: publicKey, ...how }, signature)).toBe(true);
+      expect(verifyOnWorkerd(digest, Buffer.from('another'), { key: publicKey, ...how }, signature)).toBe(false);
     }
   },
 );

@@ -1,14 +1,14 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { createWorkersClient } from '../../src/outbound/workerd-client.ts';
+import { createWorkerdClient } from '../../src/outbound/workerd-client.ts';
 
 it('the global fetch is called, and closing leaves it as it is', async () => {
   const server = createServer((request, response) => response.end(request.headers['accept']));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // it listens on TCP
   try {
-    const client = createWorkersClient({});
+    const client = createWorkerdClient({});
     client.close();
     const { signal } = new AbortController();
     const init = { method: 'GET', headers: { accept: 'application/json' }, redirect: 'manual', signal } as const;
@@ -21,5 +21,5 @@ it('the global fetch is called, and closing leaves it as it is', async () => {
 });
 
 it('a ca is no error on this runtime, which is not Workers', () => {
-  expect(() => createWorkersClient({ ca: 'of no matter here' })).not.toThrow();
+  expect(() => createWorkerdClient({ ca: 'of no matter here' })).not.toThrow();
 });

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { failures } from '../../src/failures.ts';
-import { algs, boundToken, goodClaims, judge, judgeBearer, judgeProof, mint, prove } from './gate.ts';
+import { algs, boundToken, goodClaims, judge, judgeBearer, judgeProof, mint, prove } from './judging.ts';
 import { configureProperties } from './settings.ts';
 import { changesOf, encodeJson, textChange } from './token-texts.ts';
 

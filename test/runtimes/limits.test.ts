@@ -3,12 +3,12 @@ import { makeCertificate } from '../../src/testing/certificate.ts';
 import { isWorkerd } from './launch.ts';
 import { openRuntime } from './runtime.ts';
 import { runtimeWords } from './starts.ts';
-import { workersLimits } from './workers-limits.ts';
+import { workerdLimits } from './workerd-limits.ts';
 
 const runtime = openRuntime();
 const { certificate } = await makeCertificate();
 
-const expected = runtimeWords !== undefined && isWorkerd(runtimeWords) ? workersLimits : {};
+const expected = runtimeWords !== undefined && isWorkerd(runtimeWords) ? workerdLimits : {};
 
 describe('limits', () => {
   it('what cannot work on this runtime fails where it is made, and says why', async () => {

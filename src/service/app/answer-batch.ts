@@ -1,32 +1,32 @@
-/** How many may wait for each other: nobody waits long for those behind it. */
-const atMost = 32;
+/** No answer waits for more than this many others. */
+const maxBatch = 32;
 
-/** What is ready, and waits for the end of the turn. */
-export interface Departures<T> {
-  add(item: T): void;
-  /** Lets all leave now: what they would leave by is about to be closed. */
-  leaveNow(): void;
+/** The answers that are ready and wait for the end of the turn. */
+export interface AnswerBatch<T> {
+  add(answer: T): void;
+  /** Sends all of them now: their connections are about to be closed. */
+  sendNow(): void;
 }
 
 /**
- * Gathers what is ready within a turn of the event loop, and lets it leave together at the end of the turn. To send an
- * answer wakes its reader; one on this machine, as a proxy often is, is asleep again before the next call is judged. Of
- * those that are sent in one go only the first has to wake it. `leave` is given one item or more, in their order.
+ * Gathers the answers that become ready within a turn of the event loop, and sends them together at the end of the turn.
+ * Sending an answer wakes its reader. A reader on this machine, as a proxy often is, sleeps again before the next call is
+ * judged. When answers are sent together, only the first has to wake the reader. `send` is given one or more, in order.
  */
-export function createDepartures<T>(leave: (items: readonly T[]) => void): Departures<T> {
+export function createAnswerBatch<T>(send: (answers: readonly T[]) => void): AnswerBatch<T> {
   let ready: T[] = [];
-  const leaveNow = (): void => {
+  const sendNow = (): void => {
     if (ready.length === 0) return;
-    const leaving = ready;
+    const answers = ready;
     ready = [];
-    leave(leaving);
+    send(answers);
   };
   return {
-    add(item) {
-      if (ready.length === 0) setImmediate(leaveNow);
-      ready.push(item);
-      if (ready.length === atMost) leaveNow();
+    add(answer) {
+      if (ready.length === 0) setImmediate(sendNow);
+      ready.push(answer);
+      if (ready.length === maxBatch) sendNow();
     },
-    leaveNow,
+    sendNow,
   };
 }

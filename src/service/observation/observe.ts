@@ -2,7 +2,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
 import type { Reason } from '../../failures.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
-import { createDepartures } from '../app/answer-batch.ts';
+import { createAnswerBatch } from '../app/answer-batch.ts';
 import type { App } from '../app/app.ts';
 import { beginExchange, type Exchange } from '../app/exchange.ts';
 import type { Log } from './log.ts';
@@ -16,7 +16,7 @@ export interface ObserveOptions {
 }
 
 /** An answer that is ready to be sent. */
-interface Departure {
+interface ReadyAnswer {
   readonly exchange: Exchange;
   readonly answer: Answer;
   readonly outgoing: ServerResponse;
@@ -37,7 +37,7 @@ export function observe({ app, log, metrics }: ObserveOptions): Observed {
   const countRequest = createRequestCount(requests);
   const countRefusal = createRefusalCount(refusals);
 
-  const record = ({ exchange, answer: { status } }: Departure): void => {
+  const record = ({ exchange, answer: { status } }: ReadyAnswer): void => {
     const { route, reason } = exchange;
     const milliseconds = performance.now() - exchange.startedAt;
     countRequest(route, status).value++;
@@ -46,9 +46,9 @@ export function observe({ app, log, metrics }: ObserveOptions): Observed {
     log.writeRequest(exchange, status, milliseconds);
   };
 
-  const departures = createDepartures<Departure>((items) => {
-    for (const { answer, outgoing } of items) sendAnswer(answer, outgoing);
-    for (const departure of items) record(departure);
+  const batch = createAnswerBatch<ReadyAnswer>((answers) => {
+    for (const { answer, outgoing } of answers) sendAnswer(answer, outgoing);
+    for (const each of answers) record(each);
   });
 
   const onRequest: RequestListener = (incoming, outgoing) => {
@@ -57,13 +57,13 @@ export function observe({ app, log, metrics }: ObserveOptions): Observed {
     const send = (answer: Answer): void => {
       // Who asks why a call was refused has something to ask with.
       const final = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', exchange.id);
-      departures.add({ exchange, answer: final, outgoing });
+      batch.add({ exchange, answer: final, outgoing });
     };
     const answer = app(exchange, target);
     if (answer instanceof Promise) void answer.then(send);
     else send(answer);
   };
-  return { onRequest, sendReady: departures.leaveNow };
+  return { onRequest, sendReady: batch.sendNow };
 }
 
 /** The series of a route and status, found without making a text of them. */

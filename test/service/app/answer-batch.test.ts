@@ -1,70 +1,70 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createDepartures } from '../../../src/service/app/answer-batch.ts';
+import { createAnswerBatch } from '../../../src/service/app/answer-batch.ts';
 
 function open() {
-  const left: (readonly number[])[] = [];
-  const { add, leaveNow } = createDepartures<number>((items) => left.push(items));
-  return { left, depart: add, leaveNow };
+  const sent: (readonly number[])[] = [];
+  const { add, sendNow } = createAnswerBatch<number>((items) => sent.push(items));
+  return { sent, finish: add, sendNow };
 }
 
 const count = (to: number) => Array.from({ length: to }, (_, i) => i);
 
-describe('departures', () => {
-  it('what is ready in one turn → leaves together at its end, in order', async () => {
-    const { left, depart } = open();
-    for (const item of [1, 2, 3]) depart(item);
+describe('answers of one turn', () => {
+  it('answers ready in one turn → sent together at its end, in order', async () => {
+    const { sent, finish } = open();
+    for (const item of [1, 2, 3]) finish(item);
     await Promise.resolve();
-    expect(left).toEqual([]);
+    expect(sent).toEqual([]);
     await setImmediate();
-    expect(left).toEqual([[1, 2, 3]]);
+    expect(sent).toEqual([[1, 2, 3]]);
   });
 
-  it('nothing more → nothing leaves twice; what comes later leaves later', async () => {
-    const { left, depart } = open();
-    depart(1);
+  it('sent once → not again; what is ready later is sent later', async () => {
+    const { sent, finish } = open();
+    finish(1);
     await setImmediate();
     await setImmediate();
-    expect(left).toEqual([[1]]);
-    depart(2);
+    expect(sent).toEqual([[1]]);
+    finish(2);
     await setImmediate();
-    expect(left).toEqual([[1], [2]]);
+    expect(sent).toEqual([[1], [2]]);
   });
 
-  it('32 are ready → they wait for no more', async () => {
-    const { left, depart } = open();
-    for (const item of count(31)) depart(item);
-    expect(left).toEqual([]);
-    depart(31);
-    expect(left).toEqual([count(32)]);
-    depart(32);
+  it('32 are ready → sent without waiting for more', async () => {
+    const { sent, finish } = open();
+    for (const item of count(31)) finish(item);
+    expect(sent).toEqual([]);
+    finish(31);
+    expect(sent).toEqual([count(32)]);
+    finish(32);
     await setImmediate();
-    expect(left).toEqual([count(32), [32]]);
+    expect(sent).toEqual([count(32), [32]]);
     await setImmediate();
-    expect(left).toHaveLength(2);
+    expect(sent).toHaveLength(2);
   });
 
-  it('a connection is about to be closed → all leave now, and not again', async () => {
-    const { left, depart, leaveNow } = open();
-    leaveNow();
-    expect(left).toEqual([]);
-    depart(1);
-    depart(2);
-    leaveNow();
-    expect(left).toEqual([[1, 2]]);
+  it('a connection is about to be closed → all are sent now, and not again', async () => {
+    const { sent, finish, sendNow } = open();
+    sendNow();
+    expect(sent).toEqual([]);
+    finish(1);
+    finish(2);
+    sendNow();
+    expect(sent).toEqual([[1, 2]]);
     await setImmediate();
-    expect(left).toHaveLength(1);
+    expect(sent).toHaveLength(1);
   });
 
-  it('what becomes ready as others leave → leaves by itself', async () => {
-    const left: (readonly number[])[] = [];
-    const departures = createDepartures<number>((items) => {
-      left.push(items);
-      if (left.length === 1) departures.add(2);
+  it('ready while others are sent → sent in the next turn', async () => {
+    const sent: (readonly number[])[] = [];
+    const batch = createAnswerBatch<number>((items) => {
+      sent.push(items);
+      if (sent.length === 1) batch.add(2);
     });
-    departures.add(1);
+    batch.add(1);
     await setImmediate();
     await setImmediate();
-    expect(left).toEqual([[1], [2]]);
+    expect(sent).toEqual([[1], [2]]);
   });
 });

@@ -1,7 +1,7 @@
 const nodeHttp = 'whose node:http drops header values; take portcullis/fetch or portcullis/hono';
 const noAuthority = 'where the platform alone says which certificates are trusted';
 /** What Workers cannot do, and the error where it is tried. */
-export const workersLimits: Readonly<Record<string, string>> = {
+export const workerdLimits: Readonly<Record<string, string>> = {
   'ca of createResourceServer': `TypeError: ca: not on Cloudflare Workers, ${noAuthority}`,
   'ca of createKeySet': `TypeError: ca: not on Cloudflare Workers, ${noAuthority}`,
   'clientCertificate tls':
