@@ -39,8 +39,8 @@ export function checkForm({ value, locate }: ParsedText): FormResult {
   }
 }
 
-function stepsOf({ path = [] }: Issue): readonly Step[] {
-  return (path as readonly PathItem[]).map(({ key }) => key as Step); // documents have only these
+function stepsOf({ path }: Issue): readonly Step[] {
+  return ((path ?? []) as readonly PathItem[]).map(({ key }) => key as Step); // documents have only these
 }
 
 function isUnknownMember({ type, expected }: Issue): boolean {
