@@ -1,4 +1,5 @@
-import { constants, createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { signBytes, writeCompact } from '../../src/jose/sign.ts';
 
 /** A key pair with the public half as a JWK. */
 export interface ProofKey {
@@ -55,21 +56,9 @@ export function encode(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
 
-const digests: ReadonlyMap<string, string | null> = new Map([
-  ['ES384', 'sha384'],
-  ['ES512', 'sha512'],
-  ['EdDSA', null],
-]);
-
 /** Signs whatever it is told to, as `alg` would. */
 export function signText(text: string, alg: string, { privateKey }: ProofKey): string {
-  const digest = digests.get(alg);
-  const key = {
-    key: privateKey,
-    dsaEncoding: 'ieee-p1363' as const,
-    ...(alg === 'PS256' && { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 }),
-  };
-  return sign(digest === undefined ? 'sha256' : digest, Buffer.from(text), key).toString('base64url');
+  return signBytes(Buffer.from(text), { alg, privateKey }).toString('base64url');
 }
 
 /** A proof that is good in everything but the changes; the claims say what the test needs. */
@@ -79,10 +68,11 @@ export function mintProof(
 ): string {
   const { key, signer = key } = changes;
   const header = { typ: 'dpop+jwt', alg: 'ES256', jwk: key.jwk, ...changes.header };
-  const headerText = changes.headerText ?? JSON.stringify(header);
-  const claimsText = changes.claimsText ?? JSON.stringify({ ...claims, ...changes.claims });
-  const text = `${encode(headerText)}.${encode(claimsText)}`;
-  return `${text}.${signText(text, changes.signAs ?? String(header.alg), signer)}`;
+  return writeCompact({
+    header: changes.headerText ?? JSON.stringify(header),
+    payload: changes.claimsText ?? JSON.stringify({ ...claims, ...changes.claims }),
+    sign: (input) => signBytes(input, { alg: changes.signAs ?? String(header.alg), privateKey: signer.privateKey }),
+  });
 }
 
 /** The private half as a JWK. */
