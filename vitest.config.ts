@@ -1,4 +1,6 @@
+import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
 import { SummaryReporter } from './test/support/summary-reporter.ts';
 
 export default defineConfig({
@@ -9,6 +11,9 @@ export default defineConfig({
       ...configDefaults.exclude,
       ...(process.env['LIBRARY_RUNTIME'] === undefined ? ['test/runtimes/workers-example.test.ts'] : []),
     ],
+    // Files that wait for a service leave processor time to others.
+    maxWorkers: availableParallelism() + 1,
+    sequence: { sequencer: LongestFirst },
     testTimeout: 20_000,
     hookTimeout: 60_000,
     reporters: ['default', new SummaryReporter()],

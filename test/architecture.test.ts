@@ -272,7 +272,7 @@ describe('the tests', () => {
     readdirSync(new URL(path, import.meta.url), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
-  const others = ['differential', 'examples', 'hostile', 'properties', 'runtimes', 'support', 'vectors'];
+  const others = ['differential', 'examples', 'hostile', 'properties', 'run-summary', 'runtimes', 'support', 'vectors'];
 
   it('mirror the sources: a folder is one of src, or one of a few more', () => {
     const folders = list('.');

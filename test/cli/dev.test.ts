@@ -8,6 +8,13 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runDev } from '../../src/cli/dev.ts';
+import { needs } from '../support/programs.ts';
+
+// Lets a test find the process that `runDev` starts.
+vi.mock('node:child_process', async (load) => {
+  const original = await load<typeof import('node:child_process')>();
+  return { ...original, spawn: vi.fn(original.spawn) };
+});
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const run = promisify(execFile);
@@ -94,39 +101,47 @@ describe('as a command', () => {
   const token = async (...args: readonly string[]) =>
     (await run(process.execPath, [main, 'token', ...args], { env: environment })).stdout.trim();
 
-  test('both variants at once → every announced call answers as announced; tokens of one are not for the other', async () => {
-    const [a, b] = await Promise.all([start([]), start(['--variant', 'b'])]);
-    for (const [{ output }, expected] of [[a, statuses.a] as const, [b, statuses.b] as const]) {
-      const announced = readAnnounced(output);
-      expect(announced.map(({ path, status }) => `${path} ${status}`)).toEqual([
-        ...expected,
-        '/api/private-scoped 200',
-      ]);
-      expect(output).toContain('for development only');
-      await expectAsAnnounced(output);
-    }
-    const own = await token('--idp', a.issuer, '--scope', 'read:messages');
-    const foreign = await token('--idp', b.issuer, '--scope', 'read:messages');
-    const { command = '' } = readAnnounced(a.output).at(-1) ?? {};
-    expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${own}`))).status).toBe(200);
-    expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${foreign}`))).status).toBe(401);
-  });
+  test(
+    'both variants at once → every announced call answers as announced; tokens of one are not for the other',
+    needs('curl'),
+    async () => {
+      const [a, b] = await Promise.all([start([]), start(['--variant', 'b'])]);
+      for (const [{ output }, expected] of [[a, statuses.a] as const, [b, statuses.b] as const]) {
+        const announced = readAnnounced(output);
+        expect(announced.map(({ path, status }) => `${path} ${status}`)).toEqual([
+          ...expected,
+          '/api/private-scoped 200',
+        ]);
+        expect(output).toContain('for development only');
+        await expectAsAnnounced(output);
+      }
+      const own = await token('--idp', a.issuer, '--scope', 'read:messages');
+      const foreign = await token('--idp', b.issuer, '--scope', 'read:messages');
+      const { command = '' } = readAnnounced(a.output).at(-1) ?? {};
+      expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${own}`))).status).toBe(200);
+      expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${foreign}`))).status).toBe(401);
+    },
+  );
 
   test.each([
     ['SIGINT', 'SIGINT', 1],
     ['SIGTERM', 'SIGTERM', 1],
     ['Ctrl-C, which reaches the whole group', 'SIGINT', -1],
-  ] as const)('%s → service and provider stop, status 0; then it starts again', async (_name, signal, sign) => {
-    for (const _time of ['first', 'second']) {
-      const { child, exited, output } = await start([]);
-      const [{ command = '' } = {}] = readAnnounced(output);
-      expect((await paste(command)).status).toBe(200);
-      process.kill(sign * Number(child.pid), signal);
-      expect(await exited).toBe(0);
-      await expect(paste(command)).rejects.toThrow('Failed to connect');
-      expect(await readdir(join(base, 'portcullis', 'running'))).toEqual([]);
-    }
-  });
+  ] as const)(
+    '%s → service and provider stop, status 0; then it starts again',
+    needs('curl'),
+    async (_name, signal, sign) => {
+      for (const _time of ['first', 'second']) {
+        const { child, exited, output } = await start([]);
+        const [{ command = '' } = {}] = readAnnounced(output);
+        expect((await paste(command)).status).toBe(200);
+        process.kill(sign * Number(child.pid), signal);
+        expect(await exited).toBe(0);
+        await expect(paste(command)).rejects.toThrow('Failed to connect');
+        expect(await readdir(join(base, 'portcullis', 'running'))).toEqual([]);
+      }
+    },
+  );
 
   test.each([
     ['expired', ['--expired']],
@@ -134,7 +149,7 @@ describe('as a command', () => {
     ['for another audience', ['--audience', 'https://other.example/']],
     ['of another issuer', ['--issuer', 'https://other.example/']],
     ['signed with an unknown key', ['--unknown-key']],
-  ])('token that is %s → 401 invalid_token', async (_name, args) => {
+  ])('token that is %s → 401 invalid_token', needs('curl'), async (_name, args) => {
     const { output } = await start([]);
     const { command = '' } = readAnnounced(output).at(-1) ?? {};
     const odd = await token('--scope', 'read:messages', ...args);
@@ -218,7 +233,7 @@ describe('in this process', () => {
     await rm(join(base, 'portcullis', 'running', `${port}.json`), { recursive: true });
   });
 
-  test('settings of the environment → obeyed by the service and by the announcement', async () => {
+  test('settings of the environment → obeyed by the service and by the announcement', needs('curl'), async () => {
     const extra = {
       HOST: 'localhost',
       ADMIN_PORT: 'off',
@@ -237,7 +252,7 @@ describe('in this process', () => {
     expect(await status).toBe(0);
   });
 
-  test('proxy in the environment → not between the service and the provider', async () => {
+  test('proxy in the environment → not between the service and the provider', needs('curl'), async () => {
     const status = dev([], { HTTPS_PROXY: 'http://127.0.0.1:1', HTTP_PROXY: 'http://127.0.0.1:1' });
     await Promise.race([announced, status]);
     await expectAsAnnounced(out);
@@ -248,8 +263,9 @@ describe('in this process', () => {
   test('service that is killed → 1, and the provider stops', async () => {
     const status = dev([]);
     await Promise.race([announced, status]);
-    const { stdout } = await run('pgrep', ['-P', String(process.pid), '-f', main]);
-    process.kill(Number(stdout), 'SIGKILL');
+    const service = vi.mocked(spawn).mock.results.at(-1);
+    if (service?.type !== 'return') throw new Error('No service was started.');
+    service.value.kill('SIGKILL');
     expect(await status).toBe(1);
     expect(await readdir(join(base, 'portcullis', 'running'))).toEqual([]);
   });

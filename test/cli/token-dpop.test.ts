@@ -11,6 +11,7 @@ import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, EmbeddedJWK, 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { runToken } from '../../src/cli/token.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { needs } from '../support/programs.ts';
 import { hashToken } from '../support/proofs.ts';
 import { type ServiceProcess, startService, superviseChild } from '../support/service-process.ts';
 
@@ -88,12 +89,18 @@ async function run(command: string): Promise<{ readonly status: number; readonly
 }
 
 describe('--dpop', () => {
-  it('a token, a proof and a command, a line each; the command → 200, and a second time → 401', async () => {
-    const { token, proof, command } = await print();
-    expect(command).toBe(`curl -i -H 'Authorization: DPoP ${token}' -H 'DPoP: ${proof}' '${service.url}/api/private'`);
-    expect(await run(command)).toMatchObject({ status: 200, text: expect.stringContaining('"user_id"') });
-    expect(await run(command)).toMatchObject({ status: 401, text: expect.stringContaining('used before') });
-  });
+  it(
+    'a token, a proof and a command, a line each; the command → 200, and a second time → 401',
+    needs('curl'),
+    async () => {
+      const { token, proof, command } = await print();
+      expect(command).toBe(
+        `curl -i -H 'Authorization: DPoP ${token}' -H 'DPoP: ${proof}' '${service.url}/api/private'`,
+      );
+      expect(await run(command)).toMatchObject({ status: 200, text: expect.stringContaining('"user_id"') });
+      expect(await run(command)).toMatchObject({ status: 401, text: expect.stringContaining('used before') });
+    },
+  );
 
   it('the token is bound to the key of the proof, which is right in every claim, and new each time', async () => {
     const [one, other] = [await print(), await print()];
@@ -113,7 +120,7 @@ describe('--dpop', () => {
     expect(decodeJwt(other.proof).jti).not.toBe(payload.jti);
   });
 
-  it('--scope → opens the scoped endpoint; without it → 403', async () => {
+  it('--scope → opens the scoped endpoint; without it → 403', needs('curl'), async () => {
     const url = `${service.url}/api/private-scoped`;
     expect(await run((await print('--url', url, '--scope', 'read:messages')).command)).toMatchObject({ status: 200 });
     expect(await run((await print('--url', url)).command)).toMatchObject({ status: 403 });
@@ -122,14 +129,14 @@ describe('--dpop', () => {
   it.each([
     [['--expired'], 'The access token has expired.'],
     [['--audience', 'https://other.example/'], 'The access token has an invalid audience.'],
-  ])('with %j → refused for that', async (args, description) => {
+  ])('with %j → refused for that', needs('curl'), async (args, description) => {
     expect(await run((await print(...args)).command)).toMatchObject({
       status: 401,
       text: expect.stringContaining(description),
     });
   });
 
-  it('--method HEAD → 200 without waiting for a body; another method → 405 and no other', async () => {
+  it('--method HEAD → 200 without waiting for a body; another method → 405 and no other', needs('curl'), async () => {
     const { command, proof } = await print('--method', 'HEAD');
     expect(decodeJwt(proof)['htm']).toBe('HEAD');
     expect(await run(command)).toMatchObject({ status: 200 });
@@ -138,16 +145,20 @@ describe('--dpop', () => {
     expect(await run(post.command)).toMatchObject({ status: 405 });
   });
 
-  it('--url with a query, a fragment and quotes → htu without them; the command is one word for the shell', async () => {
-    const { command, proof } = await print('--url', `${service.url}/api/private?a='$(exit)'&b=1#c`);
-    expect(decodeJwt(proof)['htu']).toBe(`${service.url}/api/private`);
-    expect(await run(command)).toMatchObject({ status: 200 });
-    const odd = `/it's;$(exit 3)`;
-    const received = await receive(async (url) => run((await print('--url', url + odd)).command));
-    expect(received).toBe(`/it's;$(exit%203)`);
-  });
+  it(
+    '--url with a query, a fragment and quotes → htu without them; the command is one word for the shell',
+    needs('curl'),
+    async () => {
+      const { command, proof } = await print('--url', `${service.url}/api/private?a='$(exit)'&b=1#c`);
+      expect(decodeJwt(proof)['htu']).toBe(`${service.url}/api/private`);
+      expect(await run(command)).toMatchObject({ status: 200 });
+      const odd = `/it's;$(exit 3)`;
+      const received = await receive(async (url) => run((await print('--url', url + odd)).command));
+      expect(received).toBe(`/it's;$(exit%203)`);
+    },
+  );
 
-  it('--nonce → the call that DPOP_NONCE=required asks for', async () => {
+  it('--nonce → the call that DPOP_NONCE=required asks for', needs('curl'), async () => {
     const careful = await start({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'x'.repeat(32) });
     const url = `${careful.url}/api/private`;
     const { status, text } = await run((await print('--url', url)).command);
@@ -201,7 +212,7 @@ describe('--dpop', () => {
 });
 
 describe('portcullis dev --port 0', () => {
-  it('portcullis token --dpop → the proof is for the service that it runs', async () => {
+  it('portcullis token --dpop → the proof is for the service that it runs', needs('curl'), async () => {
     const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
     const env = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(base, 'dev') };
     const dev = spawn(process.execPath, [main, 'dev', '--port', '0', '--idp-port', '0'], {

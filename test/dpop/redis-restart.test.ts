@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { findFreePort, redisSkipReason, startTestRedis, type TestRedis } from '../support/redis.ts';
+import { needs } from '../support/programs.ts';
+import { findFreePort, startTestRedis, type TestRedis } from '../support/redis.ts';
 import { answerCheck, openStore, refusal, startImpostor, until, writeText } from '../support/redis-store.ts';
 
 const jkt = 'A'.repeat(43);
@@ -8,7 +9,7 @@ const key = 'portcullis:run';
 /** The last moment of a proof that was made then. */
 const madeAt = (iat: number): number => iat + 300;
 
-describe.skipIf(redisSkipReason !== undefined)('since when Redis remembers', () => {
+describe('since when Redis remembers', needs('redis-server'), () => {
   let redis: TestRedis;
 
   beforeEach(async () => {

@@ -1,13 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createRedisReplayStore } from '../../src/dpop/replay-redis.ts';
-import { findFreePort, redisSkipReason, startTestRedis, type TestRedis } from '../support/redis.ts';
+import { needs } from '../support/programs.ts';
+import { findFreePort, startTestRedis, type TestRedis } from '../support/redis.ts';
 import { answerCheck, openStore, refusal, startImpostor, until } from '../support/redis-store.ts';
 
 const jkt = 'A'.repeat(43);
 const soon = () => Date.now() / 1000 + 300;
 
-describe.skipIf(redisSkipReason !== undefined)('a replay store in Redis', () => {
+describe('a replay store in Redis', needs('redis-server'), () => {
   let redis: TestRedis;
 
   beforeEach(async () => {
@@ -169,7 +170,7 @@ describe.skipIf(redisSkipReason !== undefined)('a replay store in Redis', () => 
   });
 });
 
-describe.skipIf(redisSkipReason !== undefined)('a Redis with a password', () => {
+describe('a Redis with a password', needs('redis-server'), () => {
   let redis: TestRedis;
 
   beforeEach(async () => {

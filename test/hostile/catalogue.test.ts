@@ -64,7 +64,8 @@ describe('what the cases are made from', () => {
   });
 });
 
-describe.each(Object.entries(catalogue))('%s', (_, cases) => {
+// Side by side, because each case waits for its log line, which is written some time after the answer.
+describe.each(Object.entries(catalogue))('%s', { concurrent: true }, (_, cases) => {
   it.each(cases.map((each) => [each.attack, each.name, each.status, each.reason ?? '–', each] as const))(
     '%s, %s → %i %s',
     (...row) => judgeCase(row[4], world),

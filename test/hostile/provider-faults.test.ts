@@ -21,5 +21,5 @@ async function judgeProvider({ spoil, status, reason }: ProviderCase): Promise<v
 }
 
 describe('provider that is not to be believed', () => {
-  it.each(providerFaults)('$attack, $name → $status $reason', (each) => judgeProvider(each));
+  it.concurrent.each(providerFaults)('$attack, $name → $status $reason', (each) => judgeProvider(each));
 });

@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import type { ByteStream, Fetch, FetchResponse } from '../../src/outbound/http-client.ts';
 import { createOutbound, type Outbound, type OutboundOptions } from '../../src/outbound/outbound.ts';
 import type { KeyFetchError } from '../../src/outbound/provider-error.ts';
-import { type ForwardProxy, findFreePort, startForwardProxy, tinyproxyMissing } from '../support/forward-proxy.ts';
+import { type ForwardProxy, findFreePort, startForwardProxy } from '../support/forward-proxy.ts';
+import { needs } from '../support/programs.ts';
 import { type ProviderFault, startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const limits = { timeoutSeconds: 5, maxBytes: 256 * 1024 };
@@ -374,7 +375,7 @@ describe('options', () => {
   });
 });
 
-describe.skipIf(tinyproxyMissing)('a forward proxy', () => {
+describe('a forward proxy', needs('tinyproxy'), () => {
   const credentials = { user: 'gate', password: 's3cret' };
   let proxy: ForwardProxy;
   let guarded: ForwardProxy;

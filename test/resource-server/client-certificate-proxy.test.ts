@@ -14,111 +14,103 @@ import { readNodeRequest } from '../../src/adapters/node-request.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { findFreePort } from '../support/forward-proxy.ts';
-import { findProxySkipReason } from '../support/proxy-server.ts';
+import { needs, requireProgram } from '../support/programs.ts';
 import { superviseChild } from '../support/service-process.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
 
-const skipReason = findProxySkipReason('haproxy');
 const page = readFileSync(new URL('../../docs/other-proofs.md', import.meta.url), 'utf8');
 /** The lines that the documentation has for HAProxy, with this place and these files. */
 const documented = /```haproxy\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
 
-describe.skipIf(skipReason !== undefined)(
-  `client certificates behind HAProxy${skipReason === undefined ? '' : `: skipped, ${skipReason}`}`,
-  () => {
-    const issuer = createTestIssuer();
-    let ours: TestCertificates;
-    let others: TestCertificates;
-    let folder: string;
-    let port: number;
-    let api: Server;
-    let stop: () => Promise<void>;
-    let bound: { readonly authorization: string };
+describe('client certificates behind HAProxy', needs('haproxy'), () => {
+  const issuer = createTestIssuer();
+  let ours: TestCertificates;
+  let others: TestCertificates;
+  let folder: string;
+  let port: number;
+  let api: Server;
+  let stop: () => Promise<void>;
+  let bound: { readonly authorization: string };
 
-    beforeAll(async () => {
-      [ours, others] = [await createTestCertificates(), await createTestCertificates()];
-      const thumbprint = createHash('sha256').update(new X509Certificate(ours.cert).raw).digest('base64url');
-      bound = issuer.headers({ cnf: { 'x5t#S256': thumbprint } });
-      api = await startApi();
-      folder = await mkdtemp(join(tmpdir(), 'portcullis-haproxy-'));
-      port = await findFreePort();
-      const file = join(folder, 'haproxy.cfg');
-      await writeFile(join(folder, 'server.pem'), `${ours.cert}\n${ours.key}`, { mode: 0o600 });
-      await writeFile(join(folder, 'clients.pem'), ours.ca);
-      await writeFile(file, configure());
-      const child = spawn('haproxy', ['-db', '-f', file], {
-        env: { PATH: `${process.env['PATH']}:/usr/sbin:/usr/local/sbin` },
-        stdio: 'ignore',
-      });
-      const ended = superviseChild(child);
-      stop = async () => {
-        child.kill('SIGTERM');
-        await ended;
-      };
-      await vi.waitFor(
-        async () => {
-          const socket = connect(port, '127.0.0.1');
-          await once(socket, 'connect');
-          socket.destroy();
-        },
-        { timeout: 5000 },
-      );
+  beforeAll(async () => {
+    [ours, others] = [await createTestCertificates(), await createTestCertificates()];
+    const thumbprint = createHash('sha256').update(new X509Certificate(ours.cert).raw).digest('base64url');
+    bound = issuer.headers({ cnf: { 'x5t#S256': thumbprint } });
+    api = await startApi();
+    folder = await mkdtemp(join(tmpdir(), 'portcullis-haproxy-'));
+    port = await findFreePort();
+    const file = join(folder, 'haproxy.cfg');
+    await writeFile(join(folder, 'server.pem'), `${ours.cert}\n${ours.key}`, { mode: 0o600 });
+    await writeFile(join(folder, 'clients.pem'), ours.ca);
+    await writeFile(file, configure());
+    const child = spawn(requireProgram('haproxy'), ['-db', '-f', file], { stdio: 'ignore' });
+    const ended = superviseChild(child);
+    stop = async () => {
+      child.kill('SIGTERM');
+      await ended;
+    };
+    await vi.waitFor(
+      async () => {
+        const socket = connect(port, '127.0.0.1');
+        await once(socket, 'connect');
+        socket.destroy();
+      },
+      { timeout: 5000 },
+    );
+  });
+  afterAll(async () => {
+    await stop();
+    api.closeAllConnections();
+    await new Promise((resolve) => api.close(resolve));
+    await rm(folder, { recursive: true });
+  });
+
+  async function startApi(): Promise<Server> {
+    const trusting = { clientCertificate: 'header', trustProxy: ['127.0.0.1'] } as const;
+    const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, ...trusting });
+    const listener = createServer((incoming, response) => {
+      const judged = readNodeRequest(incoming);
+      Promise.resolve()
+        .then(() => server.authorize(judged, {}, incoming.socket))
+        .then(
+          () => response.end('accepted'),
+          (error: unknown) => response.end(server.describeRefusal(error, judged).reason),
+        );
     });
-    afterAll(async () => {
-      await stop();
-      api.closeAllConnections();
-      await new Promise((resolve) => api.close(resolve));
-      await rm(folder, { recursive: true });
-    });
+    await once(listener.listen(0, '127.0.0.1'), 'listening');
+    return listener;
+  }
 
-    async function startApi(): Promise<Server> {
-      const trusting = { clientCertificate: 'header', trustProxy: ['127.0.0.1'] } as const;
-      const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, ...trusting });
-      const listener = createServer((incoming, response) => {
-        const judged = readNodeRequest(incoming);
-        Promise.resolve()
-          .then(() => server.authorize(judged, {}, incoming.socket))
-          .then(
-            () => response.end('accepted'),
-            (error: unknown) => response.end(server.describeRefusal(error, judged).reason),
-          );
-      });
-      await once(listener.listen(0, '127.0.0.1'), 'listening');
-      return listener;
-    }
+  function configure(): string {
+    const { port: upstream } = api.address() as AddressInfo; // it listens on TCP
+    const edge = documented
+      .replace('0.0.0.0:443', `127.0.0.1:${port}`)
+      .replace('server.pem', join(folder, 'server.pem'))
+      .replace('clients.pem', join(folder, 'clients.pem'));
+    const timeouts = ['client', 'server', 'connect'].map((name) => `  timeout ${name} 5s`).join('\n');
+    return `global\n  maxconn 64\ndefaults\n  mode http\n${timeouts}\n${edge}  default_backend api\nbackend api\n  server one 127.0.0.1:${upstream}\n`;
+  }
 
-    function configure(): string {
-      const { port: upstream } = api.address() as AddressInfo; // it listens on TCP
-      const edge = documented
-        .replace('0.0.0.0:443', `127.0.0.1:${port}`)
-        .replace('server.pem', join(folder, 'server.pem'))
-        .replace('clients.pem', join(folder, 'clients.pem'));
-      const timeouts = ['client', 'server', 'connect'].map((name) => `  timeout ${name} 5s`).join('\n');
-      return `global\n  maxconn 64\ndefaults\n  mode http\n${timeouts}\n${edge}  default_backend api\nbackend api\n  server one 127.0.0.1:${upstream}\n`;
-    }
+  async function call(options: RequestOptions, headers: RequestOptions['headers'] = {}): Promise<string> {
+    const all = { ca: ours.ca, agent: false as const, headers: { ...bound, ...headers }, ...options };
+    const [response] = (await once(request(`https://localhost:${port}/`, { family: 4, ...all }).end(), 'response')) as [
+      IncomingMessage,
+    ];
+    return text(response);
+  }
 
-    async function call(options: RequestOptions, headers: RequestOptions['headers'] = {}): Promise<string> {
-      const all = { ca: ours.ca, agent: false as const, headers: { ...bound, ...headers }, ...options };
-      const [response] = (await once(
-        request(`https://localhost:${port}/`, { family: 4, ...all }).end(),
-        'response',
-      )) as [IncomingMessage];
-      return text(response);
-    }
+  it('the certificate of the token → accepted, over a session that is resumed too', async () => {
+    const agent = new Agent({ ca: ours.ca, cert: ours.cert, key: ours.key });
+    for (let i = 0; i < 3; i++) expect(await call({ agent })).toBe('accepted');
+    agent.destroy();
+  });
 
-    it('the certificate of the token → accepted, over a session that is resumed too', async () => {
-      const agent = new Agent({ ca: ours.ca, cert: ours.cert, key: ours.key });
-      for (let i = 0; i < 3; i++) expect(await call({ agent })).toBe('accepted');
-      agent.destroy();
-    });
-
-    it('none, another, and a header of the client’s own → refused', async () => {
-      const header = { 'client-cert': `:${new X509Certificate(ours.cert).raw.toString('base64')}:` };
-      expect(await call({})).toBe('missing_client_certificate');
-      expect(await call({}, header)).toBe('missing_client_certificate');
-      const other = { cert: others.cert, key: others.key };
-      expect(await call(other)).toBe('client_certificate_mismatch');
-      expect(await call(other, header)).toBe('client_certificate_mismatch');
-    });
-  },
-);
+  it('none, another, and a header of the client’s own → refused', async () => {
+    const header = { 'client-cert': `:${new X509Certificate(ours.cert).raw.toString('base64')}:` };
+    expect(await call({})).toBe('missing_client_certificate');
+    expect(await call({}, header)).toBe('missing_client_certificate');
+    const other = { cert: others.cert, key: others.key };
+    expect(await call(other)).toBe('client_certificate_mismatch');
+    expect(await call(other, header)).toBe('client_certificate_mismatch');
+  });
+});

@@ -14,7 +14,8 @@ import { loadLibraries, muteNotices } from '../../src/local-idp/libraries.ts';
 import { startLocalIdp } from '../../src/local-idp/local-idp.ts';
 import { exportJwk, makeSigningKey } from '../../src/local-idp/signing-key.ts';
 import { variants } from '../../src/service/variants/variants.ts';
-import { findProxySkipReason, type ProxyServer, startProxy } from '../support/proxy-server.ts';
+import { findProgram, needs } from '../support/programs.ts';
+import { type ProxyServer, startProxy } from '../support/proxy-server.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
 
@@ -166,7 +167,7 @@ const libraries: Readonly<Record<string, (setup: Setup, binding: Binding) => Pro
   },
 };
 
-const noNginx = findProxySkipReason('nginx');
+const hasNginx = findProgram('nginx') !== undefined;
 const nonceSecret = randomUUID() + randomUUID();
 // The protected ones first: the client learns its nonce from them.
 const endpoints = variants.a.endpoints.toSorted((a, b) => Number(a.access === 'open') - Number(b.access === 'open'));
@@ -213,7 +214,7 @@ describe.each([
     agent = new undici.Agent({ connect: { ca: [edgeCertificates.ca, await readFile(issuer.caFile, 'utf8')] } });
     instances = await Promise.all([startInstance(), startInstance()]);
     const [one, two] = instances.map(({ port }) => `127.0.0.1:${port}`);
-    if (noNginx !== undefined || one === undefined || two === undefined) return;
+    if (!hasNginx || one === undefined || two === undefined) return;
     edge = await startProxy('nginx', { upstreams: [one, two], prefix: '/gate', certificates: edgeCertificates });
   });
 
@@ -255,8 +256,9 @@ describe.each([
     });
 
     for (const [route, base] of Object.entries(routes)) {
-      it.skipIf(route === 'through nginx' && noNginx !== undefined)(
+      it(
         `every endpoint, ${route} → 200${nonces === 'required' ? ', the first after a nonce was learnt' : ''}`,
+        needs(...(route === 'through nginx' ? (['nginx'] as const) : [])),
         async () => {
           const session = await open(library, 'bound');
           const token = await session.getToken();

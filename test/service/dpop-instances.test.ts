@@ -1,14 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, createDpopClient, type DpopClient } from '../support/dpop-client.ts';
-import { findProxySkipReason, type ProxyServer, startProxy } from '../support/proxy-server.ts';
-import { redisSkipReason, startTestRedis, type TestRedis } from '../support/redis.ts';
+import { needs } from '../support/programs.ts';
+import { type ProxyServer, startProxy } from '../support/proxy-server.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
 
-// Where CI=true, what is missing is a failure.
-const skipReason = process.env['CI'] === 'true' ? undefined : (redisSkipReason ?? findProxySkipReason('nginx'));
 const proofCount = 1000;
 const atOnce = 16;
 /** Proofs made for one call, where an answer is 503: Redis has 250 ms (contract §5), and the machine much else to do. */
@@ -16,7 +15,7 @@ const maxAttempts = 20;
 /** Milliseconds; on a machine with much else to do. */
 const timeout = 120_000;
 
-describe.skipIf(skipReason !== undefined)(skipReason ?? 'two instances, one Redis', { timeout }, () => {
+describe('two instances, one Redis', { timeout, ...needs('redis-server', 'nginx') }, () => {
   let provider: TestProvider;
   let redis: TestRedis;
   let instances: readonly ServiceProcess[] = [];

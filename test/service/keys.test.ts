@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startForwardProxy, tinyproxyMissing } from '../support/forward-proxy.ts';
+import { startForwardProxy } from '../support/forward-proxy.ts';
 import { type Answer, send } from '../support/http-client.ts';
+import { needs } from '../support/programs.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { bearer, findLine, findVariant, startInVain, startVariant, variants } from '../support/variant-service.ts';
@@ -227,7 +228,7 @@ describe.concurrent('a domain written with https://', { timeout: 40_000 }, () =>
   );
 });
 
-describe.skipIf(tinyproxyMissing !== undefined)('a forward proxy', () => {
+describe('a forward proxy', needs('tinyproxy'), () => {
   it.each(variants)('variant $name → HTTPS_PROXY carries every call, NO_PROXY none', async ({ name }) => {
     const provider = await openProvider();
     const credentials = { user: 'somebody', password: 'proxy-password' };

@@ -3,14 +3,15 @@ import { connect as connectHttp2 } from 'node:http2';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Call, call as send } from '../support/call.ts';
-import { findProxySkipReason, type ProxyServer, proxyNames, startProxy } from '../support/proxy-server.ts';
-import { redisSkipReason, startTestRedis, type TestRedis } from '../support/redis.ts';
+import { findProgram, needs } from '../support/programs.ts';
+import { type ProxyServer, programOf, proxyNames, startProxy } from '../support/proxy-server.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
 
 // Where CI=true, what is missing is a failure.
-const noRedis = process.env['CI'] === 'true' ? undefined : redisSkipReason;
+const hasRedis = findProgram('redis-server') !== undefined;
 const proofKeys = await generateKeyPair('ES256');
 const proofJwk = await exportJWK(proofKeys.publicKey);
 
@@ -29,7 +30,7 @@ beforeAll(async () => {
   free = await provider.sign();
   bound = await provider.sign({ cnf: { jkt: await calculateJwkThumbprint(proofJwk) } });
   [first, second] = await Promise.all([startInstance('127.0.0.1'), startInstance('127.0.0.1')]);
-  if (noRedis !== undefined) return;
+  if (!hasRedis) return;
   redis = await startTestRedis();
   sharing = await Promise.all([1, 2].map(() => startInstance('127.0.0.1', redis?.url)));
 });
@@ -141,8 +142,7 @@ const wanderings: readonly string[] = [
 ];
 
 for (const name of proxyNames) {
-  const missing = findProxySkipReason(name);
-  describe.skipIf(missing !== undefined)(missing === undefined ? name : `${name}: ${missing}`, () => {
+  describe(name, needs(programOf(name)), () => {
     let edge: ProxyServer;
     const at = (path: string): string => `${edge.origin}/gate${path}`;
     const start = (instances: readonly [string, string]): Promise<ProxyServer> =>
@@ -295,7 +295,7 @@ for (const name of proxyNames) {
       for (const { challenge } of refused) expect(challenge).toContain('The DPoP proof was used before.');
     });
 
-    describe.skipIf(noRedis !== undefined)(`Redis as the store${noRedis === undefined ? '' : `: ${noRedis}`}`, () => {
+    describe('Redis as the store', needs(programOf(name), 'redis-server'), () => {
       let shared: ProxyServer;
       const path = '/gate/api/private';
       beforeAll(async () => {

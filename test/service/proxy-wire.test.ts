@@ -3,7 +3,8 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Call, call } from '../support/call.ts';
-import { findProxySkipReason, type ProxyServer, proxyNames, startProxy } from '../support/proxy-server.ts';
+import { needs } from '../support/programs.ts';
+import { type ProxyServer, programOf, proxyNames, startProxy } from '../support/proxy-server.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
 
 /** What an instance of the service would get to see. */
@@ -54,8 +55,7 @@ function readHeaders({ rawHeaders }: IncomingMessage): Arrival['headers'] {
 }
 
 for (const name of proxyNames) {
-  const missing = findProxySkipReason(name);
-  describe.skipIf(missing !== undefined)(missing === undefined ? name : `${name}: ${missing}`, () => {
+  describe(name, needs(programOf(name)), () => {
     let edge: ProxyServer;
     const start = (first: Upstream, second: Upstream): Promise<ProxyServer> =>
       startProxy(name, { upstreams: [first.authority, second.authority], prefix: '/gate', certificates });

@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { requireProgram } from './programs.ts';
 
 /** A running HTTP proxy on loopback. */
 export interface ForwardProxy {
@@ -24,11 +24,6 @@ export interface ForwardProxyOptions {
   readonly credentials?: { readonly user: string; readonly password: string };
 }
 
-const program = '/usr/bin/tinyproxy';
-
-/** Why tests with a proxy cannot run here; `undefined` where they can. */
-export const tinyproxyMissing: string | undefined = existsSync(program) ? undefined : `${program} is not installed`;
-
 /** Starts tinyproxy on a free loopback port; stop it with `close()`. */
 export async function startForwardProxy({ port, credentials }: ForwardProxyOptions): Promise<ForwardProxy> {
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-proxy-'));
@@ -46,7 +41,7 @@ export async function startForwardProxy({ port, credentials }: ForwardProxyOptio
     ...(credentials === undefined ? [] : [`BasicAuth ${credentials.user} ${credentials.password}`]),
   ];
   await writeFile(configFile, `${config.join('\n')}\n`);
-  const child = spawn(program, ['-d', '-c', configFile], { stdio: 'ignore' });
+  const child = spawn(requireProgram('tinyproxy'), ['-d', '-c', configFile], { stdio: 'ignore' });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const userinfo = credentials === undefined ? '' : `${credentials.user}:${credentials.password}@`;
   await waitForPort(ownPort);

@@ -3,8 +3,9 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type ProgramName, requireProgram } from './programs.ts';
 import { findFreePort } from './redis.ts';
 import { superviseChild } from './service-process.ts';
 import type { TestCertificates } from './tls.ts';
@@ -34,22 +35,21 @@ export interface ProxyServer {
 }
 
 interface Edge {
-  /** What the program may be called, the usual name first. */
-  readonly programs: readonly string[];
+  readonly program: ProgramName;
   readonly template: string;
   readonly args: (file: string, folder: string) => readonly string[];
 }
 
 const edges: Readonly<Record<ProxyName, Edge>> = {
   nginx: {
-    programs: ['nginx'],
+    program: 'nginx',
     template: 'nginx.conf',
     args: (file, folder) => ['-e', join(folder, 'error.log'), '-c', file, '-g', 'daemon off;'],
   },
-  haproxy: { programs: ['haproxy'], template: 'haproxy.cfg', args: (file) => ['-db', '-f', file] },
-  apache: { programs: ['apache2', 'httpd'], template: 'apache.conf', args: (file) => ['-DFOREGROUND', '-f', file] },
+  haproxy: { program: 'haproxy', template: 'haproxy.cfg', args: (file) => ['-db', '-f', file] },
+  apache: { program: 'apache2', template: 'apache.conf', args: (file) => ['-DFOREGROUND', '-f', file] },
   caddy: {
-    programs: ['caddy'],
+    program: 'caddy',
     template: 'Caddyfile',
     args: (file) => ['run', '--config', file, '--adapter', 'caddyfile'],
   },
@@ -57,14 +57,12 @@ const edges: Readonly<Record<ProxyName, Edge>> = {
 
 const templates = new URL('../../deploy/proxies/', import.meta.url);
 const moduleFolders = ['/usr/lib/apache2/modules', '/usr/lib64/httpd/modules', '/usr/lib/httpd/modules'];
-const systemFolders = ['/usr/sbin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin'];
 const attempts = 3;
 const pollInterval = 20;
 
-/** Why tests with a proxy are skipped here; `undefined` where it is installed, and where `CI=true` has to have all. */
-export function findProxySkipReason(name: ProxyName): string | undefined {
-  if (process.env['CI'] === 'true' || findProgram(name) !== undefined) return undefined;
-  return missing(name);
+/** The program that a proxy's tests need. */
+export function programOf(name: ProxyName): ProgramName {
+  return edges[name].program;
 }
 
 /** Starts a proxy and waits until it accepts connections. Rejects with what it logged where it ends before. */
@@ -80,8 +78,7 @@ export async function startProxy(name: ProxyName, options: ProxyServerOptions): 
 }
 
 async function tryProxy(name: ProxyName, options: ProxyServerOptions): Promise<ProxyServer> {
-  const program = findProgram(name);
-  if (program === undefined) throw new Error(missing(name));
+  const program = requireProgram(edges[name].program);
   const port = await findFreePort();
   const folder = await mkdtemp(join(tmpdir(), `portcullis-${name}-`));
   // Workers that gave up root write into folders of their own below it.
@@ -109,18 +106,6 @@ async function tryProxy(name: ProxyName, options: ProxyServerOptions): Promise<P
       await rm(folder, { recursive: true });
     },
   };
-}
-
-function missing(name: ProxyName): string {
-  return `${edges[name].programs.join(' or ')} is not installed`;
-}
-
-function findProgram(name: ProxyName): string | undefined {
-  if (name === 'apache' && findModules() === undefined) return undefined;
-  const folders = [...(process.env['PATH'] ?? '').split(delimiter), ...systemFolders];
-  return edges[name].programs
-    .flatMap((program) => folders.map((folder) => join(folder, program)))
-    .find((path) => existsSync(path));
 }
 
 function findModules(): string | undefined {

@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { requireProgram } from './programs.ts';
 
 /** A real Redis on a loopback port, without persistence. */
 export interface TestRedis {
@@ -25,14 +25,10 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
-const program = '/usr/bin/redis-server';
-
-/** Why tests with Redis are skipped here; `undefined` where it is installed. */
-export const redisSkipReason: string | undefined = existsSync(program) ? undefined : `${program} is not installed`;
-
 /** Starts Redis; rejects where it does not come up within 10 s. */
 export async function startTestRedis(options: { readonly password?: string } = {}): Promise<TestRedis> {
   const { password } = options;
+  const program = requireProgram('redis-server');
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-redis-'));
   const port = await findFreePort();
   const auth = password === undefined ? [] : ['--requirepass', password];

@@ -1,0 +1,106 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { longestFiles } from '../support/longest-first.ts';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+
+let base: string;
+
+beforeAll(async () => {
+  base = await mkdtemp(join(tmpdir(), 'portcullis-summary-'));
+});
+afterAll(() => rm(base, { recursive: true }));
+
+interface Run {
+  readonly code: number;
+  /** Lines of the output that are not empty. */
+  readonly lines: readonly string[];
+  /** What is kept in the file. */
+  readonly kept: string;
+}
+
+/** Runs the fixture on a machine that has no program at all. */
+async function runFixture(environment: Readonly<Record<string, string>>): Promise<Run> {
+  const folder = await mkdtemp(join(base, 'run-'));
+  const args = [vitest, 'run', '--config', 'test/run-summary/fixture.config.ts'];
+  const env = { PATH: folder, SUMMARY_FOLDER: folder, ...environment };
+  const { code, text } = await new Promise<{ readonly code: number; readonly text: string }>((resolve) => {
+    const child = execFile(process.execPath, args, { cwd: root, env }, (_, text) =>
+      resolve({ code: child.exitCode ?? -1, text }),
+    );
+  });
+  const lines = text.split('\n').filter((line) => line !== '');
+  return { code, lines, kept: await readFile(join(folder, 'tests.txt'), 'utf8') };
+}
+
+const missing = [
+  'nginx is not installed: 3 tests were skipped. To install it: sudo apt-get install nginx',
+  'redis-server is not installed: 2 tests were skipped. To install it: sudo apt-get install redis-server',
+];
+
+describe.concurrent('the end of a run', { timeout: 60_000 }, () => {
+  it('programs are missing → one line for each, with the command that installs it; the run passes', async () => {
+    const { code, lines, kept } = await runFixture({});
+    expect(lines).toEqual([...missing, '1 passed, 0 failed, 3 skipped']);
+    expect(kept).toBe('1 passed, 0 failed, 3 skipped\n');
+    expect(code).toBe(0);
+  });
+
+  it('in CI → the run fails', async () => {
+    const { code, lines } = await runFixture({ CI: 'true' });
+    expect(lines).toEqual([
+      ...missing,
+      'In CI a skipped test fails the run:',
+      'nginx is missing, and ABSENT_PROGRAMS does not name it.',
+      'redis-server is missing, and ABSENT_PROGRAMS does not name it.',
+      '1 passed, 0 failed, 3 skipped',
+    ]);
+    expect(code).toBe(1);
+  });
+
+  it('in CI, ABSENT_PROGRAMS=all → the run passes', async () => {
+    const { code, lines } = await runFixture({ CI: 'true', ABSENT_PROGRAMS: 'all' });
+    expect(lines).toEqual([
+      'ABSENT_PROGRAMS names nginx: 3 tests were skipped.',
+      'ABSENT_PROGRAMS names redis-server: 2 tests were skipped.',
+      '1 passed, 0 failed, 3 skipped',
+    ]);
+    expect(code).toBe(0);
+  });
+
+  it('in CI, ABSENT_PROGRAMS names one of two → the run fails for the other', async () => {
+    const { code, lines } = await runFixture({ CI: 'true', ABSENT_PROGRAMS: 'caddy,nginx' });
+    expect(lines.slice(2)).toEqual([
+      'In CI a skipped test fails the run:',
+      'redis-server is missing, and ABSENT_PROGRAMS does not name it.',
+      '1 passed, 0 failed, 3 skipped',
+    ]);
+    expect(code).toBe(1);
+  });
+
+  it('a hook skips its tests → they are skipped, and none has failed; in CI the run fails all the same', async () => {
+    const fixture = { FIXTURE: 'hook that skips', ABSENT_PROGRAMS: 'all' };
+    const here = await runFixture(fixture);
+    expect(here.lines.at(-1)).toBe('1 passed, 0 failed, 5 skipped');
+    expect(here.code).toBe(0);
+    const { code, lines } = await runFixture({ ...fixture, CI: 'true' });
+    expect(lines).toContain('Skipped, and not for a missing program: hook that skips > first');
+    expect(code).toBe(1);
+  });
+
+  it('a hook fails → one failure, and the tests that did not run are skipped', async () => {
+    const { code, lines } = await runFixture({ FIXTURE: 'hook that fails' });
+    expect(lines.at(-1)).toBe('1 passed, 1 failed, 5 skipped');
+    expect(code).toBe(1);
+  });
+});
+
+it.each(longestFiles)('%s, which starts early → is there', (name) => {
+  expect(existsSync(join(root, 'test', `${name}.test.ts`))).toBe(true);
+});

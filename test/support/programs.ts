@@ -1,0 +1,97 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { basename, delimiter, dirname, join } from 'node:path';
+
+/** Programs that some tests start, and the package of Debian and Ubuntu that has each of them. */
+const packages = {
+  apache2: 'apache2',
+  caddy: 'caddy',
+  chromium: 'chromium',
+  curl: 'curl',
+  faketime: 'faketime',
+  haproxy: 'haproxy',
+  nginx: 'nginx',
+  prometheus: 'prometheus',
+  promtool: 'prometheus',
+  'redis-sentinel': 'redis-sentinel',
+  'redis-server': 'redis-server',
+  'systemd-analyze': 'systemd',
+  tinyproxy: 'tinyproxy',
+} as const;
+
+export type ProgramName = keyof typeof packages;
+
+/** Other systems call the program by this name. */
+const otherNames: Partial<Record<ProgramName, string>> = { apache2: 'httpd', chromium: 'chromium-browser' };
+
+declare module 'vitest' {
+  interface TaskMeta {
+    /** Programs that the test needs and that are not here. */
+    missingPrograms?: readonly ProgramName[];
+  }
+}
+
+/** What `describe` and `it` take as their second argument. */
+export interface Needs {
+  readonly skip: boolean;
+  readonly meta: { readonly missingPrograms: readonly ProgramName[] };
+}
+
+/**
+ * Options of a suite or a test that starts these programs: it is skipped if one is missing. The end of the run names
+ * each missing program once, and in CI the run fails.
+ *
+ * @example
+ * describe('a replay store in Redis', needs('redis-server'), () => { … });
+ */
+export function needs(...programs: readonly ProgramName[]): Needs {
+  const missingPrograms = programs.filter((program) => findProgram(program) === undefined);
+  return { skip: missingPrograms.length > 0, meta: { missingPrograms } };
+}
+
+/** The path of a program; `undefined` if it is not installed or `ABSENT_PROGRAMS` names it. */
+export function findProgram(program: ProgramName): string | undefined {
+  if (isDeclaredAbsent(program)) return undefined;
+  const names = [program, otherNames[program] ?? program];
+  return searchFolders()
+    .flatMap((folder) => names.map((name) => join(folder, name)))
+    .find(isExecutable);
+}
+
+/** The path of a program; throws if it is missing. For tests that are skipped without it. */
+export function requireProgram(program: ProgramName): string {
+  const path = findProgram(program);
+  if (path === undefined) throw new Error(`${program} is not installed. To install it: ${installCommand(program)}`);
+  return path;
+}
+
+/** The command that installs a program on Debian and Ubuntu. */
+export function installCommand(program: ProgramName): string {
+  return `sudo apt-get install ${packages[program]}`;
+}
+
+/**
+ * Whether `ABSENT_PROGRAMS` says that this run goes without the program: names joined with commas, or `all`. Tests that
+ * need it are skipped even if it is installed, and this skip does not fail the run in CI.
+ */
+export function isDeclaredAbsent(program: ProgramName): boolean {
+  const declared = (process.env['ABSENT_PROGRAMS'] ?? '').split(',');
+  return declared.includes('all') || declared.includes(program);
+}
+
+/** `PATH`, and beside each of its `bin` the `sbin`: servers are installed there, and not every user's `PATH` has it. */
+function searchFolders(): readonly string[] {
+  const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
+  return [
+    ...folders,
+    ...folders.filter((folder) => basename(folder) === 'bin').map((folder) => join(dirname(folder), 'sbin')),
+  ];
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
