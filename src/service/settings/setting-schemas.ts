@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseTrust } from '../../http/trust.ts';
+import { isDomain } from '../../resource-server/issuer-name.ts';
 
 const booleans: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
   ['true', true],
@@ -53,12 +54,10 @@ export const clockTolerance = z.union([
     .transform(([exp, nbf]) => ({ exp, nbf })),
 ]);
 
-const hostAndPort = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
-
 /** The domain, or `scheme` for the known user error that the service must survive. */
 export const domain = z.string().transform((text, context) => {
   if (/^https:\/\//i.test(text)) return { kind: 'scheme', text } as const;
-  if (!hostAndPort.test(text) || !URL.canParse(`https://${text}/`)) context.addIssue('not a host');
+  if (!isDomain(text)) context.addIssue('not a host');
   return { kind: 'host', text } as const;
 });
 
@@ -88,4 +87,3 @@ export const origins = list.pipe(
 );
 
 export const printable = z.string().regex(/^[^\p{Cc}]+$/u);
-export const proofAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] as const;
