@@ -169,7 +169,10 @@ export const failures = {
     'The access token has an unsupported header parameter.',
     'The JOSE header has crit, b64 or zip, and these are refused. Let the provider issue plain signed tokens.',
   ),
-  missing_kid: token(unverifiable, 'The JOSE header has no kid, so the token names no key. Let the provider put kid into the JOSE header.'),
+  missing_kid: token(
+    unverifiable,
+    'The JOSE header has no kid, so the token names no key. Let the provider put kid into the JOSE header.',
+  ),
   malformed_kid: token(unverifiable, 'The kid of the token is not a string of 1 to 256 characters.'),
 
   // Issuer and key
@@ -271,7 +274,10 @@ export const failures = {
     'More than one DPoP proof was sent.',
     'Exactly one DPoP header is allowed (RFC 9449 §4.3). Look for a proxy that repeats headers.',
   ),
-  proof_too_large: proof('The DPoP proof is too large.', 'The proof has more than 4 KiB. Let the client put less into it.'),
+  proof_too_large: proof(
+    'The DPoP proof is too large.',
+    'The proof has more than 4 KiB. Let the client put less into it.',
+  ),
   malformed_proof: proof(
     'The DPoP proof is malformed.',
     'The proof is not a compact JWS with canonical base64url and unique JSON members.',

@@ -291,4 +291,27 @@ describe('house rules', () => {
     );
     expect(verifying.map(({ path }) => path)).toEqual(['jose/jws.ts', 'jose/workerd-signature.ts']);
   });
+
+  it('signatures are made in one place: for tools and tests', () => {
+    const signing = sources.filter(({ modules }) =>
+      modules.some(
+        ({ name, names }) => /crypto$/.test(name) && names.some((each) => /^(?:sign|createSign)$/.test(each)),
+      ),
+    );
+    expect(signing.map(({ path }) => path)).toEqual(['jose/sign.ts']);
+  });
+
+  it.each([
+    ['proof algorithms', /'ES256', 'ES384', 'EdDSA'/, 'jose/algorithms.ts'],
+    ['refused header parameters', /'crit', 'b64'/, 'jose/jws.ts'],
+    ['the latest time', /2 \*\* 53/, 'jose/numeric-date.ts'],
+    ['the length of a kid', /\bmaxKidLength =/, 'jose/jwk.ts'],
+    ['a JWK set', /(?:type|interface) JwkSet\b/, 'jose/jwk.ts'],
+    ['accepted schemes', /\['Bearer', 'DPoP'\];/, 'http/credentials.ts'],
+    ['a plain https address', /\bfunction isPlainHttps\b|password === ''/, 'outbound/https-address.ts'],
+    ['the address of a proxy', /\bdecodeURIComponent\(username/, 'outbound/proxy-address.ts'],
+    ['the grammar of a domain', /\[a-z0-9\._-\]\*\[a-z0-9\]/, 'resource-server/issuer-name.ts'],
+  ])('one place says it: %s', (_what, pattern, path) => {
+    expect(sources.filter(({ text }) => pattern.test(text)).map((source) => source.path)).toEqual([path]);
+  });
 });

@@ -50,6 +50,12 @@ export function readCredentials(headers: ResourceRequest['headers'], mode: DpopM
   return { scheme, token, proof };
 }
 
+/** The authorization schemes of a mode, in the order of the challenges. */
+export function acceptedSchemes(mode: DpopMode): readonly Scheme[] {
+  if (mode === 'off') return ['Bearer'];
+  return mode === 'required' ? ['DPoP'] : ['Bearer', 'DPoP'];
+}
+
 /** The scheme of an Authorization header, compared case-insensitively (RFC 9110 §11.1). */
 export function parseAuthorizationScheme(name: string): Scheme | undefined {
   return schemes.get(name) ?? schemes.get(name.toLowerCase());

@@ -7,6 +7,9 @@ import { verifyOnWorkerd } from './workerd-signature.ts';
 
 const verifySignature = pickByPlatform<typeof verifyOnWorkerd>({ workerd: verifyOnWorkerd, others: verify });
 
+/** Header parameters that would change what is signed or how (RFC 7515 §4.1.11, RFC 7797, RFC 7516): none is understood. */
+export const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
+
 /** A compact JWS, parsed and not yet verified. */
 export interface Jws {
   /** JOSE header. */

@@ -1,7 +1,8 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
-import { type Claims, isTime } from '../token/claims.ts';
+import { isTime } from '../jose/numeric-date.ts';
+import type { Claims } from '../token/claims.ts';
 import type { CheckedPolicy, Given, JudgedToken, Verdict } from '../token/token-policy.ts';
 import { checkMembers } from './members.ts';
 import type { CombinedPolicy, Policy, Requirements } from './policy.ts';

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { JsonObject } from '../jose/json.ts';
+import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { hour, signChanged } from './change.ts';
 import { createDpopClient, type DpopClient, type DpopClientOptions } from './dpop-client.ts';
 import { startIssuerServer } from './issuer-server.ts';
-import { createKeyRing, type JwkSet, type KeyRing, type PreviousKeys } from './key-ring.ts';
+import { createKeyRing, type KeyRing, type PreviousKeys } from './key-ring.ts';
 import type { TokenAlg } from './signing.ts';
 import { changeToken, type TokenFlaw } from './token-flaws.ts';
 
@@ -31,7 +32,7 @@ export interface TokenIssuer {
   /** `kid` of the key that signs now. */
   readonly kid: string;
   /** The published keys as they are now: a copy, which a rotation does not change. */
-  readonly jwks: JwkSet;
+  readonly jwks: JwkSet<JsonObject>;
   /** The published keys as they are at each call: follows rotations, without a network. */
   readonly keys: KeySet;
   /**

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { algorithms } from '../../jose/algorithms.ts';
+import { algorithms, proofAlgorithms } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
@@ -11,7 +11,6 @@ import {
   integer,
   origins,
   printable,
-  proofAlgorithms,
   replayStore,
   textLike,
   trust,
