@@ -377,7 +377,7 @@ export const clientCertificate = listLibraryCases([
       ['as Envoy has it', spelled((_, { ours }) => `Hash=${ours.thumbprint};Cert="${encodeURIComponent(ours.cert)}"`)],
       ['the thumbprint', spelled((_, { ours }) => `:${ours.thumbprint}=:`)],
       ['empty', spelled(() => '')],
-      ['colons alone', spelled(() => '::')],
+      ['only colons', spelled(() => '::')],
       ['bytes behind the certificate', bytes((der) => Buffer.concat([der, Buffer.from('x')]))],
       ['two certificates', bytes((der) => Buffer.concat([der, der]))],
       ['certificate cut', bytes((der) => der.subarray(0, -1))],

@@ -190,7 +190,7 @@ export const issuers = listLibraryCases([
     source: 'RFC 8725 §3.1, §3.9, RFC 9068 §4',
     cases: [
       [
-        'audience that the one alone accepts',
+        'audience that only the one accepts',
         withRules({ audience: 'https://two.test/' }, ({ issuer }) => issuer.token({ aud: 'https://two.test/' })),
         { reason: 'invalid_audience' },
       ],
@@ -200,22 +200,22 @@ export const issuers = listLibraryCases([
         { reason: 'invalid_audience' },
       ],
       [
-        'algorithm that the other alone allows',
+        'algorithm that only the other allows',
         withRules({ algorithms: ['RS256', 'PS256'] }, ({ issuer }) => issuer.token({}, { alg: 'PS256' })),
         { reason: 'unsupported_alg' },
       ],
       [
-        'algorithm that the one alone allows',
+        'algorithm that only the one allows',
         withRules({ algorithms: ['ES256'] }, ({ other }) => other.token()),
         { reason: 'unsupported_alg' },
       ],
       [
-        'profile that the other alone demands',
+        'profile that only the other demands',
         withRules({ profile: 'rfc9068' }, ({ other }) => other.token({}, { typ: 'JWT' })),
         { reason: 'unsupported_typ' },
       ],
       [
-        'policy that the other alone asks',
+        'policy that only the other asks',
         withRules({ policy: { scopes: ['admin'] } }, ({ other }) => other.token({ scope: 'read:messages' })),
         { status: 403, reason: 'insufficient_scope' },
       ],

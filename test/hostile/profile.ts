@@ -17,7 +17,7 @@ const wrongTypes: Readonly<Record<string, unknown>> = {
   'an object': { x: 1 },
 };
 
-/** Attacks on what is told apart by the profile of RFC 9068 alone. */
+/** Attacks on what is told apart only by the profile of RFC 9068. */
 export const profile = listLibraryCases([
   {
     attack: 'token of another kind',

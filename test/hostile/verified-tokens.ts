@@ -290,7 +290,7 @@ export const verifiedTokens = listLibraryCases([
     ...harmless,
     cases: [
       [
-        '2000 forged ones: the good one alone is kept',
+        '2000 forged ones: only the good one is kept',
         async (stage, { issuer, other, marker }) => {
           const api = await stage.open({ tokenCache: { maxEntries: 10 } });
           const good = issuer.token({ marker });

@@ -86,7 +86,7 @@ const environments: Readonly<Record<ServiceName, Readonly<Record<string, string>
 export interface WorldOptions {
   /** Published beside the keys of the world. */
   readonly published?: readonly unknown[];
-  /** Default: `default` alone. */
+  /** Default: only `default`. */
   readonly services?: readonly ServiceName[];
 }
 
