@@ -304,7 +304,7 @@ describe('over sockets, on Node alone', () => {
 describe('options that cannot work → TypeError that names the fix', () => {
   it.each<[string, Partial<McpAuthOptions>, RegExp]>([
     ['a resource that is no URL', { resource: '/mcp' }, /resource: write an absolute https URL/],
-    ['a resource over http elsewhere', { resource: 'http://api.test/mcp' }, /https URL \(http for localhost alone\)/],
+    ['a resource over http elsewhere', { resource: 'http://api.test/mcp' }, /https URL \(http only for localhost\)/],
     ['a resource with a query', { resource: 'https://api.test/mcp?a' }, /without query/],
     ['a resource with a fragment', { resource: 'https://api.test/mcp#a' }, /without query and fragment/],
     ['a policy that names no scope', { policy: { scopes: [] } }, /policy: scopes names at least one/],
