@@ -1,10 +1,12 @@
 // Packs the package and treats the tarball as a stranger would: lints it, installs it in an empty folder, runs it.
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, posix, resolve } from 'node:path';
 
-const maxPackages = 20;
+/** What `npm install portcullis` brings into an empty folder at most, this package included. */
+const maxPackages = 9;
+const maxMebibytes = 14;
 
 /** A token of the test kit before a resource server; what listens names the optional package, which is left out here. */
 const useTestKit = `
@@ -35,17 +37,53 @@ const importAll = `
 const run = (command, args, cwd) =>
   execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
 
+/** Space on disk, as `du` counts it. */
+function measure(path) {
+  const status = lstatSync(path);
+  const own = status.blocks * 512;
+  return status.isDirectory() ? readdirSync(path).reduce((sum, name) => sum + measure(join(path, name)), own) : own;
+}
+
+/** Links to files, from the pages of the tarball, that lead to no file of the tarball. */
+function findBrokenLinks(paths) {
+  const link = /\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)/g;
+  const links = paths
+    .filter((path) => path.endsWith('.md'))
+    .flatMap((page) => [...readFileSync(page, 'utf8').matchAll(link)].map(([, target]) => [page, target]));
+  const broken = links.filter(([page, target]) => !paths.includes(posix.normalize(posix.join(dirname(page), target))));
+  console.log(`links between the pages of the tarball: ${links.length}, ${broken.length} of them broken`);
+  return broken.map(([page, target]) => `${page} → ${target}`);
+}
+
+/**
+ * The bill of materials of this package, from that of the folder it is installed in. With `--omit dev`, npm leaves out of
+ * the list of this tree what packages for development need as well.
+ */
+function describeMaterials(bom) {
+  const own = bom.components.find(({ name }) => name === 'portcullis');
+  const externalReferences = own.externalReferences.filter(({ type }) => type !== 'distribution'); // a temporary path
+  return {
+    ...bom,
+    metadata: { ...bom.metadata, component: { ...own, externalReferences } },
+    components: bom.components.filter((component) => component !== own),
+    dependencies: bom.dependencies.filter(({ ref }) => !ref.startsWith('project@')),
+  };
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-package-'));
 try {
   const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], '.'));
   const tarball = join(folder, packed.filename);
   console.log(`packed: ${packed.entryCount} files, ${Math.round(packed.unpackedSize / 1024)} KiB unpacked`);
 
+  const broken = findBrokenLinks(packed.files.map(({ path }) => path));
+  if (broken.length > 0) throw new Error(`links that lead nowhere in the tarball: ${broken.join(', ')}`);
+
   console.log(run('npx', ['publint', '--strict', tarball], '.').trim());
   console.log(run('npx', ['attw', tarball, '--profile', 'esm-only', '--no-emoji'], '.').trim());
 
-  writeFileSync(join(folder, 'package.json'), '{"private":true}\n');
-  run('npm', ['install', '--omit=optional', tarball], folder);
+  writeFileSync(join(folder, 'package.json'), '{"name":"project","version":"0.0.0","private":true}\n');
+  run('npm', ['install', tarball], folder);
   const help = run('npx', ['portcullis', '--help'], folder);
   if (!help.includes('Usage: portcullis')) throw new Error('portcullis --help does not print its usage');
   console.log('installed in an empty folder: npx portcullis --help answers');
@@ -62,25 +100,33 @@ try {
   console.log(run('node', ['--input-type=module', '--eval', importAll, entries.join(' '), peers], folder).trim());
 
   const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
-  const count = Object.keys(lock.packages).length - 1; // the package itself
-  console.log(`production install: ${count} packages besides this one (at most ${maxPackages})`);
-  if (count > maxPackages) throw new Error(`more than ${maxPackages} packages in the production install`);
+  const count = Object.keys(lock.packages).length;
+  const mebibytes = Math.ceil(measure(join(folder, 'node_modules')) / 2 ** 20);
+  console.log(
+    `npm install portcullis: ${count} packages (at most ${maxPackages}), ${mebibytes} MiB (at most ${maxMebibytes})`,
+  );
+  if (count > maxPackages) throw new Error(`more than ${maxPackages} packages in an install`);
+  if (mebibytes > maxMebibytes) throw new Error(`an install takes more than ${maxMebibytes} MiB`);
   const scripts = Object.entries(lock.packages).filter(([, entry]) => entry.hasInstallScript);
   if (scripts.length > 0) throw new Error(`install scripts in: ${scripts.map(([name]) => name).join(', ')}`);
 
-  // Optional packages too: who runs the local provider installs them.
-  const locked = Object.entries(JSON.parse(readFileSync(resolve('package-lock.json'), 'utf8')).packages);
-  const shipped = locked.filter(([name, { dev }]) => name !== '' && dev !== true);
+  const { packages } = JSON.parse(readFileSync(resolve('package-lock.json'), 'utf8'));
+  const locked = Object.entries(packages);
+  // The local provider and Redis are used with what their packages bring: these run nothing when they are installed.
+  const tools = ':is([name="oidc-provider"], [name="@peculiar/x509"], [name="@redis/client"])';
+  const optional = JSON.parse(run('npm', ['query', `${tools}, ${tools} *`], '.')).map(({ location }) => location);
+  const shipped = locked.filter(([name, { dev }]) => name !== '' && (dev !== true || optional.includes(name)));
   const running = shipped.filter(([, entry]) => entry.hasInstallScript).map(([name]) => name);
   if (running.length > 0) throw new Error(`install scripts in: ${running.join(', ')}`);
   const unverified = locked.filter(([name, { integrity }]) => name !== '' && integrity === undefined);
   if (unverified.length > 0)
     throw new Error(`no integrity in the lockfile: ${unverified.map(([name]) => name).join(', ')}`);
   console.log(
-    `lockfile: ${locked.length - 1} packages with integrity, ${shipped.length} not for development alone, no install script among these`,
+    `lockfile: ${locked.length - 1} packages with integrity, ${shipped.length} of them run outside development or on request, and these have no install script`,
   );
 
-  const bom = JSON.parse(run('npm', ['sbom', '--sbom-format', 'cyclonedx', '--omit', 'dev'], '.'));
+  const bom = describeMaterials(JSON.parse(run('npm', ['sbom', '--sbom-format', 'cyclonedx'], folder)));
+  if (bom.components.length !== count - 1) throw new Error('the bill of materials does not list what was installed');
   mkdirSync('coverage', { recursive: true });
   writeFileSync('coverage/sbom.json', `${JSON.stringify(bom, undefined, 2)}\n`);
   console.log(`coverage/sbom.json: ${bom.bomFormat} ${bom.specVersion}, ${bom.components.length} components`);

@@ -1,7 +1,7 @@
-// How long `import 'portcullis'` takes in a process of its own; milliseconds.
+// npm run import-time [-- FOLDER …]: how long `import 'portcullis'` takes in a process of its own.
 import { execFileSync } from 'node:child_process';
+import { compareBuilds, node } from './compare-builds.js';
 
-const runs = 21;
 const program = `
   const start = performance.now();
   await import(process.argv[1]);
@@ -9,11 +9,8 @@ const program = `
 `;
 
 for (const name of ['portcullis', 'portcullis/express', 'portcullis/testing']) {
-  const times = Array.from({ length: runs }, () =>
-    Number(execFileSync(process.execPath, ['--input-type=module', '--eval', program, name], { encoding: 'utf8' })),
-  ).toSorted((a, b) => a - b);
-  const [fastest, median] = [times[0], times[(runs - 1) / 2]];
-  console.log(
-    `${name}: median ${median.toFixed(1)} ms, fastest ${fastest.toFixed(1)} ms of ${runs} (Node ${process.version})`,
+  await compareBuilds(name, (folder) =>
+    // The package of the folder finds itself by its name.
+    Number(execFileSync(node, ['--input-type=module', '--eval', program, name], { cwd: folder, encoding: 'utf8' })),
   );
 }

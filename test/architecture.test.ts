@@ -267,6 +267,27 @@ describe('what the core knows of the service', () => {
   });
 });
 
+describe('the tests', () => {
+  const list = (path: string): readonly string[] =>
+    readdirSync(new URL(path, import.meta.url), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+  const others = ['differential', 'examples', 'hostile', 'properties', 'run-summary', 'runtimes', 'support', 'vectors'];
+
+  it('mirror the sources: a folder is one of src, or one of a few more', () => {
+    const folders = list('.');
+    expect(folders.length).toBeGreaterThan(15);
+    expect(folders.filter((name) => !others.includes(name) && !list('../src').includes(name))).toEqual([]);
+    expect(list('service').filter((name) => !list('../src/service').includes(name))).toEqual([]);
+  });
+
+  it('have a map that names every folder', () => {
+    const map = readFileSync(new URL('README.md', import.meta.url), 'utf8');
+    const isNamed = (name: string): boolean => map.includes(`\`${name}\``) || map.includes(`/${name}\``);
+    expect([...list('.'), ...list('service')].filter((name) => !isNamed(name))).toEqual([]);
+  });
+});
+
 describe('house rules', () => {
   it('no file without a noun for a name', () => {
     const names = sources.map(({ path }) => basename(path, '.ts'));

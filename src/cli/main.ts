@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+import * as modules from 'node:module';
+import { join } from 'node:path';
 import { exitCodes } from '../service/process/exit.ts';
 
 /** One command: loaded only when it is asked for, so that each starts as fast as it can. */
@@ -29,7 +31,23 @@ const commands: ReadonlyMap<string, { readonly summary: string; readonly load: (
   ],
 ]);
 
+/**
+ * Keeps compiled code between starts, with Node 22.8 and later. The folder is the user's own: the default lies in the
+ * folder for temporary files, which others can write to. A folder that cannot be written costs only the time saved.
+ */
+async function keepCompiledCode(environment: NodeJS.ProcessEnv): Promise<void> {
+  const { enableCompileCache } = modules as { readonly enableCompileCache?: (folder: string) => unknown }; // of newer types
+  if (enableCompileCache === undefined) return;
+  const { findCacheFolder } = await import('../local-idp/cache-folder.ts');
+  try {
+    enableCompileCache(join(findCacheFolder(environment), 'compiled'));
+  } catch {
+    // A user without a home folder, as in some containers.
+  }
+}
+
 async function main(): Promise<number> {
+  await keepCompiledCode(process.env);
   const [name, ...args] = process.argv.slice(2);
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     const { help } = await import('./help.ts');

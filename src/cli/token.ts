@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import { findCacheFolder } from '../local-idp/cache-folder.ts';
 import type { LocalIdpFailure } from '../local-idp/failure.ts';
 import type { IdpClient } from '../local-idp/idp-client.ts';
+import { describeMissing } from '../local-idp/libraries.ts';
 import { findRunning, findService } from '../local-idp/running.ts';
 import type { TokenOrder } from '../local-idp/token-order.ts';
 import { exitCodes } from '../service/process/exit.ts';
@@ -38,7 +39,9 @@ export async function runToken(args: readonly string[], environment: NodeJS.Proc
   const cacheFolder = findCacheFolder(environment);
   const idp = await findRunning(cacheFolder, request.issuer);
   if (idp === undefined) {
-    process.stderr.write('portcullis: no local identity provider is running. Start one: portcullis dev\n');
+    const missing = describeMissing();
+    const advice = missing === undefined ? 'Start one: portcullis dev' : `${missing} Then start one: portcullis dev`;
+    process.stderr.write(`portcullis: no local identity provider is running. ${advice}\n`);
     return exitCodes.unavailable;
   }
   try {

@@ -90,7 +90,7 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
       throw new TypeError(`algorithms: write any of ${proofAlgorithms.join(', ')}`);
   }
   if (allowed.size === 0) throw new TypeError('algorithms: name at least one');
-  // By thumbprint, which stands for one key alone whatever else its jwk says; and only keys that a verified access
+  // By thumbprint, which stands for only one key whatever else its jwk says; and only keys that a verified access
   // token is bound to get in, so that nobody can push out the keys of others. The length of a proof bounds each key.
   const keys = new LRUCache<string, KnownKey>({ max: cachedKeys });
 
@@ -183,7 +183,7 @@ function checkUrl(htu: string, { origin, path }: ProofRequest['url']): void {
   const expected = normaliseUrl(url);
   const received = normaliseUrl(htu);
   if (expected !== undefined && received === expected) return;
-  // Both come from the client: the log gets them in normal form alone, which holds nothing but printable ASCII.
+  // Both come from the client: the log gets them only in normal form, which holds nothing but printable ASCII.
   throw new AccessError('proof_url_mismatch', {
     context: {
       expected: showUrl(expected),

@@ -34,7 +34,7 @@ export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header'
 
 /**
  * Parses a compact JWS (RFC 7515 §7.1), strictly: three parts of canonical base64url, the first a JSON object.
- * The payload alone may be empty: a JWS can sign nothing, and claims are looked for by the caller. Returns the defect
+ * Only the payload may be empty: a JWS can sign nothing, and claims are looked for by the caller. Returns the defect
  * instead where there is one.
  */
 export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {

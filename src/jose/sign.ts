@@ -16,13 +16,33 @@ export function findAlgorithm(alg: string): Algorithm {
 }
 
 /** Signs header and claims into a compact JWS (RFC 7515 §7.1); members that are `undefined` are left out. */
-export function signCompact(header: JsonObject, claims: JsonObject, { alg, privateKey: key }: Signer): string {
-  const { digest, padding, saltLength } = findAlgorithm(alg);
-  const input = `${encodeJson(header)}.${encodeJson(claims)}`;
-  const signature = sign(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363', padding, saltLength });
-  return `${input}.${signature.toString('base64url')}`;
+export function signCompact(header: JsonObject, claims: JsonObject, signer: Signer): string {
+  return writeCompact({
+    header: JSON.stringify(header),
+    payload: JSON.stringify(claims),
+    sign: (input) => signBytes(input, signer),
+  });
 }
 
-function encodeJson(value: JsonObject): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url');
+/** What a compact JWS is written from; tests write bad ones. */
+export interface CompactParts {
+  readonly header: string | Uint8Array;
+  readonly payload: string | Uint8Array;
+  readonly sign: (input: Buffer) => Buffer;
+}
+
+/** Writes a compact JWS of any texts and any signature. */
+export function writeCompact({ header, payload, sign: signInput }: CompactParts): string {
+  const input = `${encode(header)}.${encode(payload)}`;
+  return `${input}.${signInput(Buffer.from(input)).toString('base64url')}`;
+}
+
+/** The signature of these bytes, as `alg` makes it. */
+export function signBytes(input: Uint8Array, { alg, privateKey: key }: Signer): Buffer {
+  const { digest, padding, saltLength } = findAlgorithm(alg);
+  return sign(digest, input, { key, dsaEncoding: 'ieee-p1363', padding, saltLength });
+}
+
+function encode(part: string | Uint8Array): string {
+  return Buffer.from(part).toString('base64url');
 }

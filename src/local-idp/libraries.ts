@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { loadX509 } from '../certificate/localhost-certificate.ts';
 import { errorCode, LocalIdpFailure } from './failure.ts';
 
@@ -6,6 +7,10 @@ export interface Libraries {
   readonly oidc: typeof import('oidc-provider');
   readonly x509: typeof import('@peculiar/x509');
 }
+
+// The majors that this package is made for: a newer one would be refused by npm, or would not fit.
+const howToInstall =
+  'The local identity provider needs two optional packages. Install them: npm install --save-dev oidc-provider@9 @peculiar/x509@2';
 
 let loading: Promise<Libraries> | undefined;
 
@@ -21,11 +26,23 @@ export async function loadOptional<T>(load: () => Promise<T>): Promise<T> {
     return await load();
   } catch (cause) {
     if (errorCode(cause) !== 'ERR_MODULE_NOT_FOUND') throw cause;
-    throw new LocalIdpFailure(
-      'The local identity provider needs two optional packages. Install them: npm install oidc-provider @peculiar/x509',
-      { cause },
-    );
+    throw new LocalIdpFailure(howToInstall, { cause });
   }
+}
+
+/** What to install, when one of the optional packages is missing. Looks for them without loading them. */
+export function describeMissing(): string | undefined {
+  const { resolve } = createRequire(import.meta.url);
+  const isMissing = (name: string): boolean => {
+    try {
+      resolve(name);
+      return false;
+    } catch (error) {
+      // Any other error comes from a package that is there, and has no entry for `require`.
+      return errorCode(error) === 'MODULE_NOT_FOUND';
+    }
+  };
+  return ['oidc-provider', '@peculiar/x509'].some(isMissing) ? howToInstall : undefined;
 }
 
 /** Keeps the provider's own notices off the console until the returned function is called: they speak of production. */

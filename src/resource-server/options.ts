@@ -164,7 +164,7 @@ function checkIntrospection({ introspection, issuer, issuers = [] }: ResourceSer
   const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each) : each.issuer));
   if (names.length === 0 || names.includes(introspection.issuer)) return;
   throw new TypeError(
-    'introspection: its issuer is not among the issuers; add it, or leave issuers: [] for opaque tokens alone',
+    'introspection: its issuer is not among the issuers; add it, or leave issuers: [] if all tokens are opaque',
   );
 }
 

@@ -1,13 +1,33 @@
-import { type Span, SpanStatusCode, trace } from '@opentelemetry/api';
+import type { Span, Tracer, TracerProvider } from '@opentelemetry/api';
 import { AccessError } from '../failures.ts';
 
-// Without an SDK the API hands out spans that record nothing.
-const tracer = trace.getTracer('portcullis');
+/**
+ * The place where each copy of `@opentelemetry/api` 1.x keeps what an SDK has registered. It is read directly: loading
+ * that package would take half of the time that this library takes to load, and who has an SDK has loaded it.
+ */
+const registry = Symbol.for('opentelemetry.js.api.1');
+const globals = globalThis as { readonly [registry]?: { readonly trace?: TracerProvider } }; // only the API writes there
+
+/** `errorStatus` of the API. */
+const errorStatus = 2;
+
+let provider: TracerProvider | undefined;
+let tracer: Tracer | undefined;
+
+/** The tracer of the SDK that is registered now. An SDK can come after this library, and can leave before it. */
+function findTracer(): Tracer | undefined {
+  const current = globals[registry]?.trace;
+  if (current !== provider) {
+    provider = current;
+    tracer = current?.getTracer('portcullis');
+  }
+  return tracer;
+}
 
 /** Runs a judgement in a span `authorize` that carries its outcome: `granted`, or the reason of the refusal it returned. */
 export function traceAuthorize<T>(judge: () => T | Promise<T>): T | Promise<T> {
-  const span = tracer.startSpan('authorize');
-  if (!span.isRecording()) return judge();
+  const span = findTracer()?.startSpan('authorize');
+  if (span === undefined || !span.isRecording()) return judge();
   try {
     const result = judge();
     if (result instanceof Promise) {
@@ -37,6 +57,6 @@ function outcomeOf(judged: unknown): string {
 /** A refusal is an answer, not a fault of this program; what is unexpected is one. */
 function end(span: Span, outcome: string): void {
   span.setAttribute('portcullis.outcome', outcome);
-  if (outcome === 'unexpected') span.setStatus({ code: SpanStatusCode.ERROR });
+  if (outcome === 'unexpected') span.setStatus({ code: errorStatus });
   span.end();
 }

@@ -20,7 +20,7 @@ export type TokenAlg =
 export interface KeyPair {
   readonly alg: TokenAlg;
   readonly privateKey: KeyObject;
-  /** Key material alone: no `kid`, `use` or `alg`. */
+  /** Only key material: no `kid`, `use` or `alg`. */
   readonly publicJwk: JsonObject;
 }
 

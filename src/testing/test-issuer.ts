@@ -21,7 +21,7 @@ export interface TestIssuerOptions {
   readonly now?: () => number;
 }
 
-// A type of its own members alone, unlike an interface, is what `fetch` takes for headers.
+// A type that has only these members, unlike an interface, is what `fetch` takes for headers.
 /** The header of a Bearer call (RFC 6750 §2.1). */
 export type BearerHeaders = { readonly authorization: string };
 

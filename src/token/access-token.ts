@@ -114,7 +114,7 @@ interface Header {
   readonly kid: string | undefined;
 }
 
-/** Key material in the header (jwk, jku, x5u, x5c) is ignored: keys come from the issuer alone (RFC 8725 §3.10). */
+/** Key material in the header (jwk, jku, x5u, x5c) is ignored: keys come only from the issuer (RFC 8725 §3.10). */
 function readHeader(header: JsonObject, allowed: ReadonlySet<string>): Header | AccessError {
   const { alg, typ, kid } = header;
   const algorithm = typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;

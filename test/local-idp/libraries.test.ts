@@ -7,7 +7,7 @@ describe('loadOptional', () => {
     const missing = Object.assign(new Error('not found'), { code: 'ERR_MODULE_NOT_FOUND' });
     const loading = loadOptional(() => Promise.reject(missing));
     await expect(loading).rejects.toThrow(LocalIdpFailure);
-    await expect(loading).rejects.toThrow('npm install oidc-provider @peculiar/x509');
+    await expect(loading).rejects.toThrow('npm install --save-dev oidc-provider@9 @peculiar/x509@2');
   });
 
   test.each([new TypeError('broken package'), undefined])('other error (%s) → as it is', async (error) => {

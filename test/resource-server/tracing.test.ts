@@ -1,6 +1,6 @@
-import { trace } from '@opentelemetry/api';
+import { type Context, type ContextManager, context, ROOT_CONTEXT, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
 import { traceAuthorize } from '../../src/resource-server/tracing.ts';
 
@@ -12,9 +12,71 @@ function outcomes(): readonly unknown[] {
     .map(({ name, attributes, status }) => [name, attributes['portcullis.outcome'], status.code]);
 }
 
+/** Keeps the context of calls that end before they return. */
+function createContextManager(): ContextManager {
+  let current: Context = ROOT_CONTEXT;
+  const manager: ContextManager = {
+    active: () => current,
+    with(entered, run, self, ...args) {
+      const before = current;
+      current = entered;
+      try {
+        return run.apply(self as ThisParameterType<typeof run>, args); // as the caller of the API wants it
+      } finally {
+        current = before;
+      }
+    },
+    bind: (_, target) => target,
+    enable: () => manager,
+    disable: () => manager,
+  };
+  return manager;
+}
+
 describe('without an SDK', () => {
   it('a judgement runs as it is', () => {
     expect(traceAuthorize(() => 1)).toBe(1);
+  });
+});
+
+describe('an SDK that comes and goes', () => {
+  const register = () => {
+    const own = new InMemorySpanExporter();
+    trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(own)] }));
+    return own;
+  };
+  afterEach(() => trace.disable());
+
+  it('registered after the first judgement → its spans from then on', () => {
+    traceAuthorize(() => 1);
+    const own = register();
+    traceAuthorize(() => 2);
+    expect(own.getFinishedSpans().map(({ name }) => name)).toEqual(['authorize']);
+  });
+
+  it('replaced by another → the spans go to the other', () => {
+    const first = register();
+    traceAuthorize(() => 1);
+    trace.disable();
+    traceAuthorize(() => 2);
+    const second = register();
+    traceAuthorize(() => 3);
+    expect([first, second].map((own) => own.getFinishedSpans().length)).toEqual([1, 1]);
+  });
+
+  it('has a span that is active → it is the parent', () => {
+    const own = register();
+    context.setGlobalContextManager(createContextManager());
+    try {
+      trace.getTracer('app').startActiveSpan('request', (parent) => {
+        traceAuthorize(() => 1);
+        parent.end();
+      });
+    } finally {
+      context.disable();
+    }
+    const [authorize, request] = own.getFinishedSpans();
+    expect(authorize?.parentSpanContext?.spanId).toBe(request?.spanContext().spanId);
   });
 });
 

@@ -4,8 +4,9 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Test files that take longest, the longest first: started last, one of them would run while the other workers idle. */
 export const longestFiles: readonly string[] = [
   'cli/dev',
+  'service/process/pipelining-flood',
   'service/keys',
-  'hostile/gates',
+  'hostile/library-cases',
   'service/refusals',
   'service/process/workers',
   'service/dpop-modes',

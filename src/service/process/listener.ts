@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
+import { boundOwedAnswers, type OwedAnswers } from './owed-answers.ts';
 
 /** How one listener is set up. */
 export interface ListenerOptions {
@@ -17,6 +18,8 @@ export interface ListenerOptions {
   readonly onMalformed?: (status: number) => void;
   /** Called before a connection is closed in the middle: requests along it may have answers that are not yet sent. */
   readonly beforeCut?: () => void;
+  /** Seconds without a byte of an answer taken, after which a connection is closed. Default 30. */
+  readonly unreadTimeout?: number;
 }
 
 /** A listener that is open. */
@@ -53,7 +56,9 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     // Node 24.10 and later: a request without a body costs no stream events; bodies are read by nobody here.
     optimizeEmptyRequests: true,
   };
-  const server = createServer(settings, options.onRequest);
+  const server = createServer(settings);
+  const owedAnswers = boundOwedAnswers(server, { unreadTimeout: options.unreadTimeout ?? 30 });
+  server.on('request', owedAnswers.count(options.onRequest));
   // Size bounds the headers already; a limit on their number would drop some without a word.
   server.maxHeadersCount = 0;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -71,7 +76,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     server.once('error', reject);
     server.listen(options.port, options.host, resolve);
   });
-  return { url: formatUrl(server.address() as AddressInfo), close: (grace) => closeServer(server, grace) }; // TCP always
+  return { url: formatUrl(server.address() as AddressInfo), close: (grace) => closeServer(server, owedAnswers, grace) }; // TCP always
 }
 
 function phrase(status: number): string {
@@ -112,7 +117,7 @@ async function acceptWaiting(server: Server): Promise<void> {
   server.off('connection', notice);
 }
 
-async function closeServer(server: Server, graceSeconds: number): Promise<void> {
+async function closeServer(server: Server, owedAnswers: OwedAnswers, graceSeconds: number): Promise<void> {
   await acceptWaiting(server);
   // That of HTTP would cut idle connections at once, with what has come on them and is not yet read.
   const { close } = server instanceof NetServer ? NetServer.prototype : server;
@@ -130,4 +135,5 @@ async function closeServer(server: Server, graceSeconds: number): Promise<void> 
   await closed;
   clearInterval(sweep);
   clearTimeout(deadline);
+  owedAnswers.close();
 }

@@ -13,7 +13,10 @@ export interface OpenKeysOptions {
   readonly metrics: Metrics;
 }
 
-/** Opens the key set as the variant wants it: in the background, or before anything else. Rejects with `StartFailure`. */
+/**
+ * Opens the key set as the variant wants it. Keys that are loaded at the start are there when it settles, or it rejects
+ * with `StartFailure`. Keys that are loaded in the background are first fetched with {@link fetchInBackground}.
+ */
 export async function openKeys({
   settings,
   issuer,
@@ -31,11 +34,7 @@ export async function openKeys({
     onEvent: (event) => logEvent(log, event),
   });
   registerKeyMetrics(metrics, keys);
-  if (keyLoading === 'background') {
-    // A failure is logged, and tried again by the key set itself.
-    keys.ready().catch(() => {});
-    return keys;
-  }
+  if (keyLoading === 'background') return keys;
   try {
     await keys.ready();
     return keys;
@@ -47,6 +46,11 @@ export async function openKeys({
       { cause },
     );
   }
+}
+
+/** Begins to fetch keys that are not there yet. A failure is logged, and tried again by the key set itself. */
+export function fetchInBackground(keys: ManagedKeySet): void {
+  keys.ready().catch(() => {});
 }
 
 function describe(cause: unknown): string {

@@ -44,6 +44,7 @@ async function runSingle(options: RunOptions): Promise<number> {
   });
   const api = await openApi(options.settings, service);
   announce(options.log, api.url, admin?.url);
+  service.fetchKeys();
   await shutdown.requested;
   await stopService(service, api, options.log);
   await admin?.close(0);
@@ -88,6 +89,7 @@ async function runWorker(options: RunOptions): Promise<number> {
   answerPrimary({ channel, service, metrics, shutdown });
   const api = await openApi(options.settings, service);
   channel.send({ type: 'listening', url: api.url });
+  service.fetchKeys();
   await shutdown.requested;
   await stopService(service, api, options.log);
   await replay.close();

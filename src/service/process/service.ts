@@ -14,7 +14,7 @@ import { observe } from '../observation/observe.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { openDenyList } from './open-deny-list.ts';
-import { openKeys } from './open-keys.ts';
+import { fetchInBackground, openKeys } from './open-keys.ts';
 import { readVersion } from './version.ts';
 
 /** What one process of the service is made from. */
@@ -35,6 +35,8 @@ export interface Service {
   /** Counts a request that was not HTTP enough to reach the app. */
   noteMalformed(status: number): void;
   readiness(): Readiness;
+  /** Fetches the keys in the background. Called once the service listens: loading the HTTP client would delay that. */
+  fetchKeys(): void;
   /** From now on not ready: the process is about to end. */
   drain(): void;
   close(): void;
@@ -85,6 +87,9 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };
       return { ready: keys?.usable() === true, checks };
     },
+    fetchKeys: () => {
+      if (keys !== undefined) fetchInBackground(keys);
+    },
     drain: () => {
       draining = true;
     },
@@ -108,7 +113,7 @@ function warnOfScheme(log: Log, name: string): void {
   log.write('warn', 'domain_has_scheme', {
     setting: name,
     effect: 'every access token is refused as invalid_issuer',
-    fix: `Remove "https://" from ${name}: it is the host of the provider alone.`,
+    fix: `Remove "https://" from ${name}: it is only the host of the provider.`,
   });
 }
 

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { parseTrust } from '../../http/trust.ts';
 import { isDomain } from '../../resource-server/issuer-name.ts';
 
@@ -9,81 +9,114 @@ const booleans: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
   [false, false],
 ]);
 
-export const boolean = z.unknown().transform((value, context) => {
-  const parsed = booleans.get(typeof value === 'string' ? value.toLowerCase() : value);
-  if (parsed === undefined) context.addIssue('not a boolean');
-  return parsed ?? false;
-});
+function parseBoolean(value: unknown): boolean | undefined {
+  return booleans.get(typeof value === 'string' ? value.toLowerCase() : value);
+}
+
+export const boolean = v.pipe(
+  v.unknown(),
+  v.rawTransform(({ dataset, addIssue, NEVER }) => {
+    const parsed = parseBoolean(dataset.value);
+    if (parsed !== undefined) return parsed;
+    addIssue();
+    return NEVER;
+  }),
+);
 
 /** A whole number, written as digits or as a JSON number. */
 export function integer(least: number, most: number) {
-  return z
-    .union([
-      z.int(),
-      z
-        .string()
-        .regex(/^\d{1,9}$/)
-        .transform(Number),
-    ])
-    .pipe(z.int().min(least).max(most));
+  return v.pipe(
+    v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,9}$/), v.transform(Number))]),
+    v.safeInteger(),
+    v.minValue(least),
+    v.maxValue(most),
+  );
 }
 
 /** A list, comma-separated or as a JSON array. */
-const list = z.union([
-  z.array(z.string()),
-  z.string().transform((text) =>
-    text
-      .split(',')
-      .map((item) => item.trim())
-      .filter((item) => item !== ''),
+const list = v.union([
+  v.array(v.string()),
+  v.pipe(
+    v.string(),
+    v.transform((text) =>
+      text
+        .split(',')
+        .map((item) => item.trim())
+        .filter((item) => item !== ''),
+    ),
   ),
 ]);
 
 export function algorithmList(allowed: readonly string[]) {
-  return list.pipe(z.array(z.enum(allowed)).min(1));
+  return v.pipe(list, v.array(v.picklist(allowed)), v.minLength(1));
 }
 
 /** One number for all, or the form in which a variant may have two. */
-export const clockTolerance = z.union([
-  integer(0, 60).transform((seconds) => ({ exp: seconds, nbf: seconds })),
-  z
-    .string()
-    .regex(/^exp \d{1,2}, nbf \d{1,3}$/)
-    .transform((text) => text.match(/\d+/g)?.map(Number) ?? [])
-    .pipe(z.tuple([z.int().max(60), z.int().max(300)]))
-    .transform(([exp, nbf]) => ({ exp, nbf })),
+export const clockTolerance = v.union([
+  v.pipe(
+    integer(0, 60),
+    v.transform((seconds) => ({ exp: seconds, nbf: seconds })),
+  ),
+  v.pipe(
+    v.string(),
+    v.regex(/^exp \d{1,2}, nbf \d{1,3}$/),
+    v.transform((text) => text.match(/\d+/g)?.map(Number) ?? []),
+    v.strictTuple([v.pipe(v.number(), v.maxValue(60)), v.pipe(v.number(), v.maxValue(300))]),
+    v.transform(([exp, nbf]) => ({ exp, nbf })),
+  ),
 ]);
 
 /** The domain, or `scheme` for the known user error that the service must survive. */
-export const domain = z.string().transform((text, context) => {
-  if (/^https:\/\//i.test(text)) return { kind: 'scheme', text } as const;
-  if (!isDomain(text)) context.addIssue('not a host');
-  return { kind: 'host', text } as const;
-});
-
-export const trust = z.unknown().transform((value, context) => {
-  const flag = booleans.get(typeof value === 'string' ? value.toLowerCase() : value);
-  if (flag !== undefined) return flag ? ('all' as const) : ('none' as const);
-  const entries = list.safeParse(value);
-  if (entries.success && entries.data.length > 0) {
-    try {
-      parseTrust(entries.data);
-      return entries.data;
-    } catch {
-      // reported below, with the fix
-    }
-  }
-  context.addIssue('not addresses');
-  return 'none' as const;
-});
-
-export const replayStore = z.union([
-  z.enum(['memory', 'off']),
-  z.string().refine((text) => /^rediss?:\/\//.test(text) && URL.canParse(text)),
-]);
-
-export const origins = list.pipe(
-  z.array(z.string().refine((text) => URL.canParse(text) && new URL(text).origin === text)),
+export const domain = v.pipe(
+  v.string(),
+  v.rawTransform(({ dataset: { value: text }, addIssue, NEVER }) => {
+    if (/^https:\/\//i.test(text)) return { kind: 'scheme', text } as const;
+    if (isDomain(text)) return { kind: 'host', text } as const;
+    addIssue();
+    return NEVER;
+  }),
 );
 
-export const printable = z.string().regex(/^[^\p{Cc}]+$/u);
+export const trust = v.pipe(
+  v.unknown(),
+  v.rawTransform(({ dataset: { value }, addIssue, NEVER }) => {
+    const flag = parseBoolean(value);
+    if (flag !== undefined) return flag ? ('all' as const) : ('none' as const);
+    const entries = v.safeParse(list, value);
+    if (entries.success && entries.output.length > 0) {
+      try {
+        parseTrust(entries.output);
+        return entries.output;
+      } catch {
+        // reported below, with the fix
+      }
+    }
+    addIssue();
+    return NEVER;
+  }),
+);
+
+export const replayStore = v.union([
+  v.picklist(['memory', 'off']),
+  v.pipe(
+    v.string(),
+    v.check((text) => /^rediss?:\/\//.test(text) && URL.canParse(text)),
+  ),
+]);
+
+export const origins = v.pipe(
+  list,
+  v.array(
+    v.pipe(
+      v.string(),
+      v.check((text) => URL.canParse(text) && new URL(text).origin === text),
+    ),
+  ),
+);
+
+/** Text that has the form of a pattern. */
+export function textLike(pattern: RegExp) {
+  return v.pipe(v.string(), v.regex(pattern));
+}
+
+export const printable = textLike(/^[^\p{Cc}]+$/u);

@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import * as v from 'valibot';
 import { algorithms, proofAlgorithms } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
@@ -12,17 +12,18 @@ import {
   origins,
   printable,
   replayStore,
+  textLike,
   trust,
 } from './setting-schemas.ts';
 
-/** One setting: where it is read from, what it may be, and how to mend it. */
+/** One setting: where it is read from, what it may be, and its fix. */
 export interface SettingRow {
   /** Flag without dashes. */
   readonly flag: string;
   /** Environment variable, or its name by variant; the settings file takes the same name, in lower case too. */
   readonly environment: string | ((variant: Variant) => string);
   /** Turns what was written (text, or a value of the JSON file) into the setting's value. */
-  readonly schema: z.ZodType;
+  readonly schema: v.GenericSchema;
   /** Written form of the default; `undefined` where the setting is required. */
   readonly defaultValue: string | ((variant: Variant) => string) | undefined;
   readonly meaning: string;
@@ -39,10 +40,7 @@ export const settingTable = {
   variant: {
     flag: 'variant',
     environment: 'VARIANT',
-    schema: z
-      .string()
-      .toLowerCase()
-      .pipe(z.enum(Object.keys(variants) as VariantName[])), // the keys are the names
+    schema: v.pipe(v.string(), v.toLowerCase(), v.picklist(Object.keys(variants) as VariantName[])), // the keys are the names
     defaultValue: 'a',
     meaning: 'Which reference behaviour: `a` or `b`.',
     fix: `Write one of: ${Object.keys(variants).join(', ')}.`,
@@ -53,7 +51,7 @@ export const settingTable = {
     schema: domain,
     defaultValue: undefined,
     meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
-    fix: 'Write the host of the provider alone, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
     redact: hideCredentials,
   },
   audience: {
@@ -91,7 +89,7 @@ export const settingTable = {
   dpopNonce: {
     flag: 'dpop-nonce',
     environment: 'DPOP_NONCE',
-    schema: z.enum(['off', 'required']),
+    schema: v.picklist(['off', 'required']),
     defaultValue: 'off',
     meaning: '`off`, or `required`: proofs must carry a nonce of this server.',
     fix: 'Write off or required.',
@@ -99,7 +97,10 @@ export const settingTable = {
   dpopNonceSecret: {
     flag: 'dpop-nonce-secret',
     environment: 'DPOP_NONCE_SECRET',
-    schema: z.string().refine((text) => text === '' || Buffer.byteLength(text) >= 32),
+    schema: v.pipe(
+      v.string(),
+      v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
+    ),
     defaultValue: '',
     meaning: 'At least 32 bytes, the same for all instances; needed with `DPOP_NONCE=required`.',
     fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
@@ -126,7 +127,7 @@ export const settingTable = {
   host: {
     flag: 'host',
     environment: 'HOST',
-    schema: z.string().regex(/^[a-z0-9._:-]+$/i),
+    schema: textLike(/^[a-z0-9._:-]+$/i),
     defaultValue: '0.0.0.0',
     meaning: 'Address of the API listener.',
     fix: 'Write an address or host name of this machine, such as 127.0.0.1.',
@@ -142,7 +143,7 @@ export const settingTable = {
   adminHost: {
     flag: 'admin-host',
     environment: 'ADMIN_HOST',
-    schema: z.string().regex(/^[a-z0-9._:-]+$/i),
+    schema: textLike(/^[a-z0-9._:-]+$/i),
     defaultValue: '127.0.0.1',
     meaning: 'Address of the admin listener: `/healthz`, `/readyz`, `/metrics`.',
     fix: 'Write an address or host name of this machine, such as 127.0.0.1.',
@@ -150,7 +151,7 @@ export const settingTable = {
   adminPort: {
     flag: 'admin-port',
     environment: 'ADMIN_PORT',
-    schema: z.union([z.literal('off'), integer(0, 65_535)]),
+    schema: v.union([v.literal('off'), integer(0, 65_535)]),
     defaultValue: '9464',
     meaning: 'Port of the admin listener; `0` picks a free one, `off` disables it.',
     fix: 'Write a number from 0 to 65535, or off.',
@@ -158,7 +159,7 @@ export const settingTable = {
   workers: {
     flag: 'workers',
     environment: 'WORKERS',
-    schema: z.union([z.literal('auto'), integer(1, 256)]),
+    schema: v.union([v.literal('auto'), integer(1, 256)]),
     defaultValue: '1',
     meaning: 'Number of processes, or `auto` for one a core.',
     fix: 'Write a number from 1 to 256, or auto.',
@@ -180,7 +181,7 @@ export const settingTable = {
     environment: 'ALGORITHMS',
     schema: algorithmList([...algorithms.keys()]),
     defaultValue: 'RS256',
-    meaning: 'Algorithms accepted in access tokens, comma-separated; asymmetric ones alone can be named.',
+    meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
     fix: `Write any of ${[...algorithms.keys()].join(', ')}, separated by commas.`,
   },
   keysStale: {
@@ -195,7 +196,7 @@ export const settingTable = {
   denyList: {
     flag: 'deny-list',
     environment: 'DENY_LIST',
-    schema: z.string().regex(/^\P{Cc}*$/u),
+    schema: textLike(/^\P{Cc}*$/u),
     defaultValue: '',
     meaning:
       'JSON file with lists of `jti`, `sub` and `kid` whose tokens are refused; read again when it changes, and on SIGHUP.',
@@ -204,7 +205,7 @@ export const settingTable = {
   errorBody: {
     flag: 'error-body',
     environment: 'ERROR_BODY',
-    schema: z.enum(Object.keys(errorBodyFormats) as (keyof typeof errorBodyFormats)[]), // the keys are the names
+    schema: v.picklist(Object.keys(errorBodyFormats) as (keyof typeof errorBodyFormats)[]), // the keys are the names
     defaultValue: ({ defaults }) => defaults.errorBody,
     meaning: 'Form of error bodies: `detail`, `flat`, `message`, `problem`.',
     fix: `Write one of: ${Object.keys(errorBodyFormats).join(', ')}.`,

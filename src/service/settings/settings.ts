@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import type { z } from 'zod';
+import * as v from 'valibot';
 import { type Variant, variants } from '../variants/variants.ts';
 import { readProxies } from './proxy-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import { type SettingName, type SettingRow, settingTable } from './setting-table.ts';
 
 /** The values of all settings, as their schemas give them. */
-type Values = { readonly [Name in SettingName]: z.output<(typeof settingTable)[Name]['schema']> };
+type Values = { readonly [Name in SettingName]: v.InferOutput<(typeof settingTable)[Name]['schema']> };
 
 /** The effective settings of the service. */
 export interface Settings extends Omit<Values, 'variant'> {
@@ -50,18 +50,18 @@ export function readSettings({ args, environment }: SettingSources): SettingsRes
     return { value: typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue, source: 'default' };
   };
 
-  const variantName = settingTable.variant.schema.safeParse(look(settingTable.variant, variants.a).value);
-  const variant: Variant = variants[variantName.success ? variantName.data : 'a'];
+  const variantName = v.safeParse(settingTable.variant.schema, look(settingTable.variant, variants.a).value);
+  const variant: Variant = variants[variantName.success ? variantName.output : 'a'];
   const values: Record<string, unknown> = {};
   const effective: EffectiveSetting[] = [];
   for (const name of names) {
     const row: SettingRow = settingTable[name];
     const written = look(row, variant);
-    const result = row.schema.safeParse(written.value);
+    const result = v.safeParse(row.schema, written.value);
     const shown = show(row, written.value);
     const label = environmentName(row, variant);
     effective.push({ name: label, value: shown ?? '', source: written.source });
-    if (result.success) values[name] = result.data;
+    if (result.success) values[name] = result.output;
     else
       problems.push({ name: label, value: shown, fix: shown === undefined ? `It is required. ${row.fix}` : row.fix });
   }

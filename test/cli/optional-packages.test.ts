@@ -1,0 +1,75 @@
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const { dependencies, peerDependencies } = JSON.parse(readFileSync('package.json', 'utf8')) as {
+  readonly dependencies: Readonly<Record<string, string>>;
+  readonly peerDependencies: Readonly<Record<string, string>>;
+};
+
+const names = ['oidc-provider', '@peculiar/x509'] as const;
+const install = `npm install --save-dev ${names.map((name) => `${name}@${/\d+/.exec(String(peerDependencies[name]))}`).join(' ')}`;
+let folder = '';
+
+// The build, with what it depends on beside it and nothing else: what npm installs for who asks for nothing more.
+beforeAll(() => {
+  if (!existsSync('dist/cli/main.js')) throw new Error('the build is missing; run: npm run build');
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'portcullis-bare-')));
+  cpSync('dist', join(folder, 'dist'), { recursive: true });
+  cpSync('package.json', join(folder, 'package.json'));
+  for (const name of Object.keys(dependencies)) {
+    const link = join(folder, 'node_modules', name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(resolve('node_modules', name), link);
+  }
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function run(...args: readonly string[]) {
+  const environment = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(folder, 'cache') };
+  const main = join(folder, 'dist/cli/main.js');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
+    env: environment,
+    encoding: 'utf8',
+  });
+  return { status, stdout, stderr };
+}
+
+describe('without the optional packages of the local identity provider', () => {
+  it('dev → says the one command that installs them', () => {
+    expect(run('dev', '--port', '0', '--idp-port', '0')).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: `portcullis: The local identity provider needs two optional packages. Install them: ${install}\n`,
+    });
+  });
+
+  it('token → no provider runs, and the command that lets one run', () => {
+    const { status, stdout, stderr } = run('token');
+    expect([status, stdout]).toEqual([69, '']);
+    expect(stderr).toContain('no local identity provider is running');
+    expect(stderr).toContain(install);
+  });
+
+  it.each(names)('token with %s missing → the same command', (missing) => {
+    const others = names.filter((name) => name !== missing);
+    for (const name of others) {
+      const link = join(folder, 'node_modules', name);
+      mkdirSync(dirname(link), { recursive: true });
+      symlinkSync(resolve('node_modules', name), link);
+    }
+    try {
+      expect(run('token').stderr).toContain(install);
+    } finally {
+      for (const name of others) rmSync(join(folder, 'node_modules', name));
+    }
+  });
+
+  it('config → needs none of them', () => {
+    const { status, stdout } = run('config', '--domain', 'tenant.example.test', '--audience', 'urn:api');
+    expect(status).toBe(0);
+    expect(stdout).toContain('tenant.example.test');
+  });
+});

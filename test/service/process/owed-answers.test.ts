@@ -1,0 +1,210 @@
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { type Listener, listen } from '../../../src/service/process/listener.ts';
+
+/** More than the kernel takes for a client that does not read, if so many are owed. */
+const large = 'x'.repeat(512 * 1024);
+const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };
+
+afterEach(async () => {
+  for (const socket of opened.sockets.splice(0)) socket.destroy();
+  for (const listener of opened.listeners.splice(0)) await listener.close(0);
+});
+
+async function open(onRequest: RequestListener, unreadTimeout?: number): Promise<number> {
+  const listener = await listen({
+    onRequest,
+    host: '127.0.0.1',
+    port: 0,
+    keepAlive: 5,
+    errorBody: errorBodyFormats.detail,
+    ...(unreadTimeout !== undefined && { unreadTimeout }),
+  });
+  opened.listeners.push(listener);
+  return Number(new URL(listener.url).port);
+}
+
+async function call(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {}); // closed by the server, as some cases want it
+  opened.sockets.push(socket);
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** A connection whose answers are not read. */
+async function callWithoutReading(port: number): Promise<Socket> {
+  const socket = await call(port);
+  socket.pause();
+  return socket;
+}
+
+function pipeline(count: number, from = 0): string {
+  return Array.from({ length: count }, (_, i) => `GET /${i + from} HTTP/1.1\r\nHost: a\r\n\r\n`).join('');
+}
+
+/** Reads until so many answers of `<target>` have come, and gives their targets. */
+async function readTargets(socket: Socket, count: number): Promise<readonly string[]> {
+  let text = '';
+  const targets = () => text.match(/<[^>]*>/g) ?? [];
+  socket.setEncoding('latin1');
+  for await (const chunk of socket) {
+    text += chunk;
+    if (text.endsWith('>') && targets().length >= count) break;
+  }
+  return targets();
+}
+
+const echo: RequestListener = (incoming, outgoing) => void outgoing.end(`<${incoming.url}>`);
+const expected = (count: number) => Array.from({ length: count }, (_, i) => `</${i}>`);
+
+/** Waits until something holds; the time limit of the test bounds it. */
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await setImmediate();
+}
+
+describe('what a connection is owed', () => {
+  it('5,000 requests in one go from a client that reads → 5,000 answers, in order', async () => {
+    const socket = await call(await open(echo));
+    socket.write(pipeline(5000));
+    expect(await readTargets(socket, 5000)).toEqual(expected(5000));
+  });
+
+  it('answers that come later than their requests → all of them, in order, never more than 64 owed', async () => {
+    let owed = 0;
+    let most = 0;
+    const port = await open((incoming, outgoing) => {
+      most = Math.max(most, ++owed);
+      setTimeout(() => {
+        owed--;
+        outgoing.end(`<${incoming.url}>`);
+      }, 1);
+    });
+    const socket = await call(port);
+    socket.write(pipeline(500));
+    expect(await readTargets(socket, 500)).toEqual(expected(500));
+    expect(most).toBe(64);
+  });
+
+  it('a client that never reads → 64 requests are handled, then no more', async () => {
+    let handled = 0;
+    const port = await open((_, outgoing) => {
+      handled++;
+      outgoing.end(large);
+    });
+    const socket = await callWithoutReading(port);
+    socket.write(pipeline(1724));
+    await until(() => handled >= 64);
+    // Other clients are served meanwhile, so there was time to handle more.
+    for (let i = 0; i < 5; i++) {
+      const other = await call(port);
+      other.write('GET /other HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+      other.resume();
+      await once(other, 'close');
+    }
+    expect(handled).toBe(64 + 5);
+  });
+
+  it('requests that come one by one, never read → 64 are handled, then no more', async () => {
+    let handled = 0;
+    const port = await open((_, outgoing) => {
+      handled++;
+      outgoing.end(large);
+    });
+    const socket = await callWithoutReading(port);
+    for (let i = 0; i < 200; i++) {
+      socket.write(pipeline(1));
+      await setImmediate();
+    }
+    const other = await call(port);
+    other.write('GET /other HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    other.resume();
+    await once(other, 'close');
+    expect(handled).toBeLessThanOrEqual(64 + 1);
+  });
+
+  it('no byte is taken for the time limit → the connection is closed', async () => {
+    let closed = 0;
+    const port = await open((incoming, outgoing) => {
+      if (incoming.url === '/0') incoming.socket.once('close', () => closed++);
+      outgoing.end(large);
+    }, 1);
+    (await callWithoutReading(port)).write(pipeline(64));
+    await until(() => closed === 1);
+  });
+
+  it('a client that reads slowly, and never for the time limit → all answers', async () => {
+    const port = await open((_, outgoing) => void outgoing.end(`${large}<end>`), 2);
+    const socket = await callWithoutReading(port);
+    socket.write(pipeline(20));
+    let bytes = 0;
+    let answers = 0;
+    while (answers < 20) {
+      const chunk: Buffer | null = socket.read();
+      if (chunk === null) {
+        await once(socket, 'readable');
+        continue;
+      }
+      bytes += chunk.length;
+      answers += chunk.toString('latin1').split('<end>').length - 1;
+      // Longer in all than the time limit; never so long in one go.
+      await new Promise((resolve) => setTimeout(resolve, 15));
+    }
+    expect(bytes).toBeGreaterThan(20 * large.length);
+    expect(socket.destroyed).toBe(false);
+  });
+
+  it('more than 128 connections that never read → those above are closed at once', async () => {
+    let closed = 0;
+    let handled = 0;
+    const port = await open((incoming, outgoing) => {
+      handled++;
+      if (incoming.url === '/0') incoming.socket.once('close', () => closed++);
+      outgoing.end(large);
+    });
+    for (let i = 0; i < 140; i++) (await callWithoutReading(port)).write(pipeline(100));
+    await until(() => handled === 140 * 64 && closed >= 12);
+    expect(closed).toBe(12);
+  });
+
+  it('a connection that is closed → the rest of what was read is not handled', async () => {
+    let handled = 0;
+    const port = await open((incoming) => {
+      handled++;
+      incoming.socket.destroy();
+    });
+    const socket = await call(port);
+    socket.write(pipeline(1000));
+    await once(socket, 'close');
+    expect(handled).toBe(1);
+  });
+
+  it.each([1, 7, 64, 1000, 16_384])(
+    'bodies that hold blank lines, sent in parts of %i bytes → each its own',
+    async (size) => {
+      const port = await open((incoming, outgoing) => {
+        let body = '';
+        incoming.on('data', (chunk) => {
+          body += chunk;
+        });
+        incoming.on('end', () => outgoing.end(`<${incoming.url} ${body.length}>`));
+      });
+      const body = 'GET / HTTP/1.1\r\n\r\n'.repeat(9);
+      const count = size === 1 ? 3 : 90;
+      const text = Array.from({ length: count }, (_, i) =>
+        i % 2 === 0
+          ? `POST /${i} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+          : `POST /${i} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+      ).join('');
+      const socket = await call(port);
+      socket.setNoDelay(true);
+      const answers = readTargets(socket, count);
+      for (let at = 0; at < text.length; at += size) socket.write(text.slice(at, at + size));
+      expect(await answers).toEqual(Array.from({ length: count }, (_, i) => `</${i} ${body.length}>`));
+    },
+  );
+});
