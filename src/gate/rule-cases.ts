@@ -1,7 +1,9 @@
-import { createHash, generateKeyPairSync, type KeyObject, randomUUID, sign } from 'node:crypto';
+import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { AccessError, failures } from '../failures.ts';
 import type { ResourceRequest } from '../http/request.ts';
+import { thumbprint } from '../jose/jwk.ts';
+import { type Signer, signCompact } from '../jose/sign.ts';
 import { createResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { createGate, type Decision, type Gate, type ServerOrder } from './gate.ts';
@@ -40,23 +42,23 @@ export interface CaseOutcome {
   readonly asExpected: boolean;
 }
 
-interface Signer {
-  readonly privateKey: KeyObject;
-  readonly jwk: object;
+/** A key pair of this process. */
+interface SampleKey extends Signer {
+  readonly jwk: Readonly<Record<string, unknown>>;
 }
 
 const lifetime = 3600;
 
 /** Runs sample requests against rules, with tokens that are signed here in the name of their issuers. Nothing is fetched. */
 export async function runCases(rules: Rules, cases: readonly RuleCase[]): Promise<readonly CaseOutcome[]> {
-  const signer = createSigner('rsa');
+  const signer = createKey('RS256');
   const gate = createGate({ rules, openServer: (order) => openSampleServer(order, signer) });
   const outcomes: CaseOutcome[] = [];
   for (const each of cases) outcomes.push(await runCase(each, gate, signer));
   return outcomes;
 }
 
-async function runCase(each: RuleCase, gate: Gate, signer: Signer): Promise<CaseOutcome> {
+async function runCase(each: RuleCase, gate: Gate, signer: SampleKey): Promise<CaseOutcome> {
   const decided = await gate.decide(createRequest(each, gate.rules, signer), undefined);
   const decision = nameDecision(decided);
   const rule = decided.rule?.id;
@@ -69,7 +71,7 @@ function nameDecision(decision: Decision): string {
   return error instanceof AccessError ? error.reason : 'unexpected';
 }
 
-function createRequest(each: RuleCase, rules: Rules, signer: Signer): ResourceRequest {
+function createRequest(each: RuleCase, rules: Rules, signer: SampleKey): ResourceRequest {
   const { method, url } = each;
   const [, host = '', path = ''] = /^https?:\/\/([^/]+)(.*)$/.exec(url) ?? [];
   const headers = new Map([
@@ -80,36 +82,48 @@ function createRequest(each: RuleCase, rules: Rules, signer: Signer): ResourceRe
   return { method, url, target: path || '/', headers: { get: (name) => headers.get(name.toLowerCase()) ?? null } };
 }
 
-function credentialsOf(each: RuleCase, rules: Rules, signer: Signer): readonly (readonly [string, string])[] {
+function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonly (readonly [string, string])[] {
   if (each.token === undefined) return [];
   const { issuer: name, ...claims } = each.token;
-  const issuer = rules.issuers.get(name ?? '') ?? (rules.issuers.size === 1 ? [...rules.issuers.values()][0] : undefined);
+  const issuer =
+    rules.issuers.get(name ?? '') ?? (rules.issuers.size === 1 ? [...rules.issuers.values()][0] : undefined);
   const now = Math.floor(Date.now() / 1000);
-  const holder = each.dpop ? createSigner('ec') : undefined;
-  const token = signJws(signer, { alg: 'RS256', typ: 'at+jwt', kid: 'sample' }, {
-    iss: issuer?.issuer ?? name,
-    aud: issuer?.rules?.audience,
-    sub: 'sample',
-    client_id: 'sample',
-    jti: randomUUID(),
-    iat: now,
-    exp: now + lifetime,
-    ...(holder !== undefined && { cnf: { jkt: thumbprint(holder) } }),
-    ...claims,
-  });
+  const holder = each.dpop ? createKey('ES256') : undefined;
+  const token = signCompact(
+    { alg: signer.alg, typ: 'at+jwt', kid: 'sample' },
+    {
+      iss: issuer?.issuer ?? name,
+      aud: issuer?.rules?.audience,
+      sub: 'sample',
+      client_id: 'sample',
+      jti: randomUUID(),
+      iat: now,
+      exp: now + lifetime,
+      ...(holder !== undefined && { cnf: { jkt: thumbprint(holder.jwk) } }),
+      ...claims,
+    },
+    signer,
+  );
   if (holder === undefined) return [['authorization', `Bearer ${token}`]];
-  const proof = signJws(holder, { alg: 'ES256', typ: 'dpop+jwt', jwk: holder.jwk }, {
-    htm: each.method,
-    htu: each.url.replace(/[?#].*$/, ''),
-    jti: randomUUID(),
-    iat: now,
-    ath: createHash('sha256').update(token).digest('base64url'),
-  });
-  return [['authorization', `DPoP ${token}`], ['dpop', proof]];
+  const proof = signCompact(
+    { alg: holder.alg, typ: 'dpop+jwt', jwk: holder.jwk },
+    {
+      htm: each.method,
+      htu: each.url.replace(/[?#].*$/, ''),
+      jti: randomUUID(),
+      iat: now,
+      ath: hash('sha256', token, 'base64url'),
+    },
+    holder,
+  );
+  return [
+    ['authorization', `DPoP ${token}`],
+    ['dpop', proof],
+  ];
 }
 
 /** The issuers with a key of this process in place of their own. */
-function openSampleServer({ issuers, dpop = 'allowed' }: ServerOrder, signer: Signer) {
+function openSampleServer({ issuers, dpop = 'allowed' }: ServerOrder, signer: SampleKey) {
   const keys = { keys: [{ ...signer.jwk, kid: 'sample', alg: 'RS256', use: 'sig' }] };
   const sampled = issuers.map(
     ({ issuer, rules }): TrustedIssuer => ({ issuer, keys, rules: { ...rules, algorithms: ['RS256'] } }),
@@ -117,23 +131,10 @@ function openSampleServer({ issuers, dpop = 'allowed' }: ServerOrder, signer: Si
   return createResourceServer({ issuers: sampled, audience: 'none', dpop: { mode: dpop, replay: 'off' } });
 }
 
-function createSigner(type: 'rsa' | 'ec'): Signer {
+function createKey(alg: 'RS256' | 'ES256'): SampleKey {
   const { privateKey, publicKey } =
-    type === 'rsa'
+    alg === 'RS256'
       ? generateKeyPairSync('rsa', { modulusLength: 2048 })
       : generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  return { privateKey, jwk: publicKey.export({ format: 'jwk' }) };
-}
-
-function signJws({ privateKey }: Signer, header: object, claims: object): string {
-  const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const input = `${encode(header)}.${encode(claims)}`;
-  const signature = sign('sha256', Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' });
-  return `${input}.${signature.toString('base64url')}`;
-}
-
-/** RFC 7638 §3.2. */
-function thumbprint({ jwk }: Signer): string {
-  const { crv, kty, x, y } = jwk as Readonly<Record<string, string>>; // of an EC key
-  return createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url');
+  return { alg, privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } };
 }

@@ -23,7 +23,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     '{\n  "rules": [],\n}',
     ['3:1 This is not JSON. Look for a comma too many or missing, a comment, or a quotation mark that is missing.'],
   ],
-  ['a list', '[]', ['1:1 The file holds no object. Write an object with "rules".']],
+  ['a text', '"rules"', ['1:1 The file holds no object. Write an object with "rules".']],
   ['no rules', '{}', ['1:1 "rules" is missing. Write a list of rules: at least one.']],
   ['empty rules', '{ "rules": [] }', ['1:3 "rules" is not valid. Write a list of rules: at least one.']],
   [
