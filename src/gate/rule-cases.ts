@@ -9,9 +9,10 @@ import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { createGate, type Decision, type Gate, type ServerOrder } from './gate.ts';
 import type { Rules } from './rules.ts';
 
+/** What a case may expect. */
 const expectations = ['allowed', ...Object.keys(failures)];
 
-const caseSchema = v.strictObject({
+export const caseSchema = v.strictObject({
   method: v.optional(v.pipe(v.string(), v.regex(/^[A-Z][A-Z0-9-]*$/)), 'GET'),
   url: v.pipe(v.string(), v.regex(/^https?:\/\/[^/?#@\s]+(?:\/\S*)?$/)),
   /** Claims of the token; `issuer` is a name of the rules. Absent: no token is sent. */
@@ -23,15 +24,7 @@ const caseSchema = v.strictObject({
   rule: v.optional(v.string()),
 });
 
-/** The form of a file of cases. */
-export const casesSchema = v.union([
-  v.pipe(v.array(caseSchema), v.minLength(1)),
-  v.pipe(
-    v.strictObject({ $schema: v.optional(v.string()), cases: v.pipe(v.array(caseSchema), v.minLength(1)) }),
-    v.transform(({ cases }) => cases),
-  ),
-]);
-
+/** One sample request, and what must come of it. */
 export type RuleCase = v.InferOutput<typeof caseSchema>;
 
 /** What came of a case. */

@@ -30,15 +30,18 @@ export function compileRules(document: RulesDocument, locate: ParsedText['locate
   const identity = document.identity ?? usualIdentity;
   checkIdentity(identity, tell);
   const matcher = createRuleMatcher<Rule>();
-  const lines = new Map<Rule, number>();
+  const indexes = new Map<Rule, number>();
   const seen = new Map<string, number>();
   const rules = document.rules.map((entry, index) => {
     const at: readonly Step[] = ['rules', index];
     const rule = compileRule(entry, document, issuers, (path, message) => tell([...at, ...path], message));
     const before = seen.get(rule.id);
     if (before !== undefined)
-      tell([...at, 'id'], `The id "${rule.id}" stands on line ${before} too. Give each rule its own.`);
-    else seen.set(rule.id, locate([...at, 'id']).line);
+      tell(
+        [...at, 'id'],
+        `The id "${rule.id}" stands on line ${locate(['rules', before, 'id']).line} too. Give each rule its own.`,
+      );
+    else seen.set(rule.id, index);
     const pattern = readRulePath(entry.path);
     if (typeof pattern === 'string') {
       tell([...at, 'path'], pattern);
@@ -49,10 +52,10 @@ export function compileRules(document: RulesDocument, locate: ParsedText['locate
     if (rival !== undefined) {
       tell(
         [...at, 'path'],
-        `The rule "${rule.id}" and the rule "${rival.id}" on line ${lines.get(rival)} are for the same requests, and neither is more specific. Let them differ in hosts, path or methods.`,
+        `The rule "${rule.id}" and the rule "${rival.id}" on line ${locate(['rules', indexes.get(rival) ?? 0]).line} are for the same requests, and neither is more specific. Let them differ in hosts, path or methods.`,
       );
     }
-    lines.set(rule, locate(at).line);
+    indexes.set(rule, index);
     return rule;
   });
   if (problems.length > 0) return { kind: 'problems', problems };

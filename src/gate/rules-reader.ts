@@ -18,13 +18,14 @@ export async function readRules(file: RulesFile): Promise<RulesResult> {
     const message = `The file has more than ${maxLength} characters. Write fewer rules with * and **.`;
     return { kind: 'problems', problems: [{ line: 1, column: 1, message }] };
   }
-  const parsed = await parseText(file);
+  const parsed = await parseRulesText(file);
   if (parsed.kind === 'problems') return parsed;
   const form = checkForm(parsed.text);
   return form.kind === 'problems' ? form : compileRules(form.document, parsed.text.locate);
 }
 
-async function parseText({ name, text }: RulesFile): Promise<TextResult> {
+/** Parses a file as its ending says. */
+export async function parseRulesText({ name, text }: RulesFile): Promise<TextResult> {
   const plain = text.startsWith('\uFEFF') ? text.slice(1) : text;
   if (!/\.ya?ml$/i.test(name)) return parseRulesJson(plain);
   const { parseRulesYaml } = await import('./rules-yaml.ts');

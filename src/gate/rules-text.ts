@@ -59,3 +59,9 @@ export function createLocate(
     return placeOf(0);
   };
 }
+
+/** A line for each problem, as compilers write them. */
+export function formatRulesProblems(name: string, problems: readonly RulesProblem[]): string {
+  const sorted = problems.toSorted((a, b) => a.line - b.line || a.column - b.column);
+  return sorted.map(({ line, column, message }) => `${name}:${line}:${column}: ${message}\n`).join('');
+}
