@@ -21,6 +21,7 @@ export type { Connection, ResourceRequest } from './http/request.ts';
 export type { Trust } from './http/trust.ts';
 export {
   createKeySet,
+  type FetchedKeys,
   type KeySet,
   type KeySetEvent,
   type KeySetOptions,
