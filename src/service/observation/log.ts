@@ -69,13 +69,14 @@ function formatJson(level: LogLevel, event: string, fields: LogFields | undefine
 
 /** The fields of a request's line, besides its time. */
 function describeRequest(exchange: Exchange, status: number, milliseconds: number): LogFields {
-  const { id, request, route, reason, context, cause } = exchange;
+  const { id, request, route, routeKind, reason, wouldRefuse, context, cause } = exchange;
   return {
     id,
     method: request.method,
-    route,
+    [routeKind]: route,
     status,
     reason,
+    would_refuse: wouldRefuse,
     ms: milliseconds,
     ...context,
     ...(cause !== undefined && { cause: describeCause(cause) }),
@@ -84,13 +85,15 @@ function describeRequest(exchange: Exchange, status: number, milliseconds: numbe
 
 /** As {@link formatJson} writes it; the usual line, which has nothing to escape, is put together by hand. */
 function formatRequestJson(exchange: Exchange, status: number, milliseconds: number): string {
-  const { id, request, route, reason, context, cause } = exchange;
+  const { id, request, route, routeKind, reason, wouldRefuse, context, cause } = exchange;
   if (context !== undefined || cause !== undefined || status >= 500) {
     return formatJson(levelOf(status), 'request', describeRequest(exchange, status, milliseconds));
   }
   const method = request.method === 'GET' ? '"GET"' : JSON.stringify(request.method);
-  const why = reason === undefined ? '' : `,"reason":"${reason}"`;
-  return `{"time":"${formatTime(Date.now())}","level":"info","event":"request","id":"${id}","method":${method},"route":"${route}","status":${status}${why},"ms":${milliseconds}}\n`;
+  const why =
+    (reason === undefined ? '' : `,"reason":"${reason}"`) +
+    (wouldRefuse === undefined ? '' : `,"would_refuse":"${wouldRefuse}"`);
+  return `{"time":"${formatTime(Date.now())}","level":"info","event":"request","id":"${id}","method":${method},"${routeKind}":"${route}","status":${status}${why},"ms":${milliseconds}}\n`;
 }
 
 function formatRequestPretty(exchange: Exchange, status: number, milliseconds: number): string {
