@@ -87,6 +87,8 @@ describe('defaults', () => {
       docs: true,
       corsOrigins: [],
       keepAlive: 5,
+      rules: '',
+      scope: '',
     });
   });
 
