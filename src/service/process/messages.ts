@@ -10,6 +10,7 @@ export interface WorkerReport {
 /** What a worker tells the primary process. */
 export type ToPrimary =
   | { readonly type: 'listening'; readonly url: string }
+  | { readonly type: 'counted'; readonly metrics: MetricsSnapshot }
   | ({ readonly type: 'report'; readonly id: number } & WorkerReport)
   | {
       readonly type: 'witness';

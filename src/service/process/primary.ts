@@ -3,7 +3,8 @@ import type { ReplayStore } from '../../dpop/replay.ts';
 import { AccessError } from '../../failures.ts';
 import type { Readiness } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
-import { type MetricsSnapshot, mergeSnapshots } from '../observation/metrics.ts';
+import type { MetricsSnapshot } from '../observation/metrics.ts';
+import { createWorkerMetrics, describeWorkers } from '../observation/worker-metrics.ts';
 import { exitCodes } from './exit.ts';
 import type { ToPrimary, ToWorker, WorkerReport } from './messages.ts';
 
@@ -36,7 +37,9 @@ const finalExitCodes: ReadonlySet<number> = new Set([exitCodes.config, exitCodes
 export function startWorkers({ count, log, replay, onListening }: PrimaryOptions): Workers {
   const pending = new Map<number, (report: WorkerReport) => void>();
   let nextId = 0;
+  const counted = createWorkerMetrics();
   let crashes = 0;
+  let restarts = 0;
   let stopping = false;
   let listening = false;
   let end = (_status: number) => {};
@@ -45,7 +48,11 @@ export function startWorkers({ count, log, replay, onListening }: PrimaryOptions
   });
 
   const receive = (worker: Worker, message: ToPrimary): void => {
-    if (message.type === 'report') pending.get(message.id)?.(message);
+    if (message.type === 'counted') counted.keep(worker.id, message.metrics);
+    if (message.type === 'report') {
+      counted.keep(worker.id, message.metrics);
+      pending.get(message.id)?.(message);
+    }
     if (message.type === 'witness' && replay !== undefined && replay !== 'off') answerWitness(worker, message, replay);
     if (message.type === 'listening' && !listening) {
       listening = true;
@@ -58,6 +65,7 @@ export function startWorkers({ count, log, replay, onListening }: PrimaryOptions
     const startedAt = performance.now();
     worker.on('message', (message: ToPrimary) => receive(worker, message));
     worker.on('exit', (code, signal) => {
+      counted.retire(worker.id);
       if (stopping) {
         if (liveWorkers().length === 0) end(exitCodes.ok);
         return;
@@ -71,6 +79,7 @@ export function startWorkers({ count, log, replay, onListening }: PrimaryOptions
       const delay = Math.min(1000 * 2 ** Math.max(crashes - 1, 0), longestBackoff);
       log.write('error', 'worker_exited', { worker: worker.id, code, signal, restart_in_ms: delay });
       setTimeout(() => {
+        restarts++;
         if (!stopping) fork();
       }, delay);
     });
@@ -102,7 +111,10 @@ export function startWorkers({ count, log, replay, onListening }: PrimaryOptions
   return {
     ended,
     stop,
-    metrics: async () => mergeSnapshots((await reports()).map(({ metrics }) => metrics)),
+    metrics: async () => {
+      await reports();
+      return [...counted.read(), ...describeWorkers(liveWorkers().length, restarts)];
+    },
     readiness: async () => mergeReadiness(await reports(), stopping),
   };
 }

@@ -3,7 +3,9 @@ import { availableParallelism } from 'node:os';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type AdminSources, createAdmin } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
-import { createMetrics, formatMetrics, type Metrics } from '../observation/metrics.ts';
+import { createMetrics, formatMetrics, type Metrics, mergeSnapshots } from '../observation/metrics.ts';
+import { registerProcessMetrics } from '../observation/process-metrics.ts';
+import { flushSpans } from '../observation/traces.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { type Listener, listen } from './listener.ts';
@@ -24,6 +26,9 @@ export interface RunOptions {
 
 /** Seconds for what was accepted; the process ends within 10. */
 const grace = 9;
+
+/** Milliseconds between two reports of what a worker has counted. */
+const countInterval = 500;
 
 /** Runs the service until it is asked to stop; the exit status. Rejects with `StartFailure`. */
 export async function run(options: RunOptions): Promise<number> {
@@ -56,6 +61,7 @@ async function runPrimary({ settings, log }: RunOptions, count: number): Promise
   const shutdown = watchSignals();
   if (settings.denyList !== '') prepareDenyLists(settings.denyList);
   const metrics = createMetrics();
+  registerProcessMetrics(metrics);
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
   const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
   let adminUrl: string | undefined;
@@ -67,7 +73,7 @@ async function runPrimary({ settings, log }: RunOptions, count: number): Promise
   });
   const admin = await openAdmin(settings, {
     readiness: workers.readiness,
-    metrics: async () => formatMetrics([...metrics.snapshot(), ...(await workers.metrics())]),
+    metrics: async () => formatMetrics(mergeSnapshots([metrics.snapshot(), await workers.metrics()])),
   });
   adminUrl = admin?.url;
   void shutdown.requested.then(workers.stop);
@@ -112,6 +118,8 @@ interface WorkerParts {
 }
 
 function answerPrimary({ channel, service, metrics, shutdown }: WorkerParts): void {
+  // What a worker has counted outlives it, but for the last part of a second.
+  setInterval(() => channel.send({ type: 'counted', metrics: metrics.snapshot() }), countInterval).unref();
   channel.onMessage((message) => {
     if (message.type === 'shutdown') shutdown.request();
     if (message.type === 'report') {
@@ -128,6 +136,7 @@ async function openApi(settings: Settings, service: Service): Promise<Listener> 
       ...{ host, port, keepAlive, errorBody },
       onRequest: service.onRequest,
       onMalformed: service.noteMalformed,
+      onConnection: service.noteConnection,
       beforeCut: service.sendReady,
     },
     'PORT',
@@ -164,4 +173,5 @@ async function stopService(service: Service, api: Listener, log: Log): Promise<v
   service.drain();
   await api.close(grace);
   service.close();
+  await flushSpans();
 }

@@ -86,6 +86,9 @@ describe('defaults', () => {
       customClaim: expect.stringMatching(/^https:\/\//),
       docs: true,
       corsOrigins: [],
+      logIdentity: 'off',
+      logIdentitySecret: '',
+      logGrants: 'all',
       keepAlive: 5,
     });
   });
@@ -530,6 +533,24 @@ const rows: readonly Row[] = [
       ['86400', 86_400],
     ],
     bad: ['86401', '-1', '1h'],
+  },
+  {
+    name: 'LOG_IDENTITY',
+    key: 'logIdentity',
+    good: [
+      ['off', 'off'],
+      ['plain', 'plain'],
+    ],
+    bad: ['on', 'Plain', 'true'],
+  },
+  {
+    name: 'LOG_GRANTS',
+    key: 'logGrants',
+    good: [
+      ['none', 'none'],
+      ['100', 100],
+    ],
+    bad: ['0', '1.5', 'some'],
   },
   {
     name: 'KEEP_ALIVE',
