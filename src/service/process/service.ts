@@ -83,9 +83,15 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
     ...observe({ app, log, metrics }),
     readiness: () => {
-      const checks = { keys: describeKeys(keys, variant.names.domain) };
+      const away = isAway(replay);
+      const checks = {
+        keys: describeKeys(keys, variant.names.domain),
+        ...(away && { replay: 'Redis cannot be asked: DPoP is answered with 503' }),
+      };
       if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };
-      return { ready: keys?.usable() === true, checks };
+      // Bearer does not need Redis.
+      const ready = keys?.usable() === true && !(away && mode === 'required');
+      return { ready, checks, ...(away && { degraded: ['replay'] }) };
     },
     fetchKeys: () => keys?.fetch(),
     drain: () => {
@@ -103,6 +109,11 @@ export function readIssuer({ domain }: Settings): string | undefined {
 function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
   if (!dpopEnabled) return 'off';
   return dpopRequired ? 'required' : 'allowed';
+}
+
+/** Whether the proofs are remembered by a store that cannot be asked now. */
+function isAway(replay: ReplayStore | 'off'): boolean {
+  return replay !== 'off' && 'connected' in replay && replay.connected === false;
 }
 
 function readNonces({ dpopNonce, dpopNonceSecret }: Settings): { readonly nonces?: Nonces } {
