@@ -124,6 +124,15 @@ export const settingTable = {
     meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is believed.',
     fix: 'Write true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
   },
+  drainDelay: {
+    flag: 'drain-delay',
+    environment: 'DRAIN_DELAY',
+    schema: integer(0, 300),
+    defaultValue: '0',
+    meaning:
+      'Seconds from SIGTERM for which new connections are still accepted while `/readyz` says 503, 0 to 300; as long as the load balancer takes to notice.',
+    fix: 'Write a number of seconds from 0 to 300.',
+  },
   host: {
     flag: 'host',
     environment: 'HOST',
@@ -192,6 +201,15 @@ export const settingTable = {
     meaning:
       'Seconds for which the last good key set is used beyond its freshness while the provider is down, 0 to 86400.',
     fix: 'Write a number of seconds from 0 to 86400.',
+  },
+  keysCache: {
+    flag: 'keys-cache',
+    environment: 'KEYS_CACHE',
+    schema: textLike(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning:
+      'File that keeps the last good key set, so that a restart while the provider is down can judge tokens; nobody else may be able to write to it.',
+    fix: 'Write the path of a file in a folder that only this service can write to, such as /var/lib/portcullis/keys.json.',
   },
   denyList: {
     flag: 'deny-list',
