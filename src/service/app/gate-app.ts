@@ -44,7 +44,9 @@ export function createGateApp({ current, isTrusted, errorBody, names, onAdmitted
   };
 
   const admit = (exchange: Exchange, admission: Admission): Answer => {
-    const { identity, dpopNonce, wouldRefuse } = admission;
+    const { identity, access, dpopNonce, wouldRefuse } = admission;
+    exchange.claims = access?.claims;
+    exchange.scheme = access?.scheme;
     if (wouldRefuse !== undefined) noteWouldRefuse(exchange, wouldRefuse, names);
     onAdmitted(admission);
     const answer = admitted.get(identity.headers) ?? createAnswer(200, identity.headers, '');

@@ -7,11 +7,11 @@ import type { Readiness } from '../app/admin.ts';
 import { createGateApp } from '../app/gate-app.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
 import type { Metrics, Series } from '../observation/metrics.ts';
-import { observe } from '../observation/observe.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import { nameSettings } from '../settings/setting-names.ts';
 import type { Settings } from '../settings/settings.ts';
 import { type CommonOptions, createGateServers, type GateServers } from './gate-servers.ts';
+import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import type { RulesFollower, RulesSource } from './rules-source.ts';
 import type { Service, ServiceOptions } from './service.ts';
@@ -54,11 +54,9 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
     names: nameSettings(settings.variant),
     onAdmitted: createAdmissionCount(metrics),
   });
-  const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
   let draining = false;
   return {
-    noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
-    ...observe({ app, log, metrics }),
+    ...observeApp({ app, settings, log, metrics }),
     readiness: () => {
       const readiness = describeReadiness(servers);
       return draining ? { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } } : readiness;

@@ -16,6 +16,8 @@ export type ToPrimary =
   | { readonly type: 'leaving' }
   | { readonly type: 'taken'; readonly id: number }
   | { readonly type: 'alive' }
+  /** What it has counted until now; outlives it. */
+  | { readonly type: 'counted'; readonly metrics: MetricsSnapshot }
   | { readonly type: 'keys'; readonly id: number; readonly issuer: string; readonly wish: 'follow' | 'fetch' }
   | ({ readonly type: 'report'; readonly id: number } & WorkerReport)
   | {

@@ -4,7 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type AdminSources, createAdmin } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
-import { createMetrics, formatMetrics } from '../observation/metrics.ts';
+import { createMetrics, formatMetrics, mergeSnapshots } from '../observation/metrics.ts';
+import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { openHandOver } from './hand-over.ts';
@@ -66,6 +67,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   const reloads = watchReloads(log, { onSignal: 'reload' });
   if (settings.denyList !== '') tryDenyList(settings.denyList);
   const metrics = createMetrics();
+  registerProcessMetrics(metrics);
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
   const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
   const keyOwner = await openKeyOwner({ ...options, metrics });
@@ -84,7 +86,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   reloads.add(workers.reload);
   const admin = await openAdmin(settings, {
     readiness: workers.readiness,
-    metrics: async () => formatMetrics([...metrics.snapshot(), ...(await workers.metrics())]),
+    metrics: async () => formatMetrics(mergeSnapshots([metrics.snapshot(), await workers.metrics()])),
   });
   adminUrl = admin?.url;
   void shutdown.requested.then(async () => {

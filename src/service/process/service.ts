@@ -9,9 +9,9 @@ import { createApp } from '../app/app.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
-import { observe } from '../observation/observe.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
+import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import type { Reloads } from './reload.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
@@ -35,6 +35,8 @@ export interface Service {
   sendReady(): void;
   /** Counts a request that was not HTTP enough to reach the app. */
   noteMalformed(status: number): void;
+  /** Counts a connection that was opened (1) or closed (-1). */
+  noteConnection(change: 1 | -1): void;
   readiness(): Readiness;
   /** Fetches the keys in the background. Called once the service listens: loading the HTTP client would delay that. */
   fetchKeys(): void;
@@ -77,15 +79,19 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   });
 
   registerCacheMetrics(metrics, resourceServer);
-  const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
   let draining = false;
   return {
-    noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
-    ...observe({ app, log, metrics }),
+    ...observeApp({ app, settings, log, metrics }),
     readiness: () => {
-      const checks = { keys: describeKeys(keys, variant.names.domain) };
+      const away = isAway(replay);
+      const checks = {
+        keys: describeKeys(keys, variant.names.domain),
+        ...(away && { replay: 'Redis cannot be asked: DPoP is answered with 503' }),
+      };
       if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };
-      return { ready: keys?.usable() === true, checks };
+      // Bearer does not need Redis.
+      const ready = keys?.usable() === true && !(away && mode === 'required');
+      return { ready, checks, ...(away && { degraded: ['replay'] }) };
     },
     fetchKeys: () => keys?.fetch(),
     drain: () => {
@@ -103,6 +109,11 @@ export function readIssuer({ domain }: Settings): string | undefined {
 function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
   if (!dpopEnabled) return 'off';
   return dpopRequired ? 'required' : 'allowed';
+}
+
+/** Whether the proofs are remembered by a store that cannot be asked now. */
+function isAway(replay: ReplayStore | 'off'): boolean {
+  return replay !== 'off' && 'connected' in replay && replay.connected === false;
 }
 
 function readNonces({ dpopNonce, dpopNonceSecret }: Settings): { readonly nonces?: Nonces } {

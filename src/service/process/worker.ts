@@ -12,6 +12,9 @@ import { serveCommand } from './serve-command.ts';
 import { watchSignals } from './shutdown.ts';
 import { flushSpans } from './spans.ts';
 
+/** Milliseconds between two reports of what a worker has counted: at most so much is lost if it is killed. */
+const countInterval = 500;
+
 /** Runs one worker, which takes its connections from the primary process, until that tells it to stop. */
 export async function runWorker(options: RunOptions): Promise<number> {
   const { settings, log, command = serveCommand } = options;
@@ -41,6 +44,7 @@ export async function runWorker(options: RunOptions): Promise<number> {
       channel.send({ ...message, readiness: service.readiness(), metrics: metrics.snapshot() });
     }
   });
+  setInterval(() => channel.send({ type: 'counted', metrics: metrics.snapshot() }), countInterval).unref();
   const http = createHttpServer(readHttpOptions(settings, service));
   // It watches over the times of its connections only once it listens, or seems to.
   http.server.emit('listening');

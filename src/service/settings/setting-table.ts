@@ -263,6 +263,35 @@ export const settingTable = {
     meaning: 'Comma-separated origins that browsers may call from.',
     fix: 'Write origins such as https://app.example.com: scheme, host and port, no path.',
   },
+  logIdentity: {
+    flag: 'log-identity',
+    environment: 'LOG_IDENTITY',
+    schema: v.picklist(['off', 'plain', 'hashed']),
+    defaultValue: 'off',
+    meaning: 'Whether log lines of admitted calls name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
+    fix: 'Write off, plain or hashed.',
+  },
+  logIdentitySecret: {
+    flag: 'log-identity-secret',
+    environment: 'LOG_IDENTITY_SECRET',
+    schema: v.pipe(
+      v.string(),
+      v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
+    ),
+    defaultValue: '',
+    meaning: 'At least 32 bytes, the same for all instances; needed with `LOG_IDENTITY=hashed`.',
+    fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
+    redact: (value) => (value === '' ? '' : '***'),
+  },
+  logGrants: {
+    flag: 'log-grants',
+    environment: 'LOG_GRANTS',
+    schema: v.union([v.picklist(['all', 'none']), integer(1, 1_000_000)]),
+    defaultValue: 'all',
+    meaning:
+      'Which admitted calls are logged: `all`, `none`, or a number N for one call in N. Refused calls always are.',
+    fix: 'Write all, none, or a number from 1 to 1000000.',
+  },
   keepAlive: {
     flag: 'keep-alive',
     environment: 'KEEP_ALIVE',

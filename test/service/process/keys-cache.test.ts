@@ -33,6 +33,7 @@ describe('the file that keeps the keys', () => {
   const log: Log = {
     write: (_level, event, fields) => void problems.push(`${event}: ${String(fields?.['problem'])}`),
     writeRequest: () => {},
+    countDropped: () => 0,
     end: async () => {},
   };
   const open = (now = 1000) => openKeysCache({ file, staleSeconds: 3600, log, now: () => now });
