@@ -12,7 +12,7 @@ const maxBackoffSeconds = 30;
 export function fetchBound({ seconds, maxAge = freshSeconds.usual, forced, downs, processes }) {
   const lifetime = Math.min(freshSeconds.most, Math.max(freshSeconds.least, maxAge));
   const ahead = Math.floor(seconds / (lifetime * refreshAhead));
-  const unknown = forced ? Math.floor(seconds / throttleSeconds) : 0;
+  const unknown = forced ? forcedAtOnce + Math.floor(seconds / throttleSeconds) : 0;
   const retries = downs.reduce((sum, down) => sum + countRetries(down) + 1, 0);
   return processes * (1 + ahead + unknown + retries);
 }

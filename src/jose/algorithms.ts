@@ -43,3 +43,11 @@ export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
   ['ES512', ecdsa('sha512', 'P-521', 132)],
   ['EdDSA', { kty: 'OKP', crv: 'Ed25519', digest: null, signatureLength: 64 }],
 ]);
+
+/** The algorithm that an `alg` names, if it is among the allowed ones. Default: all of the table are. */
+export function findAlgorithm(
+  alg: unknown,
+  allowed: { has(alg: string): boolean } = algorithms,
+): Algorithm | undefined {
+  return typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;
+}

@@ -47,6 +47,7 @@ export const privateMembers: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi
 const minModulusBits = 2048; // RFC 7518 §3.3
 const maxModulusBits = 16_384;
 const maxExponentBytes = 8;
+const maxKidLength = 256;
 
 /** Curves by `crv`, with the bytes of one coordinate (RFC 7518 §6.2.1.2). */
 const curves: ReadonlyMap<unknown, number> = new Map([
@@ -99,10 +100,22 @@ export function importJwk(jwk: unknown): VerificationKey | JwkDefect {
 
 /** The JWK SHA-256 thumbprint (RFC 7638 §3) of a public JWK, in base64url; of another type of key: `TypeError`. */
 export function thumbprint(jwk: JsonObject): string {
+  const found = findThumbprint(jwk);
+  if (found === undefined) throw new TypeError('A thumbprint is made of a JWK of type RSA, EC or OKP.');
+  return found;
+}
+
+/** The same; `undefined` for another type of key. */
+export function findThumbprint(jwk: JsonObject): string | undefined {
   const members = thumbprintMembers.get(jwk['kty']);
-  if (members === undefined) throw new TypeError('A thumbprint is made of a JWK of type RSA, EC or OKP.');
+  if (members === undefined) return undefined;
   const canonical = JSON.stringify(Object.fromEntries(members.map((member) => [member, jwk[member]])));
   return createHash('sha256').update(canonical).digest('base64url');
+}
+
+/** Whether a `kid` is one that is looked at. */
+export function isKid(kid: unknown): kid is string {
+  return typeof kid === 'string' && kid !== '' && kid.length <= maxKidLength;
 }
 
 function findAlgs({ kty, crv }: JsonObject): ReadonlySet<string> {

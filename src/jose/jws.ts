@@ -25,6 +25,8 @@ export interface KnownHeaders {
 }
 
 const nothing = Buffer.alloc(0);
+/** Parameters that would change what the signature means (RFC 7515 §4.1.11, RFC 7797 §3, RFC 7516 §4.1.3). */
+const refusedParameters: readonly string[] = ['crit', 'b64', 'zip'];
 
 /** Why a text is no compact JWS. */
 export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header';
@@ -52,6 +54,12 @@ export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {
   const header = knownHeader ?? parseJsonObject(headerBytes);
   if (header === undefined) return 'header';
   return { header, headerText, payload, signingInput: text.slice(0, secondDot), signature };
+}
+
+/** The first header parameter that no JWS may have here. */
+export function findRefusedParameter(header: JsonObject): string | undefined {
+  for (const parameter of refusedParameters) if (Object.hasOwn(header, parameter)) return parameter;
+  return undefined;
 }
 
 /** Whether the signature over the signing input is by this key. The only caller of `crypto.verify`. */

@@ -1,6 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
 import type { Reason } from '../../failures.ts';
+import { after } from '../../maybe-promise.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
 import { createAnswerBatch } from '../app/answer-batch.ts';
 import type { App } from '../app/app.ts';
@@ -59,9 +60,7 @@ export function observe({ app, log, metrics }: ObserveOptions): Observed {
       const final = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', exchange.id);
       batch.add({ exchange, answer: final, outgoing });
     };
-    const answer = app(exchange, target);
-    if (answer instanceof Promise) void answer.then(send);
-    else send(answer);
+    void after(app(exchange, target), send, undefined);
   };
   return { onRequest, sendReady: batch.sendNow };
 }
