@@ -151,7 +151,7 @@ export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): 
   };
 }
 
-/** A verifier is told the token alone: all else of the call is what the metadata says of it. */
+/** A verifier is told only the token. All else of the call comes from the metadata. */
 function describeCall(url: string, token: string): ResourceRequest {
   return { method: 'POST', url, headers: { get: (name) => (name === 'authorization' ? `Bearer ${token}` : null) } };
 }
@@ -228,7 +228,7 @@ function readHttps(option: string, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isLocal = url?.protocol === 'http:' && /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname);
   if (url === undefined || !(url.protocol === 'https:' || isLocal)) {
-    throw new TypeError(`${option}: write an absolute https URL (http for localhost alone)`);
+    throw new TypeError(`${option}: write an absolute https URL (http only for localhost)`);
   }
   return url;
 }

@@ -51,3 +51,9 @@ export function findAlgorithm(
 ): Algorithm | undefined {
   return typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;
 }
+
+/** `alg` of a DPoP proof: every one that can be accepted. */
+export type ProofAlg = 'ES256' | 'ES384' | 'EdDSA' | 'RS256' | 'PS256';
+
+/** Every {@link ProofAlg}. */
+export const proofAlgorithms: readonly ProofAlg[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];

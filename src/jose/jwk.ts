@@ -40,14 +40,17 @@ export interface VerificationKey {
   readonly thumbprint: string;
 }
 
+/** A JWK set (RFC 7517 §5), as it is published. */
+export type JwkSet<K extends object = object> = { readonly keys: readonly K[] };
+
 type Material = JsonWebKey | PublicJwkDefect;
 
 /** Members that only a private or symmetric key has (RFC 7518 §6.2.2, §6.3.2, §6.4). */
 export const privateMembers: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+const maxKidLength = 256;
 const minModulusBits = 2048; // RFC 7518 §3.3
 const maxModulusBits = 16_384;
 const maxExponentBytes = 8;
-const maxKidLength = 256;
 
 /** Curves by `crv`, with the bytes of one coordinate (RFC 7518 §6.2.1.2). */
 const curves: ReadonlyMap<unknown, number> = new Map([
@@ -55,6 +58,11 @@ const curves: ReadonlyMap<unknown, number> = new Map([
   ['P-384', 48],
   ['P-521', 66],
 ]);
+
+/** Whether a value can name a key: a string of 1 to 256 characters. */
+export function isKid(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= maxKidLength;
+}
 
 const readers: ReadonlyMap<unknown, (jwk: JsonObject) => Material> = new Map([
   ['RSA', readRsa],
@@ -111,11 +119,6 @@ export function findThumbprint(jwk: JsonObject): string | undefined {
   if (members === undefined) return undefined;
   const canonical = JSON.stringify(Object.fromEntries(members.map((member) => [member, jwk[member]])));
   return createHash('sha256').update(canonical).digest('base64url');
-}
-
-/** Whether a `kid` is one that is looked at. */
-export function isKid(kid: unknown): kid is string {
-  return typeof kid === 'string' && kid !== '' && kid.length <= maxKidLength;
 }
 
 function findAlgs({ kty, crv }: JsonObject): ReadonlySet<string> {

@@ -7,6 +7,9 @@ import { verifyOnWorkerd } from './workerd-signature.ts';
 
 const verifySignature = pickByPlatform<typeof verifyOnWorkerd>({ workerd: verifyOnWorkerd, others: verify });
 
+/** Header parameters that would change what is signed or how (RFC 7515 §4.1.11, RFC 7797, RFC 7516): none is understood. */
+const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
+
 /** A compact JWS, parsed and not yet verified. */
 export interface Jws {
   /** JOSE header. */
@@ -25,15 +28,13 @@ export interface KnownHeaders {
 }
 
 const nothing = Buffer.alloc(0);
-/** Parameters that would change what the signature means (RFC 7515 §4.1.11, RFC 7797 §3, RFC 7516 §4.1.3). */
-const refusedParameters: readonly string[] = ['crit', 'b64', 'zip'];
 
 /** Why a text is no compact JWS. */
 export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header';
 
 /**
  * Parses a compact JWS (RFC 7515 §7.1), strictly: three parts of canonical base64url, the first a JSON object.
- * The payload alone may be empty: a JWS can sign nothing, and claims are looked for by the caller. Returns the defect
+ * Only the payload may be empty: a JWS can sign nothing, and claims are looked for by the caller. Returns the defect
  * instead where there is one.
  */
 export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {
@@ -58,7 +59,7 @@ export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {
 
 /** The first header parameter that no JWS may have here. */
 export function findRefusedParameter(header: JsonObject): string | undefined {
-  for (const parameter of refusedParameters) if (Object.hasOwn(header, parameter)) return parameter;
+  for (const parameter of refusedHeaderParameters) if (Object.hasOwn(header, parameter)) return parameter;
   return undefined;
 }
 

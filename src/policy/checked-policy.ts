@@ -144,7 +144,7 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copy(each)]));
 }
 
-/** Messages of a schema may repeat what the token says: the path alone is told. */
+/** Messages of a schema may repeat what the token says: only the path is told. */
 function readResult(result: StandardSchemaV1.Result<unknown>): Verdict {
   if (result.issues === undefined) return { claims: result.value };
   const [first] = result.issues;

@@ -18,7 +18,7 @@ import { checkOptions, type ResourceServerOptions } from './options.ts';
 import { traceAuthorize } from './tracing.ts';
 import { readTokenRules } from './trusted-issuer.ts';
 
-export type { Access };
+export type { Access } from './judgement.ts';
 
 /** The gate: judges requests, and answers those it refuses. */
 export interface ResourceServer {
@@ -72,7 +72,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     clientCertificate === undefined ? undefined : createReadClientCertificate(clientCertificate, trustProxy);
   const certificates = readCertificate === undefined ? 'off' : 'on';
   const issuers = openIssuers(options, certificates, emit);
-  // Opaque tokens alone: then there is no list that the issuer could be missing from.
+  // Only opaque tokens: then there is no list that the issuer could be missing from.
   const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });

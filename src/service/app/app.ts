@@ -60,7 +60,7 @@ export function createApp(options: AppOptions): App {
   // The resource server hands out the same refusal for the same facts.
   const refused = new WeakMap<Refusal, Answer>();
 
-  const sendRefusal = (exchange: Exchange, refusal: Refusal, error: unknown): Answer => {
+  const answerRefusal = (exchange: Exchange, refusal: Refusal, error: unknown): Answer => {
     noteRefusal(exchange, error, names);
     const known = refused.get(refusal);
     if (known !== undefined) return known;
@@ -71,7 +71,7 @@ export function createApp(options: AppOptions): App {
 
   const refuse = (exchange: Exchange, error: unknown): Answer => {
     const { request, connection } = exchange;
-    return sendRefusal(exchange, resourceServer.describeRefusal(error, request, { connection }), error);
+    return answerRefusal(exchange, resourceServer.describeRefusal(error, request, { connection }), error);
   };
 
   const respond = (exchange: Exchange, target: string): MaybePromise<Answer> => {
@@ -111,7 +111,7 @@ export function createApp(options: AppOptions): App {
         policy,
         connection: exchange.connection,
         admit: grant,
-        refuse: (refusal, error) => sendRefusal(exchange, refusal, error),
+        refuse: (refusal, error) => answerRefusal(exchange, refusal, error),
       });
   }
 }

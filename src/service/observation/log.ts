@@ -109,7 +109,7 @@ function describeCause(cause: unknown): string {
 let second = Number.NaN;
 let secondText = '';
 
-/** ISO 8601 in UTC. Many lines are of the same second, which is dear to write. */
+/** ISO 8601 in UTC. Many lines are of the same second, which is expensive to write. */
 function formatTime(time: number): string {
   const milliseconds = time % 1000;
   if (time - milliseconds !== second) {

@@ -42,7 +42,7 @@ export function openDenyList({ file, log }: OpenDenyListOptions): OpenDenyList {
   try {
     load();
   } catch (cause) {
-    // A worker that takes the place of another is started anew until the file is mended; the others serve on.
+    // A worker that takes the place of another is started anew until the file is fixed; the others serve on.
     throw refuseToStart(cause, cluster.isWorker ? exitCodes.retry : exitCodes.config);
   }
   watchFile(file, { interval: lookInterval, persistent: false }, reload);

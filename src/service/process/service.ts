@@ -113,7 +113,7 @@ function warnOfScheme(log: Log, name: string): void {
   log.write('warn', 'domain_has_scheme', {
     setting: name,
     effect: 'every access token is refused as invalid_issuer',
-    fix: `Remove "https://" from ${name}: it is the host of the provider alone.`,
+    fix: `Remove "https://" from ${name}: it is only the host of the provider.`,
   });
 }
 

@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { algorithms } from '../../jose/algorithms.ts';
+import { algorithms, proofAlgorithms } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
@@ -11,13 +11,12 @@ import {
   integer,
   origins,
   printable,
-  proofAlgorithms,
   replayStore,
   textLike,
   trust,
 } from './setting-schemas.ts';
 
-/** One setting: where it is read from, what it may be, and how to mend it. */
+/** One setting: where it is read from, what it may be, and its fix. */
 export interface SettingRow {
   /** Flag without dashes. */
   readonly flag: string;
@@ -52,7 +51,7 @@ export const settingTable = {
     schema: domain,
     defaultValue: undefined,
     meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
-    fix: 'Write the host of the provider alone, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
     redact: hideCredentials,
   },
   audience: {
@@ -182,7 +181,7 @@ export const settingTable = {
     environment: 'ALGORITHMS',
     schema: algorithmList([...algorithms.keys()]),
     defaultValue: 'RS256',
-    meaning: 'Algorithms accepted in access tokens, comma-separated; asymmetric ones alone can be named.',
+    meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
     fix: `Write any of ${[...algorithms.keys()].join(', ')}, separated by commas.`,
   },
   keysStale: {

@@ -302,14 +302,14 @@ describe('problems', () => {
     for (const { fix } of result.problems) expect(fix).toMatch(/^[A-Z].*\.$/s);
     const text = formatProblems(result.problems);
     expect(text.split('\n')).toHaveLength(12);
-    expect(text).toMatch(/^portcullis: 10 settings need mending\n/);
+    expect(text).toMatch(/^portcullis: 10 settings are wrong\n/);
     expect(text).toContain('  PORT: "abc" is not valid. Write a number from 0 to 65535.\n');
-    expect(text).toContain('  IDP_DOMAIN: It is required. Write the host');
+    expect(text).toContain('  IDP_DOMAIN: It is required. Write only the host');
   });
 
   it('a single one → said in the singular', () => {
     expect(formatProblems(readBad({ PORT: 'x' }))).toBe(
-      'portcullis: one setting needs mending\n  PORT: "x" is not valid. Write a number from 0 to 65535.\n',
+      'portcullis: one setting is wrong\n  PORT: "x" is not valid. Write a number from 0 to 65535.\n',
     );
   });
 
