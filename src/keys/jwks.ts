@@ -1,4 +1,4 @@
-import { importJwk, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
+import { importJwk, isKid, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
 import { KeyFetchError } from '../outbound/provider-error.ts';
 
 /** A published key that is not used. */
@@ -20,7 +20,6 @@ export interface Jwks {
 }
 
 const maxKeys = 100;
-const maxKidLength = 256;
 
 /** Reads a key set: broken keys are dropped one by one; one with no array of keys, or too many, is a `KeyFetchError`. */
 export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
@@ -49,5 +48,5 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
 function readKid(entry: unknown): string | undefined {
   if (typeof entry !== 'object' || entry === null || !('kid' in entry)) return undefined;
   const { kid } = entry;
-  return typeof kid === 'string' && kid !== '' && kid.length <= maxKidLength ? kid : undefined;
+  return isKid(kid) ? kid : undefined;
 }

@@ -13,6 +13,8 @@ export interface HttpServerOptions {
   readonly errorBody: ErrorBodyFormat;
   /** Told of each such request, with the status it got. */
   readonly onMalformed?: (status: number) => void;
+  /** Told of each connection that is opened (1) or closed (-1). */
+  readonly onConnection?: (change: 1 | -1) => void;
   /** Called before a connection is closed in the middle: requests along it may have answers that are not yet sent. */
   readonly beforeCut?: () => void;
   /** Seconds without a byte of an answer taken, after which a connection is closed. Default 30. */
@@ -42,6 +44,9 @@ const parserStatuses: ReadonlyMap<string, number> = new Map([
   ['ERR_HTTP_REQUEST_TIMEOUT', 408],
 ]);
 
+/** What a connection ends with if its client has gone away. */
+const goneCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+
 /** Creates the server; nothing listens yet. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const settings = {
@@ -59,6 +64,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   // Size bounds the headers already; a limit on their number would drop some without a word.
   server.maxHeadersCount = 0;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // Who goes away has sent nothing malformed.
+    if (goneCodes.has(error.code ?? '')) {
+      options.beforeCut?.();
+      socket.destroy();
+      return;
+    }
     const status = parserStatuses.get(error.code ?? '') ?? 400;
     options.onMalformed?.(status);
     options.beforeCut?.();
@@ -72,8 +83,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const connections = new Set<Socket>();
   let whenNone = (): void => {};
   server.on('connection', (socket) => {
+    options.onConnection?.(1);
     connections.add(socket);
     socket.once('close', () => {
+      options.onConnection?.(-1);
       connections.delete(socket);
       if (connections.size === 0) whenNone();
     });

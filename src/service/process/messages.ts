@@ -17,6 +17,7 @@ export type ToPrimary =
   | { readonly type: 'taken'; readonly id: number }
   | { readonly type: 'alive' }
   | { readonly type: 'keys'; readonly id: number; readonly issuer: string; readonly wish: 'follow' | 'fetch' }
+  | { readonly type: 'counted'; readonly metrics: MetricsSnapshot }
   | ({ readonly type: 'report'; readonly id: number } & WorkerReport)
   | {
       readonly type: 'witness';

@@ -3,7 +3,8 @@ import type { ReplayStore } from '../../dpop/replay.ts';
 import { AccessError } from '../../failures.ts';
 import type { Readiness } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
-import { type MetricsSnapshot, mergeSnapshots } from '../observation/metrics.ts';
+import type { MetricsSnapshot } from '../observation/metrics.ts';
+import { createWorkerMetrics, describeWorkers } from '../observation/worker-metrics.ts';
 import { exitCodes } from './exit.ts';
 import type { HandOver } from './hand-over.ts';
 import type { ToPrimary, ToWorker, WorkerReport } from './messages.ts';
@@ -60,7 +61,9 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
   const members = new Map<number, Member>();
   const pending = new Map<number, (report: WorkerReport) => void>();
   let nextId = 0;
+  const counted = createWorkerMetrics();
   let crashes = 0;
+  let restarts = 0;
   let state: 'running' | 'draining' | 'stopping' = 'running';
   let announced = false;
   let end = (_status: number) => {};
@@ -73,7 +76,11 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
     member.unanswered = 0;
     handOver.setSilent(worker, false);
     if (message.type === 'taken') handOver.confirm(worker, message.id);
-    if (message.type === 'report') pending.get(message.id)?.(message);
+    if (message.type === 'counted') counted.keep(worker.id, message.metrics);
+    if (message.type === 'report') {
+      counted.keep(worker.id, message.metrics);
+      pending.get(message.id)?.(message);
+    }
     if (message.type === 'witness' && replay !== undefined && replay !== 'off') answerWitness(worker, message, replay);
     if (message.type === 'keys') void answerKeys(worker, message, keyOwner);
     if (message.type === 'ready') welcome(member);
@@ -109,6 +116,7 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
       members.delete(worker.id);
       handOver.remove(worker);
       handOver.bury(worker);
+      counted.retire(worker.id);
       if (state === 'stopping') {
         if (members.size === 0) end(exitCodes.ok);
         return;
@@ -122,7 +130,9 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
       const delay = Math.min(1000 * 2 ** Math.max(crashes - 1, 0), longestBackoff);
       log.write('error', 'worker_exited', { worker: worker.id, code, signal, restart_in_ms: delay });
       setTimeout(() => {
-        if (state !== 'stopping') fork();
+        if (state === 'stopping') return;
+        restarts++;
+        fork();
       }, delay);
     });
   };
@@ -183,8 +193,10 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
     reload() {
       for (const { worker } of members.values()) send(worker, { type: 'reload' });
     },
-    metrics: async () =>
-      mergeSnapshots((await reports()).filter((item) => item !== undefined).map(({ metrics }) => metrics)),
+    metrics: async () => {
+      await reports();
+      return [...counted.read(), ...describeWorkers(members.size, restarts)];
+    },
     readiness: async () => mergeReadiness(await reports(), { stopping: state !== 'running', count }),
   };
 }

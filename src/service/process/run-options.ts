@@ -21,6 +21,7 @@ export function readHttpOptions({ keepAlive, errorBody }: Settings, service: Ser
     errorBody: errorBodyFormats[errorBody],
     onRequest: service.onRequest,
     onMalformed: service.noteMalformed,
+    onConnection: service.noteConnection,
     beforeCut: service.sendReady,
   };
 }

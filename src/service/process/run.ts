@@ -4,7 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type AdminSources, createAdmin } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
-import { createMetrics, formatMetrics } from '../observation/metrics.ts';
+import { createMetrics, formatMetrics, mergeSnapshots } from '../observation/metrics.ts';
+import { registerProcessMetrics } from '../observation/process-metrics.ts';
+import { flushSpans } from '../observation/traces.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { openHandOver } from './hand-over.ts';
@@ -17,7 +19,6 @@ import { watchReloads } from './reload.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
 import { createService, readIssuer } from './service.ts';
 import { watchSignals } from './shutdown.ts';
-import { flushSpans } from './spans.ts';
 import { runWorker } from './worker.ts';
 
 /** Seconds after which a worker that has not ended by itself is killed. */
@@ -65,6 +66,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   const reloads = watchReloads(log, { onSignal: 'reload' });
   if (settings.denyList !== '') tryDenyList(settings.denyList);
   const metrics = createMetrics();
+  registerProcessMetrics(metrics);
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
   const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
   const keyOwner = await openKeyOwner({ ...options, metrics });
@@ -83,7 +85,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   reloads.add(workers.reload);
   const admin = await openAdmin(settings, {
     readiness: workers.readiness,
-    metrics: async () => formatMetrics([...metrics.snapshot(), ...(await workers.metrics())]),
+    metrics: async () => formatMetrics(mergeSnapshots([metrics.snapshot(), await workers.metrics()])),
   });
   adminUrl = admin?.url;
   void shutdown.requested.then(async () => {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { createMetrics } from '../observation/metrics.ts';
+import { flushSpans } from '../observation/traces.ts';
 import { exitCodes } from './exit.ts';
 import { followKeys } from './followed-keys.ts';
 import { createHttpServer } from './http-server.ts';
@@ -10,7 +11,9 @@ import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
 import { createService } from './service.ts';
 import { watchSignals } from './shutdown.ts';
-import { flushSpans } from './spans.ts';
+
+/** Milliseconds between two reports of what a worker has counted. */
+const countInterval = 500;
 
 /** Runs one worker, which takes its connections from the primary process, until that tells it to stop. */
 export async function runWorker(options: RunOptions): Promise<number> {
@@ -41,6 +44,9 @@ export async function runWorker(options: RunOptions): Promise<number> {
       channel.send({ ...message, readiness: service.readiness(), metrics: metrics.snapshot() });
     }
   });
+  // What a worker has counted outlives it, but for the last part of a second.
+  const tellCounts = (): void => channel.send({ type: 'counted', metrics: metrics.snapshot() });
+  setInterval(tellCounts, countInterval).unref();
   const http = createHttpServer(readHttpOptions(settings, service));
   // It watches over the times of its connections only once it listens, or seems to.
   http.server.emit('listening');
@@ -50,6 +56,7 @@ export async function runWorker(options: RunOptions): Promise<number> {
   log.write('info', 'shutting_down', { grace_seconds: stopGrace });
   service.drain();
   await http.finish(stopGrace);
+  tellCounts();
   service.close();
   await replay.close();
   await flushSpans();

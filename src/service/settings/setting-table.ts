@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { algorithms } from '../../jose/algorithms.ts';
+import { algorithms, proofAlgorithms } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
@@ -11,13 +11,12 @@ import {
   integer,
   origins,
   printable,
-  proofAlgorithms,
   replayStore,
   textLike,
   trust,
 } from './setting-schemas.ts';
 
-/** One setting: where it is read from, what it may be, and how to mend it. */
+/** One setting: where it is read from, what it may be, and its fix. */
 export interface SettingRow {
   /** Flag without dashes. */
   readonly flag: string;
@@ -52,7 +51,7 @@ export const settingTable = {
     schema: domain,
     defaultValue: undefined,
     meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
-    fix: 'Write the host of the provider alone, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
     redact: hideCredentials,
   },
   audience: {
@@ -191,7 +190,7 @@ export const settingTable = {
     environment: 'ALGORITHMS',
     schema: algorithmList([...algorithms.keys()]),
     defaultValue: 'RS256',
-    meaning: 'Algorithms accepted in access tokens, comma-separated; asymmetric ones alone can be named.',
+    meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
     fix: `Write any of ${[...algorithms.keys()].join(', ')}, separated by commas.`,
   },
   keysStale: {
@@ -252,6 +251,35 @@ export const settingTable = {
     defaultValue: '',
     meaning: 'Comma-separated origins that browsers may call from.',
     fix: 'Write origins such as https://app.example.com: scheme, host and port, no path.',
+  },
+  logIdentity: {
+    flag: 'log-identity',
+    environment: 'LOG_IDENTITY',
+    schema: v.picklist(['off', 'plain', 'hashed']),
+    defaultValue: 'off',
+    meaning: 'Whether log lines of admitted calls name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
+    fix: 'Write off, plain or hashed.',
+  },
+  logIdentitySecret: {
+    flag: 'log-identity-secret',
+    environment: 'LOG_IDENTITY_SECRET',
+    schema: v.pipe(
+      v.string(),
+      v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
+    ),
+    defaultValue: '',
+    meaning: 'At least 32 bytes, the same for all instances; needed with `LOG_IDENTITY=hashed`.',
+    fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
+    redact: (value) => (value === '' ? '' : '***'),
+  },
+  logGrants: {
+    flag: 'log-grants',
+    environment: 'LOG_GRANTS',
+    schema: v.union([v.picklist(['all', 'none']), integer(1, 1_000_000)]),
+    defaultValue: 'all',
+    meaning:
+      'Which admitted calls are logged: `all`, `none`, or a number N for one call in N. Refused calls always are.',
+    fix: 'Write all, none, or a number from 1 to 1000000.',
   },
   keepAlive: {
     flag: 'keep-alive',

@@ -71,7 +71,11 @@ describe.each(variants)('variant $name with two workers', ({ name }) => {
       const { body } = await send(service.adminUrl ?? '', '/metrics');
       const families = [...body.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name);
       expect(new Set(families).size).toBe(families.length);
-      return Number(/^portcullis_requests_total\{route="\/api\/public",status="200"\} (\d+)$/m.exec(body)?.[1] ?? 0);
+      return Number(
+        /^portcullis_requests_total\{route="\/api\/public",status="200",scheme="none",issuer=""\} (\d+)$/m.exec(
+          body,
+        )?.[1] ?? 0,
+      );
     };
     const before = await count();
     await Promise.all(Array.from({ length: 30 }, () => send(service.url, '/api/public')));
