@@ -8,9 +8,6 @@ type Api = typeof import('@opentelemetry/api');
 const registry = Symbol.for('opentelemetry.js.api.1');
 const globals = globalThis as { readonly [registry]?: { readonly trace?: object } }; // only the API writes there
 
-/** Milliseconds that the last spans may take. */
-const maxFlush = 1000;
-
 let api: Api | 'missing' | undefined;
 
 /** Loads the API once an SDK is there; whoever has an SDK has the API. */
@@ -79,18 +76,4 @@ export function readTraceId({
   if (span !== undefined) return span.spanContext().traceId;
   const parent = request.headers.get('traceparent');
   return parent === null ? undefined : /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/.exec(parent)?.[1];
-}
-
-/** Hands the last spans over before the process ends. */
-export async function flushSpans(): Promise<void> {
-  const loaded = findApi();
-  if (loaded === undefined) return;
-  const registered: unknown = loaded.trace.getTracerProvider();
-  // The API wraps what was registered; SDKs have `forceFlush`, which its types do not know.
-  const { getDelegate } = registered as { readonly getDelegate?: () => unknown };
-  const provider = (getDelegate === undefined ? registered : getDelegate.call(registered)) as {
-    readonly forceFlush?: () => Promise<void>;
-  };
-  const timeout = new Promise<void>((resolve) => void setTimeout(resolve, maxFlush).unref());
-  await Promise.race([provider.forceFlush?.().catch(() => {}), timeout]);
 }

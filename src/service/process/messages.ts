@@ -16,8 +16,9 @@ export type ToPrimary =
   | { readonly type: 'leaving' }
   | { readonly type: 'taken'; readonly id: number }
   | { readonly type: 'alive' }
-  | { readonly type: 'keys'; readonly id: number; readonly issuer: string; readonly wish: 'follow' | 'fetch' }
+  /** What it has counted until now; outlives it. */
   | { readonly type: 'counted'; readonly metrics: MetricsSnapshot }
+  | { readonly type: 'keys'; readonly id: number; readonly issuer: string; readonly wish: 'follow' | 'fetch' }
   | ({ readonly type: 'report'; readonly id: number } & WorkerReport)
   | {
       readonly type: 'witness';

@@ -114,6 +114,7 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
     worker.on('message', (message: ToPrimary) => receive(member, message));
     worker.on('exit', (code, signal) => {
       members.delete(worker.id);
+      counted.retire(worker.id);
       handOver.remove(worker);
       handOver.bury(worker);
       counted.retire(worker.id);

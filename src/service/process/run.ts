@@ -6,7 +6,7 @@ import { type AdminSources, createAdmin } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
 import { createMetrics, formatMetrics, mergeSnapshots } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
-import { flushSpans } from '../observation/traces.ts';
+
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { openHandOver } from './hand-over.ts';
@@ -19,6 +19,7 @@ import { watchReloads } from './reload.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
 import { createService, readIssuer } from './service.ts';
 import { watchSignals } from './shutdown.ts';
+import { flushSpans } from './spans.ts';
 import { runWorker } from './worker.ts';
 
 /** Seconds after which a worker that has not ended by itself is killed. */

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import { createMetrics } from '../observation/metrics.ts';
-import { flushSpans } from '../observation/traces.ts';
+
 import { exitCodes } from './exit.ts';
 import { followKeys } from './followed-keys.ts';
 import { createHttpServer } from './http-server.ts';
@@ -11,8 +11,9 @@ import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
 import { createService } from './service.ts';
 import { watchSignals } from './shutdown.ts';
+import { flushSpans } from './spans.ts';
 
-/** Milliseconds between two reports of what a worker has counted. */
+/** Milliseconds between two reports of what a worker has counted: at most so much is lost if it is killed. */
 const countInterval = 500;
 
 /** Runs one worker, which takes its connections from the primary process, until that tells it to stop. */
