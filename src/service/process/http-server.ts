@@ -85,11 +85,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.on('connection', (socket) => {
     options.onConnection?.(1);
     connections.add(socket);
-    options.onConnection?.(1);
     socket.once('close', () => {
       options.onConnection?.(-1);
       connections.delete(socket);
-      options.onConnection?.(-1);
       if (connections.size === 0) whenNone();
     });
   });

@@ -117,7 +117,6 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
       counted.retire(worker.id);
       handOver.remove(worker);
       handOver.bury(worker);
-      counted.retire(worker.id);
       if (state === 'stopping') {
         if (members.size === 0) end(exitCodes.ok);
         return;

@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net';
 import { createMetrics } from '../observation/metrics.ts';
-
 import { exitCodes } from './exit.ts';
 import { followKeys } from './followed-keys.ts';
 import { createHttpServer } from './http-server.ts';
