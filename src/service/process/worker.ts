@@ -44,7 +44,9 @@ export async function runWorker(options: RunOptions): Promise<number> {
       channel.send({ ...message, readiness: service.readiness(), metrics: metrics.snapshot() });
     }
   });
-  setInterval(() => channel.send({ type: 'counted', metrics: metrics.snapshot() }), countInterval).unref();
+  // What a worker has counted outlives it, but for the last part of a second.
+  const tellCounts = (): void => channel.send({ type: 'counted', metrics: metrics.snapshot() });
+  setInterval(tellCounts, countInterval).unref();
   const http = createHttpServer(readHttpOptions(settings, service));
   // It watches over the times of its connections only once it listens, or seems to.
   http.server.emit('listening');
@@ -54,6 +56,7 @@ export async function runWorker(options: RunOptions): Promise<number> {
   log.write('info', 'shutting_down', { grace_seconds: stopGrace });
   service.drain();
   await http.finish(stopGrace);
+  tellCounts();
   service.close();
   await replay.close();
   await flushSpans();
