@@ -134,8 +134,8 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     if (proof instanceof AccessError) return proof;
     const verdict = judgePolicies(item.policy, token, facts.now);
     return verdict instanceof Promise
-      ? verdict.then((settled) => admit(settled, token, proof))
-      : admit(verdict, token, proof);
+      ? verdict.then((settled) => admit(item, settled, { token, proof }))
+      : admit(item, verdict, { token, proof });
   };
 
   /** The proof, for a token that is bound to a key; `undefined` for one that is not. Throws what a proof is refused for. */
@@ -152,7 +152,11 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     return verifyProof({ proof, method: request.method, url, jkt, ...facts });
   };
 
-  const admit = (verdict: Verdict, token: ValidToken, proof: VerifiedProof | undefined): Judged => {
+  const admit = (
+    { request }: Case,
+    verdict: Verdict,
+    { token, proof }: { readonly token: ValidToken; readonly proof: VerifiedProof | undefined },
+  ): Judged => {
     if (verdict instanceof AccessError) return verdict;
     const { scopes, jkt } = token;
     const claims = verdict === undefined ? token.claims : verdict.claims;
@@ -163,7 +167,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
       scheme: 'DPoP',
       ...(proof.nonce !== undefined && { dpopNonce: proof.nonce }),
     };
-    if (replay === 'off') return access;
+    if (replay === 'off' || request.proofWitnessed === true) return access;
     // The last check of all: only a proof that would have been accepted is remembered.
     const first = replay.witness(jkt, proof.jti, proof.expires);
     return typeof first === 'boolean'
