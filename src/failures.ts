@@ -1,7 +1,7 @@
 /** One row of the table of reasons. */
 export interface Failure {
   /** HTTP status of the refusal. */
-  readonly status: 400 | 401 | 403 | 503 | 500;
+  readonly status: 400 | 401 | 403 | 500 | 502 | 503 | 504;
   /** OAuth error code on the wire; `null` if RFC 6750 §3.1 wants none. */
   readonly error: string | null;
   /** What the client is told: fixed text, never an echo of its input. */
@@ -64,6 +64,13 @@ const forbidden = (description: string, fix: string): Failure => ({
   description,
   fix,
 });
+const denied = (description: string, fix: string, about?: About): Failure => ({
+  status: 403,
+  error: 'access_denied',
+  description,
+  fix,
+  ...about,
+});
 const stepUp = (description: string, fix: string): Failure => ({
   status: 401,
   error: 'insufficient_user_authentication',
@@ -76,6 +83,12 @@ const unavailable = (description: string, fix: string, about?: About): Failure =
   description,
   fix,
   ...about,
+});
+const upstream = (status: 502 | 503 | 504, description: string, fix: string): Failure => ({
+  status,
+  error: 'temporarily_unavailable',
+  description,
+  fix,
 });
 
 // An unknown key and a bad signature share one description: the wire must not tell an attacker which it was.
@@ -379,6 +392,40 @@ export const failures = {
     'The user signed in longer ago than the route allows. Let the client ask for a new authentication with the max_age of the challenge (RFC 9470 §4).',
   ),
 
+  // Gate
+  ambiguous_path: request(
+    'The path of the request can be understood in more than one way.',
+    'The path has dot segments, an empty segment, a semicolon, a backslash or an escape that another server may read as another path. Let the client send the plain path; "encodedSlash": "allow" in a rule takes an encoded slash.',
+  ),
+  no_rule: denied(
+    'Access to this resource is not allowed.',
+    'No rule of the gate matches host, path and method of the request. Add a rule, or correct the URL that the client uses.',
+  ),
+  denied_by_rule: denied(
+    'Access to this resource is not allowed.',
+    'The rule that matches says "access": "deny". Change the rule if the request should be let in.',
+  ),
+  untrusted_peer: denied(
+    'Access to this resource is not allowed.',
+    'A peer that is not trusted asked the gate for a decision. Only the proxy may ask: trust its address, and let nobody else reach the gate.',
+    { concept: 'trustProxy' },
+  ),
+  upstream_unavailable: upstream(
+    502,
+    'The server behind this gate cannot be reached.',
+    'The upstream did not take the connection, closed it before it answered, or sent an answer that is not valid HTTP; the log line carries the error. Check that the upstream runs, and its address here.',
+  ),
+  upstream_overloaded: upstream(
+    503,
+    'The server behind this gate is busy.',
+    'As many requests as may be on their way to the upstream were waiting for its answers. Look why the upstream is slow, or run more instances.',
+  ),
+  upstream_timeout: upstream(
+    504,
+    'The server behind this gate did not answer in time.',
+    'The upstream took longer than the time set for it to take the connection or to send a part of its answer. Look why it is slow, or raise the time.',
+  ),
+
   // Availability and surprises
   keys_unavailable: unavailable(
     'Access tokens cannot be verified at the moment.',
@@ -407,6 +454,12 @@ export const failures = {
 
 /** The name of one row of {@link failures}. */
 export type Reason = keyof typeof failures;
+
+/** What only the gate refuses for: neither the library nor the endpoints of the service do. */
+export const gateReasons: ReadonlySet<Reason> = new Set<Reason>([
+  ...(['ambiguous_path', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
+  ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout'] as const),
+]);
 
 /** Facts for the operator's log only; never for the wire. */
 export type FailureContext = Readonly<Record<string, string | number | boolean>>;

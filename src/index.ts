@@ -22,6 +22,7 @@ export type { Trust } from './http/trust.ts';
 export type { JwkSet } from './jose/jwk.ts';
 export {
   createKeySet,
+  type FetchedKeys,
   type KeySet,
   type KeySetEvent,
   type KeySetOptions,

@@ -272,7 +272,17 @@ describe('the tests', () => {
     readdirSync(new URL(path, import.meta.url), { withFileTypes: true })
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
-  const others = ['differential', 'examples', 'hostile', 'properties', 'run-summary', 'runtimes', 'support', 'vectors'];
+  const others = [
+    'deploy',
+    'differential',
+    'examples',
+    'hostile',
+    'properties',
+    'run-summary',
+    'runtimes',
+    'support',
+    'vectors',
+  ];
 
   it('mirror the sources: a folder is one of src, or one of a few more', () => {
     const folders = list('.');

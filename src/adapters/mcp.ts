@@ -66,13 +66,15 @@ interface Answer {
   readonly body: string | null;
 }
 
-/** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 503. */
+/** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 502 to 504. */
 const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
   400: OAuthErrorCode.InvalidRequest,
   401: OAuthErrorCode.InvalidToken,
   403: OAuthErrorCode.InsufficientScope,
   500: OAuthErrorCode.ServerError,
+  502: OAuthErrorCode.ServerError,
   503: OAuthErrorCode.ServerError,
+  504: OAuthErrorCode.ServerError,
 };
 const methods = 'GET, HEAD, OPTIONS';
 

@@ -15,6 +15,8 @@ export interface Jwks {
   /** Every `kid` that is published, usable or not. */
   readonly published: ReadonlySet<string>;
   readonly dropped: readonly DroppedKey[];
+  /** The usable keys as they were published. */
+  readonly entries: readonly object[];
 }
 
 const maxKeys = 100;
@@ -26,6 +28,7 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
   const keys = new Map<string, VerificationKey>();
   const published = new Set<string>();
   const dropped: DroppedKey[] = [];
+  const used: object[] = [];
   for (const entry of entries) {
     const kid = readKid(entry);
     const key = importJwk(entry);
@@ -34,9 +37,12 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
     else if (kid === undefined) dropped.push({ kid, why: 'no_kid' });
     // The first usable one stays: the same kid may also stand on a key for encryption.
     else if (keys.has(kid)) dropped.push({ kid, why: 'duplicate_kid' });
-    else keys.set(kid, key);
+    else {
+      keys.set(kid, key);
+      used.push(entry);
+    }
   }
-  return { keys, published, dropped };
+  return { keys, published, dropped, entries: used };
 }
 
 function readKid(entry: unknown): string | undefined {

@@ -106,7 +106,9 @@ export function createApp(options: AppOptions): App {
   }
 
   function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
-    const grant = (access: Access): Answer => {
+    const grant = (exchange: Exchange, access: Access): Answer => {
+      exchange.claims = access.claims;
+      exchange.scheme = access.scheme;
       const granted = createAnswer(200, privateJson, JSON.stringify(answer(access.claims, settings)));
       return access.dpopNonce === undefined ? granted : withHeaders(granted, 'dpop-nonce', access.dpopNonce);
     };
@@ -115,7 +117,7 @@ export function createApp(options: AppOptions): App {
         request: exchange.request,
         policy,
         connection: exchange.connection,
-        admit: grant,
+        admit: (access) => grant(exchange, access),
         refuse: (refusal, error) => answerRefusal(exchange, refusal, error),
       });
   }
