@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify';
+import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
@@ -8,7 +9,6 @@ import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
 import { readNodeRequest } from './node-request.ts';
-import { answerThrown } from './thrown.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions {
@@ -109,8 +109,9 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
           }
           // Absent only if credentials are optional, and then the handler is one that knows.
           const access = findAccessOf(request.raw, policy) as Access<C>;
-          return answerThrown(
+          return settle(
             () => handler.call(this, request, reply, access),
+            same,
             (error) => {
               const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, see(request));
               if (refusal === undefined) throw error;

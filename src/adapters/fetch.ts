@@ -1,4 +1,5 @@
 import type { Connection } from '../http/request.ts';
+import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
@@ -6,7 +7,6 @@ import { checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
 import { addNonce } from './nonce-header.ts';
-import { answerThrown } from './thrown.ts';
 import { toResponse } from './web-answer.ts';
 
 /** What the adapter may need to know of the runtime around it. `rest` is what the runtime passes after the request. */
@@ -94,7 +94,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
           ...seen,
           admit: (access) => {
             // Absent only if credentials are optional, and then the handler is one that knows.
-            const answered = answerThrown(() => handler(request, access as Access<C>, ...rest), answer);
+            const answered = settle(() => handler(request, access as Access<C>, ...rest), same, answer);
             return access === undefined ? answered : addNonce(answered, access);
           },
           refuse: toResponse,

@@ -1,6 +1,7 @@
 import type { Context, Env, ErrorHandler, Handler, Input, MiddlewareHandler, Next, ValidationTargets } from 'hono';
 import type { BlankInput } from 'hono/types';
 import type { Connection } from '../http/request.ts';
+import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
@@ -8,7 +9,6 @@ import { checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
 import { addNonce } from './nonce-header.ts';
-import { answerThrown } from './thrown.ts';
 import { toResponse } from './web-answer.ts';
 
 /** What the adapter may need to know of the application around it. */
@@ -104,7 +104,7 @@ export function createProtect<E extends Env = Env>(
           ...seen,
           admit: (access) => {
             // Absent only if credentials are optional, and then the handler is one that knows.
-            const answered = answerThrown(() => handler(c, access as Access<C>), answer);
+            const answered = settle(() => handler(c, access as Access<C>), same, answer);
             return access === undefined ? answered : addNonce(answered, access);
           },
           refuse: toResponse,

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { same, settle } from '../maybe-promise.ts';
 import type { Access } from '../resource-server/resource-server.ts';
 import type { Checkpoint, Demand } from './checkpoint.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
-import { answerThrown } from './thrown.ts';
 
 /** One request of `node:http` at a route. */
 export interface NodeVisit<Q extends IncomingMessage> {
@@ -30,7 +30,7 @@ export function passToHandler<Q extends IncomingMessage, C>(
     ...seen,
     admit: (access) => {
       if (access !== undefined) setNonce(access, outgoing);
-      return answerThrown(() => handle(access), answer);
+      return settle(() => handle(access), same, answer);
     },
     refuse: (refusal) => sendRefusal(refusal, outgoing),
   });
