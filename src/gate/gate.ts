@@ -6,7 +6,7 @@ import type { Trust } from '../http/trust.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
-import { createIdentityHeaders, type IdentityHeaders } from './identity-headers.ts';
+import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity-headers.ts';
 import { readRequestPath } from './request-path.ts';
 import { readOriginHost } from './rule-host.ts';
 import type { Rule, Rules } from './rules.ts';
@@ -34,10 +34,8 @@ export interface GateOptions {
 export interface Admission {
   readonly kind: 'admitted';
   readonly rule: Rule;
-  /** For the upstream: names in lower case and values in turn, all of them always. */
-  readonly identity: readonly string[];
-  /** Claims that did not fit into a header. */
-  readonly omitted: number;
+  /** What the upstream is told of the caller. */
+  readonly identity: IdentityValues;
   /** Of a caller whose token was judged. */
   readonly access: Access | undefined;
   /** Goes with the answer to the client (RFC 9449 §8.2). */
@@ -81,10 +79,8 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
   };
 
   const admit = (rule: Rule, access: Access | undefined, wouldRefuse?: unknown): Admission => {
-    const { headers, omitted } =
-      access === undefined ? { headers: identity.empty, omitted: 0 } : identity.write(access);
-    const dpopNonce = access?.dpopNonce;
-    return { kind: 'admitted', rule, identity: headers, omitted, access, dpopNonce, wouldRefuse };
+    const values = access === undefined ? identity.empty : identity.write(access);
+    return { kind: 'admitted', rule, identity: values, access, dpopNonce: access?.dpopNonce, wouldRefuse };
   };
 
   const settle = (rule: Rule, request: ResourceRequest, judged: Access | AccessError): Decision => {

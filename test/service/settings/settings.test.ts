@@ -92,6 +92,9 @@ describe('defaults', () => {
       logIdentitySecret: '',
       logGrants: 'all',
       keepAlive: 5,
+      issuer: '',
+      rules: '',
+      scope: '',
     });
   });
 
