@@ -39,7 +39,7 @@ async function runSingle(options: RunOptions): Promise<number> {
   const metrics = createMetrics();
   const replay = await openReplay({ ...options, metrics });
   const keySource = await openKeyOwner({ ...options, metrics });
-  const service = await createService({ settings, log, metrics, reloads, keySource, replay: replay.store });
+  const service = await createService({ ...options, metrics, reloads, keySource, replay: replay.store });
   const admin = await openAdmin(settings, {
     readiness: service.readiness,
     metrics: () => formatMetrics(metrics.snapshot()),
