@@ -1,4 +1,4 @@
-import { settingTable } from '../service/settings/setting-table.ts';
+import { type SettingRow, settingTable } from '../service/settings/setting-table.ts';
 import { environmentName } from '../service/settings/settings.ts';
 import { variants } from '../service/variants/variants.ts';
 
@@ -9,9 +9,9 @@ export function asksForHelp(args: readonly string[]): boolean {
 
 /** The text of `portcullis --help`: commands, and every setting with its flag and variable. */
 export function help(commands: readonly (readonly [name: string, summary: string])[]): string {
-  const settings = Object.values(settingTable).map(
+  const settings = Object.values<SettingRow>(settingTable).map(
     (row) =>
-      `  --${row.flag.padEnd(20)} ${environmentName(row, variants.a).padEnd(18)} ${row.meaning.replaceAll('`', '')}`,
+      `  ${(row.secret === 'always' ? '' : `--${row.flag}`).padEnd(22)} ${environmentName(row, variants.a).padEnd(18)} ${row.meaning.replaceAll('`', '')}`,
   );
   return `Portcullis, an OAuth 2.0 resource server.
 

@@ -76,7 +76,10 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   // Only opaque tokens: then there is no list that the issuer could be missing from.
   const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
-  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const readExternalUrl = createReadExternalUrl({
+    trust: trustProxy,
+    ...(options.externalUrl !== undefined && { pinned: options.externalUrl }),
+  });
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
   const rules: JudgementRules = {
