@@ -1,5 +1,6 @@
 // What judging a token costs beside the one signature check that it needs: interleaved rounds, medians, ratios.
 import { constants, createHash, generateKeyPairSync, randomUUID, sign, verify } from 'node:crypto';
+import { createMemoryReplayStore } from '../dist/dpop/replay.js';
 import { thumbprint } from '../dist/jose/jwk.js';
 import { createResourceServer } from '../dist/resource-server/resource-server.js';
 
@@ -58,7 +59,9 @@ export async function bench({ quick }) {
   };
   // Each token is new to this one in every round; the other keeps what it has verified.
   const forgetful = createResourceServer({ issuers: [{ issuer, keys }], audience, tokenCache: 'off' });
-  const server = createResourceServer({ issuers: [{ issuer, keys }], audience });
+  // It is asked in the second in which it is made.
+  const dpop = { replay: createMemoryReplayStore({ since: 0 }) };
+  const server = createResourceServer({ issuers: [{ issuer, keys }], audience, dpop });
   const policy = { scopes: ['read:messages'] };
   const bearer = Array.from({ length: size }, () => mint({}));
   const bound = mint({ cnf: { jkt: thumbprint(jwk) } });

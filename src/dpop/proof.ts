@@ -42,6 +42,8 @@ export interface VerifiedProof {
   readonly expires: number;
   /** A nonce for the client, whose own is about to end (RFC 9449 §8.2). */
   readonly nonce?: string;
+  /** The nonce in the proof, whether or not one is demanded. */
+  readonly sentNonce?: string;
 }
 
 /** Judges a proof (RFC 9449 §4.3), synchronously. Throws `AccessError`. */
@@ -125,6 +127,7 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
       jti: claims.jti,
       expires: claims.iat + proofLifetime,
       ...(nonce !== undefined && { nonce }),
+      ...(claims.nonce !== undefined && { sentNonce: claims.nonce }),
     };
   };
 }

@@ -1,12 +1,13 @@
 import { hash } from 'node:crypto';
 import { createProofVerifier, type VerifiedProof } from '../dpop/proof.ts';
-import { createMemoryReplayStore } from '../dpop/replay.ts';
+import { createMemoryReplayStore, type Witnessed } from '../dpop/replay.ts';
 import { AccessError, type Failure, failures, type Reason } from '../failures.ts';
 import { confirmCertificate, createReadClientCertificate } from '../http/client-certificate.ts';
 import { type Credentials, readCredentials, type Scheme } from '../http/credentials.ts';
 import { createReadExternalUrl, type ExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
+import { pickByPlatform } from '../platform.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
@@ -20,8 +21,9 @@ import type { Introspection } from '../token-status/introspection.ts';
 import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
 import { checkOptions, type ResourceServerOptions } from './options.ts';
+import { openServerNonces } from './server-nonces.ts';
 import { traceAuthorize } from './tracing.ts';
-import { readTokenRules } from './trusted-issuer.ts';
+import { hasTestIssuer, readTokenRules } from './trusted-issuer.ts';
 
 /** What a judged request may do: handed to the handler. */
 export interface Access<C = Claims> {
@@ -74,6 +76,9 @@ type Judged = Access<unknown> | AccessError | Promise<Access<unknown> | AccessEr
 
 const anyToken = checkPolicy({});
 
+/** On workerd the next call meets another isolate: asking for a nonce of this one would help nobody. */
+const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
+
 /** What one judgement is made of. */
 interface Case {
   readonly request: ResourceRequest;
@@ -99,9 +104,12 @@ interface Facts {
  */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   checkOptions(options);
-  const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'], nonces } = options.dpop ?? {};
+  const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'] } = options.dpop ?? {};
   const now = options.now ?? (() => Date.now() / 1000);
-  const replay = options.dpop?.replay ?? createMemoryReplayStore({ now });
+  const replay =
+    options.dpop?.replay ??
+    createMemoryReplayStore({ now, ...(hasTestIssuer(options) ? { since: 0 } : memoryDefaults) });
+  const nonces = openServerNonces({ ...options.dpop, replay }, now);
   const emit = options.onEvent === undefined ? undefined : createEmit(options.onEvent);
   const { introspection, denyList, clientCertificate, trustProxy = 'none' } = options;
   const readCertificate =
@@ -114,7 +122,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
-  const verifyProof = createProofVerifier({ algorithms: proofAlgorithms, nonces });
+  const verifyProof = createProofVerifier({ algorithms: proofAlgorithms, nonces: nonces.demanded });
 
   const judgeToken = (item: Case, rules: AccessTokenRules): Judged => {
     const { token } = item.credentials;
@@ -165,10 +173,10 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     };
     if (replay === 'off') return access;
     // The last check of all: only a proof that would have been accepted is remembered.
-    const first = replay.witness(jkt, proof.jti, proof.expires);
-    return typeof first === 'boolean'
-      ? admitFirst(first, access)
-      : first.then((answer) => admitFirst(answer, access), refuseUnwitnessed);
+    const first = replay.witness(jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
+    return first instanceof Promise
+      ? first.then((answer) => admitFirst(answer, access), refuseUnwitnessed).then(nonces.refuse)
+      : nonces.refuse(admitFirst(first, access));
   };
 
   const judgeByAsking = (item: Case, rules: AccessTokenRules, asked: Introspection): Judged => {
@@ -231,7 +239,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     errorBody,
     statuses: readStatuses(options.insufficientScopeStatus),
     readExternalUrl,
-    issueNonce: () => nonces?.issue(now()),
+    issueNonce: nonces.issueFor,
   });
   return {
     judge,
@@ -268,8 +276,9 @@ function isEmptyList(issuers: unknown): boolean {
   return Array.isArray(issuers) && issuers.length === 0;
 }
 
-function admitFirst(first: boolean, access: Access<unknown>): Access<unknown> | AccessError {
-  return first ? access : new AccessError('proof_replayed');
+function admitFirst(first: Witnessed, access: Access<unknown>): Access<unknown> | AccessError {
+  if (first instanceof AccessError) return first;
+  return first === true ? access : new AccessError('proof_replayed');
 }
 
 /** A store of the caller's own may fail with any error: nobody was let in, and the client may try again. */

@@ -1,9 +1,10 @@
-import { createMemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
+import { createMemoryReplayStore, type MemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
 import { createRedisReplayStore } from '../../dpop/replay-redis.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
+import { openPrimaryReplay, type PrimaryReplay } from './replay-ipc.ts';
 
 /** What the replay store is opened with. */
 export interface OpenReplayOptions {
@@ -26,15 +27,26 @@ export async function openReplay({ settings, log, metrics }: OpenReplayOptions):
   }
   if (settings.replayStore === 'memory') {
     const store = createMemoryReplayStore();
-    metrics.gauge({
-      name: 'portcullis_replay_store_entries',
-      help: 'Used proofs that are remembered.',
-      aggregate: 'sum',
-      read: () => store.size,
-    });
+    registerMemory(store, metrics);
     return { store, close: async () => {} };
   }
   return openRedis(settings.replayStore, log, metrics);
+}
+
+/** Opens the replay memory that the workers of this process share, and registers its metrics. */
+export function openSharedReplay(metrics: Metrics): PrimaryReplay {
+  const replay = openPrimaryReplay();
+  registerMemory(replay.store, metrics);
+  return replay;
+}
+
+function registerMemory(store: MemoryReplayStore, metrics: Metrics): void {
+  metrics.gauge({
+    name: 'portcullis_replay_store_entries',
+    help: 'Used proofs that are remembered.',
+    aggregate: 'sum',
+    read: () => store.size,
+  });
 }
 
 async function openRedis(url: string, log: Log, metrics: Metrics): Promise<OpenedReplay> {

@@ -1,18 +1,17 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { ReplayStore } from '../../dpop/replay.ts';
-import { AccessError } from '../../failures.ts';
 import type { Readiness } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
 import { type MetricsSnapshot, mergeSnapshots } from '../observation/metrics.ts';
 import { exitCodes } from './exit.ts';
 import type { ToPrimary, ToWorker, WorkerReport } from './messages.ts';
+import { answerWitness, type PrimaryReplay } from './replay-ipc.ts';
 
 /** What the primary process runs with. */
 export interface PrimaryOptions {
   readonly count: number;
   readonly log: Log;
   /** The replay memory that all workers share; absent where they share another store, or none. */
-  readonly replay: ReplayStore | 'off' | undefined;
+  readonly replay: PrimaryReplay | undefined;
   readonly onListening: (url: string) => void;
 }
 
@@ -46,7 +45,12 @@ export function startWorkers({ count, log, replay, onListening }: PrimaryOptions
 
   const receive = (worker: Worker, message: ToPrimary): void => {
     if (message.type === 'report') pending.get(message.id)?.(message);
-    if (message.type === 'witness' && replay !== undefined && replay !== 'off') answerWitness(worker, message, replay);
+    if (message.type === 'witness' && replay !== undefined) {
+      send(worker, { type: 'witnessed', id: message.id, outcome: answerWitness(replay, message) });
+    }
+    if (message.type === 'share_replay' && replay !== undefined) {
+      send(worker, { type: 'replay_shared', ...replay.shared });
+    }
     if (message.type === 'listening' && !listening) {
       listening = true;
       onListening(message.url);
@@ -105,23 +109,6 @@ export function startWorkers({ count, log, replay, onListening }: PrimaryOptions
     metrics: async () => mergeSnapshots((await reports()).map(({ metrics }) => metrics)),
     readiness: async () => mergeReadiness(await reports(), stopping),
   };
-}
-
-/** The primary keeps the memory of used proofs, so that a replay to another worker is seen. */
-function answerWitness(worker: Worker, message: ToPrimary & { readonly type: 'witness' }, replay: ReplayStore): void {
-  const answer = (outcome: 'first' | 'seen' | 'full' | 'failed'): void =>
-    send(worker, { type: 'witnessed', id: message.id, outcome });
-  try {
-    const first = replay.witness(message.jkt, message.jti, message.until);
-    if (typeof first === 'boolean') answer(first ? 'first' : 'seen');
-    else
-      first.then(
-        (value) => answer(value ? 'first' : 'seen'),
-        () => answer('failed'),
-      );
-  } catch (error) {
-    answer(error instanceof AccessError && error.reason === 'replay_store_full' ? 'full' : 'failed');
-  }
 }
 
 function liveWorkers(): readonly Worker[] {

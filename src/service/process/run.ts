@@ -9,9 +9,9 @@ import { exitCodes, StartFailure } from './exit.ts';
 import { type Listener, listen } from './listener.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { prepareDenyLists } from './open-deny-list.ts';
-import { openReplay } from './open-replay.ts';
+import { openReplay, openSharedReplay } from './open-replay.ts';
 import { startWorkers } from './primary.ts';
-import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
+import { askForReplay, createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { createService, type Service } from './service.ts';
 import { type Shutdown, watchSignals } from './shutdown.ts';
 
@@ -57,12 +57,12 @@ async function runPrimary({ settings, log }: RunOptions, count: number): Promise
   if (settings.denyList !== '') prepareDenyLists(settings.denyList);
   const metrics = createMetrics();
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
-  const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
+  const replay = settings.replayStore === 'memory' ? openSharedReplay(metrics) : undefined;
   let adminUrl: string | undefined;
   const workers = startWorkers({
     count,
     log,
-    replay: replay?.store,
+    replay,
     onListening: (url) => announce(log, url, adminUrl),
   });
   const admin = await openAdmin(settings, {
@@ -73,7 +73,6 @@ async function runPrimary({ settings, log }: RunOptions, count: number): Promise
   void shutdown.requested.then(workers.stop);
   const status = await workers.ended;
   await admin?.close(0);
-  await replay?.close();
   return status;
 }
 
@@ -81,11 +80,17 @@ async function runWorker(options: RunOptions): Promise<number> {
   const shutdown = watchSignals();
   const channel = createPrimaryChannel();
   const metrics = createMetrics();
+  const shared = options.settings.replayStore === 'memory' ? await askForReplay(channel) : undefined;
   const replay =
-    options.settings.replayStore === 'memory'
-      ? { store: createPrimaryReplayStore(channel), close: async () => {} }
-      : await openReplay({ ...options, metrics });
-  const service = await createService({ ...options, metrics, replay: replay.store });
+    shared === undefined
+      ? await openReplay({ ...options, metrics })
+      : { store: createPrimaryReplayStore(channel, shared), close: async () => {} };
+  const service = await createService({
+    ...options,
+    metrics,
+    replay: replay.store,
+    startNonceSecret: shared?.nonceSecret,
+  });
   answerPrimary({ channel, service, metrics, shutdown });
   const api = await openApi(options.settings, service);
   channel.send({ type: 'listening', url: api.url });

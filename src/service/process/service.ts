@@ -1,9 +1,10 @@
 import type { RequestListener } from 'node:http';
-import { createNonces, type Nonces } from '../../dpop/nonce.ts';
+import { createNonces } from '../../dpop/nonce.ts';
 import type { ReplayStore } from '../../dpop/replay.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
 import type { ManagedKeySet } from '../../keys/key-set.ts';
+import type { DpopOptions } from '../../resource-server/options.ts';
 import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { Readiness } from '../app/admin.ts';
 import { createApp } from '../app/app.ts';
@@ -25,6 +26,8 @@ export interface ServiceOptions {
   readonly metrics: Metrics;
   /** Where used proofs are remembered. */
   readonly replay: ReplayStore | 'off';
+  /** For nonces that are asked for after a start, if no secret is set. Default: one of this process. */
+  readonly startNonceSecret?: string | undefined;
 }
 
 /** The service without its sockets. */
@@ -61,7 +64,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,
     subject: variant.subject,
-    dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...readNonces(settings) },
+    dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...readNonces(settings, options.startNonceSecret) },
     ...(denied !== undefined && { denyList: denied.denyList }),
     trustProxy: settings.trustProxy,
     errorBody: settings.errorBody,
@@ -105,8 +108,13 @@ function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
   return dpopRequired ? 'required' : 'allowed';
 }
 
-function readNonces({ dpopNonce, dpopNonceSecret }: Settings): { readonly nonces?: Nonces } {
-  return dpopNonce === 'required' ? { nonces: createNonces({ secret: dpopNonceSecret }) } : {};
+function readNonces(
+  { dpopNonce, dpopNonceSecret }: Settings,
+  startSecret: string | undefined,
+): Pick<DpopOptions, 'nonces' | 'nonceDemand'> {
+  if (dpopNonce === 'required') return { nonces: createNonces({ secret: dpopNonceSecret }) };
+  const secret = dpopNonceSecret === '' ? startSecret : dpopNonceSecret;
+  return secret === undefined ? {} : { nonces: createNonces({ secret }), nonceDemand: 'after-start' };
 }
 
 function warnOfScheme(log: Log, name: string): void {
