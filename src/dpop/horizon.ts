@@ -7,7 +7,7 @@ export type ReadNonce = () => NonceOrigin | undefined;
 
 /** The time before which a replay store may have forgotten, or has never known, which proofs were used. */
 export interface Horizon {
-  /** Seconds since the epoch: a proof with this `iat`, or an earlier one, may have been used before. */
+  /** Seconds since the epoch: a proof with an earlier `iat` may have been used before. */
   readonly since: number;
   /** A random number below 2^32 that stands for this horizon: nonces carry it, and so show that they are younger. */
   readonly generation: number;
@@ -16,9 +16,9 @@ export interface Horizon {
 /** Seconds by which the clock of another instance may be ahead of this one. */
 const nonceLead = 1;
 
-/** A horizon of this moment, for a store that lives in this process and begins empty. */
-export function openHorizon(since: number): Horizon {
-  return { since, generation: randomInt(2 ** 32) };
+/** The horizon of a store that begins empty; proofs that were made in the second `start` may have been used before it. */
+export function openHorizon(start: number): Horizon {
+  return { since: Math.floor(start) + 1, generation: randomInt(2 ** 32) };
 }
 
 /** What tells when a proof was made. */
@@ -30,7 +30,7 @@ export interface ProofAge {
 
 /** Whether a proof was surely made after the horizon: by its `iat`, or because its nonce was issued after it. */
 export function isAfter({ since, generation }: Horizon, { until, readNonce }: ProofAge): boolean {
-  return until - proofLifetime > since || readNonce?.()?.generation === generation;
+  return until - proofLifetime >= since || readNonce?.()?.generation === generation;
 }
 
 /**
@@ -39,8 +39,8 @@ export function isAfter({ since, generation }: Horizon, { until, readNonce }: Pr
  */
 export function isAfterStart(horizon: Horizon, now: number, { until, readNonce }: ProofAge): boolean {
   const { since, generation } = horizon;
-  if (until - proofLifetime > since) return true;
+  if (until - proofLifetime >= since) return true;
   const nonce = readNonce?.();
   if (nonce === undefined) return false;
-  return nonce.generation === generation || (nonce.issuedAt > since && nonce.issuedAt <= now + nonceLead);
+  return nonce.generation === generation || (nonce.issuedAt >= since && nonce.issuedAt <= now + nonceLead);
 }

@@ -59,7 +59,7 @@ export function createMemoryReplayStore(options: MemoryReplayOptions = {}): Memo
   if (!Number.isInteger(capacity) || capacity < 1 || capacity > maxCapacity) {
     throw new TypeError(`capacity: write a whole number from 1 to ${maxCapacity}`);
   }
-  const { since = Math.floor(now()) } = options;
+  const { since = now() } = options;
   if (!(Number.isFinite(since) && since >= 0)) throw new TypeError('since: write seconds since the epoch, 0 or more');
   const horizon = openHorizon(since);
   const seen = createExpiringSet(capacity);

@@ -8,7 +8,7 @@ import { openPrimaryReplay, type PrimaryReplay } from './replay-ipc.ts';
 
 /** What the replay store is opened with. */
 export interface OpenReplayOptions {
-  readonly settings: Pick<Settings, 'replayStore'>;
+  readonly settings: Pick<Settings, 'replayStore' | 'replayTimeout' | 'replayNamespace'>;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -30,7 +30,7 @@ export async function openReplay({ settings, log, metrics }: OpenReplayOptions):
     registerMemory(store, metrics);
     return { store, close: async () => {} };
   }
-  return openRedis(settings.replayStore, log, metrics);
+  return openRedis({ settings, log, metrics });
 }
 
 /** Opens the replay memory that the workers of this process share, and registers its metrics. */
@@ -49,8 +49,10 @@ function registerMemory(store: MemoryReplayStore, metrics: Metrics): void {
   });
 }
 
-async function openRedis(url: string, log: Log, metrics: Metrics): Promise<OpenedReplay> {
-  const store = await createRedisReplayStore(url, {
+async function openRedis({ settings, log, metrics }: OpenReplayOptions): Promise<OpenedReplay> {
+  const store = await createRedisReplayStore(settings.replayStore, {
+    timeout: settings.replayTimeout / 1000,
+    namespace: settings.replayNamespace,
     onConnection: (state, cause) => {
       const message = cause instanceof Error ? { message: cause.message } : {};
       log.write(state === 'up' ? 'info' : 'warn', `replay_store_${state}`, message);

@@ -31,7 +31,7 @@ export function openPrimaryReplay(): PrimaryReplay {
   // The workers judge the horizon: they know the nonces.
   return {
     store: createMemoryReplayStore({ since: 0 }),
-    shared: { ...openHorizon(Math.floor(Date.now() / 1000)), nonceSecret },
+    shared: { ...openHorizon(Date.now() / 1000), nonceSecret },
   };
 }
 

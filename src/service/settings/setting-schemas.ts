@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { isRedisUrl } from '../../dpop/redis-url.ts';
 import { parseTrust } from '../../http/trust.ts';
 
 const booleans: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
@@ -97,13 +98,7 @@ export const trust = v.pipe(
   }),
 );
 
-export const replayStore = v.union([
-  v.picklist(['memory', 'off']),
-  v.pipe(
-    v.string(),
-    v.check((text) => /^rediss?:\/\//.test(text) && URL.canParse(text)),
-  ),
-]);
+export const replayStore = v.union([v.picklist(['memory', 'off']), v.pipe(v.string(), v.check(isRedisUrl))]);
 
 export const origins = v.pipe(
   list,
@@ -122,3 +117,5 @@ export function textLike(pattern: RegExp) {
 
 export const printable = textLike(/^[^\p{Cc}]+$/u);
 export const proofAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] as const;
+
+export const replayNamespace = v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/));

@@ -72,6 +72,8 @@ describe('defaults', () => {
       dpopNonce: 'off',
       dpopNonceSecret: '',
       replayStore: 'memory',
+      replayTimeout: 250,
+      replayNamespace: 'serve',
       trustProxy: 'none',
       host: '0.0.0.0',
       port: 8000,
