@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import type { NonceOrigin } from './nonce.ts';
-import { proofLifetime } from './proof.ts';
+import { proofLifetime } from './proof-checks.ts';
 
 /** Reads the nonce of a proof: one of this service that is still good, or `undefined`. Called only if it matters. */
 export type ReadNonce = () => NonceOrigin | undefined;

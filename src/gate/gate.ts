@@ -116,7 +116,9 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
   };
 
   const findRule = (request: ResourceRequest, connection: Connection | undefined): Rule | AccessError => {
-    const { origin } = readExternalUrl(request, connection);
+    const url = readExternalUrl(request, connection);
+    if (url instanceof AccessError) return url;
+    const { origin } = url;
     const path = readRequestPath(request.target ?? targetOf(request.url));
     if (path === undefined) return new AccessError('ambiguous_path');
     const rule = rules.find(readOriginHost(origin), path.segments, request.method);

@@ -12,8 +12,8 @@ export interface ServerNonces {
   reader(nonce: string | undefined): ReadNonce | undefined;
   /** The nonce that goes with a refusal, if any. */
   issueFor(refusal: { readonly status: number; readonly error: string | null }): string | undefined;
-  /** The same judgement; a refusal that asks for a nonce which no instance could give becomes one of the store. */
-  refuse<T>(judged: T | AccessError): T | AccessError;
+  /** The refusal of the replay store; one that asks for a nonce which other instances do not understand becomes a 503. */
+  refuse(refusal: AccessError): AccessError;
 }
 
 /** What the nonces of a server depend on. */
@@ -53,11 +53,11 @@ export function openServerNonces(options: ServerNoncesOptions, now: () => number
       const isDue = error === 'use_dpop_nonce' || (status === 401 && demanded !== undefined);
       return isDue && canAsk ? issue(now()) : undefined;
     },
-    refuse: (judged) =>
-      judged instanceof AccessError && judged.reason === 'proof_before_start' && !canAsk
+    refuse: (refusal) =>
+      refusal.reason === 'proof_before_start' && !canAsk
         ? new AccessError('replay_store_unavailable', {
             cause: new Error('Redis may have forgotten proofs of that time'),
           })
-        : judged,
+        : refusal,
   };
 }

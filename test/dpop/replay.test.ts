@@ -189,7 +189,7 @@ describe('a replay store in memory', () => {
 
   it('without options → the clock of the machine', () => {
     const store = createMemoryReplayStore();
-    const until = Date.now() / 1000 + 300;
+    const until = Date.now() / 1000 + 301;
     expect([store.witness(jkt, 'a', until), store.witness(jkt, 'a', until), store.size]).toEqual([true, false, 1]);
   });
 
