@@ -5,6 +5,7 @@ import { createReadClientCertificate } from '../http/client-certificate.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
+import { pickByPlatform } from '../platform.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
@@ -13,10 +14,11 @@ import type { Claims } from '../token/claims.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
 import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
-import { type Access, createJudge } from './judgement.ts';
+import { type Access, createJudge, type JudgementRules } from './judgement.ts';
 import { checkOptions, type ResourceServerOptions } from './options.ts';
+import { openServerNonces } from './server-nonces.ts';
 import { traceAuthorize } from './tracing.ts';
-import { readTokenRules } from './trusted-issuer.ts';
+import { hasTestIssuer, readTokenRules } from './trusted-issuer.ts';
 
 export type { Access } from './judgement.ts';
 
@@ -53,6 +55,10 @@ export interface ResourceServer {
 }
 
 const anyToken = checkPolicy({});
+const rulesOfServers = new WeakMap<ResourceServer, JudgementRules>();
+
+/** On workerd the next call meets another isolate: asking for a nonce of this one would help nobody. */
+const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
 
 /**
  * Creates a resource server. Nothing is fetched before `ready()` or the first token. Throws `TypeError` for options that
@@ -63,9 +69,12 @@ const anyToken = checkPolicy({});
  */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   checkOptions(options);
-  const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'], nonces } = options.dpop ?? {};
+  const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'] } = options.dpop ?? {};
   const now = options.now ?? (() => Date.now() / 1000);
-  const replay = options.dpop?.replay ?? createMemoryReplayStore({ now });
+  const replay =
+    options.dpop?.replay ??
+    createMemoryReplayStore({ now, ...(hasTestIssuer(options) ? { since: 0 } : memoryDefaults) });
+  const nonces = openServerNonces({ ...options.dpop, replay }, now);
   const emit = options.onEvent === undefined ? undefined : createEmit(options.onEvent);
   const { introspection, denyList, clientCertificate, trustProxy = 'none' } = options;
   const readCertificate =
@@ -75,10 +84,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   // Only opaque tokens: then there is no list that the issuer could be missing from.
   const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
-  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const readExternalUrl = createReadExternalUrl({
+    trust: trustProxy,
+    ...(options.externalUrl !== undefined && { pinned: options.externalUrl }),
+  });
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
-  const judgeRequest = createJudge({
+  const rules: JudgementRules = {
     mode,
     readExternalUrl,
     issuers,
@@ -88,10 +100,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     denyList,
     readCertificate,
     certificates,
-    verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces }),
+    verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces: nonces.demanded }),
+    proofAlgorithms: new Set(proofAlgorithms),
     replay,
+    nonces,
     now,
-  });
+  };
+  const judgeRequest = createJudge(rules);
   const traced = (request: ResourceRequest, policy?: Policy<unknown>, connection?: Connection) => {
     const checked = policy === undefined ? anyToken : checkPolicy(policy);
     return traceAuthorize(() => judgeRequest(request, checked, connection));
@@ -108,9 +123,9 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     errorBody,
     statuses: readStatuses(options.insufficientScopeStatus),
     readExternalUrl,
-    issueNonce: () => nonces?.issue(now()),
+    issueNonce: nonces.issueFor,
   });
-  return {
+  const server: ResourceServer = {
     judge,
     authorize: async (request, policy, connection) => {
       const judged = await judge(request, policy, connection);
@@ -126,6 +141,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     close: () => issuers.close(),
     tokenCacheStatus: () => cache?.status(),
   };
+  rulesOfServers.set(server, rules);
+  return server;
+}
+
+/** What a server judges by, for an explanation; `undefined` for one that was not created here. */
+export function findJudgementRules(server: ResourceServer): JudgementRules | undefined {
+  return rulesOfServers.get(server);
 }
 
 function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {
