@@ -13,7 +13,7 @@ import type { Claims } from '../token/claims.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
 import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
-import { type Access, createJudge } from './judgement.ts';
+import { type Access, createJudge, type JudgementRules } from './judgement.ts';
 import { checkOptions, type ResourceServerOptions } from './options.ts';
 import { traceAuthorize } from './tracing.ts';
 import { readTokenRules } from './trusted-issuer.ts';
@@ -53,6 +53,7 @@ export interface ResourceServer {
 }
 
 const anyToken = checkPolicy({});
+const rulesOfServers = new WeakMap<ResourceServer, JudgementRules>();
 
 /**
  * Creates a resource server. Nothing is fetched before `ready()` or the first token. Throws `TypeError` for options that
@@ -75,10 +76,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   // Only opaque tokens: then there is no list that the issuer could be missing from.
   const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
-  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const readExternalUrl = createReadExternalUrl({
+    trust: trustProxy,
+    ...(options.externalUrl !== undefined && { pinned: options.externalUrl }),
+  });
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
-  const judgeRequest = createJudge({
+  const rules: JudgementRules = {
     mode,
     readExternalUrl,
     issuers,
@@ -89,9 +93,12 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     readCertificate,
     certificates,
     verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces }),
+    proofAlgorithms: new Set(proofAlgorithms),
+    nonces,
     replay,
     now,
-  });
+  };
+  const judgeRequest = createJudge(rules);
   const traced = (request: ResourceRequest, policy?: Policy<unknown>, connection?: Connection) => {
     const checked = policy === undefined ? anyToken : checkPolicy(policy);
     return traceAuthorize(() => judgeRequest(request, checked, connection));
@@ -110,7 +117,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     readExternalUrl,
     issueNonce: () => nonces?.issue(now()),
   });
-  return {
+  const server: ResourceServer = {
     judge,
     authorize: async (request, policy, connection) => {
       const judged = await judge(request, policy, connection);
@@ -126,6 +133,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     close: () => issuers.close(),
     tokenCacheStatus: () => cache?.status(),
   };
+  rulesOfServers.set(server, rules);
+  return server;
+}
+
+/** What a server judges by, for an explanation; `undefined` for one that was not created here. */
+export function findJudgementRules(server: ResourceServer): JudgementRules | undefined {
+  return rulesOfServers.get(server);
 }
 
 function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {
