@@ -32,3 +32,8 @@ export function settle<T, R>(
 export function rescue<T>(value: MaybePromise<T>, fail: (error: unknown) => T): MaybePromise<T> {
   return value instanceof Promise ? value.catch(fail) : value;
 }
+
+/** For a value that goes on as it is. */
+export function same<T>(value: T): T {
+  return value;
+}

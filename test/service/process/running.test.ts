@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, exchange, openRaw, type RawConnection, readStatuses, send } from '../../support/http-client.ts';
+import { passStart } from '../../support/pass-start.ts';
 import { hashToken, makeProofKey, mintProof, thumbprintOf } from '../../support/proofs.ts';
 import type { LogLine, ServiceProcess } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
@@ -139,6 +140,7 @@ describe.each(variants)('listeners of variant $name', (variant) => {
 describe('the log', () => {
   it('one line a request with id, route, status, reason and duration; nothing secret in any', async () => {
     const service = await startA(provider);
+    await passStart();
     const key = makeProofKey();
     const tokens = [await provider.sign(), await provider.sign({ cnf: { jkt: thumbprintOf(key.jwk) } })] as const;
     const htu = `${service.url}/api/private`;
