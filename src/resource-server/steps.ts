@@ -87,6 +87,7 @@ export const reasonsWithoutStep: readonly Reason[] = [
   'introspection_unavailable',
   'proof_before_start',
   'proof_replayed',
+  'proof_before_start',
   'replay_store_unavailable',
   'replay_store_full',
   'unexpected',
