@@ -1,8 +1,18 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
 import { boundOwedAnswers, type OwedAnswers } from './owed-answers.ts';
+import { createUpgradeAnswer } from './upgrade-answer.ts';
+
+/** The connection of a client, for another protocol from now on, and what it has sent of that. */
+export interface TakenSocket {
+  readonly socket: Socket;
+  readonly head: Buffer;
+}
+
+/** A request that asks for an upgrade: it is answered, or its connection is taken. */
+export type UpgradeListener = (incoming: IncomingMessage, outgoing: ServerResponse, take: () => TakenSocket) => void;
 
 /** How one listener is set up. */
 export interface ListenerOptions {
@@ -20,6 +30,11 @@ export interface ListenerOptions {
   readonly beforeCut?: () => void;
   /** Seconds without a byte of an answer taken, after which a connection is closed. Default 30. */
   readonly unreadTimeout?: number;
+  /**
+   * Makes this a listener for streams: a body may take as long as it moves, `Expect: 100-continue` is left to the
+   * request listener, and upgrades come here.
+   */
+  readonly onUpgrade?: UpgradeListener;
 }
 
 /** A listener that is open. */
@@ -50,15 +65,17 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const settings = {
     maxHeaderSize: maxHeaderBytes,
     headersTimeout,
-    requestTimeout,
+    requestTimeout: options.onUpgrade === undefined ? requestTimeout : 0,
     keepAliveTimeout: options.keepAlive * 1000,
     connectionsCheckingInterval: checkingInterval,
     // Node 24.10 and later: a request without a body costs no stream events; bodies are read by nobody here.
     optimizeEmptyRequests: true,
   };
   const server = createServer(settings);
+  const upgraded = new Set<Socket>();
   const owedAnswers = boundOwedAnswers(server, { unreadTimeout: options.unreadTimeout ?? 30 });
   server.on('request', owedAnswers.count(options.onRequest));
+  if (options.onUpgrade !== undefined) passStreams(server, { ...options, owedAnswers, upgraded });
   // Size bounds the headers already; a limit on their number would drop some without a word.
   server.maxHeadersCount = 0;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -76,7 +93,39 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     server.once('error', reject);
     server.listen(options.port, options.host, resolve);
   });
-  return { url: formatUrl(server.address() as AddressInfo), close: (grace) => closeServer(server, owedAnswers, grace) }; // TCP always
+  return {
+    url: formatUrl(server.address() as AddressInfo),
+    close: (grace) => closeServer(server, { owedAnswers, upgraded, grace }),
+  }; // TCP always
+}
+
+interface StreamOptions extends ListenerOptions {
+  readonly owedAnswers: OwedAnswers;
+  /** Node no longer knows of them. */
+  readonly upgraded: Set<Socket>;
+}
+
+function passStreams(server: Server, { onRequest, onUpgrade, beforeCut, owedAnswers, upgraded }: StreamOptions): void {
+  // Without a listener Node asks for the body before anybody has judged the request.
+  server.on('checkContinue', owedAnswers.count(onRequest));
+  server.on('upgrade', (incoming, duplex, head) => {
+    const socket = duplex as Socket; // an HTTP/1 server has no other sockets
+    const rest = owedAnswers.release(socket);
+    if (rest === undefined) {
+      // Answers to earlier requests are still on their way: nothing can be put between them.
+      beforeCut?.();
+      socket.destroy();
+      return;
+    }
+    socket.setTimeout(0);
+    upgraded.add(socket);
+    socket.once('close', () => upgraded.delete(socket));
+    const outgoing = createUpgradeAnswer(incoming, socket);
+    onUpgrade?.(incoming, outgoing, () => {
+      outgoing.detachSocket(socket);
+      return { socket, head: Buffer.concat([head, rest]) };
+    });
+  });
 }
 
 function phrase(status: number): string {
@@ -117,7 +166,14 @@ async function acceptWaiting(server: Server): Promise<void> {
   server.off('connection', notice);
 }
 
-async function closeServer(server: Server, owedAnswers: OwedAnswers, graceSeconds: number): Promise<void> {
+interface Closing {
+  readonly owedAnswers: OwedAnswers;
+  readonly upgraded: ReadonlySet<Socket>;
+  /** Seconds. */
+  readonly grace: number;
+}
+
+async function closeServer(server: Server, { owedAnswers, upgraded, grace }: Closing): Promise<void> {
   await acceptWaiting(server);
   // That of HTTP would cut idle connections at once, with what has come on them and is not yet read.
   const { close } = server instanceof NetServer ? NetServer.prototype : server;
@@ -131,7 +187,10 @@ async function closeServer(server: Server, owedAnswers: OwedAnswers, graceSecond
   // A connection turns idle only after its answer, so idle ones are looked for until all are gone; each time after the
   // sockets were read, for after a stall the timers come first, and what waits to be read would be cut off.
   const sweep = setInterval(() => void setImmediate().then(() => server.closeIdleConnections()), drainInterval);
-  const deadline = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000);
+  const deadline = setTimeout(() => {
+    server.closeAllConnections();
+    for (const socket of upgraded) socket.destroy();
+  }, grace * 1000);
   await closed;
   clearInterval(sweep);
   clearTimeout(deadline);

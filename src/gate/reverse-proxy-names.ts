@@ -1,0 +1,124 @@
+import type { PassedCredential } from './reverse-proxy-forwarding.ts';
+
+/** What becomes of a header line of a request. */
+export type Fate = 'pass' | 'drop' | 'host' | 'length' | 'coding' | 'expect' | 'forwardedFor' | 'via';
+
+/** What becomes of a header line, by its name. */
+export type FindFate = (name: string) => Fate;
+
+const read: ReadonlyMap<string, Fate> = new Map<string, Fate>([
+  ['host', 'host'],
+  ['content-length', 'length'],
+  ['transfer-encoding', 'coding'],
+  ['expect', 'expect'],
+  ['x-forwarded-for', 'forwardedFor'],
+  ['via', 'via'],
+]);
+
+/** For one connection only (RFC 9110 §7.6.1), or for a proxy. */
+const hopByHop = [
+  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'upgrade', 'http2-settings'],
+  ...['proxy-authorization', 'proxy-authenticate', 'proxy-authentication-info'],
+];
+/** Some frameworks take the path or the method from these: not the ones that were judged. */
+const overrides = [
+  ...['x-original-url', 'x-rewrite-url', 'x-override-url'],
+  ...['x-http-method', 'x-http-method-override', 'x-method-override'],
+];
+/** What only a gate may say, and what CGI would read as the setting of an HTTP proxy. */
+const claims = ['forwarded', 'x-real-ip', 'proxy'];
+const credentials = ['authorization', 'dpop'];
+
+/** Names that a client must not set in another spelling: CGI and its like read every sign but letters and digits as one. */
+const guarded: ReadonlySet<string> = new Set([...read.keys(), ...hopByHop, ...overrides, ...claims, ...credentials]);
+const guardedPrefix = 'x-forwarded-';
+
+/** What a request cannot do without, and what says how long it is: none of it is an identity, or goes by Connection. */
+const framing: ReadonlySet<string> = new Set(['host', 'content-length', 'transfer-encoding']);
+const noIdentity: ReadonlySet<string> = new Set([...framing, ...hopByHop, 'expect', 'trailer', 'via']);
+const token = /^[\w!#$%&'*+.^`|~-]+$/;
+
+/** Names that are remembered for each list: few differ, unless somebody makes them up. */
+const maxRemembered = 512;
+
+function plain(name: string): string {
+  return name.toLowerCase().replace(/[^a-z\d]/g, '-');
+}
+
+const byNames = new WeakMap<readonly string[], Map<string, FindFate>>();
+
+/** What becomes of each header; `names` are ours. Throws `TypeError` for a name that cannot carry an identity. */
+export function findFates(names: readonly string[], pass: ReadonlySet<PassedCredential>): FindFate {
+  let byPass = byNames.get(names);
+  if (byPass === undefined) {
+    byPass = new Map();
+    byNames.set(names, byPass);
+  }
+  const key = `${pass.has('authorization')} ${pass.has('dpop')}`;
+  let find = byPass.get(key);
+  if (find === undefined) {
+    find = createFindFate(names, pass);
+    byPass.set(key, find);
+  }
+  return find;
+}
+
+function createFindFate(names: readonly string[], pass: ReadonlySet<string>): FindFate {
+  const ours = new Set(names.map(plain));
+  for (const name of names) {
+    if (!token.test(name) || noIdentity.has(plain(name))) {
+      throw new TypeError(
+        'An identity header has a name that a header cannot have, or that says how a request is sent.',
+      );
+    }
+  }
+  const decide = (name: string): Fate => {
+    const lower = name.toLowerCase();
+    const spelled = plain(name);
+    if (ours.has(spelled)) return 'drop';
+    if (pass.has(lower)) return 'pass';
+    const fate = read.get(lower);
+    if (fate !== undefined) return fate;
+    return guarded.has(spelled) || spelled.startsWith(guardedPrefix) ? 'drop' : 'pass';
+  };
+  const remembered = new Map<string, Fate>();
+  return (name) => {
+    const known = remembered.get(name);
+    if (known !== undefined) return known;
+    const fate = decide(name);
+    if (remembered.size < maxRemembered) remembered.set(name, fate);
+    return fate;
+  };
+}
+
+/**
+ * The names that Connection lists, in lower case; none for the usual ones. `ambiguous` if it lists a header that says
+ * where a request ends or goes to: the next reader might leave it out.
+ */
+export function removedByConnection(rawHeaders: readonly string[]): ReadonlySet<string> | 'ambiguous' | undefined {
+  let names: Set<string> | undefined;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
+    const value = (rawHeaders[i + 1] ?? '').toLowerCase();
+    if (value === 'keep-alive' || value === 'close') continue;
+    for (const part of value.split(',')) {
+      const option = part.trim();
+      if (framing.has(option)) return 'ambiguous';
+      names ??= new Set();
+      names.add(option);
+    }
+  }
+  return names;
+}
+
+/** Whether a field may stand in the trailers of a message: none that frames, routes, authenticates or controls (RFC 9110 §6.5.1). */
+export function isTrailer(name: string): boolean {
+  const spelled = plain(name);
+  return (
+    !guarded.has(spelled) && !noIdentity.has(spelled) && !spelled.startsWith(guardedPrefix) && !untrailed.test(spelled)
+  );
+}
+
+const untrailed =
+  /^(?:content-|if-|accept|cookie|set-cookie|www-authenticate|cache-control|pragma|range|max-forwards|age|date|expires|location|retry-after|vary|warning|trailer$)/;
