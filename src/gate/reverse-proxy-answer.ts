@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AccessError } from '../failures.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
 import { isTrailer } from './reverse-proxy-names.ts';
@@ -97,7 +97,7 @@ export function createAnswering(forwarding: Forwarding, leave: () => void): Answ
         return;
       }
       try {
-        outgoing.writeHead(status, headers);
+        writeHead(outgoing, status, headers);
       } catch (cause) {
         fail(new AccessError('upstream_unavailable', { cause }));
         return;
@@ -121,6 +121,21 @@ export function createAnswering(forwarding: Forwarding, leave: () => void): Answ
       over = true;
     },
   };
+}
+
+/** Headers that were set before stay, in the place of those with their names. */
+function writeHead(outgoing: ServerResponse, status: number, headers: string[]): void {
+  const ours = outgoing.getHeaderNames();
+  if (ours.length === 0) {
+    outgoing.writeHead(status, headers);
+    return;
+  }
+  // Given together with a list, they would make one of each two headers of a name.
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    if (!ours.includes(name.toLowerCase())) outgoing.appendHeader(name, headers[i + 1] ?? '');
+  }
+  outgoing.writeHead(status);
 }
 
 /** The headers of an answer for the next hop; `undefined` if its body has a coding that cannot be passed on. */

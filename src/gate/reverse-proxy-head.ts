@@ -6,7 +6,7 @@ import { type Fate, findFates, removedByConnection } from './reverse-proxy-names
 /** The head of a request as it goes to the upstream. */
 export interface RequestHead {
   readonly method: string;
-  /** A path with its query, or `*`. */
+  /** A path with its query. */
   readonly target: string;
   /** Names and values in turn, without those that say how long the body is. */
   readonly headers: readonly string[];
@@ -96,10 +96,9 @@ function describePeer({ socket }: IncomingMessage): string {
 }
 
 /** The target for an origin server (RFC 9112 §3.2.1): a path, also where the client sent a URL. */
-function readTarget({ url = '', method }: IncomingMessage, host: string): string | undefined {
+function readTarget({ url = '' }: IncomingMessage, host: string): string | undefined {
   if (!visible.test(url)) return undefined;
   if (url.charCodeAt(0) === 0x2f) return url;
-  if (url === '*') return method === 'OPTIONS' ? url : undefined;
   const [, authority = '', rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url) ?? [];
   // RFC 9112 §3.2.2 prefers the URL. Who reads Host would see another server, so both must be the same.
   if (authority.toLowerCase() !== host.toLowerCase() || authority === '') return undefined;

@@ -49,8 +49,10 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
     deadline.refresh();
   };
 
+  let hasBegun = false;
   const upload = (chunk: Buffer): void => {
     touch();
+    hasBegun = true;
     if (!request.write(chunk)) incoming.pause();
   };
   const finish = (): void => {
@@ -110,6 +112,13 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
     answering.begin(response.statusCode ?? 0, response.rawHeaders);
   });
 
-  if (head.framing === 'none') request.end();
-  else incoming.on('data', upload).on('end', finish);
+  if (head.framing === 'none') {
+    request.end();
+    return;
+  }
+  incoming.on('data', upload).on('end', finish);
+  // The head leaves with the first part of the body, if that is here already.
+  setImmediate(() => {
+    if (!hasBegun && !answering.isOver()) request.flushHeaders();
+  });
 }

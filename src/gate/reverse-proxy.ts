@@ -66,7 +66,7 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       const answering = createAnswering(forwarding, leave);
       try {
         if (isWebSocketRequest(forwarding, head)) forwardUpgrade({ upstream, forwarding, head, answering });
-        else if (head.framing === 'none' && !head.expectsContinue && head.target !== '*') {
+        else if (head.framing === 'none' && !head.expectsContinue) {
           forwardByDispatcher({ upstream, forwarding, head, answering });
         } else forwardByRequest({ upstream, forwarding, head, answering });
       } catch (cause) {
