@@ -1,19 +1,19 @@
 import type { PassedCredential } from './reverse-proxy-forwarding.ts';
 
 /** What becomes of a header line of a request. */
-export type Fate = 'pass' | 'drop' | 'host' | 'length' | 'coding' | 'expect' | 'forwardedFor' | 'via';
+export type Fate = 'pass' | 'drop' | 'expect' | 'forwardedFor' | 'via';
 
 /** What becomes of a header line, by its name. */
 export type FindFate = (name: string) => Fate;
 
 const read: ReadonlyMap<string, Fate> = new Map<string, Fate>([
-  ['host', 'host'],
-  ['content-length', 'length'],
-  ['transfer-encoding', 'coding'],
   ['expect', 'expect'],
   ['x-forwarded-for', 'forwardedFor'],
   ['via', 'via'],
 ]);
+
+/** What a request cannot do without, and what says how long it is: made anew, no identity, and not gone by Connection. */
+const framing: readonly string[] = ['host', 'content-length', 'transfer-encoding'];
 
 /** For one connection only (RFC 9110 §7.6.1), or for a proxy. */
 const hopByHop = [
@@ -30,11 +30,16 @@ const claims = ['forwarded', 'x-real-ip', 'proxy'];
 const credentials = ['authorization', 'dpop'];
 
 /** Names that a client must not set in another spelling: CGI and its like read every sign but letters and digits as one. */
-const guarded: ReadonlySet<string> = new Set([...read.keys(), ...hopByHop, ...overrides, ...claims, ...credentials]);
+const guarded: ReadonlySet<string> = new Set([
+  ...framing,
+  ...read.keys(),
+  ...hopByHop,
+  ...overrides,
+  ...claims,
+  ...credentials,
+]);
 const guardedPrefix = 'x-forwarded-';
 
-/** What a request cannot do without, and what says how long it is: none of it is an identity, or goes by Connection. */
-const framing: ReadonlySet<string> = new Set(['host', 'content-length', 'transfer-encoding']);
 const noIdentity: ReadonlySet<string> = new Set([...framing, ...hopByHop, 'expect', 'trailer', 'via']);
 const token = /^[\w!#$%&'*+.^`|~-]+$/;
 
@@ -91,25 +96,39 @@ function createFindFate(names: readonly string[], pass: ReadonlySet<string>): Fi
   };
 }
 
-/**
- * The names that Connection lists, in lower case; none for the usual ones. `ambiguous` if it lists a header that says
- * where a request ends or goes to: the next reader might leave it out.
- */
-export function removedByConnection(rawHeaders: readonly string[]): ReadonlySet<string> | 'ambiguous' | undefined {
+/** The names that Connection lists, in lower case; `undefined` for the usual ones. */
+export function removedByConnection(rawHeaders: readonly string[]): ReadonlySet<string> | undefined {
   let names: Set<string> | undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
     const value = (rawHeaders[i + 1] ?? '').toLowerCase();
     if (value === 'keep-alive' || value === 'close') continue;
-    for (const part of value.split(',')) {
-      const option = part.trim();
-      if (framing.has(option)) return 'ambiguous';
-      names ??= new Set();
-      names.add(option);
-    }
+    names ??= new Set();
+    for (const option of value.split(',')) names.add(option.trim());
   }
   return names;
+}
+
+/** A header that says where a request goes or ends, or takes others away. */
+export type FramingPart = 'Host' | 'Content-Length' | 'Transfer-Encoding' | 'Connection';
+
+const framingParts: ReadonlyMap<number, FramingPart> = new Map(
+  (['Host', 'Content-Length', 'Transfer-Encoding', 'Connection'] as const).map((part) => [part.length, part]),
+);
+
+/** By the length of the name first: this is asked of every header. */
+export function findFramingPart(name: string): FramingPart | undefined {
+  const part = framingParts.get(name.length);
+  return part !== undefined && (name === part || name.toLowerCase() === part.toLowerCase()) ? part : undefined;
+}
+
+/** Whether a Connection header names one that every server needs: the next reader might leave it out. */
+export function namesFraming(value: string): boolean {
+  return value
+    .toLowerCase()
+    .split(',')
+    .some((option) => framing.includes(option.trim()));
 }
 
 /** Whether a field may stand in the trailers of a message: none that frames, routes, authenticates or controls (RFC 9110 §6.5.1). */

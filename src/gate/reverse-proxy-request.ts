@@ -21,10 +21,10 @@ export function openRequest(upstream: Upstream, head: RequestHead, more: readonl
   return request;
 }
 
-function describeFraming({ framing, headers, expectsContinue }: RequestHead): readonly string[] {
+function describeFraming({ body, headers, expectsContinue }: RequestHead): readonly string[] {
   const lines = expectsContinue ? ['Expect', '100-continue'] : [];
-  if (framing === 'chunked') lines.push('Transfer-Encoding', 'chunked');
-  else if (framing !== 'none') lines.push('Content-Length', String(framing));
+  if (body === 'chunked') lines.push('Transfer-Encoding', 'chunked');
+  else if (body !== 'none') lines.push('Content-Length', String(body));
   else if (headers.at(-2) !== 'Content-Length') lines.push('Content-Length', '0');
   return lines;
 }
@@ -57,7 +57,7 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
   };
   const finish = (): void => {
     touch();
-    if (head.framing === 'chunked' && incoming.rawTrailers.length > 0) {
+    if (head.body === 'chunked' && incoming.rawTrailers.length > 0) {
       const fates = findFates(identity.names, pass);
       request.addTrailers(readTrailers(incoming.rawTrailers, (name) => isTrailer(name) && fates(name) === 'pass'));
     }
@@ -112,7 +112,7 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
     answering.begin(response.statusCode ?? 0, response.rawHeaders);
   });
 
-  if (head.framing === 'none') {
+  if (head.body === 'none') {
     request.end();
     return;
   }

@@ -22,7 +22,7 @@ export function isWebSocketRequest({ incoming, takeSocket }: Forwarding, head: R
     takeSocket !== undefined &&
     upgrade?.toLowerCase() === 'websocket' &&
     head.method === 'GET' &&
-    head.framing === 'none' &&
+    head.body === 'none' &&
     incoming.httpVersion === '1.1' &&
     typeof key === 'string' &&
     keyGrammar.test(key)

@@ -1,8 +1,10 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { AccessError } from '../failures.ts';
 import { createAnswering } from './reverse-proxy-answer.ts';
 import { forwardByDispatcher } from './reverse-proxy-dispatcher.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
-import { readRequestHead } from './reverse-proxy-head.ts';
+import { createRequestHead, type Framing, readFraming } from './reverse-proxy-head.ts';
 import { forwardByRequest } from './reverse-proxy-request.ts';
 import { forwardUpgrade, isWebSocketRequest } from './reverse-proxy-upgrade.ts';
 import { openUpstream } from './reverse-proxy-upstream.ts';
@@ -23,6 +25,12 @@ export interface ReverseProxyOptions {
 
 /** A way to one upstream. */
 export interface ReverseProxy {
+  /**
+   * Says whether a request must be refused since another server could read it in another way. Ask in the turn in which
+   * it came, before it is judged: what follows on its connection cannot be believed, so the answer closes it. Asked by
+   * `forward` as well.
+   */
+  examine(incoming: IncomingMessage, outgoing: ServerResponse): AccessError | undefined;
   /** Passes on one request, and its answer. Never throws. */
   forward(forwarding: Forwarding): void;
   /** Requests and tunnels on their way. */
@@ -46,27 +54,39 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
     inFlight--;
   };
 
+  /** Connections on which a request was ambiguous. */
+  const doubtful = new WeakMap<Socket, AccessError>();
+  const examine = (incoming: IncomingMessage, outgoing: ServerResponse): Framing | AccessError => {
+    const { socket } = incoming;
+    const framing = doubtful.get(socket) ?? readFraming(incoming);
+    if (framing instanceof AccessError) {
+      doubtful.set(socket, framing);
+      outgoing.shouldKeepAlive = false;
+    }
+    return framing;
+  };
+
   return {
+    examine(incoming, outgoing) {
+      const framing = examine(incoming, outgoing);
+      return framing instanceof AccessError ? framing : undefined;
+    },
     forward(forwarding) {
       if (inFlight >= maxInFlight) {
         forwarding.refuse(new AccessError('upstream_overloaded'));
         return;
       }
-      const head = readRequestHead(forwarding);
-      if (head instanceof AccessError) {
-        forwarding.refuse(head);
+      const framing = examine(forwarding.incoming, forwarding.outgoing);
+      if (framing instanceof AccessError) {
+        forwarding.refuse(framing);
         return;
       }
-      // Node takes the body of such a request for the first bytes of the other protocol.
-      if (forwarding.takeSocket !== undefined && head.framing !== 'none') {
-        forwarding.refuse(new AccessError('ambiguous_request', { context: { part: 'Upgrade' } }));
-        return;
-      }
+      const head = createRequestHead(forwarding, framing);
       inFlight++;
       const answering = createAnswering(forwarding, leave);
       try {
         if (isWebSocketRequest(forwarding, head)) forwardUpgrade({ upstream, forwarding, head, answering });
-        else if (head.framing === 'none' && !head.expectsContinue) {
+        else if (head.body === 'none' && !head.expectsContinue) {
           forwardByDispatcher({ upstream, forwarding, head, answering });
         } else forwardByRequest({ upstream, forwarding, head, answering });
       } catch (cause) {

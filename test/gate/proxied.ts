@@ -117,6 +117,11 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
       outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
       outgoing.end(body);
     };
+    const ambiguous = proxy.examine(incoming, outgoing);
+    if (ambiguous !== undefined) {
+      refuse(ambiguous);
+      return;
+    }
     if (before?.(incoming, outgoing) === true) return;
     let externalUrl: Forwarding['externalUrl'];
     try {
