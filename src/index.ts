@@ -19,15 +19,17 @@ export type { ClientCertificateSource } from './http/client-certificate.ts';
 export type { DpopMode, Scheme } from './http/credentials.ts';
 export type { Connection, ResourceRequest } from './http/request.ts';
 export type { Trust } from './http/trust.ts';
+export type { JwkSet } from './jose/jwk.ts';
 export {
   createKeySet,
+  type FetchedKeys,
   type KeySet,
   type KeySetEvent,
   type KeySetOptions,
   type KeySetStatus,
   type ManagedKeySet,
 } from './keys/key-set.ts';
-export { createStaticKeySet, type JwkSet } from './keys/static-key-set.ts';
+export { createStaticKeySet } from './keys/static-key-set.ts';
 export type { Fetch, FetchInit, FetchResponse } from './outbound/http-client.ts';
 export { KeyFetchError, type KeyFetchFailure } from './outbound/provider-error.ts';
 export { allOf, anyOf } from './policy/combination.ts';

@@ -1,3 +1,4 @@
+import { foldHeaderName } from './identity-names.ts';
 import type { PassedCredential } from './reverse-proxy-forwarding.ts';
 
 /** What becomes of a header line of a request. */
@@ -46,10 +47,6 @@ const token = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Names that are remembered for each list: few differ, unless somebody makes them up. */
 const maxRemembered = 512;
 
-function plain(name: string): string {
-  return name.toLowerCase().replace(/[^a-z\d]/g, '-');
-}
-
 const byNames = new WeakMap<readonly string[], Map<string, FindFate>>();
 
 /** What becomes of each header; `names` are ours. Throws `TypeError` for a name that cannot carry an identity. */
@@ -69,9 +66,9 @@ export function findFates(names: readonly string[], pass: ReadonlySet<PassedCred
 }
 
 function createFindFate(names: readonly string[], pass: ReadonlySet<string>): FindFate {
-  const ours = new Set(names.map(plain));
+  const ours = new Set(names.map(foldHeaderName));
   for (const name of names) {
-    if (!token.test(name) || noIdentity.has(plain(name))) {
+    if (!token.test(name) || noIdentity.has(foldHeaderName(name))) {
       throw new TypeError(
         'An identity header has a name that a header cannot have, or that says how a request is sent.',
       );
@@ -79,7 +76,7 @@ function createFindFate(names: readonly string[], pass: ReadonlySet<string>): Fi
   }
   const decide = (name: string): Fate => {
     const lower = name.toLowerCase();
-    const spelled = plain(name);
+    const spelled = foldHeaderName(name);
     if (ours.has(spelled)) return 'drop';
     if (pass.has(lower)) return 'pass';
     const fate = read.get(lower);
@@ -133,7 +130,7 @@ export function namesFraming(value: string): boolean {
 
 /** Whether a field may stand in the trailers of a message: none that frames, routes, authenticates or controls (RFC 9110 §6.5.1). */
 export function isTrailer(name: string): boolean {
-  const spelled = plain(name);
+  const spelled = foldHeaderName(name);
   return (
     !guarded.has(spelled) && !noIdentity.has(spelled) && !spelled.startsWith(guardedPrefix) && !untrailed.test(spelled)
   );

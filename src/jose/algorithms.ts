@@ -43,3 +43,9 @@ export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
   ['ES512', ecdsa('sha512', 'P-521', 132)],
   ['EdDSA', { kty: 'OKP', crv: 'Ed25519', digest: null, signatureLength: 64 }],
 ]);
+
+/** `alg` of a DPoP proof: every one that can be accepted. */
+export type ProofAlg = 'ES256' | 'ES384' | 'EdDSA' | 'RS256' | 'PS256';
+
+/** Every {@link ProofAlg}. */
+export const proofAlgorithms: readonly ProofAlg[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];

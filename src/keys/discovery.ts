@@ -1,4 +1,5 @@
 import type { JsonObject } from '../jose/json.ts';
+import { isPlainHttps } from '../outbound/https-address.ts';
 import type { FetchJson } from '../outbound/outbound.ts';
 import { KeyFetchError } from '../outbound/provider-error.ts';
 
@@ -48,12 +49,6 @@ function readWellKnown(issuer: string): string {
 
 function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string): string {
   if (issuer !== expected) throw new KeyFetchError('foreign_issuer');
-  if (typeof jwksUri !== 'string' || !isPlainHttps(jwksUri)) throw new KeyFetchError('bad_jwks_uri');
+  if (!isPlainHttps(jwksUri)) throw new KeyFetchError('bad_jwks_uri');
   return jwksUri;
-}
-
-function isPlainHttps(address: string): boolean {
-  if (!address.startsWith('https://') || !URL.canParse(address)) return false;
-  const { username, password } = new URL(address);
-  return username === '' && password === '';
 }

@@ -1,7 +1,8 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
-import { type Claims, isTime } from '../token/claims.ts';
+import { isTime } from '../jose/numeric-date.ts';
+import type { Claims } from '../token/claims.ts';
 import type { CheckedPolicy, Given, JudgedToken, Verdict } from '../token/token-policy.ts';
 import { checkMembers } from './members.ts';
 import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
@@ -142,7 +143,7 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copy(each)]));
 }
 
-/** Messages of a schema may repeat what the token says: the path alone is told. */
+/** Messages of a schema may repeat what the token says: only the path is told. */
 function readResult(result: StandardSchemaV1.Result<unknown>): Verdict {
   if (result.issues === undefined) return { claims: result.value };
   const [first] = result.issues;

@@ -2,7 +2,7 @@
 export interface ErrorReport {
   /** HTTP status. */
   readonly status: number;
-  /** OAuth error code; absent for errors of HTTP alone, such as 404. */
+  /** OAuth error code; absent for errors of HTTP only, such as 404. */
   readonly error?: string;
   /** One fixed sentence. */
   readonly description: string;

@@ -1,6 +1,7 @@
 import { algorithms } from '../jose/algorithms.ts';
+import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
-import { createStaticKeySet, type JwkSet } from '../keys/static-key-set.ts';
+import { createStaticKeySet } from '../keys/static-key-set.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';

@@ -1,12 +1,10 @@
 import { hash, randomUUID } from 'node:crypto';
+import type { ProofAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { thumbprint } from '../jose/jwk.ts';
 import { signChanged } from './change.ts';
 import { changeProof, type ProofFlaw } from './proof-flaws.ts';
 import { makeKeyPair } from './signing.ts';
-
-/** `alg` of a proof: every one that a resource server can allow. */
-export type ProofAlg = 'ES256' | 'ES384' | 'EdDSA' | 'RS256' | 'PS256';
 
 /** Options of {@link TestIssuer.dpopClient}. */
 export interface DpopClientOptions {
@@ -36,7 +34,7 @@ export interface DpopCall extends Omit<ProofRequest, 'token'> {
   readonly token?: string | undefined;
 }
 
-// A type of its own members alone, unlike an interface, is what `fetch` takes for headers.
+// A type that has only these members, unlike an interface, is what `fetch` takes for headers.
 /** The two headers of a DPoP call (RFC 9449 §7.1). */
 export type DpopHeaders = { readonly authorization: string; readonly dpop: string };
 

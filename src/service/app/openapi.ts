@@ -1,5 +1,5 @@
 import { type Failure, failures, gateReasons, type Reason } from '../../failures.ts';
-import type { DpopMode } from '../../http/credentials.ts';
+import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credentials.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { metadataPath } from '../../refusal/refusal.ts';
 import type { Endpoint } from '../variants/endpoint.ts';
@@ -22,7 +22,7 @@ const securitySchemes = {
     scheme: 'dpop',
     description: 'Access token bound to a key, with a proof in the DPoP header (RFC 9449).',
   },
-} as const;
+} as const satisfies Readonly<Record<Scheme, Json>>;
 
 /** The OpenAPI 3.1 document of the endpoints, out of the records they are served from. */
 export function createOpenApi(sources: OpenApiSources): Json {
@@ -56,11 +56,6 @@ const metadataOperation: Json = {
     400: { $ref: '#/components/responses/Refused400' },
   },
 };
-
-function acceptedSchemes(mode: DpopMode): readonly (keyof typeof securitySchemes)[] {
-  if (mode === 'off') return ['Bearer'];
-  return mode === 'required' ? ['DPoP'] : ['Bearer', 'DPoP'];
-}
 
 function operation(endpoint: Endpoint, sources: OpenApiSources): Json {
   const success = {

@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { parseTrust } from '../../http/trust.ts';
+import { isDomain } from '../../resource-server/issuer-name.ts';
 
 const booleans: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
   ['true', true],
@@ -65,17 +66,24 @@ export const clockTolerance = v.union([
   ),
 ]);
 
-const hostAndPort = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
-
 /** The domain, or `scheme` for the known user error that the service must survive. */
 export const domain = v.pipe(
   v.string(),
   v.rawTransform(({ dataset: { value: text }, addIssue, NEVER }) => {
     if (/^https:\/\//i.test(text)) return { kind: 'scheme', text } as const;
-    if (hostAndPort.test(text) && URL.canParse(`https://${text}/`)) return { kind: 'host', text } as const;
+    if (isDomain(text)) return { kind: 'host', text } as const;
     addIssue();
     return NEVER;
   }),
+);
+
+/** The issuer in full, as `iss` has it (RFC 8414 §2); empty if the domain names it. */
+export const issuerUrl = v.pipe(
+  v.string(),
+  v.check(
+    (text) =>
+      text === '' || (/^https:\/\/[^/?#@\\\s\p{Cc}]+(?:\/[^?#\\\s\p{Cc}]*)?$/u.test(text) && URL.canParse(text)),
+  ),
 );
 
 export const trust = v.pipe(
@@ -121,4 +129,3 @@ export function textLike(pattern: RegExp) {
 }
 
 export const printable = textLike(/^[^\p{Cc}]+$/u);
-export const proofAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] as const;

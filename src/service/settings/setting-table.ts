@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { algorithms } from '../../jose/algorithms.ts';
+import { algorithms, proofAlgorithms } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
@@ -9,15 +9,15 @@ import {
   clockTolerance,
   domain,
   integer,
+  issuerUrl,
   origins,
   printable,
-  proofAlgorithms,
   replayStore,
   textLike,
   trust,
 } from './setting-schemas.ts';
 
-/** One setting: where it is read from, what it may be, and how to mend it. */
+/** One setting: where it is read from, what it may be, and its fix. */
 export interface SettingRow {
   /** Flag without dashes. */
   readonly flag: string;
@@ -52,7 +52,17 @@ export const settingTable = {
     schema: domain,
     defaultValue: undefined,
     meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
-    fix: 'Write the host of the provider alone, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    redact: hideCredentials,
+  },
+  issuer: {
+    flag: 'issuer',
+    environment: 'ISSUER',
+    schema: issuerUrl,
+    defaultValue: '',
+    meaning:
+      'The issuer in full, in place of the domain: any https URL, with a path too; compared byte for byte with `iss`.',
+    fix: 'Write the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials or space.',
     redact: hideCredentials,
   },
   audience: {
@@ -125,6 +135,15 @@ export const settingTable = {
     meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is believed.',
     fix: 'Write true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
   },
+  drainDelay: {
+    flag: 'drain-delay',
+    environment: 'DRAIN_DELAY',
+    schema: integer(0, 300),
+    defaultValue: '0',
+    meaning:
+      'Seconds from SIGTERM for which new connections are still accepted while `/readyz` says 503, 0 to 300; as long as the load balancer takes to notice.',
+    fix: 'Write a number of seconds from 0 to 300.',
+  },
   host: {
     flag: 'host',
     environment: 'HOST',
@@ -182,7 +201,7 @@ export const settingTable = {
     environment: 'ALGORITHMS',
     schema: algorithmList([...algorithms.keys()]),
     defaultValue: 'RS256',
-    meaning: 'Algorithms accepted in access tokens, comma-separated; asymmetric ones alone can be named.',
+    meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
     fix: `Write any of ${[...algorithms.keys()].join(', ')}, separated by commas.`,
   },
   keysStale: {
@@ -193,6 +212,15 @@ export const settingTable = {
     meaning:
       'Seconds for which the last good key set is used beyond its freshness while the provider is down, 0 to 86400.',
     fix: 'Write a number of seconds from 0 to 86400.',
+  },
+  keysCache: {
+    flag: 'keys-cache',
+    environment: 'KEYS_CACHE',
+    schema: textLike(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning:
+      'File that keeps the last good key set, so that a restart while the provider is down can judge tokens; nobody else may be able to write to it.',
+    fix: 'Write the path of a file in a folder that only this service can write to, such as /var/lib/portcullis/keys.json.',
   },
   denyList: {
     flag: 'deny-list',
@@ -235,6 +263,35 @@ export const settingTable = {
     meaning: 'Comma-separated origins that browsers may call from.',
     fix: 'Write origins such as https://app.example.com: scheme, host and port, no path.',
   },
+  logIdentity: {
+    flag: 'log-identity',
+    environment: 'LOG_IDENTITY',
+    schema: v.picklist(['off', 'plain', 'hashed']),
+    defaultValue: 'off',
+    meaning: 'Whether log lines of admitted calls name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
+    fix: 'Write off, plain or hashed.',
+  },
+  logIdentitySecret: {
+    flag: 'log-identity-secret',
+    environment: 'LOG_IDENTITY_SECRET',
+    schema: v.pipe(
+      v.string(),
+      v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
+    ),
+    defaultValue: '',
+    meaning: 'At least 32 bytes, the same for all instances; needed with `LOG_IDENTITY=hashed`.',
+    fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
+    redact: (value) => (value === '' ? '' : '***'),
+  },
+  logGrants: {
+    flag: 'log-grants',
+    environment: 'LOG_GRANTS',
+    schema: v.union([v.picklist(['all', 'none']), integer(1, 1_000_000)]),
+    defaultValue: 'all',
+    meaning:
+      'Which admitted calls are logged: `all`, `none`, or a number N for one call in N. Refused calls always are.',
+    fix: 'Write all, none, or a number from 1 to 1000000.',
+  },
   keepAlive: {
     flag: 'keep-alive',
     environment: 'KEEP_ALIVE',
@@ -242,6 +299,22 @@ export const settingTable = {
     defaultValue: '5',
     meaning: "Seconds an idle connection is kept; set it above the load balancer's own.",
     fix: 'Write a number of seconds from 1 to 3600.',
+  },
+  rules: {
+    flag: 'rules',
+    environment: 'RULES',
+    schema: v.string(),
+    defaultValue: '',
+    meaning: 'Of `gate`: the file with the rules; read again when it changes, and on SIGHUP.',
+    fix: 'Name a file with rules, in JSON or YAML.',
+  },
+  scope: {
+    flag: 'scope',
+    environment: 'SCOPE',
+    schema: textLike(/^(?:[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*)?$/),
+    defaultValue: '',
+    meaning: 'Of `gate` without rules: scopes that every token must have, separated by spaces.',
+    fix: 'Write scopes separated by single spaces, such as "read:orders".',
   },
 } as const satisfies Readonly<Record<string, SettingRow>>;
 
