@@ -11,8 +11,8 @@ export interface Identity {
   readonly values: readonly string[];
 }
 
-/** Credentials of the caller that the upstream may see. */
-export type PassedCredential = 'authorization' | 'dpop';
+/** Whether the upstream gets `Authorization` and `DPoP` of the caller. */
+export type Credentials = 'forward' | 'remove';
 
 /** The connection under a request for an upgrade: taken once the upstream has agreed. */
 export type TakeSocket = () => { readonly socket: Duplex; readonly head: Buffer };
@@ -29,9 +29,11 @@ export interface Forwarding {
   readonly externalUrl: ExternalUrl;
   /** Whether the peer is one whose X-Forwarded-For is believed, and goes on. */
   readonly isPeerTrusted: boolean;
-  readonly pass: ReadonlySet<PassedCredential>;
+  readonly credentials: Credentials;
   /** Answers with the refusal; called at most once, and only while nothing of an answer was sent. */
   readonly refuse: (error: AccessError) => void;
   /** Told if the answer was begun and could not be finished. The connection of the client is closed then. */
   readonly onCut?: (error: AccessError) => void;
+  /** Called once, when nothing more will be sent to the client. */
+  readonly onDone?: () => void;
 }

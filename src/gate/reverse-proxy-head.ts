@@ -75,7 +75,7 @@ export function readFraming(incoming: IncomingMessage): Framing | AccessError {
 export function createRequestHead(forwarding: Forwarding, framing: Framing): RequestHead {
   const { incoming } = forwarding;
   const { rawHeaders, method = '', httpVersion } = incoming;
-  const fates = findFates(forwarding.identity.names, forwarding.pass);
+  const fates = findFates(forwarding.identity.names, forwarding.credentials);
   const named = removedByConnection(rawHeaders);
   const headers: string[] = ['Host', framing.host];
   let expectsContinue = false;

@@ -1,5 +1,5 @@
 import { foldHeaderName } from './identity-names.ts';
-import type { PassedCredential } from './reverse-proxy-forwarding.ts';
+import type { Credentials } from './reverse-proxy-forwarding.ts';
 
 /** What becomes of a header line of a request. */
 export type Fate = 'pass' | 'drop' | 'expect' | 'forwardedFor' | 'via';
@@ -28,7 +28,7 @@ const overrides = [
 ];
 /** What only a gate may say, and what CGI would read as the setting of an HTTP proxy. */
 const claims = ['forwarded', 'x-real-ip', 'proxy'];
-const credentials = ['authorization', 'dpop'];
+const secrets = ['authorization', 'dpop'];
 
 /** Names that a client must not set in another spelling: CGI and its like read every sign but letters and digits as one. */
 const guarded: ReadonlySet<string> = new Set([
@@ -37,7 +37,7 @@ const guarded: ReadonlySet<string> = new Set([
   ...hopByHop,
   ...overrides,
   ...claims,
-  ...credentials,
+  ...secrets,
 ]);
 const guardedPrefix = 'x-forwarded-';
 
@@ -47,25 +47,21 @@ const token = /^[\w!#$%&'*+.^`|~-]+$/;
 /** Names that are remembered for each list: few differ, unless somebody makes them up. */
 const maxRemembered = 512;
 
-const byNames = new WeakMap<readonly string[], Map<string, FindFate>>();
+const remembered: Readonly<Record<Credentials, WeakMap<readonly string[], FindFate>>> = {
+  forward: new WeakMap(),
+  remove: new WeakMap(),
+};
 
 /** What becomes of each header; `names` are ours. Throws `TypeError` for a name that cannot carry an identity. */
-export function findFates(names: readonly string[], pass: ReadonlySet<PassedCredential>): FindFate {
-  let byPass = byNames.get(names);
-  if (byPass === undefined) {
-    byPass = new Map();
-    byNames.set(names, byPass);
-  }
-  const key = `${pass.has('authorization')} ${pass.has('dpop')}`;
-  let find = byPass.get(key);
-  if (find === undefined) {
-    find = createFindFate(names, pass);
-    byPass.set(key, find);
-  }
+export function findFates(names: readonly string[], credentials: Credentials): FindFate {
+  const known = remembered[credentials].get(names);
+  if (known !== undefined) return known;
+  const find = createFindFate(names, credentials);
+  remembered[credentials].set(names, find);
   return find;
 }
 
-function createFindFate(names: readonly string[], pass: ReadonlySet<string>): FindFate {
+function createFindFate(names: readonly string[], credentials: Credentials): FindFate {
   const ours = new Set(names.map(foldHeaderName));
   for (const name of names) {
     if (!token.test(name) || noIdentity.has(foldHeaderName(name))) {
@@ -78,17 +74,17 @@ function createFindFate(names: readonly string[], pass: ReadonlySet<string>): Fi
     const lower = name.toLowerCase();
     const spelled = foldHeaderName(name);
     if (ours.has(spelled)) return 'drop';
-    if (pass.has(lower)) return 'pass';
+    if (credentials === 'forward' && secrets.includes(lower)) return 'pass';
     const fate = read.get(lower);
     if (fate !== undefined) return fate;
     return guarded.has(spelled) || spelled.startsWith(guardedPrefix) ? 'drop' : 'pass';
   };
-  const remembered = new Map<string, Fate>();
+  const fates = new Map<string, Fate>();
   return (name) => {
-    const known = remembered.get(name);
+    const known = fates.get(name);
     if (known !== undefined) return known;
     const fate = decide(name);
-    if (remembered.size < maxRemembered) remembered.set(name, fate);
+    if (fates.size < maxRemembered) fates.set(name, fate);
     return fate;
   };
 }

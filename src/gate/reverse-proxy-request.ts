@@ -31,7 +31,7 @@ function describeFraming({ body, headers, expectsContinue }: RequestHead): reado
 
 /** Forwards a request with a body, both ways at once; with `Expect: 100-continue`, the upstream says when to go on. */
 export function forwardByRequest({ upstream, forwarding, head, answering }: Errand): void {
-  const { incoming, outgoing, identity, pass } = forwarding;
+  const { incoming, outgoing, identity, credentials } = forwarding;
   const request = openRequest(upstream, head, describeFraming(head));
   let isAnswerHeld = false;
 
@@ -58,7 +58,7 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
   const finish = (): void => {
     touch();
     if (head.body === 'chunked' && incoming.rawTrailers.length > 0) {
-      const fates = findFates(identity.names, pass);
+      const fates = findFates(identity.names, credentials);
       request.addTrailers(readTrailers(incoming.rawTrailers, (name) => isTrailer(name) && fates(name) === 'pass'));
     }
     request.end();

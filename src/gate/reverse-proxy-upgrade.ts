@@ -67,6 +67,7 @@ export function forwardUpgrade({ upstream, forwarding, head, answering }: Errand
       return;
     }
     answering.handOver();
+    outgoing.statusCode = 101;
     const taken = takeSocket();
     taken.socket.write(formatHead(response, outgoing.getHeaders()));
     join(taken, { socket, head: rest });

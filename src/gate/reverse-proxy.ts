@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { AccessError } from '../failures.ts';
-import { createAnswering } from './reverse-proxy-answer.ts';
+import { createAnswering, discardRest } from './reverse-proxy-answer.ts';
 import { forwardByDispatcher } from './reverse-proxy-dispatcher.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
 import { createRequestHead, type Framing, readFraming } from './reverse-proxy-head.ts';
@@ -9,7 +9,8 @@ import { forwardByRequest } from './reverse-proxy-request.ts';
 import { forwardUpgrade, isWebSocketRequest } from './reverse-proxy-upgrade.ts';
 import { openUpstream } from './reverse-proxy-upstream.ts';
 
-export type { Forwarding, Identity, PassedCredential, TakeSocket } from './reverse-proxy-forwarding.ts';
+export { discardRest } from './reverse-proxy-answer.ts';
+export type { Credentials, Forwarding, Identity, TakeSocket } from './reverse-proxy-forwarding.ts';
 
 /** How requests reach the upstream. */
 export interface ReverseProxyOptions {
@@ -50,9 +51,6 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
   const { maxInFlight = defaultMaxInFlight } = options;
   const upstream = await openUpstream({ ...options, timeout: options.timeout ?? defaultTimeout });
   let inFlight = 0;
-  const leave = (): void => {
-    inFlight--;
-  };
 
   /** Connections on which a request was ambiguous. */
   const doubtful = new WeakMap<Socket, AccessError>();
@@ -72,18 +70,19 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       return framing instanceof AccessError ? framing : undefined;
     },
     forward(forwarding) {
-      if (inFlight >= maxInFlight) {
-        forwarding.refuse(new AccessError('upstream_overloaded'));
-        return;
-      }
       const framing = examine(forwarding.incoming, forwarding.outgoing);
-      if (framing instanceof AccessError) {
-        forwarding.refuse(framing);
+      if (framing instanceof AccessError || inFlight >= maxInFlight) {
+        forwarding.refuse(framing instanceof AccessError ? framing : new AccessError('upstream_overloaded'));
+        if (!(framing instanceof AccessError)) discardRest(forwarding.incoming);
+        forwarding.onDone?.();
         return;
       }
       const head = createRequestHead(forwarding, framing);
       inFlight++;
-      const answering = createAnswering(forwarding, leave);
+      const answering = createAnswering(forwarding, () => {
+        inFlight--;
+        forwarding.onDone?.();
+      });
       try {
         if (isWebSocketRequest(forwarding, head)) forwardUpgrade({ upstream, forwarding, head, answering });
         else if (head.body === 'none' && !head.expectsContinue) {

@@ -87,7 +87,7 @@ export interface Proxied {
 
 export interface ProxiedOptions extends ReverseProxyOptions {
   readonly identity?: Identity;
-  readonly pass?: Forwarding['pass'];
+  readonly credentials?: Forwarding['credentials'];
   readonly isPeerTrusted?: boolean;
   readonly unreadTimeout?: number;
   /** Called for each request before it is forwarded; it may answer by itself and return `true`. */
@@ -97,7 +97,14 @@ export interface ProxiedOptions extends ReverseProxyOptions {
 const noIdentity: Identity = { names: [], values: [] };
 
 export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
-  const { identity = noIdentity, pass = new Set(), isPeerTrusted = false, unreadTimeout, before, ...rest } = options;
+  const {
+    identity = noIdentity,
+    credentials = 'remove',
+    isPeerTrusted = false,
+    unreadTimeout,
+    before,
+    ...rest
+  } = options;
   const proxy = await createReverseProxy(rest);
   const readExternalUrl = createReadExternalUrl({ trust: 'none' });
   const describe = createDescribeRefusal({
@@ -131,7 +138,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
       return;
     }
     proxy.forward({
-      ...{ incoming, outgoing, takeSocket, identity, externalUrl, isPeerTrusted, pass, refuse },
+      ...{ incoming, outgoing, takeSocket, identity, externalUrl, isPeerTrusted, credentials, refuse },
       onCut: ({ reason }) => cut.push(reason),
     });
   };
