@@ -46,6 +46,8 @@ export interface JudgementRules {
   readonly readCertificate: ReadClientCertificate | undefined;
   readonly certificates: CertificateBinding;
   readonly verifyProof: VerifyProof;
+  /** `alg` values that are accepted in proofs. */
+  readonly proofAlgorithms: ReadonlySet<string>;
   readonly replay: ReplayStore | 'off';
   readonly nonces: ServerNonces;
   /** Seconds since the epoch. */
@@ -83,6 +85,7 @@ interface Verified {
 interface Owned {
   readonly token: ValidToken;
   readonly proof: VerifiedProof | undefined;
+  readonly call: Call;
 }
 
 /** The way of a request, from top to bottom. Each step refuses, or goes on; it waits only if there is something to wait for. */
@@ -113,14 +116,14 @@ export function createJudge(rules: JudgementRules): Judge {
     if (denyList?.denies(token.claims, token.verifiedBy.kid)) return new AccessError('revoked_token');
     const proof = verifyBinding(verified, call);
     if (proof instanceof AccessError) return proof;
-    return after(judgePolicies(call.policy, token, verified.now), judgeReplay, { token, proof });
+    return after(judgePolicies(call.policy, token, verified.now), judgeReplay, { token, proof, call });
   };
 
   /** The last check of all: only a proof that would have been accepted is remembered. */
-  const judgeReplay = (verdict: Verdict, { token, proof }: Owned): MaybePromise<Judged> => {
+  const judgeReplay = (verdict: Verdict, { token, proof, call }: Owned): MaybePromise<Judged> => {
     if (verdict instanceof AccessError) return verdict;
     const access = grant(token, verdict, proof);
-    if (proof === undefined || replay === 'off') return access;
+    if (proof === undefined || replay === 'off' || call.request.proofWitnessed === true) return access;
     const first = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
     const admitFirst = (answer: Witnessed): Judged => {
       if (answer instanceof AccessError) return nonces.refuse(answer);

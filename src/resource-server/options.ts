@@ -55,6 +55,11 @@ export interface ResourceServerOptions extends TokenRuleOptions {
   /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
   readonly trustProxy?: Trust;
   /**
+   * Origin (and prefix) under which clients call, as in `https://api.example`. DPoP proofs are held against it, whatever
+   * Host and X-Forwarded-* say. Default: what the request says.
+   */
+  readonly externalUrl?: string;
+  /**
    * Where client certificates are found that tokens are bound to (RFC 8705): `tls`, the connection to this server, or
    * `header`, the Client-Cert (RFC 9440) of a proxy in `trustProxy`. Default: nowhere, and such tokens are refused.
    */
@@ -124,6 +129,7 @@ export const serverChecks: Checks = {
   ],
   onEvent: [isFunction, 'write a function'],
   trustProxy: [isAny, ''],
+  externalUrl: [isText, 'write the origin that clients call, as in https://api.example'],
   errorBody: [
     (value) => isFunction(value) || (typeof value === 'string' && Object.hasOwn(errorBodyFormats, value)),
     `write ${Object.keys(errorBodyFormats).join(', ')}, or a function`,

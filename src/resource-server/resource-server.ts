@@ -15,7 +15,7 @@ import type { Claims } from '../token/claims.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
 import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
-import { type Access, createJudge } from './judgement.ts';
+import { type Access, createJudge, type JudgementRules } from './judgement.ts';
 import { checkOptions, type ResourceServerOptions } from './options.ts';
 import { openServerNonces } from './server-nonces.ts';
 import { traceAuthorize } from './tracing.ts';
@@ -56,6 +56,7 @@ export interface ResourceServer {
 }
 
 const anyToken = checkPolicy({});
+const rulesOfServers = new WeakMap<ResourceServer, JudgementRules>();
 
 /** On workerd the next call meets another isolate: asking for a nonce of this one would help nobody. */
 const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
@@ -84,10 +85,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   // Only opaque tokens: then there is no list that the issuer could be missing from.
   const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
-  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const readExternalUrl = createReadExternalUrl({
+    trust: trustProxy,
+    ...(options.externalUrl !== undefined && { pinned: options.externalUrl }),
+  });
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
-  const judgeRequest = createJudge({
+  const rules: JudgementRules = {
     mode,
     readExternalUrl,
     issuers,
@@ -99,10 +103,12 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     readCertificate,
     certificates,
     verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces: nonces.demanded }),
+    proofAlgorithms: new Set(proofAlgorithms),
     replay,
     nonces,
     now,
-  });
+  };
+  const judgeRequest = createJudge(rules);
   const traced = (request: ResourceRequest, policy?: Policy<unknown>, connection?: Connection) => {
     const checked = policy === undefined ? anyToken : checkPolicy(policy);
     return traceAuthorize(() => judgeRequest(request, checked, connection));
@@ -121,7 +127,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     readExternalUrl,
     issueNonce: nonces.issueFor,
   });
-  return {
+  const server: ResourceServer = {
     judge,
     authorize: async (request, policy, connection) => {
       const judged = await judge(request, policy, connection);
@@ -137,6 +143,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     close: () => issuers.close(),
     tokenCacheStatus: () => cache?.status(),
   };
+  rulesOfServers.set(server, rules);
+  return server;
+}
+
+/** What a server judges by, for an explanation; `undefined` for one that was not created here. */
+export function findJudgementRules(server: ResourceServer): JudgementRules | undefined {
+  return rulesOfServers.get(server);
 }
 
 function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {

@@ -8,7 +8,9 @@ import {
   boolean,
   clockTolerance,
   domain,
+  externalUrl,
   integer,
+  issuerUrl,
   origins,
   printable,
   replayNamespace,
@@ -30,6 +32,11 @@ export interface SettingRow {
   readonly meaning: string;
   /** What to do when the value is refused. */
   readonly fix: string;
+  /**
+   * Whether the value is a secret (`always`), or may hold one in the user information of a URL (`credentials`). A secret
+   * can be read from `NAME_FILE`, and is refused as a flag.
+   */
+  readonly secret?: 'always' | 'credentials';
   /** How the value is shown where it is, or may hold, a secret. */
   readonly redact?: (value: string) => string;
 }
@@ -53,6 +60,16 @@ export const settingTable = {
     defaultValue: undefined,
     meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
     fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    redact: hideCredentials,
+  },
+  issuer: {
+    flag: 'issuer',
+    environment: 'ISSUER',
+    schema: issuerUrl,
+    defaultValue: '',
+    meaning:
+      'The issuer in full, in place of the domain: any https URL, with a path too; compared byte for byte with `iss`.',
+    fix: 'Write the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials or space.',
     redact: hideCredentials,
   },
   audience: {
@@ -97,6 +114,7 @@ export const settingTable = {
   },
   dpopNonceSecret: {
     flag: 'dpop-nonce-secret',
+    secret: 'always',
     environment: 'DPOP_NONCE_SECRET',
     schema: v.pipe(
       v.string(),
@@ -110,6 +128,7 @@ export const settingTable = {
   },
   replayStore: {
     flag: 'replay-store',
+    secret: 'credentials',
     environment: 'REPLAY_STORE',
     schema: replayStore,
     defaultValue: 'memory',
@@ -141,6 +160,15 @@ export const settingTable = {
     defaultValue: 'false',
     meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is believed.',
     fix: 'Write true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
+  },
+  externalUrl: {
+    flag: 'external-url',
+    environment: 'EXTERNAL_URL',
+    schema: externalUrl,
+    defaultValue: '',
+    meaning:
+      'Origin (and prefix) under which clients call this API. DPoP proofs are held against it, whatever `Host` and `X-Forwarded-*` say.',
+    fix: 'Write the URL that clients call, without query and fragment, such as https://api.example.com or https://example.com/orders.',
   },
   drainDelay: {
     flag: 'drain-delay',
@@ -280,6 +308,7 @@ export const settingTable = {
   },
   logIdentitySecret: {
     flag: 'log-identity-secret',
+    secret: 'always',
     environment: 'LOG_IDENTITY_SECRET',
     schema: v.pipe(
       v.string(),
@@ -306,6 +335,22 @@ export const settingTable = {
     defaultValue: '5',
     meaning: "Seconds an idle connection is kept; set it above the load balancer's own.",
     fix: 'Write a number of seconds from 1 to 3600.',
+  },
+  rules: {
+    flag: 'rules',
+    environment: 'RULES',
+    schema: v.string(),
+    defaultValue: '',
+    meaning: 'Of `gate`: the file with the rules; read again when it changes, and on SIGHUP.',
+    fix: 'Name a file with rules, in JSON or YAML.',
+  },
+  scope: {
+    flag: 'scope',
+    environment: 'SCOPE',
+    schema: textLike(/^(?:[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*)?$/),
+    defaultValue: '',
+    meaning: 'Of `gate` without rules: scopes that every token must have, separated by spaces.',
+    fix: 'Write scopes separated by single spaces, such as "read:orders".',
   },
 } as const satisfies Readonly<Record<string, SettingRow>>;
 

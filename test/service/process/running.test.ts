@@ -119,8 +119,9 @@ describe.each(variants)('listeners of variant $name', (variant) => {
     expect(moved('portcullis_token_cache_hits_total', '')).toBe(1);
     expect(moved('portcullis_token_cache_entries', '')).toBe(1);
     expect(moved('portcullis_token_cache_bytes', '')).toBeGreaterThan(0);
-    expect(after.get('portcullis_key_fetches_total')?.samples.get('{outcome="ok"}')).toBe(1);
-    expect(after.get('portcullis_key_set_age_seconds')?.samples.get('')).toBeGreaterThan(0);
+    const issuer = `issuer="${provider.issuer}"`;
+    expect(after.get('portcullis_key_fetches_total')?.samples.get(`{${issuer},outcome="ok"}`)).toBe(1);
+    expect(after.get('portcullis_key_set_age_seconds')?.samples.get(`{${issuer}}`)).toBeGreaterThan(0);
     const families = [
       ...['portcullis_key_set_keys', 'portcullis_key_set_usable', 'portcullis_replay_store_entries'],
       ...['portcullis_malformed_requests_total', 'nodejs_eventloop_lag_p99_seconds'],
