@@ -97,6 +97,8 @@ describe('defaults', () => {
       keepAlive: 5,
       issuer: '',
       rules: '',
+      upstream: '',
+      upstreamTimeout: 60,
       scope: '',
     });
   });
