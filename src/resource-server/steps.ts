@@ -92,6 +92,7 @@ export const reasonsWithoutStep: readonly Reason[] = [
   'replay_store_full',
   'unexpected',
   'ambiguous_path',
+  'ambiguous_request',
   'no_rule',
   'denied_by_rule',
   'untrusted_peer',
