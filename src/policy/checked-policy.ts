@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { refuseByFirst } from '../check.ts';
+import { refuseBy } from '../check.ts';
 import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
 import { after, type MaybePromise } from '../maybe-promise.ts';
@@ -60,7 +60,11 @@ function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unkno
     scopes: [...(scopes ?? []), ...(anyScope ?? [])],
     hasSchema: readClaims !== undefined,
     made: { of: 'checks', checks, readClaims },
-    judge: (token, now) => refuseByFirst(checks, { token, now }) ?? readClaims?.(token.claims),
+    judge(facts) {
+      // A loop of its own, as that of the token cache.
+      for (const check of checks) if (!check.passes(facts)) return refuseBy(check, facts);
+      return readClaims?.(facts.token.claims);
+    },
   };
 }
 
@@ -129,13 +133,13 @@ function checkAll(parts: readonly CheckedPolicy[]): CheckedPolicy {
     scopes: [...new Set(parts.flatMap(({ scopes }) => scopes))],
     hasSchema: parts.some(({ hasSchema }) => hasSchema),
     made: { of: 'all', parts },
-    judge(token, now) {
+    judge(facts) {
       const judgeFrom = (index: number, given: Given | undefined): MaybePromise<Verdict> => {
         const part = parts[index];
         if (part === undefined) return given;
         const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
           verdict instanceof AccessError ? verdict : judgeFrom(index + 1, merge(given, verdict));
-        return after(part.judge(token, now), goOn, undefined);
+        return after(part.judge(facts), goOn, undefined);
       };
       return judgeFrom(0, undefined);
     },
@@ -150,20 +154,20 @@ function checkAny(first: CheckedPolicy, others: readonly CheckedPolicy[]): Check
     scopes: parts.find(({ scopes }) => scopes.length > 0)?.scopes ?? [],
     hasSchema,
     made: { of: 'any', parts },
-    judge(token, now) {
+    judge(facts) {
       // Beside schemas, the claims as they are count as given.
       const pass = (verdict: Given | undefined): Verdict =>
-        verdict ?? (hasSchema ? { claims: token.claims } : undefined);
+        verdict ?? (hasSchema ? { claims: facts.token.claims } : undefined);
       const judgeFrom = (index: number, refusal: AccessError): MaybePromise<Verdict> => {
         const part = others[index];
         if (part === undefined) return refusal;
         const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
           verdict instanceof AccessError ? judgeFrom(index + 1, refusal) : pass(verdict);
-        return after(part.judge(token, now), goOn, undefined);
+        return after(part.judge(facts), goOn, undefined);
       };
       const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
         verdict instanceof AccessError ? judgeFrom(0, verdict) : pass(verdict);
-      return after(first.judge(token, now), goOn, undefined);
+      return after(first.judge(facts), goOn, undefined);
     },
   };
 }

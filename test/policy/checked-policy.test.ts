@@ -24,7 +24,7 @@ function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim = '
 
 /** The claims for the handler, or the refusal. */
 async function judge(policy: Policy<unknown>, token: JudgedToken): Promise<unknown> {
-  const verdict = await checkPolicy({ ...policy }).judge(token, now); // a policy is read once: each case reads its own
+  const verdict = await checkPolicy({ ...policy }).judge({ token, now }); // a policy is read once: each case reads its own
   if (verdict instanceof AccessError) throw verdict;
   return verdict === undefined ? token.claims : verdict.claims;
 }
@@ -238,7 +238,9 @@ describe('claims: what a schema gives', () => {
 
   it('nothing is waited for where the schema does not wait', () => {
     const [[, claims]] = schemas;
-    expect(checkPolicy({ claims }).judge(tokenOf({ sub: 'alice', level: 2 }), now)).not.toBeInstanceOf(Promise);
+    expect(checkPolicy({ claims }).judge({ token: tokenOf({ sub: 'alice', level: 2 }), now })).not.toBeInstanceOf(
+      Promise,
+    );
   });
 
   it.each<[readonly unknown[] | undefined, string]>([
@@ -423,6 +425,6 @@ it('a policy is read once: what is changed later is not looked at', () => {
   const policy = { scopes };
   expect(checkPolicy(policy)).toBe(checkPolicy(policy));
   scopes[0] = 'b';
-  expect(checkPolicy(policy).judge(tokenOf({ scope: 'a' }), now)).toBeUndefined();
+  expect(checkPolicy(policy).judge({ token: tokenOf({ scope: 'a' }), now })).toBeUndefined();
   expect(namedScopes(policy)).toEqual(['a']);
 });
