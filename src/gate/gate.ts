@@ -3,7 +3,7 @@ import type { DpopMode } from '../http/credentials.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { Trust } from '../http/trust.ts';
-import { linkMetadata, type Refusal } from '../refusal/refusal.ts';
+import { metadataPath, type Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity-headers.ts';
@@ -71,13 +71,13 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
   const servers = new Map(rules.rules.map((rule) => [rule, openServer(orderOf(rule, rules))]));
-  // What a refusal is told of a request leads to the resource of the rules, or nowhere.
-  for (const server of [outside, ...servers.values()]) linkMetadata(server, 'request');
+  // Of the origin that the rules name, never of a host that a client has named; without one there is no link.
+  const metadataUrl = rules.resource === undefined ? undefined : `${rules.resource}${metadataPath}`;
 
   const refuse = (error: unknown, request: ResourceRequest, rule?: Rule): Rejection => {
     const server = (rule && servers.get(rule)) ?? outside;
-    const told = createToldRequest(request, rules.resource);
-    return { kind: 'refused', rule, error, refusal: server.describeRefusal(error, told, { policy: rule?.policy }) };
+    const refusal = server.describeRefusal(error, request, { policy: rule?.policy, metadataUrl });
+    return { kind: 'refused', rule, error, refusal };
   };
 
   const admit = (rule: Rule, access: Access | undefined, wouldRefuse?: unknown): Admission => {
@@ -173,17 +173,4 @@ function isAnonymous({ headers }: ResourceRequest): boolean {
 function targetOf(url: string): string {
   const path = url.indexOf('/', url.indexOf('//') + 2);
   return path < 0 ? '/' : url.slice(path);
-}
-
-/**
- * What a refusal may tell of a request: the scheme of its credentials. The link to the metadata leads to the resource
- * that the rules name, never to a host that a client has named; if they name none, there is no link.
- */
-function createToldRequest({ method, headers }: ResourceRequest, resource: string | undefined): ResourceRequest {
-  const host = resource?.slice(resource.indexOf('//') + 2) ?? '';
-  return {
-    method,
-    url: resource === undefined ? '' : `${resource}/`,
-    headers: { get: (name) => (name === 'host' ? host : name === 'authorization' ? headers.get(name) : null) },
-  };
 }
