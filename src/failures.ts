@@ -197,6 +197,10 @@ export const failures = {
     'aud does not contain the audience of this API byte for byte. Request the token for this API, or correct the audience (a trailing slash counts).',
     { concept: 'audience' },
   ),
+  unaccepted_client: token(
+    'The access token was issued to a client that is not accepted here.',
+    'client_id, or azp if that is absent, is none of clientIds. Add the client to clientIds, or let it ask for tokens as one that is named there.',
+  ),
   missing_exp: token('The access token has no expiry.', 'exp is absent. Let the provider issue tokens that expire.'),
   malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 2^53.'),
   expired: token(
@@ -218,7 +222,18 @@ export const failures = {
     'iat is in the future. Compare the clock of this machine with the clock of the provider.',
   ),
   malformed_sub: token('The access token has no valid subject.', 'sub is absent or not a string (RFC 9068 §2.2).'),
-  malformed_scope: token('The access token is malformed.', 'scope is present and not a string (RFC 9068 §2.2.3).'),
+  malformed_scope: token(
+    'The access token is malformed.',
+    'scope is present and not a string (RFC 9068 §2.2.3), or the claim that scopeClaim names is neither a string nor a list of strings.',
+  ),
+  malformed_client_id: token(
+    'The access token names no valid client.',
+    'client_id is present and not a string, or absent although the profile rfc9068 demands it (RFC 9068 §2.2). Let the provider issue such tokens, or leave the profile out.',
+  ),
+  malformed_jti: token(
+    'The access token has no valid identifier.',
+    'jti is present and not a string, or absent although the profile rfc9068 demands it (RFC 9068 §2.2). Let the provider issue such tokens, or leave the profile out.',
+  ),
 
   // Sender binding
   malformed_cnf: token(
@@ -247,14 +262,6 @@ export const failures = {
   ),
 
   // Profile
-  malformed_client_id: token(
-    'The access token names no valid client.',
-    'The profile rfc9068 demands client_id, a string (RFC 9068 §2.2). Let the provider issue such tokens, or leave the profile out.',
-  ),
-  malformed_jti: token(
-    'The access token has no valid identifier.',
-    'The profile rfc9068 demands jti, a string (RFC 9068 §2.2). Let the provider issue such tokens, or leave the profile out.',
-  ),
 
   // Introspection and deny list
   inactive_token: token(
@@ -264,6 +271,10 @@ export const failures = {
   revoked_token: token(
     'The access token has been revoked.',
     'Its jti, its sub or the kid of its key is on the deny list of this resource server. Take it off the list to let it in again.',
+  ),
+  deny_list_unavailable: unavailable(
+    'Access tokens cannot be verified at the moment.',
+    'The deny list failed, or answered with something else than true and false. Nobody is let in until it answers: check where it keeps what it denies.',
   ),
 
   // Proof

@@ -5,6 +5,7 @@ import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 
 /** One request to a protected route, and what follows: the handler or a refusal. */
 export interface ProtectedRequest<T, C> {
@@ -17,7 +18,10 @@ export interface ProtectedRequest<T, C> {
 }
 
 /** Judges a request, then calls `admit` or `refuse`: what all adapters do. Waits only where the resource server has to. */
-export function admitOrRefuse<T, C>(server: ResourceServer, call: ProtectedRequest<T, C>): T | Promise<T> {
+export function admitOrRefuse<T, C>(
+  server: ResourceServer<RegisteredClaims>,
+  call: ProtectedRequest<T, C>,
+): T | Promise<T> {
   const { request, policy, connection, admit } = call;
   const refuse = (error: unknown): T =>
     call.refuse(server.describeRefusal(error, request, { policy, connection }), error);

@@ -1,7 +1,8 @@
 import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import { checkOptionMembers } from '../option-members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse, checkNodeHttp, checkRoute, checkServer } from './admission.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
@@ -24,7 +25,7 @@ export type ProtectedHandler<P, C = Claims> = (
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect = <C = Claims, P = Request['params']>(
+export type Protect<D = Claims> = <C = D, P = Request['params']>(
   policy: Policy<C>,
   handler: ProtectedHandler<P, NoInfer<C>>,
 ) => RequestHandler<P>;
@@ -37,9 +38,13 @@ export type Protect = <C = Claims, P = Request['params']>(
  * const protect = createProtect(resourceServer);
  * app.get('/messages', protect({ scopes: ['read:messages'] }, (req, res, access) => res.json(access.claims)));
  */
-export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+export function createProtect<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Protect<D> {
   checkNodeHttp('createProtect');
   checkServer('createProtect', server);
+  checkOptionMembers<ProtectOptions>('createProtect', options, { onRefused: true });
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (req, res, next) =>

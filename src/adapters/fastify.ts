@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify';
+import { checkOptionMembers } from '../option-members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse, checkNodeHttp, checkRoute, checkServer } from './admission.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -35,7 +36,7 @@ export interface ProtectedRoute<R extends RouteGenericInterface> {
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect = <C = Claims, R extends RouteGenericInterface = RouteGenericInterface>(
+export type Protect<D = Claims> = <C = D, R extends RouteGenericInterface = RouteGenericInterface>(
   policy: Policy<C>,
   handler: ProtectedHandler<R, NoInfer<C>>,
 ) => ProtectedRoute<R>;
@@ -48,9 +49,13 @@ export type Protect = <C = Claims, R extends RouteGenericInterface = RouteGeneri
  * const protect = createProtect(resourceServer);
  * app.get('/messages', protect({ scopes: ['read:messages'] }, async (request, reply, access) => access.claims));
  */
-export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+export function createProtect<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Protect<D> {
   checkNodeHttp('createProtect');
   checkServer('createProtect', server);
+  checkOptionMembers<ProtectOptions>('createProtect', options, { onRefused: true });
   return <C, R extends RouteGenericInterface>(
     policy: Policy<C>,
     handler: ProtectedHandler<R, NoInfer<C>>,

@@ -1,7 +1,8 @@
 import type { Connection } from '../http/request.ts';
+import { checkOptionMembers } from '../option-members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse, checkRoute, checkServer } from './admission.ts';
 import { addNonce } from './nonce-header.ts';
 
@@ -30,7 +31,7 @@ export type ProtectedHandler<R extends Request, Rest extends readonly unknown[],
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect = <R extends Request, Rest extends readonly unknown[], C = Claims>(
+export type Protect<D = Claims> = <R extends Request, Rest extends readonly unknown[], C = D>(
   policy: Policy<C>,
   handler: ProtectedHandler<R, Rest, NoInfer<C>>,
 ) => (request: R, ...rest: Rest) => Response | Promise<Response>;
@@ -43,8 +44,12 @@ export type Protect = <R extends Request, Rest extends readonly unknown[], C = C
  * const protect = createProtect(resourceServer);
  * export const GET = protect({ scopes: ['read:messages'] }, (request, access) => Response.json(access.claims));
  */
-export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+export function createProtect<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Protect<D> {
   checkServer('createProtect', server);
+  checkOptionMembers<ProtectOptions>('createProtect', options, { connection: true, onRefused: true });
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (request, ...rest) =>

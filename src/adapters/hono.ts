@@ -1,8 +1,9 @@
 import type { Context, Env } from 'hono';
 import type { Connection } from '../http/request.ts';
+import { checkOptionMembers } from '../option-members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse, checkRoute, checkServer } from './admission.ts';
 import { addNonce } from './nonce-header.ts';
 
@@ -24,7 +25,7 @@ export type ProtectedHandler<E extends Env, C = Claims> = (
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect<E extends Env> = <C = Claims>(
+export type Protect<E extends Env, D = Claims> = <C = D>(
   policy: Policy<C>,
   handler: ProtectedHandler<E, NoInfer<C>>,
 ) => (c: Context<E>) => Response | Promise<Response>;
@@ -36,11 +37,12 @@ export type Protect<E extends Env> = <C = Claims>(
  * const protect = createProtect(resourceServer);
  * app.get('/messages', protect({ scopes: ['read:messages'] }, (c, access) => c.json(access.claims)));
  */
-export function createProtect<E extends Env = Env>(
-  server: ResourceServer,
+export function createProtect<E extends Env = Env, D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
   options: ProtectOptions<E> = {},
-): Protect<E> {
+): Protect<E, D> {
   checkServer('createProtect', server);
+  checkOptionMembers<ProtectOptions<E>>('createProtect', options, { connection: true, onRefused: true });
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (c) =>

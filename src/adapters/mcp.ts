@@ -2,10 +2,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from '@modelcontextprotocol/server';
 import { AccessError, type Failure } from '../failures.ts';
 import type { ResourceRequest } from '../http/request.ts';
+import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { metadataPath } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { readNodeRequest } from './node-request.ts';
 
 /** Options of {@link createMcpAuth}. */
@@ -74,6 +76,14 @@ const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
   503: OAuthErrorCode.ServerError,
 };
 const methods = 'GET, HEAD, OPTIONS';
+const optionMembers: OptionMembers<McpAuthOptions> = {
+  resource: true,
+  authorizationServers: true,
+  policy: true,
+  scopesSupported: true,
+  metadata: true,
+  onRefused: true,
+};
 
 /**
  * Makes of a resource server what an MCP server needs to be one: a verifier of tokens with its settings, and the
@@ -86,7 +96,8 @@ const methods = 'GET, HEAD, OPTIONS';
  * app.use(auth.serveMetadata);
  * app.all('/mcp', requireBearerAuth(auth.bearerAuth), toNodeHandler(createMcpHandler(createNotes)));
  */
-export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): McpAuth {
+export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options: McpAuthOptions): McpAuth {
+  checkOptionMembers<McpAuthOptions>('createMcpAuth', options, optionMembers);
   const { policy = {}, onRefused = () => undefined } = options;
   const { scopes } = checkPolicy(policy);
   const resource = readResource(options.resource);
@@ -146,10 +157,10 @@ export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): 
 
 /** What throws at once and what rejects, in one promise. */
 async function judge(
-  server: ResourceServer,
+  server: ResourceServer<RegisteredClaims>,
   request: ResourceRequest,
   { policy, connection }: { readonly policy: Policy; readonly connection: IncomingMessage['socket'] },
-): Promise<Access> {
+): Promise<Access<RegisteredClaims>> {
   return server.authorize(request, policy, connection);
 }
 
@@ -163,7 +174,7 @@ function readToken(request: ResourceRequest): string {
   return String(request.headers.get('authorization')).replace(/^\S+ +/, '');
 }
 
-function toAuthInfo(token: string, { claims, scopes, scheme }: Access, resource: string): AuthInfo {
+function toAuthInfo(token: string, { claims, scopes, scheme }: Access<RegisteredClaims>, resource: string): AuthInfo {
   const { aud, client_id: clientId, azp, sub } = claims;
   const isForResource = Array.isArray(aud) ? aud.includes(resource) : aud === resource;
   // Providers from before RFC 9068 name the client in `azp`; a few name it nowhere but as the subject of its own token.

@@ -14,10 +14,12 @@ import {
   UseFilters,
   UseInterceptors,
 } from '@nestjs/common';
+import { checkOptionMembers } from '../option-members.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse, checkNodeHttp, checkServer } from './admission.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
@@ -69,9 +71,10 @@ const mustBeJudged: NestInterceptor = {
  * @example
  * app.useGlobalGuards(createGuard(resourceServer));
  */
-export function createGuard(server: ResourceServer, options: GuardOptions = {}): CanActivate {
+export function createGuard(server: ResourceServer<RegisteredClaims>, options: GuardOptions = {}): CanActivate {
   checkNodeHttp('createGuard');
   checkServer('createGuard', server);
+  checkOptionMembers<GuardOptions>('createGuard', options, { onRefused: true });
   return {
     canActivate(context) {
       const policy = readPolicy(context);

@@ -1,7 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { checkOptionMembers } from '../option-members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse, checkNodeHttp, checkRoute, checkServer } from './admission.ts';
 import { sendRefusal, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
@@ -23,7 +24,7 @@ export type ProtectedHandler<C = Claims> = (
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect = <C = Claims>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<C>>) => RequestListener;
+export type Protect<D = Claims> = <C = D>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<C>>) => RequestListener;
 
 /**
  * Creates the `protect` function of a `node:http` server; what it returns is a request listener. Where the handler
@@ -36,9 +37,13 @@ export type Protect = <C = Claims>(policy: Policy<C>, handler: ProtectedHandler<
  * });
  * createServer(messages).listen(3000);
  */
-export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+export function createProtect<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Protect<D> {
   checkNodeHttp('createProtect');
   checkServer('createProtect', server);
+  checkOptionMembers<ProtectOptions>('createProtect', options, { onRefused: true });
   return (policy, handler) => {
     checkRoute(policy, handler);
     return (incoming, outgoing) =>

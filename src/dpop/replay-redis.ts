@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { AccessError } from '../failures.ts';
+import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { proofLifetime } from './proof.ts';
 import { clockMargin, readSince } from './redis-restart.ts';
@@ -54,6 +55,11 @@ const idleTimeout = 2_500;
  * once more after it. Redis must not evict (`maxmemory-policy noeviction`), and must allow INFO, GET, SET and PING.
  */
 export async function createRedisReplayStore(url: string, options: RedisReplayOptions = {}): Promise<RedisReplayStore> {
+  checkOptionMembers<RedisReplayOptions>('createRedisReplayStore', options, {
+    timeout: true,
+    onConnection: true,
+    now: true,
+  });
   const { timeout = 0.25, onConnection, now = () => Date.now() / 1000 } = options;
   refuseOnWorkerd(
     'createRedisReplayStore',

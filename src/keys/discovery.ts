@@ -7,8 +7,10 @@ export type DiscoveryFallback = 'well-known' | 'none';
 
 /** What discovery starts from. */
 export interface DiscoveryOptions {
-  /** https URL; where it does not end in a slash, one is put in before `.well-known`. */
+  /** https URL; if it does not end in a slash, one is put in before `.well-known`. */
   readonly issuer: string;
+  /** Whether plain http is allowed too, for the issuer and for its `jwks_uri`. Default `false`. */
+  readonly insecure?: boolean;
   readonly fallback: DiscoveryFallback;
   readonly fetchJson: FetchJson;
 }
@@ -23,8 +25,8 @@ export const maxAnswerBytes = 256 * 1024;
  * Makes the discovery of one issuer (RFC 8414 §3, OpenID Connect Discovery §4). Where no JSON document
  * comes, the `jwks_uri` of an earlier one stands in, or the fallback; a document that says something wrong is not bridged.
  */
-export function createDiscovery({ issuer, fallback, fetchJson }: DiscoveryOptions): Discover {
-  const wellKnown = readWellKnown(issuer);
+export function createDiscovery({ issuer, insecure = false, fallback, fetchJson }: DiscoveryOptions): Discover {
+  const wellKnown = readWellKnown(issuer, insecure);
   let known = fallback === 'well-known' ? `${wellKnown}jwks.json` : undefined;
   return async (timeoutSeconds) => {
     let document: JsonObject;
@@ -35,25 +37,31 @@ export function createDiscovery({ issuer, fallback, fetchJson }: DiscoveryOption
       if (known === undefined) throw error;
       return known;
     }
-    known = readJwksUri(document, issuer);
+    known = readJwksUri(document, issuer, insecure);
     return known;
   };
 }
 
-function readWellKnown(issuer: string): string {
+function readWellKnown(issuer: string, insecure: boolean): string {
   // RFC 8414 §2: https, no query, no fragment. An address that is wrong is not echoed: it may hold a password.
-  if (!isPlainHttps(issuer) || /[?#]/.test(issuer)) throw new TypeError('The issuer is not a plain https URL.');
+  if (!isKeyAddress(issuer, insecure) || /[?#]/.test(issuer)) {
+    throw new TypeError(
+      `issuer: it is not a plain https URL${insecure ? ', nor an http one' : '; a provider without TLS needs insecure: true'}`,
+    );
+  }
   return `${issuer}${issuer.endsWith('/') ? '' : '/'}.well-known/`;
 }
 
-function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string): string {
+function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string, insecure: boolean): string {
   if (issuer !== expected) throw new KeyFetchError('foreign_issuer');
-  if (typeof jwksUri !== 'string' || !isPlainHttps(jwksUri)) throw new KeyFetchError('bad_jwks_uri');
+  if (!isKeyAddress(jwksUri, insecure)) throw new KeyFetchError('bad_jwks_uri');
   return jwksUri;
 }
 
-function isPlainHttps(address: string): boolean {
-  if (!address.startsWith('https://') || !URL.canParse(address)) return false;
+/** Whether keys may be fetched from an address: https, or http if that is allowed; without credentials. */
+export function isKeyAddress(address: unknown, insecure: boolean): address is string {
+  if (typeof address !== 'string' || !URL.canParse(address)) return false;
+  if (!address.startsWith('https://') && !(insecure && address.startsWith('http://'))) return false;
   const { username, password } = new URL(address);
   return username === '' && password === '';
 }

@@ -1,16 +1,17 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
-import { type Claims, isTime } from '../token/claims.ts';
+import { findClaim } from '../token/claim-path.ts';
+import { hasAudience, isTime, type RegisteredClaims } from '../token/claims.ts';
 import type { CheckedPolicy, Given, JudgedToken, Verdict } from '../token/token-policy.ts';
 import { checkMembers } from './members.ts';
 import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
 
 type Rule = (token: JudgedToken, now: number) => AccessError | undefined;
-type SchemaReader = (claims: Claims) => Verdict | Promise<Verdict>;
+type SchemaReader = (claims: RegisteredClaims) => Verdict | Promise<Verdict>;
 
 /** The members of a policy. */
-export const memberNames = ['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
+export const memberNames = ['audience', 'scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
 // RFC 6749 §3.3 scope-token; acr_values are separated by spaces as well.
 const tokenGrammar = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 const textGrammar = /./;
@@ -43,8 +44,9 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
 
 function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unknown>>): CheckedPolicy {
   checkMembers('policy', policy, memberNames);
-  const { scopes, anyScope, permissions } = policy;
+  const { audience, scopes, anyScope, permissions } = policy;
   const rules: Rule[] = [];
+  if (audience !== undefined) rules.push(requireAudience(typeof audience === 'string' ? [audience] : audience));
   if (scopes !== undefined) rules.push(requireScopes(readNames('scopes', scopes, tokenGrammar)));
   if (anyScope !== undefined) rules.push(requireAnyScope(readNames('anyScope', anyScope, tokenGrammar)));
   if (permissions !== undefined) rules.push(requirePermissions(readNames('permissions', permissions, textGrammar)));
@@ -73,6 +75,12 @@ function readNames(name: string, value: unknown, grammar: RegExp): readonly stri
   return [...value];
 }
 
+/** Besides the audiences of the server: a route can accept fewer of them, and never another. */
+function requireAudience(audience: readonly string[]): Rule {
+  const audiences = new Set(readNames('audience', audience, textGrammar));
+  return ({ claims }) => (hasAudience(claims.aud, audiences) ? undefined : new AccessError('invalid_audience'));
+}
+
 function requireScopes(scopes: readonly string[]): Rule {
   return (token) => {
     for (const scope of scopes) {
@@ -89,8 +97,7 @@ function requireAnyScope(scopes: readonly string[]): Rule {
 
 function requirePermissions(permissions: readonly string[]): Rule {
   return ({ claims, verifiedBy }) => {
-    const name = verifiedBy.issuer.permissionsClaim;
-    const held = Object.hasOwn(claims, name) ? claims[name] : undefined;
+    const held = findClaim(claims, verifiedBy.issuer.permissionsClaim);
     if (Array.isArray(held) && permissions.every((permission) => held.includes(permission))) return undefined;
     return new AccessError('missing_permission');
   };

@@ -12,16 +12,17 @@ import type { Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
 import { createDescribeRefusal, type DescribeRefusal, type RefusalContext } from '../refusal/refusal.ts';
 import { type AccessTokenRules, type ValidToken, verifyAccessToken } from '../token/access-token.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { verifyIntrospectedToken } from '../token/introspected-token.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
 import type { CheckedPolicy, Verdict } from '../token/token-policy.ts';
+import { createRefuseDenied } from '../token-status/deny-check.ts';
 import type { Introspection } from '../token-status/introspection.ts';
 import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
-import { checkOptions, type ResourceServerOptions } from './options.ts';
+import { checkOptions, type ResourceServerOptions, type Subject } from './options.ts';
+import { readTokenRules } from './token-rules.ts';
 import { traceAuthorize } from './tracing.ts';
-import { readTokenRules } from './trusted-issuer.ts';
 
 /** What a judged request may do: handed to the handler. */
 export interface Access<C = Claims> {
@@ -34,14 +35,21 @@ export interface Access<C = Claims> {
   readonly dpopNonce?: string;
 }
 
-/** The gate: judges requests, and answers those it refuses. */
-export interface ResourceServer {
+declare const handed: unique symbol;
+
+/** The claims that handlers get if no schema says otherwise. */
+export type ClaimsOf<S extends Subject> = 'optional' extends S ? RegisteredClaims : Claims;
+
+/** The gate: judges requests, and answers those it refuses. `D` are the claims that handlers get without a schema. */
+export interface ResourceServer<D extends RegisteredClaims = Claims> {
+  /** For the compiler only: the claims that handlers get without a schema. */
+  readonly [handed]?: D;
   /**
    * Judges a request. Returns at once where nothing has to be waited for; a promise where keys must be fetched, the
    * replay store is remote, or a schema waits. Throws (or rejects with) `AccessError`; `TypeError` for a policy that
    * cannot work. Without a policy any valid token will do. A policy is read once: later changes are not looked at.
    */
-  authorize<C = Claims>(
+  authorize<C = D>(
     request: ResourceRequest,
     policy?: Policy<C>,
     connection?: Connection,
@@ -50,7 +58,7 @@ export interface ResourceServer {
    * The same judgement with the refusal as a value: a throw costs more than most of what is judged, and whoever sends
    * nonsense decides how often. Throws (or rejects) for defects alone.
    */
-  judge<C = Claims>(
+  judge<C = D>(
     request: ResourceRequest,
     policy?: Policy<C>,
     connection?: Connection,
@@ -97,13 +105,16 @@ interface Facts {
  * @example
  * const server = createResourceServer({ issuer: 'idp.example', audience: 'https://api.example/' });
  */
-export function createResourceServer(options: ResourceServerOptions): ResourceServer {
+export function createResourceServer<S extends Subject = 'required'>(
+  options: ResourceServerOptions<S>,
+): ResourceServer<ClaimsOf<S>> {
   checkOptions(options);
   const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'], nonces } = options.dpop ?? {};
   const now = options.now ?? (() => Date.now() / 1000);
   const replay = options.dpop?.replay ?? createMemoryReplayStore({ now });
   const emit = options.onEvent === undefined ? undefined : createEmit(options.onEvent);
-  const { introspection, denyList, clientCertificate, trustProxy = 'none' } = options;
+  const { introspection, clientCertificate, trustProxy = 'none' } = options;
+  const refuseDenied = options.denyList === undefined ? undefined : createRefuseDenied(options.denyList);
   const readCertificate =
     clientCertificate === undefined ? undefined : createReadClientCertificate(clientCertificate, trustProxy);
   const certificates = readCertificate === undefined ? 'off' : 'on';
@@ -129,7 +140,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
 
   /** What is left to judge of a valid token: that it was not withdrawn, is sent by its owner, and allows what is asked. */
   const decide = (item: Case, token: ValidToken, facts: Facts): Judged => {
-    if (denyList?.denies(token.claims, token.verifiedBy.kid)) return new AccessError('revoked_token');
+    const refusal = refuseDenied?.(token.claims, token.verifiedBy.kid);
+    return refusal instanceof Promise
+      ? refusal.then((answer) => answer ?? decideOnAllowed(item, token, facts))
+      : (refusal ?? decideOnAllowed(item, token, facts));
+  };
+
+  const decideOnAllowed = (item: Case, token: ValidToken, facts: Facts): Judged => {
     const proof = verifyBinding(item, token, facts);
     if (proof instanceof AccessError) return proof;
     const verdict = judgePolicies(item.policy, token, facts.now);
@@ -225,7 +242,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     challenge: {
       style: options.challenge ?? 'full',
       mode,
-      realm: [...issuers.audiences].join(' '),
+      realm: issuers.realm,
       proofAlgorithms,
     },
     errorBody,

@@ -1,7 +1,7 @@
-export type { DpopCall, DpopClient, DpopClientOptions, DpopHeaders, ProofAlg, ProofRequest } from './dpop-client.ts';
+export type { ProofAlg, TokenAlg } from '../jose/algorithms.ts';
+export type { DpopCall, DpopClient, DpopClientOptions, DpopHeaders, ProofRequest } from './dpop-client.ts';
 export type { JwkSet, PreviousKeys } from './key-ring.ts';
 export { type ProofFlaw, proofFlaws } from './proof-flaws.ts';
-export type { TokenAlg } from './signing.ts';
 export {
   type BearerHeaders,
   createTestIssuer,

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import type { TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
-import { findAlgorithm, type KeyPair, makeKeyPair, type TokenAlg } from './signing.ts';
+import { findAlgorithm, type KeyPair, makeKeyPair } from './signing.ts';
 
 /** A JWK set (RFC 7517 §5). */
 export interface JwkSet extends JsonObject {

@@ -1,19 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { type Algorithm, algorithms } from '../jose/algorithms.ts';
+import { type Algorithm, algorithms, type TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
-
-/** `alg` of an access token: every one that a resource server can allow. */
-export type TokenAlg =
-  | 'RS256'
-  | 'RS384'
-  | 'RS512'
-  | 'PS256'
-  | 'PS384'
-  | 'PS512'
-  | 'ES256'
-  | 'ES384'
-  | 'ES512'
-  | 'EdDSA';
 
 /** A key pair, made at run time, for one `alg`. */
 export interface KeyPair {

@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
-import { createOutbound, type OutboundOptions } from '../outbound/outbound.ts';
+import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import { createOutbound, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import { KeyFetchError, toKeyFetchError } from '../outbound/provider-error.ts';
 
 /** Options of {@link createIntrospection}. */
@@ -66,6 +67,21 @@ interface Entry {
   readonly until: number;
 }
 
+const members: OptionMembers<IntrospectionOptions> = {
+  endpoint: true,
+  issuer: true,
+  clientId: true,
+  clientSecret: true,
+  tokens: true,
+  audience: true,
+  maxSeconds: true,
+  inactiveSeconds: true,
+  maxEntries: true,
+  timeoutSeconds: true,
+  maxCalls: true,
+  ...outboundMembers,
+  now: true,
+};
 const maxAnswerBytes = 64 * 1024;
 const maxCacheBytes = 32 * 1024 * 1024;
 const bytesPerEntry = 512;
@@ -85,6 +101,7 @@ const tokenGrammar = /^[\w.~+/-]+=*$/;
  * });
  */
 export function createIntrospection(options: IntrospectionOptions): Introspection {
+  checkOptionMembers<IntrospectionOptions>('createIntrospection', options, members);
   const { endpoint, issuer, tokens = 'opaque', audience = 'required' } = options;
   const { timeoutSeconds = 3, maxCalls = 64, now = () => performance.now() / 1000 } = options;
   const { maxSeconds = 60, inactiveSeconds = 10, maxEntries = 10_000 } = options;

@@ -1,9 +1,9 @@
 import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { TokenRules, ValidToken } from './access-token.ts';
-import { type ClaimCheck, type Claims, claimChecks } from './claims.ts';
+import { type ClaimCheck, claimChecks, type RegisteredClaims } from './claims.ts';
 import { type CertificateBinding, readConfirmation } from './confirmation.ts';
-import { parseScope } from './scope.ts';
+import { readScopes } from './scope.ts';
 
 /** What the answer of an introspection endpoint is held against. */
 export interface IntrospectionRules {
@@ -37,13 +37,13 @@ export function verifyIntrospectedToken(
     if (check.claim === 'aud' && aud === undefined && rules.audience === 'optional') continue;
     if (!check.passes(answer, rules.token, now)) return new AccessError(check.reason);
   }
-  const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as Claims; // the checks are the proof
+  const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as RegisteredClaims; // the checks are the proof
   const confirmation = readConfirmation(claims, rules.certificates);
   if (confirmation instanceof AccessError) return confirmation;
   const { jkt, certificate } = confirmation;
   return {
     claims,
-    scopes: parseScope(claims.scope),
+    scopes: readScopes(claims, rules.token.scopeClaim),
     jkt,
     certificate,
     verifiedBy: { issuer: rules.token, kid: undefined },

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
+import { checkOptionMembers } from '../option-members.ts';
 import type { IssuerRules, VerifiedToken } from './access-token.ts';
 import { timeChecks } from './claims.ts';
 import { createSeenFilter } from './seen-filter.ts';
@@ -47,10 +48,9 @@ const bytesPerCharacter = 3;
 const bytesPerEntry = 1024;
 
 /** Creates an empty cache; tokens that are not used make room for others first. `TypeError` for a bound under 1. */
-export function createTokenCache({
-  maxEntries = 10_000,
-  maxBytes = 64 * 1024 * 1024,
-}: TokenCacheOptions = {}): TokenCache {
+export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
+  checkOptionMembers<TokenCacheOptions>('tokenCache', options, { maxEntries: true, maxBytes: true });
+  const { maxEntries = 10_000, maxBytes = 64 * 1024 * 1024 } = options;
   if (!(maxEntries >= 1 && maxBytes >= 1)) throw new TypeError('tokenCache: write bounds of 1 or more, or off');
   const entries = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxBytes });
   const wasSeen = createSeenFilter();

@@ -1,9 +1,10 @@
 import type { AccessError } from '../failures.ts';
-import type { Claims } from './claims.ts';
+import type { ClaimPath } from './claim-path.ts';
+import type { RegisteredClaims } from './claims.ts';
 
 /** What a policy looks at; a verified token is one. */
 export interface JudgedToken {
-  readonly claims: Claims;
+  readonly claims: RegisteredClaims;
   readonly scopes: ReadonlySet<string>;
   readonly verifiedBy: {
     readonly issuer: {
@@ -11,7 +12,7 @@ export interface JudgedToken {
       readonly expTolerance: number;
       /** Seconds. */
       readonly nbfTolerance: number;
-      readonly permissionsClaim: string;
+      readonly permissionsClaim: ClaimPath;
     };
   };
 }

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import type { Claims } from '../../src/token/claims.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { type CertificateBinding, readConfirmation } from '../../src/token/confirmation.ts';
 
 const thumbprint = createHash('sha256').update('{"crv":"P-256"}').digest('base64url');
 
-function claims(cnf: unknown): Claims {
+function claims(cnf: unknown): RegisteredClaims {
   return { iss: 'https://idp.example.test/', exp: 2, iat: 1, ...(cnf !== undefined && { cnf }) };
 }
 

@@ -5,6 +5,7 @@ import type { Policy } from '../../policy/policy.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { metadataPath, type Refusal } from '../../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameSettings } from '../settings/setting-names.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Endpoint, ProtectedEndpoint } from '../variants/endpoint.ts';
@@ -19,10 +20,10 @@ import { createRouter, type Route } from './router.ts';
 export interface AppOptions {
   readonly settings: Pick<
     Settings,
-    'variant' | 'audience' | 'customClaim' | 'docs' | 'corsOrigins' | 'errorBody' | 'dpopAlgorithms' | 'domain'
+    'variant' | 'audience' | 'customClaim' | 'docs' | 'corsOrigins' | 'errorBody' | 'dpopAlgorithms' | 'issuer'
   >;
   readonly mode: DpopMode;
-  readonly resourceServer: ResourceServer;
+  readonly resourceServer: ResourceServer<RegisteredClaims>;
   readonly readExternalUrl: ReadExternalUrl;
   readonly version: string;
 }
@@ -104,12 +105,12 @@ export function createApp(options: AppOptions): App {
   }
 
   function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
-    const grant = (access: Access): Answer => {
+    const grant = (access: Access<RegisteredClaims>): Answer => {
       const granted = createAnswer(200, privateJson, JSON.stringify(answer(access.claims, settings)));
       return access.dpopNonce === undefined ? granted : withHeaders(granted, 'dpop-nonce', access.dpopNonce);
     };
     return (exchange) => {
-      const settle = (judged: Access | AccessError): Answer =>
+      const settle = (judged: Access<RegisteredClaims> | AccessError): Answer =>
         judged instanceof AccessError ? refuse(exchange, judged, policy) : grant(judged);
       const judged = resourceServer.judge(exchange.request, policy, exchange.connection);
       if (!(judged instanceof Promise)) return settle(judged);
@@ -153,7 +154,7 @@ function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): R
   const metadata = {
     resource: settings.audience,
     // RFC 9728 §3.2: a parameter without values is left out.
-    ...(settings.domain.kind === 'host' && { authorization_servers: [`https://${settings.domain.text}/`] }),
+    ...(settings.issuer !== undefined && { authorization_servers: [settings.issuer] }),
     scopes_supported: [...new Set(scopes)],
     bearer_methods_supported: ['header'],
     ...(mode !== 'off' && { dpop_signing_alg_values_supported: settings.dpopAlgorithms }),

@@ -1,4 +1,5 @@
-import { createKeySet, type KeySetEvent, type ManagedKeySet } from '../../keys/key-set.ts';
+import { createKeySet, type ManagedKeySet } from '../../keys/key-set.ts';
+import type { KeySetEvent } from '../../keys/key-set-options.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -69,7 +70,7 @@ function logEvent(log: Log, event: KeySetEvent): void {
       attempt,
       ...(retryInSeconds !== undefined && { retry_in_seconds: Math.round(retryInSeconds) }),
     });
-  } else {
+  } else if (event.type === 'dropped') {
     const { type, ...dropped } = event;
     log.write('warn', `key_${type}`, dropped);
   }

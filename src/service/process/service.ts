@@ -45,18 +45,17 @@ export interface Service {
 /** Composes the service. Rejects with `StartFailure` where the keys must be there first and are not. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { settings, environment, log, metrics, replay } = options;
-  const { variant, domain } = settings;
+  const { variant, issuer } = settings;
   registerProcessMetrics(metrics);
   const mode = dpopMode(settings);
-  const issuer = `https://${domain.text}/`;
   // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
-  const keys = domain.kind === 'host' ? await openKeys({ settings, issuer, environment, log, metrics }) : undefined;
+  const keys = issuer === undefined ? undefined : await openKeys({ settings, issuer, environment, log, metrics });
   if (keys === undefined) warnOfScheme(log, variant.names.domain);
 
   const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log });
 
   const resourceServer = createResourceServer({
-    issuers: keys === undefined ? [] : [{ issuer, keys }],
+    issuers: keys === undefined || issuer === undefined ? [] : [{ issuer, keys }],
     audience: settings.audience,
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,

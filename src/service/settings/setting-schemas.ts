@@ -1,5 +1,6 @@
 import * as v from 'valibot';
 import { parseTrust } from '../../http/trust.ts';
+import type { ProofAlg } from '../../jose/algorithms.ts';
 
 const booleans: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
   ['true', true],
@@ -46,7 +47,7 @@ const list = v.union([
   ),
 ]);
 
-export function algorithmList(allowed: readonly string[]) {
+export function algorithmList<Name extends string>(allowed: readonly Name[]) {
   return v.pipe(list, v.array(v.picklist(allowed)), v.minLength(1));
 }
 
@@ -76,6 +77,15 @@ export const domain = v.pipe(
     addIssue();
     return NEVER;
   }),
+);
+
+/** The issuer in full, as `iss` has it (RFC 8414 §2); empty if the domain names it. */
+export const issuerUrl = v.pipe(
+  v.string(),
+  v.check(
+    (text) =>
+      text === '' || (/^https:\/\/[^/?#@\\\s\p{Cc}]+(?:\/[^?#\\\s\p{Cc}]*)?$/u.test(text) && URL.canParse(text)),
+  ),
 );
 
 export const trust = v.pipe(
@@ -121,4 +131,4 @@ export function textLike(pattern: RegExp) {
 }
 
 export const printable = textLike(/^[^\p{Cc}]+$/u);
-export const proofAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] as const;
+export const proofAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] as const satisfies readonly ProofAlg[];

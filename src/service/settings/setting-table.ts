@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { algorithms } from '../../jose/algorithms.ts';
+import { tokenAlgs } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
@@ -9,6 +9,7 @@ import {
   clockTolerance,
   domain,
   integer,
+  issuerUrl,
   origins,
   printable,
   proofAlgorithms,
@@ -51,8 +52,19 @@ export const settingTable = {
     environment: ({ names }) => names.domain,
     schema: domain,
     defaultValue: undefined,
-    meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
+    meaning:
+      'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; another one goes into `ISSUER`.',
     fix: 'Write the host of the provider alone, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    redact: hideCredentials,
+  },
+  issuer: {
+    flag: 'issuer',
+    environment: 'ISSUER',
+    schema: issuerUrl,
+    defaultValue: '',
+    meaning:
+      'The issuer in full, in place of the domain: any https URL, with a path too; compared byte for byte with `iss`.',
+    fix: 'Write the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials or space.',
     redact: hideCredentials,
   },
   audience: {
@@ -180,10 +192,10 @@ export const settingTable = {
   algorithms: {
     flag: 'algorithms',
     environment: 'ALGORITHMS',
-    schema: algorithmList([...algorithms.keys()]),
+    schema: algorithmList(tokenAlgs),
     defaultValue: 'RS256',
     meaning: 'Algorithms accepted in access tokens, comma-separated; asymmetric ones alone can be named.',
-    fix: `Write any of ${[...algorithms.keys()].join(', ')}, separated by commas.`,
+    fix: `Write any of ${tokenAlgs.join(', ')}, separated by commas.`,
   },
   keysStale: {
     flag: 'keys-stale',
