@@ -10,10 +10,10 @@ const living = new Set();
 process.once('exit', () => {
   for (const pid of [...living].flatMap((child) => tree(child.pid))) endProcess(pid);
 });
-for (const [signal, status] of [
+for (const [signal, status] of /** @type {const} */ ([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-]) {
+])) {
   process.once(signal, () => process.exit(status));
 }
 
@@ -78,7 +78,7 @@ function endProcess(pid) {
 export function cpuTime(pid) {
   return tree(pid).reduce((sum, each) => {
     // Behind the name, which may hold spaces: utime and stime are fields 14 and 15 of all.
-    const fields = read(`/proc/${each}/stat`).split(') ').at(-1).split(' ');
+    const fields = (read(`/proc/${each}/stat`).split(') ').at(-1) ?? '').split(' ');
     return sum + (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * tick;
   }, 0);
 }

@@ -2,12 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 
-const { CERTIFICATE, KEY, JWKS } = process.env;
+const { CERTIFICATE = '', KEY = '', JWKS = '' } = process.env;
 const jwks = readFileSync(JWKS);
 const headers = { 'content-type': 'application/json', 'cache-control': 'max-age=3600' };
 
+/** @param {import('node:https').Server} listening */
+const portOf = (listening) => /** @type {import('node:net').AddressInfo} */ (listening.address()).port;
+
 const server = createServer({ cert: readFileSync(CERTIFICATE), key: readFileSync(KEY) }, (request, response) => {
-  const origin = `https://127.0.0.1:${server.address().port}`;
+  const origin = `https://127.0.0.1:${portOf(server)}`;
   const documents = {
     '/.well-known/jwks.json': jwks,
     '/.well-known/openid-configuration': JSON.stringify({
@@ -20,7 +23,8 @@ const server = createServer({ cert: readFileSync(CERTIFICATE), key: readFileSync
       id_token_signing_alg_values_supported: ['RS256'],
     }),
   };
-  const found = Object.hasOwn(documents, request.url);
-  response.writeHead(found ? 200 : 404, headers).end(found ? documents[request.url] : '{}');
+  const url = request.url ?? '';
+  const found = Object.hasOwn(documents, url);
+  response.writeHead(found ? 200 : 404, headers).end(found ? documents[url] : '{}');
 });
-server.listen(0, '127.0.0.1', () => process.stdout.write(`${server.address().port}\n`));
+server.listen(0, '127.0.0.1', () => process.stdout.write(`${portOf(server)}\n`));

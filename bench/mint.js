@@ -1,17 +1,12 @@
 // Makes tokens and proofs in worker threads, one a processor: what a run needs by the ten thousand.
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
+import { thumbprint } from '../dist/jose/jwk.js';
+import { signCompact } from '../dist/jose/sign.js';
 
 export const subject = 'auth0|65f1c2d3e4b5a697881726354';
-const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
 const digest = (text) => createHash('sha256').update(text).digest('base64url');
-
-const signers = {
-  RS256: (input, key) => sign('sha256', input, key),
-  RS384: (input, key) => sign('sha384', input, key),
-  ES256: (input, key) => sign('sha256', input, { key, dsaEncoding: 'ieee-p1363' }),
-};
 
 /**
  * A key pair, by way of PEM: to export a generated key as JWK hangs on Node 20 where garbage is collected at that moment,
@@ -26,13 +21,16 @@ export function makeKeyPair(type, options) {
   return { publicKey: createPublicKey(pair.publicKey), privateKey: createPrivateKey(pair.privateKey) };
 }
 
-/** A compact JWS. */
+/** A compact JWS, signed as its header says. */
 export function signJws(header, claims, key) {
-  const input = `${encode(header)}.${encode(claims)}`;
-  return `${input}.${signers[header.alg](Buffer.from(input), key).toString('base64url')}`;
+  return signCompact(header, claims, { alg: header.alg, privateKey: key });
 }
 
-/** The claims of an access token as large as those of a hosted provider; `claims` are laid over them. */
+/**
+ * The claims of an access token as large as those of a hosted provider; `claims` are laid over them.
+ *
+ * @param {any} about issuer, audience, now in seconds, claims
+ */
 export function makeClaims({ issuer, audience, now, claims }) {
   return {
     iss: issuer,
@@ -48,10 +46,11 @@ export function makeClaims({ issuer, audience, now, claims }) {
   };
 }
 
-/** Of an EC key, RFC 7638. */
-export const thumbprint = ({ crv, kty, x, y }) => digest(JSON.stringify({ crv, kty, x, y }));
-
-/** The public members alone. */
+/**
+ * Only the public members.
+ *
+ * @param {import('node:crypto').JsonWebKey} jwk
+ */
 export const publicJwk = ({ crv, kty, x, y }) => ({ crv, kty, x, y });
 
 function prove({ token, url, now, jwk, key }) {
@@ -73,20 +72,21 @@ const makers = {
   },
 };
 
-if (!isMainThread && workerData?.makes === 'lines') {
+if (!isMainThread && parentPort !== null && workerData?.makes === 'lines') {
+  const port = parentPort;
   const keys = new Map();
   const readKey = (pem) => {
     if (!keys.has(pem)) keys.set(pem, createPrivateKey(pem));
     return keys.get(pem);
   };
-  parentPort.on('message', ({ id, maker, count, about }) => {
+  port.on('message', ({ id, maker, count, about }) => {
     const { key, proofKey, ...rest } = about;
     const told = {
       ...rest,
       ...(key !== undefined && { key: readKey(key) }),
       ...(proofKey !== undefined && { proofKey: readKey(proofKey) }),
     };
-    parentPort.postMessage({ id, lines: Array.from({ length: count }, () => makers[maker](told)) });
+    port.postMessage({ id, lines: Array.from({ length: count }, () => makers[maker](told)) });
   });
 }
 

@@ -30,7 +30,11 @@ const nativesOfBun = [
   ['buffers, base64', /^(?:Buffer|byteLength|toString|latin1Write|from)$/],
   ['Portcullis: the gate', /^(?:freeze|parse|decode)$/],
 ];
-/** Of the first that fits, by the URL of the function. */
+/**
+ * Of the first that fits, by the URL of the function.
+ *
+ * @type {[group: string, fits: (url: string, name: string) => boolean][]}
+ */
 const places = [
   ['SHA-256 of the token', (url, name) => url === 'node:internal/crypto/hash' && name === 'hash'],
   ['signature', (url) => url === 'node:internal/crypto/sig'],
@@ -100,8 +104,9 @@ async function profileWorkload({ scene, pool, subject, workload }) {
       after?.(stoppedAt);
     }
   };
-  const own = { name: subject, cpu: [] };
-  const other = { name: beside.servers[workload], cpu: [] };
+  /** @typedef {{ name: string | undefined, cpu: number[] }} Measured */
+  const own = /** @type {Measured} */ ({ name: subject, cpu: [] });
+  const other = /** @type {Measured} */ ({ name: beside.servers[workload], cpu: [] });
   for (let round = 0; round < rounds; round++) {
     for (const each of [own, other]) {
       if (each.name !== undefined) each.cpu.push((await run(each.name, servers[each.name])).cpu);

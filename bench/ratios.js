@@ -28,6 +28,7 @@ const aims = [
   { name: 'cold on Bun : HAProxy jwt_verify', of: ['portcullis-bun', 'cold'], to: ['haproxy', 'cold'], aim: 1 },
 ];
 
+/** @type {(samples: any, side: string[], field: string) => number[]} */
 const list = (samples, [server, workload], field) => (samples[server]?.[workload] ?? []).map((each) => each[field]);
 
 /**

@@ -46,7 +46,7 @@ export async function runRounds({ scene, pool, names, workloadNames, rounds, sec
     const running = new Map();
     for (const name of present) {
       const started = await start(name, round);
-      if (started !== undefined) running.set(...started);
+      if (started !== undefined) running.set(started[0], started[1]);
     }
     for (const workload of workloadNames) {
       for (const name of [...running.keys()].filter((each) => servers[each].workloads.includes(workload))) {

@@ -7,18 +7,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { thumbprint } from '../dist/jose/jwk.js';
 import { ensureIdentity } from '../dist/local-idp/identity.js';
 import { endChild, processors, startChild } from './children.js';
-import { makeClaims, makeKeyPair, publicJwk, signJws, startMint, thumbprint } from './mint.js';
+import { makeClaims, makeKeyPair, publicJwk, signJws, startMint } from './mint.js';
 
 const audience = 'https://api.example.com/';
-const pem = { type: 'pkcs8', format: 'pem' };
+const pem = /** @type {const} */ ({ type: 'pkcs8', format: 'pem' });
 
 /** A port that is free now. */
 export async function findFreePort() {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
-  const { port } = probe.address();
+  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
   probe.close();
   await once(probe, 'close');
   return port;

@@ -6,10 +6,10 @@ const living = new Set();
 process.once('exit', () => {
   for (const child of living) child.kill('SIGKILL');
 });
-for (const [signal, status] of [
+for (const [signal, status] of /** @type {const} */ ([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-]) {
+])) {
   process.once(signal, () => process.exit(status));
 }
 

@@ -23,7 +23,7 @@ export function openConnection(port, { onReady, onAnswer, onClose }) {
     onReady(connection);
   });
   socket.on('data', (chunk) => {
-    received += chunk.latin1Slice();
+    received += chunk.toString('latin1');
     const headEnd = received.indexOf('\r\n\r\n');
     if (headEnd < 0) return;
     const head = received.slice(0, headEnd);

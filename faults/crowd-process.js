@@ -32,24 +32,26 @@ async function open({ port, count, style }) {
 }
 
 function openOne(port, first) {
-  return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1' });
-    socket.on('connect', () => {
-      opened++;
-      sockets.add(socket);
-      socket.write(first);
-      resolve();
-    });
-    socket.on('data', (chunk) => {
-      const status = /^HTTP\/1\.1 (\d{3}) /.exec(chunk.latin1Slice(0, 13))?.[1];
-      if (status !== undefined) statuses[status] = (statuses[status] ?? 0) + 1;
-    });
-    socket.on('error', () => {});
-    socket.on('close', () => {
-      if (!sockets.delete(socket)) failed++;
-      resolve();
-    });
-  });
+  return /** @type {Promise<void>} */ (
+    new Promise((resolve) => {
+      const socket = connect({ port, host: '127.0.0.1' });
+      socket.on('connect', () => {
+        opened++;
+        sockets.add(socket);
+        socket.write(first);
+        resolve();
+      });
+      socket.on('data', (chunk) => {
+        const status = /^HTTP\/1\.1 (\d{3}) /.exec(chunk.toString('latin1', 0, 13))?.[1];
+        if (status !== undefined) statuses[status] = (statuses[status] ?? 0) + 1;
+      });
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        if (!sockets.delete(socket)) failed++;
+        resolve();
+      });
+    })
+  );
 }
 
 function state() {
@@ -59,6 +61,6 @@ function state() {
 const commands = { open, state };
 
 process.on('message', async ({ id, command, detail }) => {
-  process.send({ id, answer: await commands[command](detail) });
+  process.send?.({ id, answer: await commands[command](detail) });
 });
 process.on('disconnect', () => process.exit(0));

@@ -29,6 +29,6 @@ const commands = {
 };
 
 process.on('message', async ({ id, command, detail }) => {
-  process.send({ id, answer: await commands[command](detail) });
+  process.send?.({ id, answer: await commands[command](detail) });
 });
 process.on('disconnect', () => process.exit(0));

@@ -22,7 +22,7 @@ export async function startProvider({ identity, keys, maxAge }) {
     answers[mode](request, response);
   });
   await listen(0);
-  const { port } = server.address();
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   const domain = `localhost:${port}`;
   const issuer = `https://${domain}/`;
 

@@ -59,7 +59,7 @@ export async function openScene(bench, setup) {
   const scene = {
     bench,
     /** What the reference did just before; set when the row is played. */
-    undisturbed: undefined,
+    undisturbed: /** @type {any} */ (undefined),
     load,
     provider,
     issuer,
@@ -73,7 +73,9 @@ export async function openScene(bench, setup) {
     usual,
     /** The process that serves now. */
     get service() {
-      return services.at(-1);
+      const last = services.at(-1);
+      if (last === undefined) throw new Error('the service was not started');
+      return last;
     },
     sleep: (seconds) => sleep(seconds * 1000),
     /** Seconds or numbers: of the full run, or of the quick one. */

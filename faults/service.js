@@ -32,7 +32,7 @@ export async function startService({ provider, identity, environment = {} }) {
   let rest = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
     const parts = (rest + text).split('\n');
-    rest = parts.pop();
+    rest = parts.pop() ?? '';
     for (const part of parts) {
       if (part.includes('"event":"request"'))
         requests++; // parsing each would cost the load its processor
@@ -75,7 +75,7 @@ export async function startService({ provider, identity, environment = {} }) {
     signal: (name) => child.kill(name),
     workers: () => childrenOf(child.pid),
     /** Resident memory of all of its processes, in MiB. */
-    memory: () => [child.pid, ...childrenOf(child.pid)].reduce((sum, pid) => sum + residentMemory(pid), 0),
+    memory: () => [Number(child.pid), ...childrenOf(child.pid)].reduce((sum, pid) => sum + residentMemory(pid), 0),
     ended: running.ended,
     stop: () => endChild(running),
   };

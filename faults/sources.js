@@ -1,6 +1,8 @@
 // Where the requests of a stream come from; made in the process that sends them, from plain data.
 import { createHash, createPrivateKey } from 'node:crypto';
-import { encode, signJws } from './jws.js';
+import { signCompact } from '../dist/jose/sign.js';
+
+const alg = 'ES256'; // as cheap to make as it gets
 
 function request(path, host, fields) {
   return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n${fields}\r\n`;
@@ -31,28 +33,28 @@ const makers = {
     const rest = token.slice(token.indexOf('.'));
     let count = 0;
     return () => {
-      const header = encode({ alg: 'RS256', typ: 'at+jwt', kid: `nobody-${++count}` });
-      return request(path, host, `Authorization: Bearer ${header}${rest}\r\n`);
+      const header = Buffer.from(JSON.stringify({ alg: 'RS256', typ: 'at+jwt', kid: `nobody-${++count}` }));
+      return request(path, host, `Authorization: Bearer ${header.toString('base64url')}${rest}\r\n`);
     };
   },
   /** Good tokens, no two of them equal. */
   minted({ path, pem, kid, claims }, host) {
-    const key = createPrivateKey(pem);
+    const signer = { alg, privateKey: createPrivateKey(pem) };
     let count = 0;
     return () => {
-      const token = signJws({ alg: 'ES256', typ: 'at+jwt', kid }, { ...claims, jti: `${++count}` }, key);
+      const token = signCompact({ alg, typ: 'at+jwt', kid }, { ...claims, jti: `${++count}` }, signer);
       return request(path, host, `Authorization: Bearer ${token}\r\n`);
     };
   },
   /** A bound token with a proof that is made for each request (RFC 9449 §4.2). */
   proven({ path, token, pem, jwk }, host) {
-    const key = createPrivateKey(pem);
+    const signer = { alg, privateKey: createPrivateKey(pem) };
     const ath = createHash('sha256').update(token).digest('base64url');
     const htu = `http://${host}${path}`;
     let count = 0;
     return () => {
       const claims = { jti: `${++count}`, htm: 'GET', htu, iat: Math.floor(Date.now() / 1000), ath };
-      const proof = signJws({ typ: 'dpop+jwt', alg: 'ES256', jwk }, claims, key);
+      const proof = signCompact({ typ: 'dpop+jwt', alg, jwk }, claims, signer);
       return request(path, host, `Authorization: DPoP ${token}\r\nDPoP: ${proof}\r\n`);
     };
   },

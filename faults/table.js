@@ -30,7 +30,11 @@ export function titleOf({ title }, run) {
   return typeof title === 'function' ? title(run) : title;
 }
 
-/** One row; of one that failed, little is known. */
+/**
+ * One row; of one that failed, little is known.
+ *
+ * @param {{ name: string, title: string, figures?: any, notes: string[], broken: string[] }} row
+ */
 export function formatRow({ name, title, figures, notes, broken }) {
   const cells = [
     `${title} (\`${name}\`)`,

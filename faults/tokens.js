@@ -1,7 +1,8 @@
 // Keys and access tokens of the provider, and the requests that carry them.
-import { createHash, generateKeyPair, generateKeyPairSync } from 'node:crypto';
+import { generateKeyPair, generateKeyPairSync } from 'node:crypto';
 import { promisify } from 'node:util';
-import { signJws } from './jws.js';
+import { thumbprint } from '../dist/jose/jwk.js';
+import { signCompact } from '../dist/jose/sign.js';
 
 export const audience = 'https://api.example/';
 
@@ -46,7 +47,8 @@ export function makeClaims(issuer, claims) {
 
 /** Mints a token. */
 export function mint(key, issuer, claims = {}) {
-  return signJws({ alg: 'RS256', typ: 'at+jwt', kid: key.kid }, makeClaims(issuer, claims), key.privateKey);
+  const { kid, privateKey } = key;
+  return signCompact({ alg: 'RS256', typ: 'at+jwt', kid }, makeClaims(issuer, claims), { alg: 'RS256', privateKey });
 }
 
 /** Mints so many good tokens, no two of them equal. */
@@ -56,9 +58,7 @@ export function mintMany(key, issuer, count) {
 
 /** A token that is bound to a P-256 key (RFC 9449 §6.1) by its thumbprint (RFC 7638 §3.2). */
 export function mintBound(key, issuer, { jwk }) {
-  const { kty, crv, x, y } = jwk;
-  const jkt = createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url');
-  return mint(key, issuer, { cnf: { jkt } });
+  return mint(key, issuer, { cnf: { jkt: thumbprint(jwk) } });
 }
 
 /** What every row sends all the time, and what must come of it: nine in ten good, the rest wrong in each usual way. */

@@ -12,7 +12,9 @@ import { claimChecks } from '../dist/token/claims.js';
 
 const encode = (text) => Buffer.from(text, 'latin1').toString('base64url');
 const now = 1_800_000_000;
-const jwk = (type, options) => generateKeyPairSync(type, options).publicKey.export({ format: 'jwk' });
+/** @type {(type: any, options?: any) => import('node:crypto').JsonWebKey} */
+const jwk = (type, options) =>
+  /** @type {any} */ (generateKeyPairSync)(type, options).publicKey.export({ format: 'jwk' });
 
 /** Header, payload and signature of the input become a token, or the input is the token. */
 function fuzzJws(input) {
@@ -28,10 +30,12 @@ function fuzzJws(input) {
   assert.deepEqual(jws.header, JSON.parse(Buffer.from(header, 'base64url').toString()));
 }
 
+/** @type {import('../src/token/claims.ts').ClaimRules} */
 const rules = { audiences: new Set(['https://api.example/']), expTolerance: 5, nbfTolerance: 5, subject: 'required' };
 
 /** What passes all checks has to be what a reader of the RFCs would call good. */
 function fuzzClaims(input) {
+  /** @type {any} */
   const claims = parseJsonObject(Buffer.from(input));
   if (claims === undefined) return;
   for (const { reason, passes } of claimChecks) {
@@ -46,7 +50,7 @@ function fuzzClaims(input) {
   assert.ok(typeof claims.sub === 'string' && ['string', 'undefined'].includes(typeof claims.scope));
 }
 
-const readers = ['none', 'all'].map((trust) => createReadExternalUrl({ trust }));
+const readers = /** @type {const} */ (['none', 'all']).map((trust) => createReadExternalUrl({ trust }));
 const fields = ['host', 'x-forwarded-proto', 'x-forwarded-host', 'x-forwarded-prefix'];
 
 /** A line for each header, and the URL in the last one. */
@@ -109,6 +113,7 @@ const privateNames = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
 /** Whatever is used is published, public, and of a type that verifies. */
 function fuzzJwks(input) {
+  /** @type {any} */
   const value = parseJsonObject(Buffer.from(input));
   if (value === undefined) return;
   let jwks;

@@ -10,6 +10,7 @@ const folders = process.argv.length > 2 ? process.argv.slice(2) : ['.'];
  * milliseconds. The builds take turns, so that what else the machine does hits them alike.
  */
 export async function compareBuilds(name, measure) {
+  /** @type {number[][]} */
   const times = folders.map(() => []);
   for (let round = 0; round <= rounds; round++) {
     for (const [index, folder] of folders.entries()) {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
 const page = 'docs/mutation.md';
 const reports = 'reports/mutation';
-const folders = ['token', 'http', 'dpop', 'policy', 'keys'];
+const folders = ['jose', 'http', 'outbound', 'dpop', 'keys', 'token', 'policy', 'refusal'];
 
 const names = readdirSync(reports).filter((name) => name.endsWith('.json') && !name.endsWith('-incremental.json'));
 const files = Object.assign({}, ...names.map((name) => JSON.parse(readFileSync(`${reports}/${name}`, 'utf8')).files));

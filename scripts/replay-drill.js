@@ -2,7 +2,6 @@
 // middle and comes back empty: does no proof open the door twice, does every client get in, and does Bearer go on?
 // Needs redis-server, nginx and a build.
 import { spawn } from 'node:child_process';
-import { createHash, generateKeyPairSync, randomUUID, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
@@ -11,7 +10,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { calculateJwkThumbprint } from 'jose';
+import { createTestIssuer } from 'portcullis/testing';
 import { startLocalIdp } from '../dist/local-idp/local-idp.js';
 
 const proofCount = 20_000;
@@ -33,15 +32,11 @@ process.on('exit', () => {
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => giveUp('The drill was stopped.'));
 setTimeout(() => giveUp(`The drill is not done after ${maxDuration} s.`), maxDuration * 1000);
 
-const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-const jwk = publicKey.export({ format: 'jwk' });
-const encode = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
-const proofHeader = encode({ typ: 'dpop+jwt', alg: 'ES256', jwk });
+const client = createTestIssuer().dpopClient();
 
 const idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', cacheFolder: join(folder, 'idp') });
-const bound = await idp.token({ jkt: await calculateJwkThumbprint(jwk) });
+const bound = await idp.token({ jkt: client.jkt });
 const free = await idp.token();
-const ath = createHash('sha256').update(bound).digest('base64url');
 
 const redisPort = await findFreePort();
 let redis = await startRedis();
@@ -85,7 +80,8 @@ await bearerDone;
 
 const twice = proofs.filter(({ accepts }) => accepts > 1).length;
 const never = proofs.filter(({ accepts }) => accepts === 0).length;
-const rows = [
+/** What was counted, and what it may be at most. */
+const rows = /** @type {[what: string, value: number, most?: number][]} */ ([
   ['proofs, each sent to both instances at once', proofCount],
   ['accepted exactly once', proofCount - twice - never],
   ['accepted twice', twice, 0],
@@ -99,7 +95,7 @@ const rows = [
   ['Bearer calls all along', counts.bearer],
   ['Bearer failures', counts.bearerFailures, 0],
   ['seconds from the return of Redis to DPoP at both', Number(recovery.toFixed(2)), maxRecovery],
-];
+]);
 for (const [what, value, most] of rows) {
   console.log(`${what.padEnd(54)} ${String(value).padStart(7)}${most === undefined ? '' : `   at most ${most}`}`);
 }
@@ -114,20 +110,13 @@ function giveUp(reason) {
   process.exit(1);
 }
 
-function makeProof() {
-  const claims = { jti: randomUUID(), htm: 'GET', htu: url, iat: Math.floor(Date.now() / 1000), ath };
-  const input = `${proofHeader}.${encode(claims)}`;
-  const signature = sign('sha256', Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' });
-  return `${input}.${signature.toString('base64url')}`;
-}
-
 function dpop(proof) {
   return { authorization: `DPoP ${bound}`, dpop: proof };
 }
 
 /** Sends a proof, made now if it is new, to both at once. */
 async function spend(proof) {
-  proof.text ||= makeProof();
+  proof.text ||= client.proof({ url, token: bound });
   const answers = await Promise.all(edges.map((edge) => send(edge, dpop(proof.text))));
   for (const { status, headers } of answers) {
     const isProper = headers['retry-after'] !== undefined && headers['www-authenticate'] === undefined;
@@ -160,7 +149,7 @@ async function keepAskingAsBearer() {
 /** Seconds until both instances accept a new proof each. */
 async function recover() {
   for (const from = performance.now(); ; await sleep(20)) {
-    const answers = await Promise.all(edges.map((edge) => send(edge, dpop(makeProof()))));
+    const answers = await Promise.all(edges.map((edge) => send(edge, dpop(client.proof({ url, token: bound })))));
     const seconds = (performance.now() - from) / 1000;
     if (answers.every(({ status }) => status === 200)) return seconds;
     if (seconds > 2 * maxRecovery) giveUp('DPoP did not come back.');
@@ -178,7 +167,7 @@ async function forEachAtOnce(items, act) {
 async function findFreePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const { port } = server.address();
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   await new Promise((resolve) => server.close(resolve));
   return port;
 }

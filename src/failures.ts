@@ -1,12 +1,12 @@
 /** One row of the table of reasons. */
 export interface Failure {
   /** HTTP status of the refusal. */
-  readonly status: 400 | 401 | 403 | 503 | 500;
-  /** OAuth error code on the wire; `null` where RFC 6750 §3.1 wants none. */
+  readonly status: 400 | 401 | 403 | 500 | 502 | 503 | 504;
+  /** OAuth error code on the wire; `null` if RFC 6750 §3.1 wants none. */
   readonly error: string | null;
   /** What the client is told: fixed text, never an echo of its input. */
   readonly description: string;
-  /** What the operator is told: the likely cause and how to mend it. */
+  /** What the operator is told: the likely cause and its fix. */
   readonly fix: string;
   /** What the operator has set that decides here. */
   readonly concept?: Concept;
@@ -64,6 +64,13 @@ const forbidden = (description: string, fix: string): Failure => ({
   description,
   fix,
 });
+const denied = (description: string, fix: string, about?: About): Failure => ({
+  status: 403,
+  error: 'access_denied',
+  description,
+  fix,
+  ...about,
+});
 const stepUp = (description: string, fix: string): Failure => ({
   status: 401,
   error: 'insufficient_user_authentication',
@@ -76,6 +83,12 @@ const unavailable = (description: string, fix: string, about?: About): Failure =
   description,
   fix,
   ...about,
+});
+const upstream = (status: 502 | 503 | 504, description: string, fix: string): Failure => ({
+  status,
+  error: 'temporarily_unavailable',
+  description,
+  fix,
 });
 
 // An unknown key and a bad signature share one description: the wire must not tell an attacker which it was.
@@ -107,7 +120,7 @@ export const failures = {
   ),
   multiple_authorization_headers: request(
     'More than one Authorization header was sent.',
-    'Exactly one Authorization header is allowed. Look for a proxy that adds its own.',
+    'Exactly one Authorization header is allowed. Look for a proxy that adds a header of its own.',
   ),
   missing_dpop_proof: request(
     'The DPoP scheme needs a DPoP proof.',
@@ -115,37 +128,37 @@ export const failures = {
   ),
   bearer_with_dpop_proof: request(
     'A DPoP proof was sent with the Bearer scheme.',
-    'The client sent a DPoP header but the Bearer scheme. A bound token goes under "Authorization: DPoP"; a Bearer call has no DPoP header.',
+    'The client sent a DPoP header with the Bearer scheme. Send a bound token as "Authorization: DPoP". Send a Bearer call without a DPoP header.',
   ),
   bad_host_header: request(
     'The Host header is not valid.',
-    'Host must be host[:port] as RFC 3986 writes it, without user information or path.',
+    'Host must be host[:port] as RFC 3986 writes it, without user information and without a path.',
   ),
   bad_forwarded_header: request(
     'A forwarded header is not valid.',
-    'A trusted proxy sent an X-Forwarded-Proto, -Host or -Prefix, or a Client-Cert, outside its grammar. Mend the proxy; see the tested configurations.',
+    'A trusted proxy sent a malformed X-Forwarded-Proto, -Host, -Prefix or Client-Cert. Fix the configuration of the proxy; tested configurations are in deploy/.',
   ),
 
   // Shape of the access token
   token_too_large: token(
     'The access token is too large.',
-    'Access tokens over 8 KiB are refused. Let the provider put fewer claims into the token.',
+    'The access token has more than 8 KiB. Let the provider put fewer claims into it.',
   ),
   opaque_token: token(
     'The access token is not a JWT.',
-    'The token has no dots: it is opaque. With Auth0, request the token with an audience; elsewhere, let the provider issue JWT access tokens.',
+    'The token has no dots, so it is opaque. With Auth0, the client must request the token with an audience. With other providers, turn on JWT access tokens.',
   ),
   encrypted_token: token(
     'The access token is encrypted.',
-    'The token has five parts: it is a JWE. Turn off token encryption for this API at the provider.',
+    'The token has five parts, so it is encrypted (JWE). Turn off token encryption for this API at the provider.',
   ),
   malformed_token: token(
     'The access token is malformed.',
-    'The token is not header, claims and signature joined by dots. It may have been cut or pasted incompletely.',
+    'The token is not header, claims and signature joined by dots. It may have been cut, or copied in part.',
   ),
   malformed_encoding: token(
     'The access token is malformed.',
-    'A part of the token is not canonical unpadded base64url (RFC 7515 §2): padding, a foreign character, white space or stray bits.',
+    'A part of the token is not canonical base64url without padding (RFC 7515 §2). Look for padding, white space, quotes or a cut end.',
   ),
   malformed_header: token(
     'The access token is malformed.',
@@ -159,42 +172,45 @@ export const failures = {
   // JOSE header of the access token
   unsupported_alg: token(
     'The access token has an unsupported algorithm.',
-    'The alg of the token is not allowed. RS256 is the default; let the provider sign with it, or allow the asymmetric algorithm it uses.',
+    'The alg of the token is not allowed. Let the provider sign with RS256, or allow the asymmetric algorithm that it uses.',
   ),
   unsupported_typ: token(
     'The access token has an unsupported type.',
-    'The typ of the token must be absent, JWT or at+jwt (RFC 9068), and at+jwt where the profile rfc9068 is demanded. ID tokens, logout tokens and proofs are not access tokens.',
+    'typ must be absent, JWT or at+jwt (RFC 9068). With the profile rfc9068 it must be at+jwt. ID tokens, logout tokens and proofs are not access tokens.',
   ),
   unsupported_header: token(
     'The access token has an unsupported header parameter.',
-    'crit, b64 and zip are refused. Let the provider issue plain signed tokens.',
+    'The JOSE header has crit, b64 or zip, and these are refused. Let the provider issue plain signed tokens.',
   ),
-  missing_kid: token(unverifiable, 'The token names no key (kid). Let the provider put kid into the JOSE header.'),
+  missing_kid: token(
+    unverifiable,
+    'The JOSE header has no kid, so the token names no key. Let the provider put kid into the JOSE header.',
+  ),
   malformed_kid: token(unverifiable, 'The kid of the token is not a string of 1 to 256 characters.'),
 
   // Issuer and key
   invalid_issuer: token(
     'The access token has an invalid issuer.',
-    'iss is not the trusted issuer byte for byte; a domain stands for https://<domain>/. Check the issuer: the tenant, realm or region that issued the token, and a domain without a scheme.',
+    'iss is not equal to the trusted issuer, byte for byte. A domain stands for https://<domain>/, with the slash. Check which tenant, realm or region issued the token, and that the domain is written without https://.',
     { concept: 'issuer' },
   ),
   unknown_kid: token(
     unverifiable,
-    'The key that the token names is not in the key set of the provider, even after a refresh. The token comes from elsewhere, or its key was withdrawn.',
+    'The key set of the provider has no key with this kid, even after a refresh. The token comes from another provider or tenant, or its key was withdrawn.',
   ),
   key_not_usable: token(
     unverifiable,
-    'The key that the token names is published for another use or algorithm (use, key_ops, alg, kty).',
+    'The provider publishes the key of this kid for another use or algorithm (use, key_ops, alg, kty). Let the provider publish it for signatures with the alg of the token.',
   ),
   invalid_signature: token(
     unverifiable,
-    'The signature does not fit the key: the token was altered, or another provider uses the same kid.',
+    'The signature does not fit the key. The token was changed, or another provider uses the same kid.',
   ),
 
   // Claims
   invalid_audience: token(
     'The access token has an invalid audience.',
-    'aud does not contain the audience of this API byte for byte. Request the token for this API, or correct the audience (a trailing slash counts).',
+    'aud does not contain the audience of this API, byte for byte. Let the client request the token for this API, or correct the audience here. A slash at the end counts.',
     { concept: 'audience' },
   ),
   unaccepted_client: token(
@@ -205,7 +221,7 @@ export const failures = {
   malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 2^53.'),
   expired: token(
     'The access token has expired.',
-    'exp has passed. Let the client get a new token; if it just did, compare the clocks of both machines.',
+    'exp has passed. Let the client get a new token. If the client has just got one, compare the clocks of both machines.',
   ),
   malformed_nbf: token('The access token is malformed.', 'nbf is not a number of seconds between 0 and 2^53.'),
   not_yet_valid: token(
@@ -242,35 +258,33 @@ export const failures = {
   ),
   unsupported_cnf: token(
     'The access token is bound by a method that is not supported.',
-    'cnf has another member than jkt (and x5t#S256, where client certificates are read): the token is bound in a way that cannot be confirmed here, so it is not accepted as if it were free.',
+    'cnf has a member that cannot be confirmed here. jkt is supported, and x5t#S256 if client certificates are read. A token that is bound in another way is refused, not accepted as if it were not bound.',
   ),
   bound_token_as_bearer: token(
     'The access token is bound to a key and cannot be used as Bearer.',
-    'The token has cnf.jkt: the client must send it under "Authorization: DPoP" with a proof (RFC 9449 §7.2).',
+    'The token has cnf.jkt. The client must send it as "Authorization: DPoP" with a proof (RFC 9449 §7.2).',
   ),
   unbound_token_as_dpop: token(
     'The access token is not bound to a key.',
-    'The client used the DPoP scheme with a token without cnf.jkt. Let it get a DPoP-bound token, or send this one as Bearer.',
+    'The client used the DPoP scheme with a token without cnf.jkt. Let the client get a DPoP-bound token, or send this token as Bearer.',
   ),
   missing_client_certificate: token(
     'The access token is bound to a client certificate and none was presented.',
-    'The token has cnf.x5t#S256 (RFC 8705 §3): let the client call with its certificate. Behind a proxy that ends TLS, let it send Client-Cert (RFC 9440), and trust its address.',
+    'The token has cnf.x5t#S256 (RFC 8705 §3). Let the client call with its certificate. If a proxy ends TLS, let the proxy send Client-Cert (RFC 9440), and trust the address of the proxy.',
   ),
   client_certificate_mismatch: token(
     'The access token is bound to another client certificate.',
-    'The certificate that the client presented is not the one whose thumbprint is cnf.x5t#S256: the token is used by another client, or the client has a new certificate and needs a new token.',
+    'The thumbprint of the presented certificate is not cnf.x5t#S256. Another client uses the token, or the client has a new certificate and needs a new token.',
   ),
-
-  // Profile
 
   // Introspection and deny list
   inactive_token: token(
     'The access token is not active.',
-    'The authorization server says that the token is expired, revoked, unknown, or not for this resource server (RFC 7662 §2.2). Let the client get a new one.',
+    'The authorization server says that the token is not active: expired, revoked, unknown, or not for this resource server (RFC 7662 §2.2). Let the client get a new token.',
   ),
   revoked_token: token(
     'The access token has been revoked.',
-    'Its jti, its sub or the kid of its key is on the deny list of this resource server. Take it off the list to let it in again.',
+    'The jti, the sub or the kid of the token is on the deny list. Remove the entry from the deny list to let the token in again.',
   ),
   deny_list_unavailable: unavailable(
     'Access tokens cannot be verified at the moment.',
@@ -282,7 +296,10 @@ export const failures = {
     'More than one DPoP proof was sent.',
     'Exactly one DPoP header is allowed (RFC 9449 §4.3). Look for a proxy that repeats headers.',
   ),
-  proof_too_large: proof('The DPoP proof is too large.', 'Proofs over 4 KiB are refused.'),
+  proof_too_large: proof(
+    'The DPoP proof is too large.',
+    'The proof has more than 4 KiB. Let the client put less into it.',
+  ),
   malformed_proof: proof(
     'The DPoP proof is malformed.',
     'The proof is not a compact JWS with canonical base64url and unique JSON members.',
@@ -293,7 +310,7 @@ export const failures = {
   ),
   unsupported_proof_alg: proof(
     'The DPoP proof has an unsupported algorithm.',
-    'The alg of the proof is not allowed. ES256 is the default; others can be enabled.',
+    'The alg of the proof is not allowed. Let the client sign with ES256, or allow the algorithm that it uses.',
   ),
   unsupported_proof_header: proof(
     'The DPoP proof has an unsupported header parameter.',
@@ -305,7 +322,7 @@ export const failures = {
   ),
   private_proof_jwk: proof(
     'The DPoP proof has no valid key.',
-    'jwk holds private members: the client has published its private key. Let it make a new one at once.',
+    'jwk holds private members, so the client has published its private key. Let the client make a new key now.',
   ),
   invalid_proof_signature: proof(
     "The DPoP proof's signature could not be verified.",
@@ -313,20 +330,20 @@ export const failures = {
   ),
   malformed_proof_claims: proof(
     'The DPoP proof is malformed.',
-    'jti, htm, htu, iat and ath must all be present, each of its type; jti has 1 to 256 characters.',
+    'jti, htm, htu, iat and ath must all be present, each with the right type. jti has 1 to 256 characters.',
   ),
   proof_method_mismatch: proof(
     'The DPoP proof is for another method.',
-    'htm is not the method of the request; it is compared case-sensitively.',
+    'htm is not the method of the request. Upper and lower case count.',
   ),
   proof_url_mismatch: proof(
     'The DPoP proof is for another URL.',
-    'htu is not the URL of the request as this server sees it. Behind a proxy, let it send X-Forwarded-Proto, -Host and -Prefix, and trust its address.',
+    'htu is not the URL of the request as this server sees it. Behind a proxy, let the proxy send X-Forwarded-Proto, -Host and -Prefix, and trust the address of the proxy.',
     { concept: 'trustProxy' },
   ),
   proof_too_old: proof(
     'The DPoP proof is too old.',
-    'iat is more than 300 s ago. A proof is made for each request; compare the clocks of client and server.',
+    'iat is more than 300 s ago. The client must make a proof for each request. If it does, compare the clocks of client and server.',
   ),
   proof_in_future: proof(
     'The DPoP proof was made in the future.',
@@ -338,93 +355,133 @@ export const failures = {
   ),
   proof_key_mismatch: proof(
     'The DPoP proof was made with another key.',
-    'The thumbprint of jwk is not the cnf.jkt of the token: the token was bound to another key.',
+    'The thumbprint of jwk is not the cnf.jkt of the token. The token was bound to another key: the client must sign with the key that it used at the token endpoint.',
   ),
   missing_proof_nonce: nonce(
     'The DPoP proof needs a nonce.',
-    'The first call of a client has no nonce: that is how it learns one. It repeats the call with the DPoP-Nonce of the answer.',
+    'This is normal for the first call of a client. The client repeats the call with the DPoP-Nonce of the answer. If it does not, it does not support nonces.',
   ),
   invalid_proof_nonce: nonce(
     'The DPoP proof needs a fresh nonce.',
-    'The nonce is old or of another secret. All instances must share one secret for nonces.',
+    'The nonce is too old, or was made with another secret. All instances must share one secret for nonces.',
     { concept: 'nonceSecret' },
   ),
   proof_replayed: proof(
     'The DPoP proof was used before.',
-    'The jti was seen before: the proof was sent twice. Let the client make one for each request; retries by proxies must be off.',
+    'The jti was seen before, so the proof was sent twice. Let the client make a proof for each request. Turn off retries in proxies.',
   ),
 
   // Policy
   insufficient_scope: forbidden(
     'The access token lacks a required scope.',
-    'The token is valid, but scope lacks what the route needs. Grant the scope to the client at the provider, and let it request the scope.',
+    'The token is valid, but its scopes lack what the route requires. Grant the scope to the client at the provider, and let the client request it.',
   ),
   no_accepted_scope: forbidden(
     'The access token has none of the accepted scopes.',
-    'The token is valid, but scope has none of those that the route accepts; one is enough. Grant one to the client at the provider, and let it request it.',
+    'The token is valid, but it has no scope that the route accepts; one is enough. Grant one of them to the client at the provider, and let the client request it.',
   ),
   missing_permission: forbidden(
     'The access token lacks a required permission.',
-    'The token is valid, but the claim with the permissions (permissions, or what permissionsClaim says) is no list that has what the route needs. Assign the permission at the provider, and let it put permissions into access tokens.',
+    'The token is valid, but its permissions claim does not contain the permission that the route requires. Assign the permission at the provider, and let the provider put permissions into access tokens. The option permissionsClaim names the claim.',
   ),
   unaccepted_claims: forbidden(
     'The access token does not carry what is required here.',
-    'The token is valid, but its claims do not fit the schema of the route; the context names the first that does not. Let the provider put it into access tokens, or mend the schema.',
+    'The token is valid, but its claims do not fit the schema of the route. The log line names the first claim that does not. Let the provider put the claim into access tokens, or correct the schema.',
   ),
   unaccepted_acr: stepUp(
     'A different authentication level is required.',
-    'acr is absent, or none that the route accepts. The challenge names those: let the client ask for one with acr_values (RFC 9470 §4), and the provider put acr into access tokens.',
+    'acr is absent, or the route does not accept its value. Let the client ask for a value of the challenge with acr_values (RFC 9470 §4), and let the provider put acr into access tokens.',
   ),
   missing_auth_time: stepUp(
     'The time of authentication is required.',
-    'auth_time is absent, in the future or not a number of seconds between 0 and 2^53, and the route limits how long ago the user signed in. Let the provider put auth_time, in seconds, into access tokens (RFC 9470 §6.1), and compare the clocks.',
+    'The route limits how long ago the user signed in, and auth_time is absent, malformed or in the future. Let the provider put auth_time, in seconds, into access tokens (RFC 9470 §6.1), and compare the clocks.',
   ),
   authentication_too_old: stepUp(
     'A more recent authentication is required.',
-    'auth_time is longer ago than the route allows. The challenge says how long: let the client ask for a new authentication with max_age (RFC 9470 §4).',
+    'The user signed in longer ago than the route allows. Let the client ask for a new authentication with the max_age of the challenge (RFC 9470 §4).',
+  ),
+
+  // Gate
+  ambiguous_path: request(
+    'The path of the request can be understood in more than one way.',
+    'The path has dot segments, an empty segment, a semicolon, a backslash or an escape that another server may read as another path. Let the client send the plain path; "encodedSlash": "allow" in a rule takes an encoded slash.',
+  ),
+  no_rule: denied(
+    'Access to this resource is not allowed.',
+    'No rule of the gate matches host, path and method of the request. Add a rule, or correct the URL that the client uses.',
+  ),
+  denied_by_rule: denied(
+    'Access to this resource is not allowed.',
+    'The rule that matches says "access": "deny". Change the rule if the request should be let in.',
+  ),
+  untrusted_peer: denied(
+    'Access to this resource is not allowed.',
+    'A peer that is not trusted asked the gate for a decision. Only the proxy may ask: trust its address, and let nobody else reach the gate.',
+    { concept: 'trustProxy' },
+  ),
+  upstream_unavailable: upstream(
+    502,
+    'The server behind this gate cannot be reached.',
+    'The upstream did not take the connection, closed it before it answered, or sent an answer that is not valid HTTP; the log line carries the error. Check that the upstream runs, and its address here.',
+  ),
+  upstream_overloaded: upstream(
+    503,
+    'The server behind this gate is busy.',
+    'As many requests as may be on their way to the upstream were waiting for its answers. Look why the upstream is slow, or run more instances.',
+  ),
+  upstream_timeout: upstream(
+    504,
+    'The server behind this gate did not answer in time.',
+    'The upstream took longer than the time set for it to take the connection or to send a part of its answer. Look why it is slow, or raise the time.',
   ),
 
   // Availability and surprises
   keys_unavailable: unavailable(
     'Access tokens cannot be verified at the moment.',
-    'There is no usable key set of the provider: see the log lines of the key fetches. Check the network, the proxy settings and the certificate.',
+    'There are no usable keys of the provider. The log lines keys_fetch_failed say why. Check the network, the outbound proxy and the certificate.',
   ),
   introspection_unavailable: unavailable(
     'Access tokens cannot be verified at the moment.',
-    'The introspection endpoint did not give an answer that can be judged: see the cause in the log. Check its address, the credentials of this resource server, the network and the certificate.',
+    'The introspection endpoint gave no usable answer. The log line says why. Check its address, the credentials of this resource server, the network and the certificate.',
   ),
   replay_store_unavailable: unavailable(
     'DPoP proofs cannot be verified at the moment.',
-    'Redis did not answer in time, or was restarted and may have forgotten this proof. Bearer calls are not affected. Check Redis and its address here.',
+    'Redis did not answer in time, or was restarted and may have forgotten this proof. Bearer calls are not affected. Check Redis and its address.',
     { concept: 'replayStore' },
   ),
   replay_store_full: unavailable(
     'DPoP proofs cannot be verified at the moment.',
-    'The replay store in memory is full and refuses rather than forgets. Use Redis, or look who sends so many proofs.',
+    'The replay store in memory is full. It refuses new proofs rather than forget old ones. Use Redis, or find out who sends so many proofs.',
   ),
   unexpected: {
     status: 500,
     error: 'server_error',
     description: 'The request could not be processed.',
-    fix: 'This is a defect: the log line carries the error. Please report it.',
+    fix: 'This is a defect of this program. The log line has the error. Please report it.',
   },
 } as const satisfies Readonly<Record<string, Failure>>;
 
 /** The name of one row of {@link failures}. */
 export type Reason = keyof typeof failures;
 
-/** Facts for the operator's log alone; never for the wire. */
+/** What only the gate refuses for: neither the library nor the endpoints of the service do. */
+export const gateReasons: ReadonlySet<Reason> = new Set<Reason>([
+  ...(['ambiguous_path', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
+  ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout'] as const),
+]);
+
+/** Facts for the operator's log only; never for the wire. */
 export type FailureContext = Readonly<Record<string, string | number | boolean>>;
 
 /** What the authentication of the user must be like (RFC 9470 §3). */
 export interface StepUp {
-  /** Any one of these must be `acr`; the preferred first. Empty where it may be any. */
+  /** Any one of these must be `acr`; the preferred first. Empty if it may be any. */
   readonly acrValues: readonly string[];
-  /** Seconds since the user signed in, at most; `undefined` where it may be any time. */
+  /** Seconds since the user signed in, at most; `undefined` if it may be any time. */
   readonly maxAge: number | undefined;
 }
 
-/** What goes with a reason where it has more to say. */
+/** What goes with a reason that has more to say. */
 export interface AccessErrorOptions {
   /** Scopes that the route needs, for the challenge. */
   readonly scopes?: readonly string[];

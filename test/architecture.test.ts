@@ -267,6 +267,37 @@ describe('what the core knows of the service', () => {
   });
 });
 
+describe('the tests', () => {
+  const list = (path: string): readonly string[] =>
+    readdirSync(new URL(path, import.meta.url), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => name);
+  const others = [
+    'deploy',
+    'differential',
+    'examples',
+    'hostile',
+    'properties',
+    'run-summary',
+    'runtimes',
+    'support',
+    'vectors',
+  ];
+
+  it('mirror the sources: a folder is one of src, or one of a few more', () => {
+    const folders = list('.');
+    expect(folders.length).toBeGreaterThan(15);
+    expect(folders.filter((name) => !others.includes(name) && !list('../src').includes(name))).toEqual([]);
+    expect(list('service').filter((name) => !list('../src/service').includes(name))).toEqual([]);
+  });
+
+  it('have a map that names every folder', () => {
+    const map = readFileSync(new URL('README.md', import.meta.url), 'utf8');
+    const isNamed = (name: string): boolean => map.includes(`\`${name}\``) || map.includes(`/${name}\``);
+    expect([...list('.'), ...list('service')].filter((name) => !isNamed(name))).toEqual([]);
+  });
+});
+
 describe('house rules', () => {
   it('no file without a noun for a name', () => {
     const names = sources.map(({ path }) => basename(path, '.ts'));
@@ -290,5 +321,28 @@ describe('house rules', () => {
       ),
     );
     expect(verifying.map(({ path }) => path)).toEqual(['jose/jws.ts', 'jose/workerd-signature.ts']);
+  });
+
+  it('signatures are made in one place: for tools and tests', () => {
+    const signing = sources.filter(({ modules }) =>
+      modules.some(
+        ({ name, names }) => /crypto$/.test(name) && names.some((each) => /^(?:sign|createSign)$/.test(each)),
+      ),
+    );
+    expect(signing.map(({ path }) => path)).toEqual(['jose/sign.ts']);
+  });
+
+  it.each([
+    ['proof algorithms', /'ES256', 'ES384', 'EdDSA'/, 'jose/algorithms.ts'],
+    ['refused header parameters', /'crit', 'b64'/, 'jose/jws.ts'],
+    ['the latest time', /2 \*\* 53/, 'jose/numeric-date.ts'],
+    ['the length of a kid', /\bmaxKidLength =/, 'jose/jwk.ts'],
+    ['a JWK set', /(?:type|interface) JwkSet\b/, 'jose/jwk.ts'],
+    ['accepted schemes', /\['Bearer', 'DPoP'\];/, 'http/credentials.ts'],
+    ['a plain https address', /\bfunction isPlainHttps\b|password === ''/, 'outbound/https-address.ts'],
+    ['the address of a proxy', /\bdecodeURIComponent\(username/, 'outbound/proxy-address.ts'],
+    ['the grammar of a domain', /\[a-z0-9\._-\]\*\[a-z0-9\]/, 'resource-server/issuer-name.ts'],
+  ])('one place says it: %s', (_what, pattern, path) => {
+    expect(sources.filter(({ text }) => pattern.test(text)).map((source) => source.path)).toEqual([path]);
   });
 });

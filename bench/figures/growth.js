@@ -34,7 +34,13 @@ const short = () => ({
   sub: (shortest++).toString(36),
 });
 
-/** By what grows: the sizes, and how claims, keys and policy follow from one. */
+/** @typedef {{ sizes: number[], claims?: (size: number) => object, keys?: (size: number) => object[], policy?: (size: number) => object }} Table */
+
+/**
+ * By what grows: the sizes, and how claims, keys and policy follow from one.
+ *
+ * @type {Record<string, Table>}
+ */
 const tables = {
   'token, KiB': {
     sizes: [0.5, 1, 2, 4, 8],
@@ -55,6 +61,10 @@ const request = (token) => ({
   headers: { get: (name) => (name.toLowerCase() === 'authorization' ? `Bearer ${token}` : null) },
 });
 
+/**
+ * @param {Table} table
+ * @param {number} size
+ */
 function openCase({ claims, keys, policy }, size) {
   const jwks = { keys: [describe(pair.publicKey, 'k'), ...(keys?.(size) ?? [])] };
   const server = createResourceServer({ issuers: [{ issuer, keys: createStaticKeySet(jwks) }], audience });
@@ -63,7 +73,7 @@ function openCase({ claims, keys, policy }, size) {
     size,
     mint: () => mint(claims?.(size) ?? {}),
     authorize: (token) => server.authorize(request(token), told),
-    samples: { cold: [], warm: [], bytes: [] },
+    samples: /** @type {Record<'cold' | 'warm' | 'bytes', number[]>} */ ({ cold: [], warm: [], bytes: [] }),
   };
 }
 
@@ -79,11 +89,11 @@ async function time(calls, act) {
 
 /** By what grows, a row a size: bytes of the token, µs where it is new, µs where it was seen before; medians. */
 export async function measureGrowth() {
-  const opened = Object.entries(tables).map(([name, table]) => [
+  const opened = Object.entries(tables).map(([name, table]) => ({
     name,
-    table.sizes.map((size) => openCase(table, size)),
-  ]);
-  const all = opened.flatMap(([, rows]) => rows);
+    rows: table.sizes.map((size) => openCase(table, size)),
+  }));
+  const all = opened.flatMap(({ rows }) => rows);
   for (let round = 0; round <= rounds; round++) {
     for (const { mint: make, authorize, samples } of all) {
       const tokens = Array.from({ length: count }, make);
@@ -99,7 +109,7 @@ export async function measureGrowth() {
   }
   const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
   return Object.fromEntries(
-    opened.map(([name, rows]) => [
+    opened.map(({ name, rows }) => [
       name,
       rows.map(({ size, samples: { bytes, cold, warm } }) => ({
         size,

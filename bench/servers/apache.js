@@ -21,7 +21,7 @@ export function apacheCommand({ port, issuer, audience, jwksUri, certificateFile
     ...['mpm_event', 'authz_core', 'authn_core', 'authz_user', 'include', 'dir', 'auth_openidc'].map((name) =>
       load(name),
     ),
-    ...(process.getuid() === 0 ? ['User www-data', 'Group www-data'] : []),
+    ...(process.getuid?.() === 0 ? ['User www-data', 'Group www-data'] : []),
     `ServerRoot ${folder}`,
     `PidFile ${folder}/apache.pid`,
     `DefaultRuntimeDir ${folder}`,

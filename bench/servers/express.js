@@ -6,7 +6,7 @@ import { audience, host, issuer, openAnswer, port, privateAnswer } from './setti
 const app = express();
 app.get('/api/public', (_request, response) => response.json(openAnswer()));
 app.get('/api/private', auth({ issuerBaseURL: issuer, audience, tokenSigningAlg: 'RS256' }), (request, response) =>
-  response.json(privateAnswer(request.auth.payload)),
+  response.json(privateAnswer(request.auth?.payload ?? {})),
 );
 // Express writes the stack of each refusal to stderr by itself; nothing else here logs.
 app.use((error, _request, response, _next) => {

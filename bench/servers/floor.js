@@ -3,11 +3,11 @@ import { createPublicKey, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
-const { PORT, FLOOR, ANSWERS, TOKEN_KEY, PROOF_KEY } = process.env;
+const { PORT, FLOOR = '', ANSWERS = '', TOKEN_KEY = '', PROOF_KEY = '' } = process.env;
 /** By path, as the service wrote them: `{headers, body}`. */
 const answers = new Map(Object.entries(JSON.parse(ANSWERS)));
 const rsaKey = createPublicKey(readFileSync(TOKEN_KEY));
-const ecKey = { key: createPublicKey(readFileSync(PROOF_KEY)), dsaEncoding: 'ieee-p1363' };
+const ecKey = /** @type {const} */ ({ key: createPublicKey(readFileSync(PROOF_KEY)), dsaEncoding: 'ieee-p1363' });
 
 const checkJws = (jws, key) => {
   const dot = jws.lastIndexOf('.');
@@ -21,7 +21,7 @@ const checks = {
 const check = checks[FLOOR];
 
 createServer((request, response) => {
-  const answer = answers.get(request.url);
+  const answer = answers.get(request.url ?? '');
   if (request.url === '/api/private' && !check(request.headers)) {
     response.writeHead(401).end();
     return;

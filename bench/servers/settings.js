@@ -1,5 +1,5 @@
 // What every server of the bench is started with, and what it answers: the same endpoints, the same checks.
-const { ISSUER, JWKS_URI, AUDIENCE, PORT } = process.env;
+const { ISSUER = '', JWKS_URI = '', AUDIENCE = '', PORT } = process.env;
 
 export const issuer = ISSUER;
 export const jwksUri = JWKS_URI;

@@ -8,6 +8,7 @@ import type { Policy } from '../policy/policy.ts';
 import { metadataPath } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
+import { admitOrRefuse } from './admission.ts';
 import { readNodeRequest } from './node-request.ts';
 
 /** Options of {@link createMcpAuth}. */
@@ -67,13 +68,15 @@ interface Answer {
   readonly body: string | null;
 }
 
-/** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 503. */
+/** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 502 to 504. */
 const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
   400: OAuthErrorCode.InvalidRequest,
   401: OAuthErrorCode.InvalidToken,
   403: OAuthErrorCode.InsufficientScope,
   500: OAuthErrorCode.ServerError,
+  502: OAuthErrorCode.ServerError,
   503: OAuthErrorCode.ServerError,
+  504: OAuthErrorCode.ServerError,
 };
 const methods = 'GET, HEAD, OPTIONS';
 const optionMembers: OptionMembers<McpAuthOptions> = {
@@ -128,20 +131,22 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
     gate: bearerAuth,
     protect(incoming, response, next) {
       const request = readNodeRequest(incoming, incoming.originalUrl);
-      const context = { policy, connection: incoming.socket };
-      judge(server, request, context)
-        .then((access) => {
-          const token = readToken(request);
-          Object.assign(incoming, { auth: toAuthInfo(token, access, options.resource) });
+      const settled = admitOrRefuse(server, {
+        request,
+        policy,
+        connection: incoming.socket,
+        admit: (access) => {
+          Object.assign(incoming, { auth: toAuthInfo(readToken(request), access, options.resource) });
           if (access.dpopNonce !== undefined) response.setHeader('dpop-nonce', access.dpopNonce);
-        })
-        .then(
-          () => next(),
-          (error: unknown) => {
-            onRefused(error);
-            send(response, server.describeRefusal(error, request, context));
-          },
-        );
+          next();
+        },
+        refuse: (refusal, error) => {
+          onRefused(error);
+          send(response, refusal);
+        },
+      });
+      // What the handlers behind throw is theirs: Express asks for it through `next`.
+      if (settled instanceof Promise) settled.catch(next);
     },
     serveMetadata(incoming, response, next) {
       const answer = answerPath(incoming.method, incoming.originalUrl ?? String(incoming.url));
@@ -155,16 +160,7 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
   };
 }
 
-/** What throws at once and what rejects, in one promise. */
-async function judge(
-  server: ResourceServer<RegisteredClaims>,
-  request: ResourceRequest,
-  { policy, connection }: { readonly policy: Policy; readonly connection: IncomingMessage['socket'] },
-): Promise<Access<RegisteredClaims>> {
-  return server.authorize(request, policy, connection);
-}
-
-/** A verifier is told the token alone: all else of the call is what the metadata says of it. */
+/** A verifier is told only the token. All else of the call comes from the metadata. */
 function describeCall(url: string, token: string): ResourceRequest {
   return { method: 'POST', url, headers: { get: (name) => (name === 'authorization' ? `Bearer ${token}` : null) } };
 }
@@ -241,7 +237,7 @@ function readHttps(option: string, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isLocal = url?.protocol === 'http:' && /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname);
   if (url === undefined || !(url.protocol === 'https:' || isLocal)) {
-    throw new TypeError(`${option}: write an absolute https URL (http for localhost alone)`);
+    throw new TypeError(`${option}: write an absolute https URL (http only for localhost)`);
   }
   return url;
 }

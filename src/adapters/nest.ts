@@ -56,7 +56,7 @@ Catch(RefusedRequest)(RefusalFilter);
 /** Stands at every route with a policy, so that no filter of the application gives the refusal another form. */
 const refusalFilter = new RefusalFilter();
 
-/** Stands there too: a policy alone protects nothing, should the guard be forgotten. */
+/** Stands there too: without the guard a policy protects nothing. */
 const mustBeJudged: NestInterceptor = {
   intercept(context: ExecutionContext, next: CallHandler) {
     if (readPolicy(context) !== 'open') findAccess(context);
@@ -149,7 +149,7 @@ function readPolicy(context: ExecutionContext): Policy<unknown> | 'open' {
 function readIncoming(context: ExecutionContext): IncomingMessage & { readonly originalUrl: string } {
   const request = context.switchToHttp().getRequest<IncomingMessage & { readonly originalUrl: string }>();
   if (!Array.isArray(request.rawHeaders)) {
-    throw new TypeError('createGuard: judges HTTP requests of @nestjs/platform-express alone');
+    throw new TypeError('createGuard: judges only HTTP requests of @nestjs/platform-express');
   }
   return request;
 }

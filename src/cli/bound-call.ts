@@ -1,5 +1,8 @@
-import { generateKeyPairSync, hash, randomUUID, sign } from 'node:crypto';
+import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
 import { thumbprint } from '../jose/jwk.ts';
+import { signCompact } from '../jose/sign.ts';
+
+const alg = 'ES256';
 
 /** A call under the DPoP scheme, with a key that is made for it and kept by nobody. */
 export interface BoundCall {
@@ -29,18 +32,12 @@ export function createBoundCall({ url, method, nonce }: BoundCallTarget): BoundC
       const htu = url.origin + url.pathname;
       const ath = hash('sha256', token, 'base64url');
       const claims = { jti: randomUUID(), htm: method, htu, iat: Math.floor(now), ath, nonce };
-      const input = `${encode({ typ: 'dpop+jwt', alg: 'ES256', jwk })}.${encode(claims)}`;
-      const signature = sign('sha256', Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' });
-      const proof = `${input}.${signature.toString('base64url')}`;
+      const proof = signCompact({ typ: 'dpop+jwt', alg, jwk }, claims, { alg, privateKey });
       // RFC 9449 §7.1
       const headers = `-H 'Authorization: DPoP ${token}' -H 'DPoP: ${proof}'`;
       return { proof, command: `curl -i${methodFlag(method)} ${headers} ${quote(url.href)}` };
     },
   };
-}
-
-function encode(value: object): string {
-  return Buffer.from(JSON.stringify(value)).toString('base64url');
 }
 
 /** curl sends GET by itself, and waits for a body that does not come unless it knows that it asks for none. */

@@ -1,7 +1,7 @@
 const defaultPorts: Readonly<Record<string, string>> = { http: '80', https: '443' };
 const maxPort = 65_535;
 
-// RFC 3986 §3 for http and https alone. The host holds no percent-encoding, so its case says nothing of its meaning;
+// RFC 3986 §3 for http and https only. The host holds no percent-encoding, so its case says nothing of its meaning;
 // the authority has no user information, for `@` is not among its characters.
 const grammar = /^(https?):\/\/(\[[\da-f:.]+\]|[\w.~!$&'()*+,;=-]+)(?::(\d{0,5}))?(\/[^?#]*)?(?:[?#].*)?$/i;
 // Readers disagree on these: a backslash is a slash to some, control characters vanish for others.

@@ -2,10 +2,11 @@ import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
-import { type Algorithm, algorithms } from '../jose/algorithms.ts';
+import { type Algorithm, algorithms, proofAlgorithms } from '../jose/algorithms.ts';
 import { isJsonObject, type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { importPublicJwk, privateMembers, thumbprint } from '../jose/jwk.ts';
-import { type Jws, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
+import { type Jws, type KnownHeaders, parseJws, refusedHeaderParameters, verifyJws } from '../jose/jws.ts';
+import { isTime } from '../jose/numeric-date.ts';
 import { explainMismatch, normaliseUrl, showUrl } from './htu.ts';
 import type { Nonces } from './nonce.ts';
 
@@ -68,11 +69,8 @@ interface ProofClaims {
   readonly nonce: string | undefined;
 }
 
-const proofAlgorithms: readonly string[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
-const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
 const maxProofLength = 4096;
 const maxJtiLength = 256;
-const maxTime = 2 ** 53;
 /** Seconds that a proof may be ahead. */
 const maxLead = 30;
 
@@ -88,10 +86,11 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
   const { nonces, cachedKeys = 10_000 } = options;
   const allowed = new Set(options.algorithms ?? ['ES256']);
   for (const alg of allowed) {
-    if (!proofAlgorithms.includes(alg)) throw new TypeError(`algorithms: write any of ${proofAlgorithms.join(', ')}`);
+    if (!proofAlgorithms.some((known) => known === alg))
+      throw new TypeError(`algorithms: write any of ${proofAlgorithms.join(', ')}`);
   }
   if (allowed.size === 0) throw new TypeError('algorithms: name at least one');
-  // By thumbprint, which stands for one key alone whatever else its jwk says; and only keys that a verified access
+  // By thumbprint, which stands for only one key whatever else its jwk says; and only keys that a verified access
   // token is bound to get in, so that nobody can push out the keys of others. The length of a proof bounds each key.
   const keys = new LRUCache<string, KnownKey>({ max: cachedKeys });
 
@@ -167,7 +166,7 @@ function readClaims({ payload }: Jws): ProofClaims {
   if (typeof jti !== 'string' || jti === '' || jti.length > maxJtiLength) throw malformedClaim('jti');
   if (typeof htm !== 'string') throw malformedClaim('htm');
   if (typeof htu !== 'string') throw malformedClaim('htu');
-  if (typeof iat !== 'number' || iat < 0 || iat > maxTime) throw malformedClaim('iat');
+  if (!isTime(iat)) throw malformedClaim('iat');
   if (typeof ath !== 'string') throw malformedClaim('ath');
   if (nonce !== undefined && typeof nonce !== 'string') throw malformedClaim('nonce');
   return { jti, htm, htu, iat, ath, nonce };
@@ -184,7 +183,7 @@ function checkUrl(htu: string, { origin, path }: ProofRequest['url']): void {
   const expected = normaliseUrl(url);
   const received = normaliseUrl(htu);
   if (expected !== undefined && received === expected) return;
-  // Both come from the client: the log gets them in normal form alone, which holds nothing but printable ASCII.
+  // Both come from the client: the log gets them only in normal form, which holds nothing but printable ASCII.
   throw new AccessError('proof_url_mismatch', {
     context: {
       expected: showUrl(expected),

@@ -26,14 +26,14 @@ const byteSequence = /^:((?:[A-Za-z\d+/]{4})+(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3
 
 /**
  * Creates the reader of client certificates. TLS has proven that the client holds the key; the header is believed from
- * trusted peers alone, and ignored, unread, from others. Throws `TypeError` where a header has nobody to come from,
+ * trusted peers only, and ignored, unread, from others. Throws `TypeError` where a header has nobody to come from,
  * and for `tls` on Cloudflare Workers.
  */
 export function createReadClientCertificate(source: ClientCertificateSource, trust: Trust): ReadClientCertificate {
   if (source === 'tls') return createReadFromTls();
   if (source !== 'header') throw new TypeError('clientCertificate: write tls or header');
   if (trust === 'none') {
-    throw new TypeError('clientCertificate: header is believed from trusted proxies alone; name them in trustProxy');
+    throw new TypeError('clientCertificate: header is believed only from trusted proxies; name them in trustProxy');
   }
   const isTrusted = parseTrust(trust);
   const thumbprints = new LRUCache<string, string>({ max: keptThumbprints, memoMethod: parseHeader });

@@ -1,7 +1,7 @@
 import { AccessError } from '../failures.ts';
 import type { ResourceRequest } from './request.ts';
 
-/** Which schemes are accepted: Bearer alone, both, or DPoP alone. */
+/** Which schemes are accepted: only Bearer, both, or only DPoP. */
 export type DpopMode = 'off' | 'allowed' | 'required';
 
 export type Scheme = 'Bearer' | 'DPoP';
@@ -50,6 +50,12 @@ export function readCredentials(headers: ResourceRequest['headers'], mode: DpopM
   return { scheme, token, proof };
 }
 
+/** The authorization schemes of a mode, in the order of the challenges. */
+export function acceptedSchemes(mode: DpopMode): readonly Scheme[] {
+  if (mode === 'off') return ['Bearer'];
+  return mode === 'required' ? ['DPoP'] : ['Bearer', 'DPoP'];
+}
+
 /** The scheme of an Authorization header, compared case-insensitively (RFC 9110 §11.1). */
 export function parseAuthorizationScheme(name: string): Scheme | undefined {
   return schemes.get(name) ?? schemes.get(name.toLowerCase());
@@ -64,7 +70,7 @@ function trimSpaces(value: string, start: number): string {
 
 /**
  * Whether a value with commas is several headers that were joined into one: a later part starts credentials of
- * its own (a scheme alone, or a scheme and a space) and is no parameter (`name=value`) of the first. Commas inside a
+ * its own (only a scheme, or a scheme and a space) and is no parameter (`name=value`) of the first. Commas inside a
  * quoted-string separate nothing (RFC 9110 §5.6.4); one that is never closed is none.
  */
 function isRepeated(value: string): boolean {

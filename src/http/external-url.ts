@@ -35,7 +35,7 @@ const defaultPorts: Readonly<Record<Scheme, number>> = { http: 80, https: 443 };
 
 // Stricter than the reg-name of RFC 3986 §3.2.2: no percent-encoding, no sub-delims, no empty label.
 const nameGrammar = /^[\w~-]+(?:\.[\w~-]+)*\.?$/;
-// Without a zone (`%eth0`), which has a meaning on one machine alone.
+// Without a zone (`%eth0`), which has a meaning only on one machine.
 const literalGrammar = /^\[[\da-f:.]+\]$/;
 const portGrammar = /^\d{1,5}$/;
 // RFC 3986 §3.3 path-absolute with non-empty segments; no comma, which would also be two headers folded into one.
@@ -102,7 +102,7 @@ interface Target {
 
 /** `URL` would rewrite the path (dot segments, backslashes, encodings), so the text itself is split. */
 function splitUrl(url: string): Target {
-  // The target of a request may be a URL of any scheme (RFC 9112 §3.2.2); here it is served over HTTP alone.
+  // The target of a request may be a URL of any scheme (RFC 9112 §3.2.2); here it is served only over HTTP.
   if (!/^https?:\/\//i.test(url)) throw new AccessError('bad_host_header', { context: { header: 'request target' } });
   const scheme = url.charAt(4) === ':' ? 'http' : 'https';
   const rest = url.slice(scheme.length + 3);

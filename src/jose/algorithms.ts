@@ -64,3 +64,6 @@ export const tokenAlgs = Object.keys(table) as readonly TokenAlg[]; // the keys 
 
 /** Every signature algorithm that can be allowed. HS* and none are absent on purpose. */
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map(Object.entries(table));
+
+/** Every {@link ProofAlg}. */
+export const proofAlgorithms: readonly ProofAlg[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];

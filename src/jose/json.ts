@@ -56,7 +56,7 @@ function estimateColons(text: string): number {
   return colons;
 }
 
-/** The colons outside strings. Sound for valid JSON alone. */
+/** The colons outside strings. Right only for valid JSON. */
 function countColons(text: string): number {
   let colons = 0;
   for (let i = 0; i < text.length; i++) {

@@ -40,10 +40,14 @@ export interface VerificationKey {
   readonly thumbprint: string;
 }
 
+/** A JWK set (RFC 7517 §5), as it is published. */
+export type JwkSet<K extends object = object> = { readonly keys: readonly K[] };
+
 type Material = JsonWebKey | PublicJwkDefect;
 
 /** Members that only a private or symmetric key has (RFC 7518 §6.2.2, §6.3.2, §6.4). */
 export const privateMembers: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
+const maxKidLength = 256;
 const minModulusBits = 2048; // RFC 7518 §3.3
 const maxModulusBits = 16_384;
 const maxExponentBytes = 8;
@@ -54,6 +58,11 @@ const curves: ReadonlyMap<unknown, number> = new Map([
   ['P-384', 48],
   ['P-521', 66],
 ]);
+
+/** Whether a value can name a key: a string of 1 to 256 characters. */
+export function isKid(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= maxKidLength;
+}
 
 const readers: ReadonlyMap<unknown, (jwk: JsonObject) => Material> = new Map([
   ['RSA', readRsa],

@@ -7,6 +7,9 @@ import { verifyOnWorkerd } from './workerd-signature.ts';
 
 const verifySignature = pickByPlatform<typeof verifyOnWorkerd>({ workerd: verifyOnWorkerd, others: verify });
 
+/** Header parameters that would change what is signed or how (RFC 7515 §4.1.11, RFC 7797, RFC 7516): none is understood. */
+export const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
+
 /** A compact JWS, parsed and not yet verified. */
 export interface Jws {
   /** JOSE header. */
@@ -31,7 +34,7 @@ export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header'
 
 /**
  * Parses a compact JWS (RFC 7515 §7.1), strictly: three parts of canonical base64url, the first a JSON object.
- * The payload alone may be empty: a JWS can sign nothing, and claims are looked for by the caller. Returns the defect
+ * Only the payload may be empty: a JWS can sign nothing, and claims are looked for by the caller. Returns the defect
  * instead where there is one.
  */
 export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {

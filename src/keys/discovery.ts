@@ -1,4 +1,5 @@
 import type { JsonObject } from '../jose/json.ts';
+import { isPlainHttp, isPlainHttps } from '../outbound/https-address.ts';
 import type { FetchJson } from '../outbound/outbound.ts';
 import { KeyFetchError } from '../outbound/provider-error.ts';
 
@@ -58,10 +59,7 @@ function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string
   return jwksUri;
 }
 
-/** Whether keys may be fetched from an address: https, or http if that is allowed; without credentials. */
+/** Whether keys may be fetched from an address: https, or http if that is allowed. */
 export function isKeyAddress(address: unknown, insecure: boolean): address is string {
-  if (typeof address !== 'string' || !URL.canParse(address)) return false;
-  if (!address.startsWith('https://') && !(insecure && address.startsWith('http://'))) return false;
-  const { username, password } = new URL(address);
-  return username === '' && password === '';
+  return isPlainHttps(address) || (insecure && isPlainHttp(address));
 }

@@ -1,4 +1,4 @@
-import { importJwk, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
+import { importJwk, isKid, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
 import { KeyFetchError } from '../outbound/provider-error.ts';
 
 /** A published key that is not used. */
@@ -15,10 +15,11 @@ export interface Jwks {
   /** Every `kid` that is published, usable or not. */
   readonly published: ReadonlySet<string>;
   readonly dropped: readonly DroppedKey[];
+  /** The usable keys as they were published. */
+  readonly entries: readonly object[];
 }
 
 const maxKeys = 100;
-const maxKidLength = 256;
 
 /** Reads a key set: broken keys are dropped one by one; one with no array of keys, or too many, is a `KeyFetchError`. */
 export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
@@ -27,6 +28,7 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
   const keys = new Map<string, VerificationKey>();
   const published = new Set<string>();
   const dropped: DroppedKey[] = [];
+  const used: object[] = [];
   for (const entry of entries) {
     const kid = readKid(entry);
     const key = importJwk(entry);
@@ -35,13 +37,16 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
     else if (kid === undefined) dropped.push({ kid, why: 'no_kid' });
     // The first usable one stays: the same kid may also stand on a key for encryption.
     else if (keys.has(kid)) dropped.push({ kid, why: 'duplicate_kid' });
-    else keys.set(kid, key);
+    else {
+      keys.set(kid, key);
+      used.push(entry);
+    }
   }
-  return { keys, published, dropped };
+  return { keys, published, dropped, entries: used };
 }
 
 function readKid(entry: unknown): string | undefined {
   if (typeof entry !== 'object' || entry === null || !('kid' in entry)) return undefined;
   const { kid } = entry;
-  return typeof kid === 'string' && kid !== '' && kid.length <= maxKidLength ? kid : undefined;
+  return isKid(kid) ? kid : undefined;
 }

@@ -20,6 +20,18 @@ export type KeySetEvent =
   /** Plain http is allowed for these keys; told once, when the key set is made. */
   | { readonly type: 'insecure' };
 
+/** A key set that was fetched, as plain data. Public keys only. */
+export interface FetchedKeys {
+  /** The usable keys, as they were published. */
+  readonly keys: readonly object[];
+  /** Every `kid` that was published. */
+  readonly published: readonly string[];
+  /** Seconds since the fetch. */
+  readonly ageSeconds: number;
+  /** Seconds from the fetch for which the set is fresh. */
+  readonly lifetimeSeconds: number;
+}
+
 /** How keys are loaded, wherever they are. */
 export interface LoadingOptions extends OutboundOptions {
   /**
@@ -33,6 +45,8 @@ export interface LoadingOptions extends OutboundOptions {
   readonly fallback?: DiscoveryFallback;
   /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
   readonly staleSeconds?: number;
+  /** A set that was fetched before, to start from. It is replaced by the first fetch that succeeds. */
+  readonly restored?: FetchedKeys;
   /** Seconds of a clock that never steps back. Default `performance.now()`. */
   readonly now?: () => number;
   /** 0 to 1, for the jitter. Default `Math.random`. */
@@ -60,6 +74,7 @@ const members: OptionMembers<KeySetOptions> = {
   mode: true,
   fallback: true,
   staleSeconds: true,
+  restored: true,
   ...outboundMembers,
   now: true,
   random: true,

@@ -3,7 +3,13 @@ import { createOutbound } from '../outbound/outbound.ts';
 import { KeyFetchError, type KeyFetchFailure } from '../outbound/provider-error.ts';
 import { maxAnswerBytes } from './discovery.ts';
 import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
-import { checkKeySetOptions, createLocate, type KeySetEvent, type KeySetOptions } from './key-set-options.ts';
+import {
+  checkKeySetOptions,
+  createLocate,
+  type FetchedKeys,
+  type KeySetEvent,
+  type KeySetOptions,
+} from './key-set-options.ts';
 import { createRefresher } from './refresher.ts';
 
 /** The published keys of one issuer. Looking a key up is synchronous; only a fetch is waited for. */
@@ -31,6 +37,8 @@ export interface ManagedKeySet extends KeySet {
    */
   ready(): Promise<void>;
   status(): KeySetStatus;
+  /** The last good set, for another process or a file; `undefined` before there is one. */
+  fetched(): FetchedKeys | undefined;
   /** Ends a fetch in flight, the refreshing and every connection. Keys that are loaded can be found until they are stale. */
   close(): void;
 }
@@ -45,6 +53,8 @@ export interface KeySetStatus {
   readonly keys: number;
   /** Why the last fetch failed; `undefined` when it did not. */
   readonly lastError: { readonly kind: KeyFetchFailure; readonly message: string } | undefined;
+  /** Seconds for which the keys can be used if nothing else is heard; 0 where they cannot. */
+  readonly usableSeconds: number;
   /** Fetches so far. */
   readonly fetches: { readonly ok: number; readonly failed: number };
 }
@@ -59,6 +69,7 @@ const watchedSeconds = 60;
 
 interface Loaded extends Jwks {
   readonly at: number;
+  readonly lifetime: number;
   readonly freshUntil: number;
 }
 
@@ -73,11 +84,12 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
     attempt: load,
     onFailure: ({ error, attempt }, retryInSeconds) =>
       emit({ type: 'failed', error, attempt, retryInSeconds: mode === 'once' ? undefined : retryInSeconds }),
-    timer: mode === 'once' ? 'off' : 'on',
+    // Keys from an earlier start are not good for ever: the first fetch that succeeds takes their place.
+    timer: mode === 'once' && options.restored === undefined ? 'off' : 'on',
     now,
     random,
   });
-  let loaded: Loaded | undefined;
+  let loaded = options.restored === undefined ? undefined : restore(options.restored, now());
   let generation = 0;
   let droppedBefore: string | undefined;
   if (insecure) emit({ type: 'insecure' });
@@ -92,9 +104,14 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
     if (jwks.keys.size === 0) throw new KeyFetchError('no_usable_keys');
     const lifetime = Math.min(freshSeconds.most, Math.max(freshSeconds.least, maxAge ?? freshSeconds.usual));
     if (loaded === undefined || fingerprint(jwks) !== fingerprint(loaded)) generation++;
-    loaded = { ...jwks, at: startedAt, freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime };
+    loaded = {
+      ...jwks,
+      at: startedAt,
+      lifetime,
+      freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime,
+    };
     emit({ type: 'fetched', keys: jwks.keys.size, dropped: jwks.dropped.length, seconds: now() - startedAt });
-    return lifetime * refreshAhead;
+    return mode === 'once' ? Number.POSITIVE_INFINITY : lifetime * refreshAhead;
   }
 
   function reportDropped(dropped: readonly DroppedKey[]): void {
@@ -114,14 +131,18 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
 
   function usableAt(time: number): boolean {
     if (loaded === undefined) return false;
-    if (time < loaded.freshUntil) return true;
-    // Stale while error (RFC 5861 §4): the error must have been seen, lest old keys be used because nobody asked.
+    return time < loaded.freshUntil || time < staleUntil(loaded);
+  }
+
+  /** Stale while error (RFC 5861 §4): the error must have been seen, lest old keys be used because nobody asked. */
+  function staleUntil({ freshUntil }: Loaded): number {
     const { failure } = refresher;
-    return failure !== undefined && time < loaded.freshUntil + staleSeconds && time < failure.at + watchedSeconds;
+    if (failure === undefined) return Number.NEGATIVE_INFINITY;
+    return Math.min(freshUntil + staleSeconds, failure.at + watchedSeconds);
   }
 
   function refetch(): Promise<void> | undefined {
-    if (mode === 'once' && loaded !== undefined) return undefined;
+    if (mode === 'once' && loaded?.freshUntil === Number.POSITIVE_INFINITY) return undefined;
     const { lastAttemptAt, failure } = refresher;
     return refresher.request(usableAt(now()) ? lastAttemptAt + throttleSeconds : (failure?.retryAt ?? lastAttemptAt));
   }
@@ -151,14 +172,26 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
         ageSeconds: loaded === undefined ? undefined : time - loaded.at,
         keys: loaded?.keys.size ?? 0,
         lastError: error === undefined ? undefined : { kind: error.kind, message: error.message },
+        usableSeconds: loaded === undefined ? 0 : Math.max(0, loaded.freshUntil - time, staleUntil(loaded) - time),
         fetches: { ...refresher.attempts },
       };
+    },
+    fetched() {
+      if (loaded === undefined) return undefined;
+      const { entries, published, at, lifetime } = loaded;
+      return { keys: entries, published: [...published], ageSeconds: now() - at, lifetimeSeconds: lifetime };
     },
     close() {
       refresher.stop();
       outbound.close();
     },
   };
+}
+
+function restore({ keys, published, ageSeconds, lifetimeSeconds }: FetchedKeys, now: number): Loaded {
+  const at = now - ageSeconds;
+  const jwks = { ...readJwks({ keys }), published: new Set(published) };
+  return { ...jwks, at, lifetime: lifetimeSeconds, freshUntil: at + lifetimeSeconds };
 }
 
 /** Equal for key sets that verify the same tokens. */

@@ -27,7 +27,7 @@ export interface Refresher {
 
 /** What is refreshed, and when. */
 export interface RefresherOptions {
-  /** One attempt; resolves with the seconds until the next one is due. */
+  /** One attempt; resolves with the seconds until the next one is due: infinity for never. */
   readonly attempt: () => Promise<number>;
   /** Told of each failure, with the seconds until the backoff allows the next attempt. */
   readonly onFailure: (failure: FailedAttempt, retryInSeconds: number) => void;
@@ -75,7 +75,7 @@ export function createRefresher({ attempt, onFailure, timer, now, random }: Refr
 
   function schedule(seconds: number): void {
     clearTimeout(next);
-    if (stopped || timer === 'off') return;
+    if (stopped || timer === 'off' || seconds === Number.POSITIVE_INFINITY) return;
     next = setTimeout(start, seconds * 1000);
     next.unref?.(); // a number in runtimes whose timers hold nothing open
   }

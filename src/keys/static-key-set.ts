@@ -1,11 +1,7 @@
+import type { JwkSet } from '../jose/jwk.ts';
 import { KeyFetchError } from '../outbound/provider-error.ts';
 import { readJwks } from './jwks.ts';
 import type { KeySet } from './key-set.ts';
-
-/** A JWK set (RFC 7517 §5), as it is published. */
-export interface JwkSet {
-  readonly keys: readonly object[];
-}
 
 /**
  * Makes a key set of keys at hand, which is never fetched: for tests, and where there is no network. Not a JWK set

@@ -12,7 +12,7 @@ export function findCacheFolder({ XDG_CACHE_HOME: base }: Environment): string {
   return join(base !== undefined && isAbsolute(base) ? base : join(homedir(), '.cache'), 'portcullis');
 }
 
-/** Makes the folder, for this user alone; throws `LocalIdpFailure` where that cannot be. */
+/** Makes the folder, only for this user. Throws `LocalIdpFailure` if that is not possible. */
 export async function makeCacheFolder(folder: string): Promise<void> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });

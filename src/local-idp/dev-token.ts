@@ -17,7 +17,7 @@ export function clientAuthorization(clientSecret: string): string {
 }
 
 /**
- * Answers an order for an odd token. JSON alone, so that a page elsewhere cannot send one without a preflight, and
+ * Answers an order for an odd token. Only JSON, so that a page elsewhere cannot send one without a preflight, and
  * only for the service client.
  */
 export function createDevTokenEndpoint(

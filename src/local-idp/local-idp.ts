@@ -141,7 +141,7 @@ function createHandler(libraries: Libraries, options: HandlerOptions) {
   };
 }
 
-/** Listens on loopback alone; the port. */
+/** Listens only on loopback; returns the port. */
 async function listen(server: Server, port: number): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {

@@ -1,5 +1,6 @@
-import { generateKeyPair, type JsonWebKey, type KeyObject, randomBytes, sign } from 'node:crypto';
+import { generateKeyPair, type JsonWebKey, type KeyObject, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
+import { signCompact } from '../jose/sign.ts';
 
 /** A key that signs with RS256. It lives in this process only. */
 export interface SigningKey {
@@ -22,7 +23,6 @@ export function exportJwk({ kid, privateKey }: SigningKey): JsonWebKey {
 
 /** Signs claims into an access token (RFC 9068). */
 export function signAccessToken({ kid, privateKey }: SigningKey, claims: Readonly<Record<string, unknown>>): string {
-  const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
-  const input = `${encode({ alg: 'RS256', typ: 'at+jwt', kid })}.${encode(claims)}`;
-  return `${input}.${sign('sha256', Buffer.from(input), privateKey).toString('base64url')}`;
+  const alg = 'RS256';
+  return signCompact({ alg, typ: 'at+jwt', kid }, claims, { alg, privateKey });
 }

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { Dispatcher } from 'undici';
+import { readProxyAddress } from './proxy-address.ts';
 
 /** The part of a web-standard `fetch` that is used; the global one of any runtime fits. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
@@ -114,22 +115,11 @@ function readVariable(environment: Environment, name: string): string {
   return environment[name.toLowerCase()] ?? environment[name] ?? '';
 }
 
-/** An address without a scheme is taken as http, as other clients do. */
 function readProxy(environment: Environment, name: string): string {
   const value = readVariable(environment, name);
   if (value === '') return '';
-  const address = value.includes('://') ? value : `http://${value}`;
-  // The error of the parser would carry the address, and with it the password: it is not kept as the cause.
-  if (!isProxyAddress(address)) throw new TypeError(`${name} is not an http:// or https:// address.`);
+  const address = readProxyAddress(value);
+  // The address may hold a password: it is neither told nor kept as the cause.
+  if (address === undefined) throw new TypeError(`${name} is not an http:// or https:// address.`);
   return address;
-}
-
-function isProxyAddress(address: string): boolean {
-  try {
-    const { protocol, username, password } = new URL(address);
-    decodeURIComponent(username + password); // the agent does, and would fail at the first call
-    return protocol === 'http:' || protocol === 'https:';
-  } catch {
-    return false;
-  }
 }

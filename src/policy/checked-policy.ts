@@ -1,8 +1,9 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
+import { isTime } from '../jose/numeric-date.ts';
 import { findClaim } from '../token/claim-path.ts';
-import { hasAudience, isTime, type RegisteredClaims } from '../token/claims.ts';
+import { hasAudience, type RegisteredClaims } from '../token/claims.ts';
 import type { CheckedPolicy, Given, JudgedToken, Verdict } from '../token/token-policy.ts';
 import { checkMembers } from './members.ts';
 import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
@@ -149,7 +150,7 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copy(each)]));
 }
 
-/** Messages of a schema may repeat what the token says: the path alone is told. */
+/** Messages of a schema may repeat what the token says: only the path is told. */
 function readResult(result: StandardSchemaV1.Result<unknown>): Verdict {
   if (result.issues === undefined) return { claims: result.value };
   const [first] = result.issues;

@@ -51,7 +51,7 @@ export function anyOf<P extends Combinable>(...policies: P): CombinedPolicy<Give
 }
 
 function combine<C>(mode: CombinedPolicy<C>['mode'], policies: Combinable): CombinedPolicy<C> {
-  const combined = { mode, policies } as unknown as CombinedPolicy<C>; // what is missing is for the compiler alone
+  const combined = { mode, policies } as unknown as CombinedPolicy<C>; // what is missing is only for the compiler
   checkPolicy(combined);
   return combined;
 }

@@ -38,7 +38,7 @@ export interface CombinedPolicy<C> {
   readonly mode: 'all' | 'any';
   readonly policies: readonly Policy<unknown>[];
   readonly scopes?: undefined;
-  /** For the compiler alone: the claims that the handler gets. */
+  /** Only for the compiler: the claims that the handler gets. */
   readonly [claimed]: C;
 }
 

@@ -1,5 +1,5 @@
 import type { Failure, StepUp } from '../failures.ts';
-import type { DpopMode, Scheme } from '../http/credentials.ts';
+import { acceptedSchemes, type DpopMode, type Scheme } from '../http/credentials.ts';
 
 /** What the challenges of one resource server have in common. */
 export interface ChallengeSettings {
@@ -30,11 +30,6 @@ export function formatChallenge(settings: ChallengeSettings, facts: ChallengeFac
   // Where the scheme that was used is not accepted, the error stands on the first that is.
   const blamed = accepted.find((scheme) => scheme === facts.scheme) ?? accepted[0];
   return accepted.map((scheme) => formatOne(scheme, settings, { ...facts, blamed: scheme === blamed })).join(', ');
-}
-
-function acceptedSchemes(mode: DpopMode): readonly Scheme[] {
-  if (mode === 'off') return ['Bearer'];
-  return mode === 'required' ? ['DPoP'] : ['Bearer', 'DPoP'];
 }
 
 function formatOne(

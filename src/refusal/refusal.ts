@@ -120,7 +120,10 @@ function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
     description: failure.description,
   });
   const headers: Record<string, string> = { 'content-type': contentType, 'cache-control': 'no-store' };
-  if (status === 401 || status === 403) headers['www-authenticate'] = formatChallenge(settings.challenge, facts);
+  // RFC 6750 §3: a challenge asks for another token, and no token would change a denial.
+  if ((status === 401 || status === 403) && failure.error !== 'access_denied') {
+    headers['www-authenticate'] = formatChallenge(settings.challenge, facts);
+  }
   if (status === 503) headers['retry-after'] = String(retryAfterSeconds);
   return { reason, status, headers, body };
 }

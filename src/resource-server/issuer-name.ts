@@ -21,13 +21,18 @@ const mistakes: readonly (readonly [RegExp, string])[] = [
   [/^(?!https:)[^/]+\//, 'an issuer with a path is written in full, as in https://idp.example/realms/main'],
 ];
 
+/** Whether a text is the host of an issuer, with a port or without. */
+export function isDomain(text: string): boolean {
+  return domain.test(text) && URL.canParse(`https://${text}/`);
+}
+
 /**
  * The issuer that is meant: in full, or by domain (`idp.example` is `https://idp.example/`). Plain http is for `insecure`
  * ones. Throws `TypeError`.
  */
 export function readIssuerName(text: string, insecure = false): string {
   if ((full.test(text) || (insecure && fullWithoutTls.test(text))) && URL.canParse(text)) return text;
-  if (domain.test(text) && URL.canParse(`https://${text}/`)) return `https://${text}/`;
+  if (isDomain(text)) return `https://${text}/`;
   const [, fix = 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'] =
     mistakes.find(([pattern]) => pattern.test(text)) ?? [];
   throw new TypeError(`issuer: ${fix}`);

@@ -5,9 +5,9 @@ import type { ClientCertificateSource } from '../http/client-certificate.ts';
 import type { DpopMode } from '../http/credentials.ts';
 import type { Trust } from '../http/trust.ts';
 import type { ProofAlg } from '../jose/algorithms.ts';
+import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import type { KeySetEvent } from '../keys/key-set-options.ts';
-import type { JwkSet } from '../keys/static-key-set.ts';
 import type { Fetch } from '../outbound/http-client.ts';
 import { checkMembers } from '../policy/members.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
@@ -201,7 +201,7 @@ function checkIntrospection({ introspection, issuer, insecure, issuers = [] }: A
   const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each, insecure) : each.issuer));
   if (names.length === 0 || names.includes(introspection.issuer)) return;
   throw new TypeError(
-    'introspection: its issuer is not among the issuers; add it, or leave issuers: [] for opaque tokens alone',
+    'introspection: its issuer is not among the issuers; add it, or leave issuers: [] if all tokens are opaque',
   );
 }
 

@@ -56,7 +56,7 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
   ): Access<C> | Promise<Access<C>>;
   /**
    * The same judgement with the refusal as a value: a throw costs more than most of what is judged, and whoever sends
-   * nonsense decides how often. Throws (or rejects) for defects alone.
+   * nonsense decides how often. Throws (or rejects) only for defects.
    */
   judge<C = D>(
     request: ResourceRequest,
@@ -119,7 +119,7 @@ export function createResourceServer<S extends Subject = 'required'>(
     clientCertificate === undefined ? undefined : createReadClientCertificate(clientCertificate, trustProxy);
   const certificates = readCertificate === undefined ? 'off' : 'on';
   const issuers = openIssuers(options, certificates, emit);
-  // Opaque tokens alone: then there is no list that the issuer could be missing from.
+  // Only opaque tokens: then there is no list that the issuer could be missing from.
   const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });

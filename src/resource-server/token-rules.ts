@@ -80,7 +80,7 @@ export function readRecipients({
   const audiences = typeof audience === 'string' ? [audience] : audience;
   if (audiences === undefined ? clientIds === undefined : !isTextList(audiences)) {
     throw new TypeError(
-      'audience: name at least one, none of them empty; it is the identifier of this API at the issuer. For tokens without aud name clientIds',
+      'audience: name at least one, none of them empty; it is the identifier of this API at the issuer',
     );
   }
   return { audiences: new Set(audiences), clientIds: clientIds === undefined ? undefined : new Set(clientIds) };

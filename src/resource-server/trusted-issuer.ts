@@ -1,5 +1,6 @@
+import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
-import { createStaticKeySet, type JwkSet } from '../keys/static-key-set.ts';
+import { createStaticKeySet } from '../keys/static-key-set.ts';
 import type { OptionMembers } from '../option-members.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import { checkMembers } from '../policy/members.ts';

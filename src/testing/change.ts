@@ -1,5 +1,6 @@
 import type { JsonObject } from '../jose/json.ts';
-import { type KeyPair, signCompact } from './signing.ts';
+import { signCompact } from '../jose/sign.ts';
+import type { KeyPair } from './signing.ts';
 
 /** How a JWS differs from a good one. */
 export interface Change {

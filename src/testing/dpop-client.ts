@@ -35,7 +35,7 @@ export interface DpopCall extends Omit<ProofRequest, 'token'> {
   readonly token?: string | undefined;
 }
 
-// A type of its own members alone, unlike an interface, is what `fetch` takes for headers.
+// A type that has only these members, unlike an interface, is what `fetch` takes for headers.
 /** The two headers of a DPoP call (RFC 9449 §7.1). */
 export type DpopHeaders = { readonly authorization: string; readonly dpop: string };
 

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { JsonObject } from '../jose/json.ts';
+import type { JwkSet } from '../jose/jwk.ts';
 import { makeCertificate } from './certificate.ts';
-import type { JwkSet } from './key-ring.ts';
 
 /** An issuer's documents, served over TLS. */
 export interface IssuerServer {

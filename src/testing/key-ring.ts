@@ -1,14 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
+import type { JwkSet } from '../jose/jwk.ts';
+import { findAlgorithm } from '../jose/sign.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
-import { findAlgorithm, type KeyPair, makeKeyPair } from './signing.ts';
-
-/** A JWK set (RFC 7517 §5). */
-export interface JwkSet extends JsonObject {
-  readonly keys: readonly JsonObject[];
-}
+import { type KeyPair, makeKeyPair } from './signing.ts';
 
 /** A key that signs access tokens. */
 export interface SigningKey extends KeyPair {
@@ -25,7 +22,7 @@ export interface KeyRing {
   /** The `kid` of a published key that is for encryption. */
   readonly encryptionKid: string;
   /** What is published now; later rotations do not change it. */
-  readonly jwks: JwkSet;
+  readonly jwks: JwkSet<JsonObject>;
   /** What is published, always: follows rotations. */
   readonly keys: KeySet;
   /** Makes a new key, signs with it from now on, and returns its `kid`. */
@@ -34,7 +31,7 @@ export interface KeyRing {
 
 interface Published {
   readonly signing: readonly [SigningKey, ...(readonly SigningKey[])];
-  readonly jwks: JwkSet;
+  readonly jwks: JwkSet<JsonObject>;
   readonly keySet: KeySet;
 }
 
@@ -49,7 +46,7 @@ export function createKeyRing(alg: TokenAlg): KeyRing {
   let generation = 0;
 
   const publish = (...signing: Published['signing']): Published => {
-    const jwks: JwkSet = { keys: [...signing.map(toJwk), makeEncryptionJwk(encryptionKid)] };
+    const jwks: JwkSet<JsonObject> = { keys: [...signing.map(toJwk), makeEncryptionJwk(encryptionKid)] };
     published = { signing, jwks, keySet: createStaticKeySet(jwks) };
     return published;
   };

@@ -44,7 +44,7 @@ const flaws = {
   invalid_proof_signature: finish(spoilSignature),
 } as const satisfies Partial<Record<Reason, Flaw>>;
 
-/** What can be wrong with a DPoP proof alone: the reason that it is refused for. */
+/** What can be wrong with only the DPoP proof: the reason that it is refused for. */
 export type ProofFlaw = keyof typeof flaws;
 
 /** Every {@link ProofFlaw}, in the order of the checks: for tables of cases. */

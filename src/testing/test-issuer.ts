@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
+import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { hour, signChanged } from './change.ts';
 import { createDpopClient, type DpopClient, type DpopClientOptions } from './dpop-client.ts';
 import { startIssuerServer } from './issuer-server.ts';
-import { createKeyRing, type JwkSet, type KeyRing, type PreviousKeys } from './key-ring.ts';
+import { createKeyRing, type KeyRing, type PreviousKeys } from './key-ring.ts';
 import { changeToken, type TokenFlaw } from './token-flaws.ts';
 
 /** Options of {@link createTestIssuer}. */
@@ -21,7 +22,7 @@ export interface TestIssuerOptions {
   readonly now?: () => number;
 }
 
-// A type of its own members alone, unlike an interface, is what `fetch` takes for headers.
+// A type that has only these members, unlike an interface, is what `fetch` takes for headers.
 /** The header of a Bearer call (RFC 6750 §2.1). */
 export type BearerHeaders = { readonly authorization: string };
 
@@ -32,7 +33,7 @@ export interface TokenIssuer {
   /** `kid` of the key that signs now. */
   readonly kid: string;
   /** The published keys as they are now: a copy, which a rotation does not change. */
-  readonly jwks: JwkSet;
+  readonly jwks: JwkSet<JsonObject>;
   /** The published keys as they are at each call: follows rotations, without a network. */
   readonly keys: KeySet;
   /**

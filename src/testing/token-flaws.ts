@@ -53,7 +53,7 @@ const flaws = {
   bound_token_as_bearer: () => ({ claims: { cnf: { jkt: random() } } }),
 } as const satisfies Partial<Record<Reason, Flaw>>;
 
-/** What can be wrong with an access token alone: the reason that it is refused for. */
+/** What can be wrong with only the access token: the reason that it is refused for. */
 export type TokenFlaw = keyof typeof flaws;
 
 /**

@@ -133,7 +133,7 @@ function count(table: Table): number {
 
 function malformed(): TypeError {
   return new TypeError(
-    `A deny list has entries under jti, sub and kid alone: each a text of 1 to ${maxValueLength} characters, or { value, until } with seconds since the epoch.`,
+    `A deny list has entries only under jti, sub and kid: each a text of 1 to ${maxValueLength} characters, or { value, until } with seconds since the epoch.`,
   );
 }
 

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import { isPlainHttps } from '../outbound/https-address.ts';
 import { createOutbound, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import { KeyFetchError, toKeyFetchError } from '../outbound/provider-error.ts';
 
@@ -201,10 +202,4 @@ function assertOptions(options: Checked): void {
   for (const name of ['maxCalls', 'maxEntries'] as const) {
     if (!(Number.isInteger(options[name]) && options[name] >= 1)) throw new TypeError(`${name}: write 1 or more`);
   }
-}
-
-function isPlainHttps(address: unknown): boolean {
-  if (typeof address !== 'string' || !address.startsWith('https://') || !URL.canParse(address)) return false;
-  const { username, password, hash } = new URL(address);
-  return username === '' && password === '' && hash === '';
 }

@@ -1,5 +1,6 @@
 import type { Reason } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
+import { isTime } from '../jose/numeric-date.ts';
 import { findClaim } from './claim-path.ts';
 
 /**
@@ -53,13 +54,6 @@ export interface ClaimCheck {
   readonly reason: Reason;
   /** `now` is in seconds since the epoch. */
   readonly passes: (claims: JsonObject, rules: ClaimRules, now: number) => boolean;
-}
-
-const maxTime = 2 ** 53;
-
-/** NumericDate (RFC 7519 §2): seconds since the epoch, finite, 0…2^53. */
-export function isTime(value: unknown): value is number {
-  return typeof value === 'number' && value >= 0 && value <= maxTime;
 }
 
 function isForUs(aud: unknown, { audiences, clientIds }: ClaimRules): boolean {

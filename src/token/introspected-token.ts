@@ -7,7 +7,7 @@ import { readScopes } from './scope.ts';
 
 /** What the answer of an introspection endpoint is held against. */
 export interface IntrospectionRules {
-  /** The profile of a JWT alone is none of an answer. */
+  /** The profile is for JWTs only; an answer has none. */
   readonly token: TokenRules;
   /** Where the token is from; `iss` of an answer that has it is compared byte for byte. */
   readonly issuer: string;

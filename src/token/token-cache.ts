@@ -24,7 +24,7 @@ export interface TokenCacheStatus {
 /**
  * Tokens that were verified, by the SHA-256 of the whole token: only another token with the same digest could be
  * taken for one. Refused tokens are never kept, and one that never comes again is not: it would push out those that do,
- * and what lives that long is dear to the garbage collector.
+ * and what lives that long is expensive for the garbage collector.
  */
 export interface TokenCache {
   /**

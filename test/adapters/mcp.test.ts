@@ -230,6 +230,25 @@ describe('over sockets, on Express', () => {
     expect(await (await fetch(found)).json()).toMatchObject({ scopes_supported: ['notes:read'] });
   });
 
+  it('a store that is asked elsewhere, and what is behind throws → it is told by next', async () => {
+    const remote = createResourceServer({
+      issuers: [issuer],
+      audience: resource,
+      dpop: { replay: { witness: async () => true } },
+    });
+    const { protect } = createMcpAuth(remote, options);
+    app.use('/remote', (request, response) =>
+      protect(request, response, (error) => {
+        if (error === undefined) throw new Error('a defect behind');
+        response.status(500).end(String(error));
+      }),
+    );
+    const remoteUrl = new URL('/remote', url.replace('127.0.0.1', 'localhost')).href;
+    const headers = issuer.dpopClient().headers({ url: remoteUrl, method: 'POST', ...policyScope });
+    const answer = await fetch(remoteUrl, { method: 'POST', headers });
+    expect([answer.status, await answer.text()]).toEqual([500, 'Error: a defect behind']);
+  });
+
   it('keys that cannot be had → 503', async () => {
     const answer = await fetch(new URL('/without-keys', url), { headers: issuer.headers() });
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
@@ -285,7 +304,7 @@ describe('over sockets, on Node alone', () => {
 describe('options that cannot work → TypeError that names the fix', () => {
   it.each<[string, Partial<McpAuthOptions>, RegExp]>([
     ['a resource that is no URL', { resource: '/mcp' }, /resource: write an absolute https URL/],
-    ['a resource over http elsewhere', { resource: 'http://api.test/mcp' }, /https URL \(http for localhost alone\)/],
+    ['a resource over http elsewhere', { resource: 'http://api.test/mcp' }, /https URL \(http only for localhost\)/],
     ['a resource with a query', { resource: 'https://api.test/mcp?a' }, /without query/],
     ['a resource with a fragment', { resource: 'https://api.test/mcp#a' }, /without query and fragment/],
     ['a policy that names no scope', { policy: { scopes: [] } }, /policy: scopes names at least one/],

@@ -71,12 +71,12 @@ const statuses = {
 
 describe('as a command', () => {
   const children: ChildProcess[] = [];
-  afterEach(async () => {
+  async function stopChildren(): Promise<void> {
     for (const child of children.splice(0)) {
       child.kill('SIGTERM');
       if (child.exitCode === null) await new Promise((resolve) => child.once('exit', resolve));
     }
-  });
+  }
 
   async function start(args: readonly string[]) {
     const child = spawn(process.execPath, [main, 'dev', '--port', '0', '--idp-port', '0', ...args], {
@@ -101,10 +101,10 @@ describe('as a command', () => {
   const token = async (...args: readonly string[]) =>
     (await run(process.execPath, [main, 'token', ...args], { env: environment })).stdout.trim();
 
-  test(
-    'both variants at once → every announced call answers as announced; tokens of one are not for the other',
-    needs('curl'),
-    async () => {
+  describe('started anew for each', needs('curl'), () => {
+    afterEach(stopChildren);
+
+    test('both variants at once → every announced call answers as announced; tokens of one are not for the other', async () => {
       const [a, b] = await Promise.all([start([]), start(['--variant', 'b'])]);
       for (const [{ output }, expected] of [[a, statuses.a] as const, [b, statuses.b] as const]) {
         const announced = readAnnounced(output);
@@ -120,17 +120,13 @@ describe('as a command', () => {
       const { command = '' } = readAnnounced(a.output).at(-1) ?? {};
       expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${own}`))).status).toBe(200);
       expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${foreign}`))).status).toBe(401);
-    },
-  );
+    });
 
-  test.each([
-    ['SIGINT', 'SIGINT', 1],
-    ['SIGTERM', 'SIGTERM', 1],
-    ['Ctrl-C, which reaches the whole group', 'SIGINT', -1],
-  ] as const)(
-    '%s → service and provider stop, status 0; then it starts again',
-    needs('curl'),
-    async (_name, signal, sign) => {
+    test.each([
+      ['SIGINT', 'SIGINT', 1],
+      ['SIGTERM', 'SIGTERM', 1],
+      ['Ctrl-C, which reaches the whole group', 'SIGINT', -1],
+    ] as const)('%s → service and provider stop, status 0; then it starts again', async (_name, signal, sign) => {
       for (const _time of ['first', 'second']) {
         const { child, exited, output } = await start([]);
         const [{ command = '' } = {}] = readAnnounced(output);
@@ -140,21 +136,28 @@ describe('as a command', () => {
         await expect(paste(command)).rejects.toThrow('Failed to connect');
         expect(await readdir(join(base, 'portcullis', 'running'))).toEqual([]);
       }
-    },
-  );
+    });
+  });
 
-  test.each([
-    ['expired', ['--expired']],
-    ['not yet valid', ['--not-yet-valid']],
-    ['for another audience', ['--audience', 'https://other.example/']],
-    ['of another issuer', ['--issuer', 'https://other.example/']],
-    ['signed with an unknown key', ['--unknown-key']],
-  ])('token that is %s → 401 invalid_token', needs('curl'), async (_name, args) => {
-    const { output } = await start([]);
-    const { command = '' } = readAnnounced(output).at(-1) ?? {};
-    const odd = await token('--scope', 'read:messages', ...args);
-    const { status, body } = await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${odd}`));
-    expect([status, body]).toEqual([401, expect.stringContaining('invalid_token')]);
+  describe('one for all', needs('curl'), () => {
+    let output: string;
+    beforeAll(async () => {
+      ({ output } = await start([]));
+    });
+    afterAll(stopChildren);
+
+    test.each([
+      ['expired', ['--expired']],
+      ['not yet valid', ['--not-yet-valid']],
+      ['for another audience', ['--audience', 'https://other.example/']],
+      ['of another issuer', ['--issuer', 'https://other.example/']],
+      ['signed with an unknown key', ['--unknown-key']],
+    ])('token that is %s → 401 invalid_token', async (_name, args) => {
+      const { command = '' } = readAnnounced(output).at(-1) ?? {};
+      const odd = await token('--scope', 'read:messages', ...args);
+      const { status, body } = await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${odd}`));
+      expect([status, body]).toEqual([401, expect.stringContaining('invalid_token')]);
+    });
   });
 });
 

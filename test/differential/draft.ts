@@ -1,4 +1,5 @@
 import { type KeyObject, sign } from 'node:crypto';
+import { writeCompact } from '../../src/jose/sign.ts';
 
 /** A token before it is written down; mutations change it. */
 export interface Draft {
@@ -39,8 +40,11 @@ export function createDraft({ issuer, audience, now, kid, privateKey }: Mint): D
 
 /** The compact JWS of a draft. */
 export function writeDraft(draft: Draft): string {
-  const part = (value: string | Uint8Array): string => Buffer.from(value).toString('base64url');
-  const header = part(draft.headerText(JSON.stringify(draft.header)));
-  const input = `${header}.${part(draft.claimsText(JSON.stringify(draft.claims)))}`;
-  return draft.finish(`${input}.${draft.sign(Buffer.from(input)).toString('base64url')}`);
+  return draft.finish(
+    writeCompact({
+      header: draft.headerText(JSON.stringify(draft.header)),
+      payload: draft.claimsText(JSON.stringify(draft.claims)),
+      sign: draft.sign,
+    }),
+  );
 }

@@ -1,30 +1,30 @@
 import { Agent } from 'node:https';
 import { expect } from 'vitest';
-import { harmless, listGateCases, type Play } from './gate-case.ts';
-import { type ClientIdentity, type GateWorld, hashBytes } from './gate-world.ts';
-import type { Gate, Stage } from './stage.ts';
+import { harmless, listLibraryCases, type Play } from './library-case.ts';
+import { type ClientIdentity, hashBytes, type LibraryWorld } from './library-world.ts';
+import type { Api, Stage } from './stage.ts';
 
 type Claims = Readonly<Record<string, unknown>>;
 
 /** A token that is bound to our certificate, but for the change of its claims. */
-function bind({ issuer, ours, marker }: GateWorld, claims: Claims = {}): string {
+function bind({ issuer, ours, marker }: LibraryWorld, claims: Claims = {}): string {
   return issuer.token({ cnf: { 'x5t#S256': ours.thumbprint }, marker, ...claims });
 }
 
-const overTls = (stage: Stage): Promise<Gate> => stage.open({ clientCertificate: 'tls' }, { listener: 'tls' });
-const behindProxy = (stage: Stage, proxy = '127.0.0.1'): Promise<Gate> =>
+const overTls = (stage: Stage): Promise<Api> => stage.open({ clientCertificate: 'tls' }, { listener: 'tls' });
+const behindProxy = (stage: Stage, proxy = '127.0.0.1'): Promise<Api> =>
   stage.open({ clientCertificate: 'header', trustProxy: [proxy] });
 
 /** A call over TLS, with a bound token unless another is made. */
 const tls =
-  (presented: (world: GateWorld) => ClientIdentity | undefined, make = bind): Play =>
+  (presented: (world: LibraryWorld) => ClientIdentity | undefined, make = bind): Play =>
   async (stage, world) => {
     const certificate = presented(world);
     return (await overTls(stage)).bear(make(world), certificate === undefined ? {} : { certificate });
   };
 /** A call over TLS with header lines besides the bound token. */
 const tlsWith =
-  (lines: (world: GateWorld) => readonly string[], presented?: (world: GateWorld) => ClientIdentity): Play =>
+  (lines: (world: LibraryWorld) => readonly string[], presented?: (world: LibraryWorld) => ClientIdentity): Play =>
   async (stage, world) => {
     const certificate = presented?.(world);
     const headers = ['Authorization', `Bearer ${bind(world)}`, ...lines(world)];
@@ -32,20 +32,20 @@ const tlsWith =
   };
 /** A call through the trusted proxy with lines of `Client-Cert`, or others, besides the bound token. */
 const header =
-  (lines: (world: GateWorld) => readonly string[], proxy?: string, make = bind): Play =>
+  (lines: (world: LibraryWorld) => readonly string[], proxy?: string, make = bind): Play =>
   async (stage, world) =>
     (await behindProxy(stage, proxy)).call(['Authorization', `Bearer ${make(world)}`, ...lines(world)]);
-const spelled = (change: (text: string, world: GateWorld) => string): Play =>
+const spelled = (change: (text: string, world: LibraryWorld) => string): Play =>
   header((world) => ['Client-Cert', change(world.ours.header, world)]);
 const bytes = (change: (der: Buffer) => Uint8Array): Play =>
   spelled((_, { ours }) => `:${Buffer.from(change(ours.der)).toString('base64')}:`);
 
-const ours = (world: GateWorld): ClientIdentity => world.ours;
-const thief = (world: GateWorld): ClientIdentity => world.thief;
+const ours = (world: LibraryWorld): ClientIdentity => world.ours;
+const thief = (world: LibraryWorld): ClientIdentity => world.thief;
 const nobody = (): undefined => undefined;
 const bound =
-  (cnf: (world: GateWorld) => unknown) =>
-  (world: GateWorld): string =>
+  (cnf: (world: LibraryWorld) => unknown) =>
+  (world: LibraryWorld): string =>
     bind(world, { cnf: cnf(world) });
 
 /** What `x5t#S256` may be in place of a thumbprint. */
@@ -68,7 +68,7 @@ const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const strayBit = (text: string): string => text.slice(0, -1) + alphabet[alphabet.indexOf(text.slice(-1)) + 1];
 
 /** Attacks on tokens that are bound to a client certificate. */
-export const clientCertificate = listGateCases([
+export const clientCertificate = listLibraryCases([
   {
     attack: 'stolen token without the certificate',
     source: 'RFC 8705 §3, RFC 9700 §4.10.1',
@@ -104,10 +104,10 @@ export const clientCertificate = listGateCases([
       [
         'once with it, then without, while the token is kept as verified',
         async (stage, world) => {
-          const gate = await overTls(stage);
+          const api = await overTls(stage);
           const token = bind(world);
-          await gate.admit(token, { certificate: world.ours });
-          return gate.bear(token);
+          await api.admit(token, { certificate: world.ours });
+          return api.bear(token);
         },
       ],
       [
@@ -117,12 +117,12 @@ export const clientCertificate = listGateCases([
           const cnf = { 'x5t#S256': owner.thumbprint };
           const said = { active: true, aud: issuer.audience, sub: 'alice', exp: stage.now() + 60, cnf };
           endpoint.answer((response) => response.end(JSON.stringify(said)));
-          const gate = await stage.open(
+          const api = await stage.open(
             { clientCertificate: 'tls', introspection: stage.introspect() },
             { listener: 'tls' },
           );
-          await gate.admit('opaque', { certificate: owner });
-          return gate.bear('opaque');
+          await api.admit('opaque', { certificate: owner });
+          return api.bear('opaque');
         },
       ],
     ],
@@ -139,10 +139,10 @@ export const clientCertificate = listGateCases([
         'on the connection of its owner',
         async (stage, world) => {
           const { ours: owner, issuer, thief: other } = world;
-          const gate = await overTls(stage);
+          const api = await overTls(stage);
           const agent = new Agent({ keepAlive: true, ca: owner.ca, cert: owner.cert, key: owner.key });
-          await gate.admit(bind(world), { agent });
-          const answer = await gate.bear(issuer.token({ cnf: { 'x5t#S256': other.thumbprint } }), { agent });
+          await api.admit(bind(world), { agent });
+          const answer = await api.bear(issuer.token({ cnf: { 'x5t#S256': other.thumbprint } }), { agent });
           agent.destroy();
           return answer;
         },
@@ -215,10 +215,10 @@ export const clientCertificate = listGateCases([
         async (stage, world) => {
           const { issuer, ours: owner } = world;
           const [client, other] = [issuer.dpopClient(), issuer.dpopClient()];
-          const gate = await overTls(stage);
+          const api = await overTls(stage);
           const token = client.token({ cnf: { jkt: client.jkt, 'x5t#S256': owner.thumbprint } });
-          const { authorization, dpop } = other.headers({ url: gate.url, token });
-          return gate.call(['Authorization', authorization, 'DPoP', dpop], { certificate: owner });
+          const { authorization, dpop } = other.headers({ url: api.url, token });
+          return api.call(['Authorization', authorization, 'DPoP', dpop], { certificate: owner });
         },
         { reason: 'proof_key_mismatch' },
       ],
@@ -377,7 +377,7 @@ export const clientCertificate = listGateCases([
       ['as Envoy has it', spelled((_, { ours }) => `Hash=${ours.thumbprint};Cert="${encodeURIComponent(ours.cert)}"`)],
       ['the thumbprint', spelled((_, { ours }) => `:${ours.thumbprint}=:`)],
       ['empty', spelled(() => '')],
-      ['colons alone', spelled(() => '::')],
+      ['only colons', spelled(() => '::')],
       ['bytes behind the certificate', bytes((der) => Buffer.concat([der, Buffer.from('x')]))],
       ['two certificates', bytes((der) => Buffer.concat([der, der]))],
       ['certificate cut', bytes((der) => der.subarray(0, -1))],

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
 import { createDenyList, type DenyEntry, type DenyList } from '../../src/token-status/deny-list.ts';
-import { harmless, listGateCases, type Play } from './gate-case.ts';
-import type { GateWorld } from './gate-world.ts';
-import type { Gate, Stage } from './stage.ts';
+import { harmless, listLibraryCases, type Play } from './library-case.ts';
+import type { LibraryWorld } from './library-world.ts';
+import type { Api, Stage } from './stage.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -14,31 +14,31 @@ const denied =
 
 /** A token that is let in, and kept as verified; then the list changes, and it is sent again. */
 const afterwards =
-  (change: (list: DenyList, world: GateWorld, stage: Stage) => unknown): Play =>
+  (change: (list: DenyList, world: LibraryWorld, stage: Stage) => unknown): Play =>
   async (stage, world) => {
     const denyList = createDenyList({ now: stage.now });
-    const gate = await stage.open({ denyList });
+    const api = await stage.open({ denyList });
     const token = world.issuer.token({ sub: 'mallory', jti: 'one', marker: world.marker });
-    await gate.admit(token);
+    await api.admit(token);
     change(denyList, world, stage);
-    return gate.bear(token);
+    return api.bear(token);
   };
 const tryTo = (change: () => void): void => expect(change).toThrow();
 
 /** A token that is bound to a key, denied, and sent with a good proof; then what comes of the same call is let be. */
 async function denyProven(
   stage: Stage,
-  { issuer }: GateWorld,
-): Promise<{ gate: Gate; list: DenyList; lines: string[] }> {
+  { issuer }: LibraryWorld,
+): Promise<{ api: Api; list: DenyList; lines: string[] }> {
   const list = createDenyList({ sub: ['mallory'] });
-  const gate = await stage.open({ denyList: list });
+  const api = await stage.open({ denyList: list });
   const client = issuer.dpopClient();
-  const { authorization, dpop } = client.headers({ url: gate.url, token: client.token({ sub: 'mallory' }) });
-  return { gate, list, lines: ['Authorization', authorization, 'DPoP', dpop] };
+  const { authorization, dpop } = client.headers({ url: api.url, token: client.token({ sub: 'mallory' }) });
+  return { api, list, lines: ['Authorization', authorization, 'DPoP', dpop] };
 }
 
 /** Attacks on what was denied. */
-export const denyList = listGateCases([
+export const denyList = listLibraryCases([
   {
     attack: 'token that was withdrawn',
     source: 'RFC 7009 §1, RFC 9700 §4.14, CWE-613',
@@ -87,15 +87,15 @@ export const denyList = listGateCases([
         'sub that two issuers have, at the other',
         async (stage, { issuer, other }) => {
           const list = createDenyList({ sub: ['mallory'] });
-          const gate = await stage.open({ issuers: [issuer, other], denyList: list });
-          return gate.bear(other.token({ sub: 'mallory' }));
+          const api = await stage.open({ issuers: [issuer, other], denyList: list });
+          return api.bear(other.token({ sub: 'mallory' }));
         },
       ],
       [
         'with a good proof of its owner',
         async (stage, world) => {
-          const { gate, lines } = await denyProven(stage, world);
-          return gate.call(lines);
+          const { api, lines } = await denyProven(stage, world);
+          return api.call(lines);
         },
       ],
       [
@@ -125,7 +125,7 @@ export const denyList = listGateCases([
         ([claim, reason]) =>
           [
             `${claim} a list of the denied one, where the profile asks for a text`,
-            async (stage: Stage, { issuer }: GateWorld) => {
+            async (stage: Stage, { issuer }: LibraryWorld) => {
               const denyList = createDenyList({ [claim]: ['mallory'] });
               return (await stage.open({ denyList, profile: 'rfc9068' })).bear(issuer.token({ [claim]: ['mallory'] }));
             },
@@ -137,28 +137,28 @@ export const denyList = listGateCases([
       [
         'sub changed, signature kept',
         async (stage, { issuer }) => {
-          const gate = await stage.open({ denyList: createDenyList({ sub: ['mallory'] }) });
+          const api = await stage.open({ denyList: createDenyList({ sub: ['mallory'] }) });
           const [header, claims = '', signature] = issuer.token({ sub: 'mallory' }).split('.');
           const changed = Buffer.from(claims, 'base64url').toString().replace('mallory', 'alice');
-          return gate.bear(`${header}.${Buffer.from(changed).toString('base64url')}.${signature}`);
+          return api.bear(`${header}.${Buffer.from(changed).toString('base64url')}.${signature}`);
         },
         { reason: 'invalid_signature' },
       ],
       [
         'kid of another key, signature kept',
         async (stage, { issuer, other }) => {
-          const gate = await stage.open({ denyList: createDenyList({ kid: [issuer.kid] }), issuers: [issuer, other] });
+          const api = await stage.open({ denyList: createDenyList({ kid: [issuer.kid] }), issuers: [issuer, other] });
           const [header = '', claims, signature] = issuer.token().split('.');
           const changed = Buffer.from(header, 'base64url').toString().replace(issuer.kid, other.kid);
-          return gate.bear(`${Buffer.from(changed).toString('base64url')}.${claims}.${signature}`);
+          return api.bear(`${Buffer.from(changed).toString('base64url')}.${claims}.${signature}`);
         },
         { reason: 'unknown_kid' },
       ],
       [
         'kid in upper case',
         async (stage, { issuer }) => {
-          const gate = await stage.open({ denyList: createDenyList({ kid: [issuer.kid] }) });
-          return gate.bear(issuer.token({}, { kid: issuer.kid.toUpperCase() }));
+          const api = await stage.open({ denyList: createDenyList({ kid: [issuer.kid] }) });
+          return api.bear(issuer.token({}, { kid: issuer.kid.toUpperCase() }));
         },
         { reason: 'unknown_kid' },
       ],
@@ -190,10 +190,10 @@ export const denyList = listGateCases([
       [
         'let in again: its proof was not used up',
         async (stage, world) => {
-          const { gate, list, lines } = await denyProven(stage, world);
-          expect(await gate.call(lines)).toEqual({ status: 401, reason: 'revoked_token' });
+          const { api, list, lines } = await denyProven(stage, world);
+          expect(await api.call(lines)).toEqual({ status: 401, reason: 'revoked_token' });
           list.remove({ kind: 'sub', value: 'mallory' });
-          return gate.call(lines);
+          return api.call(lines);
         },
       ],
     ],

@@ -111,7 +111,7 @@ export const dpop = listCases([
       ['htu with a NUL', htu((url) => `${url}\0`)],
       ['htu with a path parameter', htu((url) => `${url};x`)],
       ['htu in upper case', htu((url) => url.toUpperCase())],
-      ['htu the path alone', htu(() => '/api/private')],
+      ['htu only the path', htu(() => '/api/private')],
       ['htu without its scheme', htu((url) => url.slice(5))],
       ['htu empty', claims({ htu: '' })],
       ['htu with the host in decimal', htu((url) => url.replace('127.0.0.1', '2130706433'))],

@@ -25,7 +25,7 @@ export const http = listCases([
         headers(({ mint }) => ['authorization', `Bearer ${mint()}`, 'AUTHORIZATION', 'Basic eDp5']),
       ],
       ['in one header', headers(({ mint }) => ['Authorization', `Bearer ${mint()}, Basic eDp5`])],
-      ['the second a scheme alone', headers(({ mint }) => ['Authorization', `Bearer ${mint()}, DPoP`])],
+      ['the second only a scheme', headers(({ mint }) => ['Authorization', `Bearer ${mint()}, DPoP`])],
       ['folded', withLine(({ mint }) => `Authorization: Bearer ${mint()},\r\n Basic eDp5`), badRequest],
     ],
   },
@@ -79,7 +79,7 @@ export const http = listCases([
         headers(({ mint }) => ['Authorization', `Bearer: ${mint()}`]),
         { reason: 'unsupported_scheme' },
       ],
-      ['scheme alone', headers(() => ['Authorization', 'Bearer'])],
+      ['only a scheme', headers(() => ['Authorization', 'Bearer'])],
       ['scheme and spaces', headers(() => ['Authorization', 'Bearer    '])],
       ['empty', headers(() => ['Authorization', ''])],
       [

@@ -4,16 +4,16 @@ import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
 import type { IntrospectionOptions } from '../../src/token-status/introspection.ts';
-import { harmless, listGateCases, type Play } from './gate-case.ts';
-import { type GateWorld, hashBytes } from './gate-world.ts';
 import type { AnswerCall } from './introspection-endpoint.ts';
-import type { Gate, Stage } from './stage.ts';
+import { harmless, listLibraryCases, type Play } from './library-case.ts';
+import { hashBytes, type LibraryWorld } from './library-world.ts';
+import type { Api, Stage } from './stage.ts';
 
 type Members = Readonly<Record<string, unknown>>;
-type Change = Members | ((stage: Stage, world: GateWorld) => Members);
+type Change = Members | ((stage: Stage, world: LibraryWorld) => Members);
 
 /** A good answer, but for the change. */
-function makeAnswer(stage: Stage, world: GateWorld, change: Change = {}): Members {
+function makeAnswer(stage: Stage, world: LibraryWorld, change: Change = {}): Members {
   const { issuer, marker } = world;
   const { issuer: iss, audience: aud } = issuer;
   const good = { active: true, iss, aud, sub: `alice-${marker}`, exp: stage.now() + 3600, scope: 'read:messages' };
@@ -29,14 +29,14 @@ async function open(
   stage: Stage,
   introspection: Partial<IntrospectionOptions> = {},
   server: Partial<ResourceServerOptions> = {},
-): Promise<Gate> {
+): Promise<Api> {
   const policy = { scopes: ['read:messages'] };
   return stage.open({ introspection: stage.introspect(introspection), ...server }, { policy });
 }
 
 /** Sends an opaque token about which the endpoint answers so. */
 const whenAnswered =
-  (answer: (stage: Stage, world: GateWorld) => AnswerCall, options: Partial<IntrospectionOptions> = {}): Play =>
+  (answer: (stage: Stage, world: LibraryWorld) => AnswerCall, options: Partial<IntrospectionOptions> = {}): Play =>
   async (stage, world) => {
     world.endpoint.answer(answer(stage, world));
     return (await open(stage, options)).bear(`opaque-${world.marker}`);
@@ -53,52 +53,52 @@ const withStatus = (status: number, headers: Readonly<Record<string, string>> = 
       status === 204 ? response.writeHead(status).end() : response.writeHead(status, headers).end(body);
   });
 
-/** Sends a token to a gate whose endpoint knows no token. */
+/** Sends a token to an API whose endpoint knows no token. */
 const unasked =
-  (make: (world: GateWorld) => string): Play =>
+  (make: (world: LibraryWorld) => string): Play =>
   async (stage, world) => {
-    const gate = await open(stage);
+    const api = await open(stage);
     world.endpoint.answer(send(JSON.stringify(makeAnswer(stage, world))));
-    const answer = await gate.bear(make(world));
+    const answer = await api.bear(make(world));
     expect(world.endpoint.calls).toBe(0);
     return answer;
   };
 const asked =
-  (make: (world: GateWorld) => string): Play =>
+  (make: (world: LibraryWorld) => string): Play =>
   async (stage, world) => {
-    const gate = await open(stage);
+    const api = await open(stage);
     world.endpoint.answer(send('{"active":false}'));
-    const answer = await gate.bear(make(world));
+    const answer = await api.bear(make(world));
     expect(world.endpoint.calls).toBe(1);
     return answer;
   };
 
-const unsecured = ({ issuer, marker }: GateWorld, signature: string): string => {
+const unsecured = ({ issuer, marker }: LibraryWorld, signature: string): string => {
   const [, claims] = issuer.token({ marker }).split('.');
   return `${Buffer.from('{"alg":"none","typ":"at+jwt"}').toString('base64url')}.${claims}.${signature}`;
 };
-const swapSignature = ({ issuer, other, marker }: GateWorld): string =>
+const swapSignature = ({ issuer, other, marker }: LibraryWorld): string =>
   `${issuer.token({ marker }).replace(/[^.]+$/, '')}${other.token().split('.')[2]}`;
 
 /** A token that is let in while the endpoint says so; then something happens, and it is sent again. */
 const afterwards =
   (
-    happens: (stage: Stage, world: GateWorld) => void,
+    happens: (stage: Stage, world: LibraryWorld) => void,
     options: Partial<IntrospectionOptions> = {},
     change?: Change,
   ): Play =>
   async (stage, world) => {
     const token = `opaque-${world.marker}`;
     world.endpoint.answer(send(JSON.stringify(makeAnswer(stage, world, change)), { 'cache-control': 'max-age=86400' }));
-    const gate = await open(stage, options);
-    await gate.admit(token);
+    const api = await open(stage, options);
+    await api.admit(token);
     happens(stage, world);
-    return gate.bear(token);
+    return api.bear(token);
   };
-const revoke = ({ endpoint }: GateWorld): void => endpoint.answer(send('{"active":false}'));
+const revoke = ({ endpoint }: LibraryWorld): void => endpoint.answer(send('{"active":false}'));
 
 /** Attacks on tokens that the issuer is asked about. */
-export const introspection = listGateCases([
+export const introspection = listLibraryCases([
   {
     attack: 'answer that is none',
     source: 'RFC 7662 §2.2, §2.3, RFC 8259 §4, RFC 8725 §2.4',
@@ -209,10 +209,10 @@ export const introspection = listGateCases([
         async (stage, world) => {
           const held: ServerResponse[] = [];
           world.endpoint.answer((response) => held.push(response));
-          const gate = await open(stage, { maxCalls: 4 });
-          const waiting = ['a', 'b', 'c', 'd'].map((token) => gate.bear(token));
+          const api = await open(stage, { maxCalls: 4 });
+          const waiting = ['a', 'b', 'c', 'd'].map((token) => api.bear(token));
           while (held.length < 4) await sleep(5);
-          const answer = await gate.bear('e');
+          const answer = await api.bear('e');
           expect(world.endpoint.calls).toBe(4);
           for (const response of held) response.end('{"active":false}');
           expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401, 401, 401]);
@@ -328,8 +328,8 @@ export const introspection = listGateCases([
       [
         'every token is asked about: a good signature, nobody to ask',
         async (stage, world) => {
-          const gate = await open(stage, { tokens: 'all', endpoint: 'https://localhost:1/introspect' });
-          return gate.bear(world.issuer.token({ scope: 'read:messages' }));
+          const api = await open(stage, { tokens: 'all', endpoint: 'https://localhost:1/introspect' });
+          return api.bear(world.issuer.token({ scope: 'read:messages' }));
         },
         { status: 503, reason: 'introspection_unavailable' },
       ],
@@ -371,10 +371,10 @@ export const introspection = listGateCases([
         (character) =>
           [
             `token with ${JSON.stringify(character)}`,
-            async (stage: Stage, world: GateWorld) => {
-              const gate = await open(stage);
+            async (stage: Stage, world: LibraryWorld) => {
+              const api = await open(stage);
               world.endpoint.answer(send(JSON.stringify(makeAnswer(stage, world))));
-              const answer = await gate.callRaw(
+              const answer = await api.callRaw(
                 `GET /messages HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer a${character}b\r\n\r\n`,
               );
               expect(world.endpoint.calls).toBe(0);
@@ -422,9 +422,9 @@ export const introspection = listGateCases([
           world.endpoint.answer((response, token) =>
             response.end(JSON.stringify(token === 'opaque' ? makeAnswer(stage, world) : { active: false })),
           );
-          const gate = await open(stage);
-          await gate.admit('opaque');
-          return gate.bear('Opaque');
+          const api = await open(stage);
+          await api.admit('opaque');
+          return api.bear('Opaque');
         },
       ],
       [
@@ -433,8 +433,8 @@ export const introspection = listGateCases([
           world.endpoint.answer((response, token) =>
             response.end(JSON.stringify(token === 'good' ? makeAnswer(stage, world) : { active: false })),
           );
-          const gate = await open(stage);
-          const [bad, good] = await Promise.all([gate.bear('bad'), gate.bear('good')]);
+          const api = await open(stage);
+          const [bad, good] = await Promise.all([api.bear('bad'), api.bear('good')]);
           expect(good).toEqual(harmless);
           return bad;
         },
@@ -458,16 +458,16 @@ export const introspection = listGateCases([
               return new Response(body?.startsWith('token=good&') ? answer : '{"active":false}');
             },
           });
-          const gate = await stage.open({ introspection: asked });
-          await gate.admit('good');
+          const api = await stage.open({ introspection: asked });
+          await api.admit('good');
           for (let index = 0; index < 10_000; index++) {
             const headers = { authorization: `Bearer tried-${index}` };
-            const judged = gate.server.authorize(new Request('http://localhost/', { headers }));
+            const judged = api.server.authorize(new Request('http://localhost/', { headers }));
             await expect(judged).rejects.toMatchObject({ reason: 'inactive_token' });
           }
           expect(asked.status()).toMatchObject({ active: 1, inactive: 100, inFlight: 0 });
           expect(calls).toBe(10_001);
-          const last = await gate.bear('good');
+          const last = await api.bear('good');
           expect(calls).toBe(10_001);
           return last;
         },
@@ -477,13 +477,13 @@ export const introspection = listGateCases([
         async (stage, world) => {
           const answer = JSON.stringify(makeAnswer(stage, world, { padding: 'x'.repeat(60_000) }));
           const asked = stage.introspect({ fetch: async () => new Response(answer) });
-          const gate = await stage.open({ introspection: asked });
+          const api = await stage.open({ introspection: asked });
           for (let index = 0; index < 400; index++) {
             const headers = { authorization: `Bearer good-${index}` };
-            await gate.server.authorize(new Request('http://localhost/', { headers }));
+            await api.server.authorize(new Request('http://localhost/', { headers }));
           }
           expect(asked.status().active).toBeLessThan(200);
-          return gate.bear('good-399');
+          return api.bear('good-399');
         },
       ],
     ],

@@ -1,17 +1,17 @@
 import type { IssuerRequest, TrustedIssuer } from '../../src/index.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { harmless, listGateCases, type Play } from './gate-case.ts';
-import type { GateWorld } from './gate-world.ts';
-import type { Gate, Stage } from './stage.ts';
+import { harmless, listLibraryCases, type Play } from './library-case.ts';
+import type { LibraryWorld } from './library-world.ts';
+import type { Api, Stage } from './stage.ts';
 
 /** Before both issuers. */
 const both =
-  (make: (world: GateWorld) => string): Play =>
+  (make: (world: LibraryWorld) => string): Play =>
   async (stage, world) =>
     (await stage.open({ issuers: [world.issuer, world.other] })).bear(make(world));
 
 /** Each tenant has an issuer, found by the host that was called. */
-async function openTenants(stage: Stage, { issuer, other }: GateWorld): Promise<Gate> {
+async function openTenants(stage: Stage, { issuer, other }: LibraryWorld): Promise<Api> {
   const tenants = new Map([
     ['http://one.test/messages', [issuer]],
     ['http://two.test/messages', [other]],
@@ -19,12 +19,12 @@ async function openTenants(stage: Stage, { issuer, other }: GateWorld): Promise<
   return stage.open({ issuers: ({ url }) => tenants.get(url) ?? [], trustProxy: ['10.0.0.1'] });
 }
 const atTenant =
-  (lines: readonly string[], make: (world: GateWorld) => string): Play =>
+  (lines: readonly string[], make: (world: LibraryWorld) => string): Play =>
   async (stage, world) =>
     (await openTenants(stage, world)).call([...lines, 'Authorization', `Bearer ${make(world)}`]);
 
 const resolved =
-  (resolve: (request: IssuerRequest, world: GateWorld) => unknown): Play =>
+  (resolve: (request: IssuerRequest, world: LibraryWorld) => unknown): Play =>
   async (stage, world) => {
     const issuers = (request: IssuerRequest) => resolve(request, world) as TrustedIssuer[]; // programs without types
     return (await stage.open({ issuers })).bear(world.issuer.token());
@@ -32,9 +32,9 @@ const resolved =
 
 /** Two issuers whose keys have the same `kid`. */
 const sameKid =
-  (make: (world: GateWorld) => string): Play =>
+  (make: (world: LibraryWorld) => string): Play =>
   async (stage, world) => {
-    const rename = ({ issuer, jwks, kid }: GateWorld['issuer']): TrustedIssuer => ({
+    const rename = ({ issuer, jwks, kid }: LibraryWorld['issuer']): TrustedIssuer => ({
       issuer,
       keys: { keys: jwks.keys.map((jwk) => (jwk['kid'] === kid ? { ...jwk, kid: 'same' } : jwk)) },
     });
@@ -43,7 +43,7 @@ const sameKid =
 
 /** Two issuers with rules that differ: the first as usual, the second with its own. */
 const withRules =
-  (rules: NonNullable<TrustedIssuer['rules']>, make: (world: GateWorld) => string): Play =>
+  (rules: NonNullable<TrustedIssuer['rules']>, make: (world: LibraryWorld) => string): Play =>
   async (stage, world) => {
     const { other, issuer } = world;
     return (await stage.open({ issuers: [issuer, { issuer: other.issuer, keys: other.keys, rules }] })).bear(
@@ -53,19 +53,19 @@ const withRules =
 
 /** A token that is let in by one list of issuers, then sent where another holds. */
 const elsewhere =
-  (second: (world: GateWorld) => readonly TrustedIssuer[]): Play =>
+  (second: (world: LibraryWorld) => readonly TrustedIssuer[]): Play =>
   async (stage, world) => {
     const strict = second(world);
-    const gate = await stage.open({
+    const api = await stage.open({
       issuers: ({ headers }) => (headers.get('host') === 'strict.test' ? strict : [world.issuer]),
     });
     const token = world.issuer.token({ marker: world.marker });
-    await gate.admit(token);
-    return gate.call(['Host', 'strict.test', 'Authorization', `Bearer ${token}`]);
+    await api.admit(token);
+    return api.call(['Host', 'strict.test', 'Authorization', `Bearer ${token}`]);
   };
 
 /** Attacks where several issuers are trusted, or are found for each request. */
-export const issuers = listGateCases([
+export const issuers = listLibraryCases([
   {
     attack: 'issuer that signs for another',
     source: 'RFC 8725 §3.8, §3.10, RFC 9068 §4',
@@ -161,8 +161,8 @@ export const issuers = listGateCases([
       [
         'host of a tenant in X-Original-URL',
         async (stage, world) => {
-          const gate = await openTenants(stage, world);
-          return gate.call([
+          const api = await openTenants(stage, world);
+          return api.call([
             'Host',
             'two.test',
             'X-Original-URL',
@@ -190,7 +190,7 @@ export const issuers = listGateCases([
     source: 'RFC 8725 §3.1, §3.9, RFC 9068 §4',
     cases: [
       [
-        'audience that the one alone accepts',
+        'audience that only the one accepts',
         withRules({ audience: 'https://two.test/' }, ({ issuer }) => issuer.token({ aud: 'https://two.test/' })),
         { reason: 'invalid_audience' },
       ],
@@ -200,22 +200,22 @@ export const issuers = listGateCases([
         { reason: 'invalid_audience' },
       ],
       [
-        'algorithm that the other alone allows',
+        'algorithm that only the other allows',
         withRules({ algorithms: ['RS256', 'PS256'] }, ({ issuer }) => issuer.token({}, { alg: 'PS256' })),
         { reason: 'unsupported_alg' },
       ],
       [
-        'algorithm that the one alone allows',
+        'algorithm that only the one allows',
         withRules({ algorithms: ['ES256'] }, ({ other }) => other.token()),
         { reason: 'unsupported_alg' },
       ],
       [
-        'profile that the other alone demands',
+        'profile that only the other demands',
         withRules({ profile: 'rfc9068' }, ({ other }) => other.token({}, { typ: 'JWT' })),
         { reason: 'unsupported_typ' },
       ],
       [
-        'policy that the other alone asks',
+        'policy that only the other asks',
         withRules({ policy: { scopes: ['admin'] } }, ({ other }) => other.token({ scope: 'read:messages' })),
         { status: 403, reason: 'insufficient_scope' },
       ],

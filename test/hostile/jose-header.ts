@@ -1,7 +1,8 @@
 import { createHmac, type KeyObject } from 'node:crypto';
+import { signBytes } from '../../src/jose/sign.ts';
 import { thumbprintOf } from '../support/proofs.ts';
 import { listCases, type Make } from './hostile-case.ts';
-import { signAs, type TokenDraft, type World } from './world.ts';
+import type { TokenDraft, World } from './world.ts';
 
 const header =
   (members: Readonly<Record<string, unknown>>): Make =>
@@ -42,7 +43,7 @@ const hmac = (alg: string, secret: (world: World) => string | Buffer): Make => {
 const bring =
   (members: (world: World) => Readonly<Record<string, unknown>>, draft: TokenDraft = {}): Make =>
   (world) =>
-    world.mint({ header: members(world), sign: (input) => signAs(world.foreign, input), ...draft });
+    world.mint({ header: members(world), sign: (input) => signBytes(input, world.foreign), ...draft });
 
 const otherKey =
   (alg: string, name: 'rsa' | 'ec' | 'ed', named: 'rsa' | 'ec' | 'ed' = name): Make =>

@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'vitest';
 import type { AnswerGet } from './document-server.ts';
-import { harmless, listGateCases, type Play } from './gate-case.ts';
-import type { GateWorld } from './gate-world.ts';
+import { harmless, listLibraryCases, type Play } from './library-case.ts';
+import type { LibraryWorld } from './library-world.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -13,14 +13,14 @@ const answer =
   (body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): AnswerGet =>
   (response) =>
     response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(body);
-const discoveryOf = ({ documents: { issuer } }: GateWorld): Members => ({ issuer, jwks_uri: `${issuer}keys` });
-const keysOf = ({ published }: GateWorld): Members => ({ keys: published.jwks.keys });
+const discoveryOf = ({ documents: { issuer } }: LibraryWorld): Members => ({ issuer, jwks_uri: `${issuer}keys` });
+const keysOf = ({ published }: LibraryWorld): Members => ({ keys: published.jwks.keys });
 
 /** A good token, the documents of whose provider are good but for some. */
 const serving =
   (
-    make: (world: GateWorld) => Readonly<Record<string, AnswerGet>>,
-    token = ({ published }: GateWorld) => published.token(),
+    make: (world: LibraryWorld) => Readonly<Record<string, AnswerGet>>,
+    token = ({ published }: LibraryWorld) => published.token(),
   ): Play =>
   async (stage, world) => {
     const { documents } = world;
@@ -33,7 +33,7 @@ const serving =
     expect(documents.strays).toBe(0);
     return judged;
   };
-const discovery = (change: Members | ((world: GateWorld) => Members)): Play =>
+const discovery = (change: Members | ((world: LibraryWorld) => Members)): Play =>
   serving((world) => ({
     [discoveryPath]: answer(
       JSON.stringify({ ...discoveryOf(world), ...(typeof change === 'function' ? change(world) : change) }),
@@ -41,9 +41,9 @@ const discovery = (change: Members | ((world: GateWorld) => Members)): Play =>
   }));
 const discoveryText = (change: (text: string) => string | Uint8Array): Play =>
   serving((world) => ({ [discoveryPath]: answer(change(JSON.stringify(discoveryOf(world)))) }));
-const keysText = (change: (text: string, world: GateWorld) => string | Uint8Array): Play =>
+const keysText = (change: (text: string, world: LibraryWorld) => string | Uint8Array): Play =>
   serving((world) => ({ [keysPath]: answer(change(JSON.stringify(keysOf(world)), world)) }));
-const keys = (make: (jwks: readonly Members[], world: GateWorld) => unknown): Play =>
+const keys = (make: (jwks: readonly Members[], world: LibraryWorld) => unknown): Play =>
   keysText((_, world) => JSON.stringify(make(world.published.jwks.keys, world)));
 const status = (path: string, code: number, headers: Readonly<Record<string, string>> = {}): Play =>
   serving((world) => {
@@ -55,7 +55,7 @@ const status = (path: string, code: number, headers: Readonly<Record<string, str
   });
 
 /** Two keys of one `kid`: that of the provider, and that of another. */
-const twins = (order: 'ours first' | 'ours last', token: (world: GateWorld) => string): Play =>
+const twins = (order: 'ours first' | 'ours last', token: (world: LibraryWorld) => string): Play =>
   serving((world) => {
     const { published, other } = world;
     const [stranger] = other.jwks.keys;
@@ -64,7 +64,7 @@ const twins = (order: 'ours first' | 'ours last', token: (world: GateWorld) => s
   }, token);
 
 /** Attacks by the documents that keys come from. */
-export const keyDocuments = listGateCases([
+export const keyDocuments = listLibraryCases([
   {
     attack: 'discovery of another, or to elsewhere',
     source: 'RFC 8414 §3.3, RFC 8725 §3.10, CWE-918',
@@ -140,8 +140,8 @@ export const keyDocuments = listGateCases([
       ['keys empty', keys(() => ({ keys: [] }))],
       ['keys in a list', keys((jwks) => ({ keys: [jwks] }))],
       ['keys in other case', keys((jwks) => ({ Keys: jwks }))],
-      ['the list alone', keys((jwks) => jwks)],
-      ['one key alone', keys(([jwk]) => jwk)],
+      ['only the list', keys((jwks) => jwks)],
+      ['only one key', keys(([jwk]) => jwk)],
       ['by way of __proto__', keysText((text) => `{"__proto__":${text}}`)],
       ['keys twice', keysText((text) => `{"keys":[],${text.slice(1)}`)],
       ['a member of a key twice', keysText((text) => text.replace('"e":', '"e":"AQ","e":'))],

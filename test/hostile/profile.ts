@@ -1,8 +1,8 @@
-import { listGateCases, type Play } from './gate-case.ts';
+import { listLibraryCases, type Play } from './library-case.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** A token before a gate that demands the profile. */
+/** A token for an API that demands the profile. */
 const strict =
   (claims: Members, header: Members = {}): Play =>
   async (stage, { issuer, marker }) =>
@@ -17,8 +17,8 @@ const wrongTypes: Readonly<Record<string, unknown>> = {
   'an object': { x: 1 },
 };
 
-/** Attacks on what is told apart by the profile of RFC 9068 alone. */
-export const profile = listGateCases([
+/** Attacks on what is told apart only by the profile of RFC 9068. */
+export const profile = listLibraryCases([
   {
     attack: 'token of another kind',
     source: 'RFC 9068 §2.1, §4, RFC 8725 §3.11',
@@ -55,12 +55,12 @@ export const profile = listGateCases([
         async (stage, { issuer, marker }) => {
           const lax = { issuer: issuer.issuer, keys: issuer.keys };
           const demanding = { ...lax, rules: { profile: 'rfc9068' as const } };
-          const gate = await stage.open({
+          const api = await stage.open({
             issuers: ({ headers }) => [headers.get('host') === 'strict.test' ? demanding : lax],
           });
           const token = issuer.token({ marker }, { typ: 'JWT' });
-          await gate.admit(token);
-          return gate.call(['Host', 'strict.test', 'Authorization', `Bearer ${token}`]);
+          await api.admit(token);
+          return api.call(['Host', 'strict.test', 'Authorization', `Bearer ${token}`]);
         },
       ],
     ],
@@ -74,8 +74,8 @@ export const profile = listGateCases([
         async (stage, { issuer, marker }) => {
           const [header = '', claims, signature] = issuer.token({ nonce: 'n', marker }, { typ: 'JWT' }).split('.');
           const changed = Buffer.from(header, 'base64url').toString().replace('"JWT"', '"at+jwt"');
-          const gate = await stage.open({ profile: 'rfc9068' });
-          return gate.bear(`${Buffer.from(changed).toString('base64url')}.${claims}.${signature}`);
+          const api = await stage.open({ profile: 'rfc9068' });
+          return api.bear(`${Buffer.from(changed).toString('base64url')}.${claims}.${signature}`);
         },
         { reason: 'invalid_signature' },
       ],

@@ -7,9 +7,9 @@ import {
   type ResourceServerOptions,
 } from '../../src/index.ts';
 import { hashToken, makeProofKey, mintProof, type ProofChanges, thumbprintOf } from '../support/proofs.ts';
-import { harmless, listGateCases, type Play } from './gate-case.ts';
-import type { GateWorld } from './gate-world.ts';
-import type { Gate, Stage } from './stage.ts';
+import { harmless, listLibraryCases, type Play } from './library-case.ts';
+import type { LibraryWorld } from './library-world.ts';
+import type { Api, Stage } from './stage.ts';
 
 const key = makeProofKey();
 const nonces = createNonces({ secret: randomBytes(32) });
@@ -17,32 +17,32 @@ const otherNonces = createNonces({ secret: randomBytes(32) });
 
 /** A token that is bound to the key of the client, and proofs for it. */
 interface Client {
-  readonly gate: Gate;
+  readonly api: Api;
   /** A proof that is good but for the changes. */
   prove(claims?: Readonly<Record<string, unknown>>, changes?: ProofChanges): string;
-  send(proof: string): ReturnType<Gate['call']>;
+  send(proof: string): ReturnType<Api['call']>;
 }
 
 async function openClient(
   stage: Stage,
-  { issuer, marker }: GateWorld,
+  { issuer, marker }: LibraryWorld,
   dpop: ResourceServerOptions['dpop'] = {},
 ): Promise<Client> {
-  const gate = await stage.open({ dpop });
+  const api = await stage.open({ dpop });
   const token = issuer.token({ cnf: { jkt: thumbprintOf(key.jwk) }, marker });
   return {
-    gate,
+    api,
     prove: (claims, changes) => {
       const usual = {
         jti: randomBytes(12).toString('hex'),
         htm: 'GET',
-        htu: gate.url,
+        htu: api.url,
         iat: stage.now(),
         ath: hashToken(token),
       };
       return mintProof({ ...usual, ...claims }, { key, ...changes });
     },
-    send: (proof) => gate.call(['Authorization', `DPoP ${token}`, 'DPoP', proof]),
+    send: (proof) => api.call(['Authorization', `DPoP ${token}`, 'DPoP', proof]),
   };
 }
 
@@ -66,20 +66,20 @@ const withNonce =
 
 /** A call in a mode of DPoP. */
 const inMode =
-  (mode: 'off' | 'required', make: (gate: Gate, world: GateWorld) => readonly string[]): Play =>
+  (mode: 'off' | 'required', make: (api: Api, world: LibraryWorld) => readonly string[]): Play =>
   async (stage, world) => {
-    const gate = await stage.open({ dpop: { mode } });
-    return gate.call(make(gate, world));
+    const api = await stage.open({ dpop: { mode } });
+    return api.call(make(api, world));
   };
-const proven = (gate: Gate, { issuer }: GateWorld): readonly string[] => {
-  const { authorization, dpop } = issuer.dpopClient().headers({ url: gate.url });
+const proven = (api: Api, { issuer }: LibraryWorld): readonly string[] => {
+  const { authorization, dpop } = issuer.dpopClient().headers({ url: api.url });
   return ['Authorization', authorization, 'DPoP', dpop];
 };
 
 const failing: ReplayStore = { witness: () => Promise.reject(new Error('The store is gone.')) };
 
 /** Attacks with proofs that were used, or that are due to an old nonce. */
-export const replayedProofs = listGateCases([
+export const replayedProofs = listLibraryCases([
   {
     attack: 'proof that was used',
     source: 'RFC 9449 §4.3 (12), §11.1',
@@ -90,19 +90,17 @@ export const replayedProofs = listGateCases([
       ['of another iat', again(({ prove }, _, { now }) => prove({ jti: 'one', iat: now() - 60 }))],
       [
         'with htu spelled otherwise',
-        again(({ prove, gate }) =>
-          prove({ jti: 'one', htu: gate.url.replace('http://localhost', 'HTTP://LOCALHOST') }),
-        ),
+        again(({ prove, api }) => prove({ jti: 'one', htu: api.url.replace('http://localhost', 'HTTP://LOCALHOST') })),
       ],
       ['with claims more', again(({ prove }) => prove({ jti: 'one', x: 1 }))],
       [
         'jti in escapes',
-        again(({ prove, gate }, _, { now }) => {
+        again(({ prove, api }, _, { now }) => {
           const [, claims = ''] = prove({ jti: 'one' }).split('.');
           const { ath } = JSON.parse(Buffer.from(claims, 'base64url').toString());
           return prove(
             {},
-            { claimsText: `{"jti":"\\u006fne","htm":"GET","htu":"${gate.url}","iat":${now()},"ath":"${ath}"}` },
+            { claimsText: `{"jti":"\\u006fne","htm":"GET","htu":"${api.url}","iat":${now()},"ath":"${ath}"}` },
           );
         }),
       ],
@@ -140,8 +138,8 @@ export const replayedProofs = listGateCases([
           expect(await client.send(client.prove({ jti: 'one' }))).toEqual(harmless);
           const other = makeProofKey();
           const token = world.issuer.token({ cnf: { jkt: thumbprintOf(other.jwk) } });
-          const claims = { jti: 'one', htm: 'GET', htu: client.gate.url, iat: stage.now(), ath: hashToken(token) };
-          return client.gate.call(['Authorization', `DPoP ${token}`, 'DPoP', mintProof(claims, { key: other })]);
+          const claims = { jti: 'one', htm: 'GET', htu: client.api.url, iat: stage.now(), ath: hashToken(token) };
+          return client.api.call(['Authorization', `DPoP ${token}`, 'DPoP', mintProof(claims, { key: other })]);
         },
         harmless,
       ],
@@ -212,9 +210,9 @@ export const replayedProofs = listGateCases([
           const client = await openClient(stage, world, { nonces });
           const { issuer } = world;
           const token = issuer.token({ cnf: { jkt: thumbprintOf(key.jwk) } });
-          const claims = { jti: 'one', htm: 'GET', htu: client.gate.url, iat: stage.now(), ath: hashToken(token) };
+          const claims = { jti: 'one', htm: 'GET', htu: client.api.url, iat: stage.now(), ath: hashToken(token) };
           const nonce = nonces.issue(stage.now());
-          return client.gate.call([
+          return client.api.call([
             'Authorization',
             `DPoP ${token}`,
             'DPoP',
@@ -243,11 +241,7 @@ export const replayedProofs = listGateCases([
       ],
       [
         'DPoP in a second header, where DPoP is required',
-        inMode('required', (gate, world) => [
-          'Authorization',
-          `Bearer ${world.issuer.token()}`,
-          ...proven(gate, world),
-        ]),
+        inMode('required', (api, world) => ['Authorization', `Bearer ${world.issuer.token()}`, ...proven(api, world)]),
         { status: 400, reason: 'multiple_authorization_headers' },
       ],
       ['DPoP, where it is off', inMode('off', proven), { reason: 'dpop_not_accepted' }],
@@ -258,7 +252,7 @@ export const replayedProofs = listGateCases([
       ],
       [
         'bound token as Bearer with its proof, where DPoP is off',
-        inMode('off', (gate, world) => proven(gate, world).map((text) => text.replace(/^DPoP ey/, 'Bearer ey'))),
+        inMode('off', (api, world) => proven(api, world).map((text) => text.replace(/^DPoP ey/, 'Bearer ey'))),
         { status: 400, reason: 'bearer_with_dpop_proof' },
       ],
     ],

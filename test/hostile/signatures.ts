@@ -1,6 +1,7 @@
 import { constants, createHash, privateEncrypt, sign } from 'node:crypto';
+import { signBytes } from '../../src/jose/sign.ts';
 import { listCases, type Make } from './hostile-case.ts';
-import { type SigningKey, signAs, type World } from './world.ts';
+import type { SigningKey, World } from './world.ts';
 
 const signed =
   (make: (input: Buffer, world: World) => Buffer, key: 'rsa' | 'ec' | 'ed' = 'rsa'): Make =>
@@ -8,7 +9,7 @@ const signed =
     world.mint({ key: world.keys[key], sign: (input) => make(input, world) });
 /** The good signature, as changed. */
 const altered = (change: (signature: Buffer) => Uint8Array, key: 'rsa' | 'ec' | 'ed' = 'rsa'): Make =>
-  signed((input, { keys }) => Buffer.from(change(signAs(keys[key], input))), key);
+  signed((input, { keys }) => Buffer.from(change(signBytes(input, keys[key]))), key);
 const flip =
   (position: (length: number) => number) =>
   (signature: Buffer): Buffer => {

@@ -22,11 +22,11 @@ import {
   type IntrospectionOptions,
 } from '../../src/token-status/introspection.ts';
 import { exchange, readStatuses } from '../support/http-client.ts';
-import type { GateAnswer } from './gate-case.ts';
-import type { ClientIdentity, GateWorld } from './gate-world.ts';
+import type { ApiAnswer } from './library-case.ts';
+import type { ClientIdentity, LibraryWorld } from './library-world.ts';
 
-/** How a gate is reached, and what it asks. */
-export interface GateOptions {
+/** How an API is reached, and what it asks. */
+export interface ApiOptions {
   /** Default: any valid token will do. */
   readonly policy?: Policy<unknown>;
   /** Default `plain`. `tls` asks clients for a certificate, and takes any. */
@@ -43,27 +43,27 @@ export interface CallOptions {
   readonly method?: string;
 }
 
-/** A listener with a resource server before it. */
-export interface Gate {
+/** An API: a listener with a resource server before it. */
+export interface Api {
   readonly url: string;
   readonly server: ResourceServer;
   /** Sends header lines: names and values in turn. */
-  call(headers: readonly string[], options?: CallOptions): Promise<GateAnswer>;
+  call(headers: readonly string[], options?: CallOptions): Promise<ApiAnswer>;
   /** Sends a token as Bearer. */
-  bear(token: string, options?: CallOptions): Promise<GateAnswer>;
+  bear(token: string, options?: CallOptions): Promise<ApiAnswer>;
   /** The same, which is let in: what an attack is made from. */
   admit(token: string, options?: CallOptions): Promise<void>;
   /** Sends bytes as they are; no reason is known. */
-  callRaw(bytes: string): Promise<GateAnswer>;
+  callRaw(bytes: string): Promise<ApiAnswer>;
 }
 
 /** Where one case is played: it opens what it needs, and sets the clock. */
 export interface Stage {
-  /** Lets time pass for every gate and introspection of this stage; seconds, backwards where negative. */
+  /** Lets time pass for every API and introspection of this stage; seconds, backwards where negative. */
   wait(seconds: number): void;
   /** Seconds since the epoch, whole. */
   now(): number;
-  open(options?: Partial<ResourceServerOptions>, gate?: GateOptions): Promise<Gate>;
+  open(options?: Partial<ResourceServerOptions>, api?: ApiOptions): Promise<Api>;
   /** Of the endpoint of the world, in the name of its first issuer. */
   introspect(options?: Partial<IntrospectionOptions>): Introspection;
   /** Ends everything; throws where anything that was sent has come back in an answer or an event. */
@@ -74,7 +74,7 @@ export interface Stage {
 const clientSecret = 'a secret of the resource server, 1:%+';
 
 /** Opens the stage for one case. */
-export function openStage({ issuer, endpoint, ours, marker }: GateWorld): Stage {
+export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Stage {
   const closing: (() => unknown)[] = [];
   const said: string[] = [];
   const sent = new Set([marker, clientSecret]);
@@ -115,7 +115,7 @@ export function openStage({ issuer, endpoint, ours, marker }: GateWorld): Stage 
       const { port } = http.address() as AddressInfo; // it listens on TCP
       const url = `${listener === 'plain' ? 'http' : 'https'}://localhost:${port}/messages`;
 
-      const call: Gate['call'] = async (headers, { certificate, agent, method = 'GET' } = {}) => {
+      const call: Api['call'] = async (headers, { certificate, agent, method = 'GET' } = {}) => {
         for (const value of headers) for (const trace of value.match(/[\w-]{40,}/g) ?? []) sent.add(trace);
         const lines = headers.some((name) => /^host$/i.test(name)) ? headers : ['Host', new URL(url).host, ...headers];
         const options = { method, headers: [...lines], family: 4, agent: agent ?? (false as const) };
@@ -132,7 +132,7 @@ export function openStage({ issuer, endpoint, ours, marker }: GateWorld): Stage 
         reasons.delete(localPort);
         return { status, reason };
       };
-      const bear: Gate['bear'] = (token, more) => call(['Authorization', `Bearer ${token}`], more);
+      const bear: Api['bear'] = (token, more) => call(['Authorization', `Bearer ${token}`], more);
       return {
         url,
         server,

@@ -1,4 +1,4 @@
-import { harmless, listGateCases, type Play } from './gate-case.ts';
+import { harmless, listLibraryCases, type Play } from './library-case.ts';
 import type { Stage } from './stage.ts';
 
 type Members = Readonly<Record<string, unknown>>;
@@ -11,8 +11,8 @@ const withClaims =
   (change: Members | ((stage: Stage) => Members)): Play =>
   async (stage, { issuer, marker }) => {
     const good = { acr: 'urn:mfa', auth_time: stage.now(), marker };
-    const gate = await stage.open({}, { policy });
-    return gate.bear(issuer.token({ ...good, ...(typeof change === 'function' ? change(stage) : change) }));
+    const api = await stage.open({}, { policy });
+    return api.bear(issuer.token({ ...good, ...(typeof change === 'function' ? change(stage) : change) }));
   };
 /** Claims as JSON text in the place of the usual `auth_time`: what no JSON writer writes. */
 const written =
@@ -24,7 +24,7 @@ const written =
   };
 
 /** Attacks on routes that ask how, and how long ago, the user signed in. */
-export const stepUp = listGateCases([
+export const stepUp = listLibraryCases([
   {
     attack: 'another authentication than the one asked for',
     source: 'RFC 9470 §3, §6.1, OpenID Connect Core §2',
@@ -88,11 +88,11 @@ export const stepUp = listGateCases([
       [
         'it has become so while the token is kept as verified',
         async (stage, { issuer, marker }) => {
-          const gate = await stage.open({}, { policy });
+          const api = await stage.open({}, { policy });
           const token = issuer.token({ acr: 'urn:mfa', auth_time: stage.now(), marker });
-          await gate.admit(token);
+          await api.admit(token);
           stage.wait(maxAge + 6);
-          return gate.bear(token);
+          return api.bear(token);
         },
       ],
     ],

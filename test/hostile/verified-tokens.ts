@@ -1,23 +1,23 @@
 import { expect } from 'vitest';
 import type { KeySet } from '../../src/index.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { harmless, listGateCases, type Play } from './gate-case.ts';
-import type { GateWorld } from './gate-world.ts';
-import type { Gate, Stage } from './stage.ts';
+import { harmless, listLibraryCases, type Play } from './library-case.ts';
+import type { LibraryWorld } from './library-world.ts';
+import type { Api, Stage } from './stage.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
 /** What is sent in the place of a token that is kept as verified. */
-type Forge = (token: string, world: GateWorld) => string;
+type Forge = (token: string, world: LibraryWorld) => string;
 
 /** A token that is let in, then with a change. */
 const changed =
   (forge: Forge): Play =>
   async (stage, world) => {
-    const gate = await stage.open();
+    const api = await stage.open();
     const token = world.issuer.token({ marker: world.marker });
-    await gate.admit(token);
-    return gate.bear(forge(token, world));
+    await api.admit(token);
+    return api.bear(forge(token, world));
   };
 const part =
   (index: 0 | 1 | 2, change: (bytes: Buffer) => Uint8Array | string): Forge =>
@@ -38,11 +38,11 @@ const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 const later =
   (seconds: number, claims: (stage: Stage) => Members): Play =>
   async (stage, { issuer, marker }) => {
-    const gate = await stage.open();
+    const api = await stage.open();
     const token = issuer.token({ marker, ...claims(stage) });
-    await gate.admit(token);
+    await api.admit(token);
     stage.wait(seconds);
-    return gate.bear(token);
+    return api.bear(token);
   };
 
 /** Keys that change behind the back of what is kept. */
@@ -54,7 +54,7 @@ interface Keys {
 
 /** A token that is let in, then again after its keys have changed. */
 const withKeys =
-  (change: (keys: Keys, world: GateWorld) => void): Play =>
+  (change: (keys: Keys, world: LibraryWorld) => void): Play =>
   async (stage, world) => {
     const { issuer } = world;
     const state: Keys = { current: issuer.keys, generation: 1, usable: true };
@@ -67,26 +67,26 @@ const withKeys =
         return state.generation;
       },
     };
-    const gate = await stage.open({ issuers: [{ issuer: issuer.issuer, keys }] });
+    const api = await stage.open({ issuers: [{ issuer: issuer.issuer, keys }] });
     const token = issuer.token({ marker: world.marker });
-    await gate.admit(token);
+    await api.admit(token);
     change(state, world);
-    return gate.bear(token);
+    return api.bear(token);
   };
 
 /** A bound token that is let in with its proof, then sent otherwise. */
 const bound =
-  (again: (gate: Gate, parts: Bound) => readonly string[]): Play =>
+  (again: (api: Api, parts: Bound) => readonly string[]): Play =>
   async (stage, { issuer, marker }) => {
-    const gate = await stage.open();
+    const api = await stage.open();
     const client = issuer.dpopClient();
     const token = client.token({ marker });
-    const prove = (name: string = token, by = client): string => by.proof({ url: gate.url, token: name });
+    const prove = (name: string = token, by = client): string => by.proof({ url: api.url, token: name });
     const proof = prove();
     for (const each of [prove(), proof]) {
-      expect(await gate.call(['Authorization', `DPoP ${token}`, 'DPoP', each])).toEqual(harmless);
+      expect(await api.call(['Authorization', `DPoP ${token}`, 'DPoP', each])).toEqual(harmless);
     }
-    return gate.call(again(gate, { token, proof, prove, thief: issuer.dpopClient(), free: issuer.token() }));
+    return api.call(again(api, { token, proof, prove, thief: issuer.dpopClient(), free: issuer.token() }));
   };
 
 interface Bound {
@@ -94,12 +94,12 @@ interface Bound {
   /** The one that was used. */
   readonly proof: string;
   readonly free: string;
-  readonly thief: ReturnType<GateWorld['issuer']['dpopClient']>;
+  readonly thief: ReturnType<LibraryWorld['issuer']['dpopClient']>;
   prove(token?: string, by?: Bound['thief']): string;
 }
 
 /** Attacks on tokens that were verified once, and are kept so. */
-export const verifiedTokens = listGateCases([
+export const verifiedTokens = listLibraryCases([
   {
     attack: 'token that has had its day',
     source: 'RFC 7519 §4.1.4, §4.1.5, CWE-613',
@@ -116,24 +116,24 @@ export const verifiedTokens = listGateCases([
       [
         'expired, then good again as the clock says: judged each time',
         async (stage, { issuer }) => {
-          const gate = await stage.open();
+          const api = await stage.open();
           const token = issuer.token({ exp: stage.now() + 20 });
-          await gate.admit(token);
+          await api.admit(token);
           stage.wait(60);
-          expect(await gate.bear(token)).toEqual({ status: 401, reason: 'expired' });
+          expect(await api.bear(token)).toEqual({ status: 401, reason: 'expired' });
           stage.wait(-60);
-          return gate.bear(token);
+          return api.bear(token);
         },
         harmless,
       ],
       [
         'refused for its time, then let in: no refusal is kept',
         async (stage, { issuer }) => {
-          const gate = await stage.open();
+          const api = await stage.open();
           const token = issuer.token({ nbf: stage.now() + 60 });
-          expect(await gate.bear(token)).toEqual({ status: 401, reason: 'not_yet_valid' });
+          expect(await api.bear(token)).toEqual({ status: 401, reason: 'not_yet_valid' });
           stage.wait(60);
-          return gate.bear(token);
+          return api.bear(token);
         },
         harmless,
       ],
@@ -148,11 +148,11 @@ export const verifiedTokens = listGateCases([
         'withdrawn',
         async (stage, { marker }) => {
           const issuer = createTestIssuer({ alg: 'ES256' });
-          const gate = await stage.open({ issuers: [issuer], algorithms: ['ES256'] });
+          const api = await stage.open({ issuers: [issuer], algorithms: ['ES256'] });
           const token = issuer.token({ marker });
-          await gate.admit(token);
+          await api.admit(token);
           issuer.rotate('withdrawn');
-          return gate.bear(token);
+          return api.bear(token);
         },
       ],
       [
@@ -234,11 +234,11 @@ export const verifiedTokens = listGateCases([
       [
         'free, under DPoP with a proof',
         async (stage, { issuer, marker }) => {
-          const gate = await stage.open();
+          const api = await stage.open();
           const token = issuer.token({ marker });
-          await gate.admit(token);
-          const { authorization, dpop } = issuer.dpopClient().headers({ url: gate.url, token });
-          return gate.call(['Authorization', authorization, 'DPoP', dpop]);
+          await api.admit(token);
+          const { authorization, dpop } = issuer.dpopClient().headers({ url: api.url, token });
+          return api.call(['Authorization', authorization, 'DPoP', dpop]);
         },
         { reason: 'unbound_token_as_dpop' },
       ],
@@ -290,47 +290,47 @@ export const verifiedTokens = listGateCases([
     ...harmless,
     cases: [
       [
-        '2000 forged ones: the good one alone is kept',
+        '2000 forged ones: only the good one is kept',
         async (stage, { issuer, other, marker }) => {
-          const gate = await stage.open({ tokenCache: { maxEntries: 10 } });
+          const api = await stage.open({ tokenCache: { maxEntries: 10 } });
           const good = issuer.token({ marker });
-          await gate.admit(good);
+          await api.admit(good);
           const signature = other.token().split('.')[2];
           const [header] = good.split('.');
           for (let index = 0; index < 2000; index++) {
             const claims = { iss: issuer.issuer, aud: issuer.audience, sub: 'x', iat: 1, exp: stage.now() + index };
             const token = `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${signature}`;
             const headers = { authorization: `Bearer ${token}` };
-            const judge = () => gate.server.authorize(new Request('http://localhost/', { headers }));
+            const judge = () => api.server.authorize(new Request('http://localhost/', { headers }));
             expect(judge).toThrow(expect.objectContaining({ reason: 'invalid_signature' }));
           }
-          expect(gate.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 0 });
-          const answer = await gate.bear(good);
-          expect(gate.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 1 });
+          expect(api.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 0 });
+          const answer = await api.bear(good);
+          expect(api.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 1 });
           return answer;
         },
       ],
       [
         'good ones beyond the bound: as many are kept as are told',
         async (stage, { issuer, marker }) => {
-          const gate = await stage.open({ tokenCache: { maxEntries: 10 } });
-          for (let index = 0; index < 50; index++) await gate.admit(issuer.token({ marker, index }));
-          expect(gate.server.tokenCacheStatus()).toMatchObject({ entries: 10 });
-          return gate.bear(issuer.token());
+          const api = await stage.open({ tokenCache: { maxEntries: 10 } });
+          for (let index = 0; index < 50; index++) await api.admit(issuer.token({ marker, index }));
+          expect(api.server.tokenCacheStatus()).toMatchObject({ entries: 10 });
+          return api.bear(issuer.token());
         },
       ],
       [
         '50 good ones that each come once: none is kept, and none pushes out one that is',
         async (stage, { issuer, marker }) => {
-          const gate = await stage.open({ tokenCache: { maxEntries: 10 } });
+          const api = await stage.open({ tokenCache: { maxEntries: 10 } });
           const kept = issuer.token({ marker });
-          await gate.admit(kept);
+          await api.admit(kept);
           for (let index = 0; index < 50; index++) {
-            expect(await gate.bear(issuer.token({ marker, index }))).toEqual(harmless);
+            expect(await api.bear(issuer.token({ marker, index }))).toEqual(harmless);
           }
-          expect(gate.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 0 });
-          const answer = await gate.bear(kept);
-          expect(gate.server.tokenCacheStatus()).toMatchObject({ hits: 1 });
+          expect(api.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 0 });
+          const answer = await api.bear(kept);
+          expect(api.server.tokenCacheStatus()).toMatchObject({ hits: 1 });
           return answer;
         },
       ],

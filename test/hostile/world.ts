@@ -1,7 +1,8 @@
-import { generateKeyPairSync, type KeyObject, randomBytes, randomUUID, sign } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { signBytes, writeCompact } from '../../src/jose/sign.ts';
 import { send } from '../support/http-client.ts';
 import {
   hashToken,
@@ -85,7 +86,7 @@ const environments: Readonly<Record<ServiceName, Readonly<Record<string, string>
 export interface WorldOptions {
   /** Published beside the keys of the world. */
   readonly published?: readonly unknown[];
-  /** Default: `default` alone. */
+  /** Default: only `default`. */
   readonly services?: readonly ServiceName[];
 }
 
@@ -117,9 +118,13 @@ export async function openWorld({ published = [], services: names = ['default'] 
     const { issuer: iss, audience: aud } = provider;
     const claims = { iss, aud, sub: 'user|1', iat: now(), exp: now() + 3600, scope: 'read:messages', marker };
     const claimsBytes = draft.claimsBytes ?? JSON.stringify({ ...claims, ...draft.claims });
-    const input = `${encodePart(draft.headerBytes ?? JSON.stringify(header))}.${encodePart(claimsBytes)}`;
-    const signature = (draft.sign ?? ((bytes) => signAs(key, bytes)))(Buffer.from(input));
-    return finish(`${input}.${signature.toString('base64url')}`);
+    return finish(
+      writeCompact({
+        header: draft.headerBytes ?? JSON.stringify(header),
+        payload: claimsBytes,
+        sign: draft.sign ?? ((bytes) => signBytes(bytes, key)),
+      }),
+    );
   };
 
   const dpop = (changes: ProofChanges = {}, draft: TokenDraft = {}): readonly string[] => {
@@ -151,11 +156,6 @@ export async function openWorld({ published = [], services: names = ['default'] 
 /** base64url of a part of a token. */
 export function encodePart(bytes: string | Uint8Array): string {
   return Buffer.from(bytes).toString('base64url');
-}
-
-/** Signs as the `alg` of the key does. */
-export function signAs({ alg, privateKey }: SigningKey, input: Buffer): Buffer {
-  return sign(alg === 'EdDSA' ? null : 'sha256', input, { key: privateKey, dsaEncoding: 'ieee-p1363' });
 }
 
 const pairs = {

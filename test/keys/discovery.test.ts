@@ -55,6 +55,7 @@ describe('discovery', () => {
     ['no URL', 'https://'],
     ['with a user', 'https://user@keys.example.test/set'],
     ['with a password', 'https://:s3cret@keys.example.test/set'],
+    ['with a fragment', 'https://keys.example.test/set#one'],
   ])('a jwks_uri that is %s → bad_jwks_uri, whatever the fallback', async (_, bad) => {
     const discover = discovery(answering({ ...document, jwks_uri: bad }));
     await expect(discover(2)).rejects.toMatchObject({ kind: 'bad_jwks_uri' });

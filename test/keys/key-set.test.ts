@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type JsonWebKey, KeyObject } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createKeySet, type ManagedKeySet } from '../../src/keys/key-set.ts';
-import type { KeySetEvent, KeySetOptions } from '../../src/keys/key-set-options.ts';
+import type { FetchedKeys, KeySetEvent, KeySetOptions } from '../../src/keys/key-set-options.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
 
 const issuer = 'https://idp.example.test/';
@@ -83,8 +83,10 @@ describe('a refreshing key set', () => {
       ageSeconds: undefined,
       keys: 0,
       lastError: undefined,
+      usableSeconds: 0,
       fetches: { ok: 0, failed: 0 },
     });
+    expect(keySet.fetched()).toBeUndefined();
   });
 
   it('is ready after one fetch, and finds its keys by kid and alg', async () => {
@@ -483,5 +485,67 @@ describe('options', () => {
 
   it('an issuer that is no https URL → TypeError', () => {
     expect(() => createKeySet({ issuer: 'http://idp.example.test/' })).toThrow(TypeError);
+  });
+});
+
+describe('a key set that starts from keys that were fetched before', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** What a set tells so many seconds after its fetch. */
+  async function fetchBefore(seconds: number): Promise<FetchedKeys> {
+    const { keySet } = startScript();
+    await keySet.ready();
+    await pass(seconds);
+    const fetched = keySet.fetched();
+    keySet.close();
+    if (fetched === undefined) throw new Error('Nothing was fetched.');
+    return fetched;
+  }
+
+  it('fresh keys → they are found at once, and replaced by the first fetch', async () => {
+    const restored = await fetchBefore(60);
+    expect(restored).toMatchObject({ ageSeconds: 60, lifetimeSeconds: 600, published: ['first'] });
+    const { state, keySet } = startScript({ restored });
+    expect(keySet.find('first', 'ES256')).toBeInstanceOf(KeyObject);
+    expect(keySet.has('first')).toBe(true);
+    expect(keySet.status()).toMatchObject({ usable: true, fresh: true, ageSeconds: 60, usableSeconds: 540 });
+    state.keys = [second];
+    await keySet.refetch();
+    expect(keySet.find('first', 'ES256')).toBeUndefined();
+    expect(keySet.find('second', 'ES256')).toBeInstanceOf(KeyObject);
+  });
+
+  it('stale keys → they are used only once a fetch has failed, and no longer than the stale period', async () => {
+    const { state, keySet } = startScript({
+      restored: { ...(await fetchBefore(0)), ageSeconds: 650 },
+      staleSeconds: 100,
+    });
+    state.down = true;
+    expect(keySet.usable()).toBe(false);
+    await keySet.refetch();
+    expect(keySet.status()).toMatchObject({ usable: true, fresh: false, usableSeconds: 50 });
+    await pass(51);
+    expect(keySet.usable()).toBe(false);
+  });
+
+  it('loaded once → fetched until that succeeds, and good for ever from then on', async () => {
+    const { state, keySet } = startScript({ mode: 'once', restored: await fetchBefore(10) });
+    state.down = true;
+    await keySet.refetch();
+    await pass(1);
+    expect(keySet.find('first', 'ES256')).toBeInstanceOf(KeyObject);
+    state.down = false;
+    state.keys = [second];
+    await pass(60);
+    expect(keySet.find('first', 'ES256')).toBeUndefined();
+    const { fetches } = state;
+    await pass(100_000);
+    expect(state.fetches).toBe(fetches);
+    expect(keySet.status()).toMatchObject({ usable: true, usableSeconds: Number.POSITIVE_INFINITY });
   });
 });

@@ -1,10 +1,10 @@
-import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { generateKeyPairSync } from 'node:crypto';
 import { AccessError } from '../../src/failures.ts';
 import type { ResourceRequest } from '../../src/http/request.ts';
+import { signCompact } from '../../src/jose/sign.ts';
 import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { hashToken, makeProofKey, mintProof, type ProofKey, thumbprintOf } from '../support/proofs.ts';
-import { encodeJson } from './token-texts.ts';
 
 const issuer = 'https://idp.example.test/';
 const audience = 'https://api.example.test/';
@@ -53,10 +53,7 @@ export const goodClaims: Readonly<Record<string, unknown>> = {
 
 /** Signs a token of any header and claims with our key for `alg`. */
 export function mint(alg: Alg, header: Readonly<Record<string, unknown>> = {}, claims = goodClaims): string {
-  const input = `${encodeJson({ alg, kid: alg, typ: 'at+jwt', ...header })}.${encodeJson(claims)}`;
-  const key: KeyObject = pairs[alg].privateKey;
-  const digest = alg === 'EdDSA' ? null : 'sha256';
-  return `${input}.${sign(digest, Buffer.from(input), { key, dsaEncoding: 'ieee-p1363' }).toString('base64url')}`;
+  return signCompact({ alg, kid: alg, typ: 'at+jwt', ...header }, claims, { alg, privateKey: pairs[alg].privateKey });
 }
 
 /** A token bound to the key of the proofs. */

@@ -1,4 +1,5 @@
-import { createStaticKeySet, type JwkSet } from '../../src/keys/static-key-set.ts';
+import type { JwkSet } from '../../src/jose/jwk.ts';
+import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
 import type { FrameworkName } from '../adapters/frameworks.ts';
 import type { SceneIssuer } from '../adapters/scene.ts';
 

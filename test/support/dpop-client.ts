@@ -57,11 +57,14 @@ export interface DpopClientOptions {
   readonly ca?: string;
 }
 
+/** An idle connection is given up well before the server closes it: a request sent at that moment would be lost. */
+const connections = { keepAlive: true, timeout: 1000 };
+
 /** Creates a client with a new key. */
 export function createDpopClient({ alg = 'ES256', ca }: DpopClientOptions = {}): DpopClient {
   const key = makeProofKey(alg);
-  const plain = new HttpAgent({ keepAlive: true });
-  const secure = new HttpsAgent({ keepAlive: true, ...(ca !== undefined && { ca }) });
+  const plain = new HttpAgent(connections);
+  const secure = new HttpsAgent({ ...connections, ...(ca !== undefined && { ca }) });
 
   const prove = (token: string, { url, method = 'GET', nonce, jti = randomUUID() }: ProofTarget): string => {
     const claims = { jti, htm: method, htu: url, iat: Math.floor(Date.now() / 1000), ath: hashToken(token), nonce };

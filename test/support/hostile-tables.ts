@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { differenceTable } from '../differential/differences.ts';
 import { catalogue } from '../hostile/catalogue.ts';
-import { gates } from '../hostile/gates.ts';
+import { libraryCases } from '../hostile/library-cases.ts';
 import { providerFaults } from '../hostile/provider-faults.ts';
 import { slowClients } from '../hostile/slow-clients.ts';
 
@@ -60,7 +60,7 @@ const parts: Readonly<Record<string, readonly Row[]>> = {
   ...catalogue,
   'answers of the provider': providerFaults,
   'slow clients': slowClients,
-  ...gates,
+  ...libraryCases,
 };
 
 function counts(): string {

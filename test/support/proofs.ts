@@ -1,4 +1,6 @@
-import { constants, createHash, createPrivateKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { algorithms } from '../../src/jose/algorithms.ts';
+import { signBytes, writeCompact } from '../../src/jose/sign.ts';
 
 /** A key pair with the public half as a JWK. */
 export interface ProofKey {
@@ -55,21 +57,14 @@ export function encode(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
 
-const digests: ReadonlyMap<string, string | null> = new Map([
-  ['ES384', 'sha384'],
-  ['ES512', 'sha512'],
-  ['EdDSA', null],
-]);
+/** Signs whatever it is told to, as `alg` would; as ES256 for a name that is no algorithm. */
+function signAs(alg: string, input: Uint8Array, { privateKey }: ProofKey): Buffer {
+  return signBytes(input, { alg: algorithms.has(alg) ? alg : 'ES256', privateKey });
+}
 
-/** Signs whatever it is told to, as `alg` would. */
-export function signText(text: string, alg: string, { privateKey }: ProofKey): string {
-  const digest = digests.get(alg);
-  const key = {
-    key: privateKey,
-    dsaEncoding: 'ieee-p1363' as const,
-    ...(alg === 'PS256' && { padding: constants.RSA_PKCS1_PSS_PADDING, saltLength: 32 }),
-  };
-  return sign(digest === undefined ? 'sha256' : digest, Buffer.from(text), key).toString('base64url');
+/** The same of a text; the signature in base64url. */
+export function signText(text: string, alg: string, key: ProofKey): string {
+  return signAs(alg, Buffer.from(text), key).toString('base64url');
 }
 
 /** A proof that is good in everything but the changes; the claims say what the test needs. */
@@ -79,10 +74,11 @@ export function mintProof(
 ): string {
   const { key, signer = key } = changes;
   const header = { typ: 'dpop+jwt', alg: 'ES256', jwk: key.jwk, ...changes.header };
-  const headerText = changes.headerText ?? JSON.stringify(header);
-  const claimsText = changes.claimsText ?? JSON.stringify({ ...claims, ...changes.claims });
-  const text = `${encode(headerText)}.${encode(claimsText)}`;
-  return `${text}.${signText(text, changes.signAs ?? String(header.alg), signer)}`;
+  return writeCompact({
+    header: changes.headerText ?? JSON.stringify(header),
+    payload: changes.claimsText ?? JSON.stringify({ ...claims, ...changes.claims }),
+    sign: (input) => signAs(changes.signAs ?? String(header.alg), input, signer),
+  });
 }
 
 /** The private half as a JWK. */

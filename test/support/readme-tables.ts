@@ -58,19 +58,19 @@ function settings(): string {
   );
 }
 
+/** A section for each reason, so that each has an anchor. */
 function refusals(): string {
   const names = nameSettings(variants.a);
-  return table(
-    ['reason in the log', 'status', 'error', 'what to do'],
-    Object.entries<Failure>(failures).map(([reason, failure]) => [
-      code(reason),
-      failure.error === 'insufficient_scope'
-        ? `${failure.status} (B: ${variants.b.insufficientScopeStatus})`
-        : String(failure.status),
-      failure.error === null ? 'none' : code(failure.error),
-      formatFix(failure, names),
-    ]),
-  );
+  return Object.entries<Failure>(failures)
+    .map(([reason, failure]) => {
+      const status =
+        failure.error === 'insufficient_scope'
+          ? `${failure.status} (variant B: ${variants.b.insufficientScopeStatus})`
+          : String(failure.status);
+      const error = failure.error === null ? 'no error code' : code(failure.error);
+      return `### ${reason}\n\n${status}, ${error}: “${failure.description}”\n\n${formatFix(failure, names)}`;
+    })
+    .join('\n\n');
 }
 
 /** The tables of the documentation that say what the code says, by the name of their place. */

@@ -3,6 +3,7 @@ import { SignJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { AccessError, failures, type Reason } from '../../src/failures.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
+import { writeCompact } from '../../src/jose/sign.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import { type AccessTokenRules, type IssuerRules, verifyAccessToken } from '../../src/token/access-token.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
@@ -75,9 +76,13 @@ function createDraft(): Draft {
 }
 
 function mint({ header, headerBytes, claims, claimsBytes, key, finish }: Draft): string {
-  const part = (bytes: string | Buffer): string => Buffer.from(bytes).toString('base64url');
-  const input = `${part(headerBytes ?? JSON.stringify(header))}.${part(claimsBytes ?? JSON.stringify(claims))}`;
-  return finish(`${input}.${sign('sha256', Buffer.from(input), key).toString('base64url')}`);
+  return finish(
+    writeCompact({
+      header: headerBytes ?? JSON.stringify(header),
+      payload: claimsBytes ?? JSON.stringify(claims),
+      sign: (input) => sign('sha256', input, key),
+    }),
+  );
 }
 
 function issuerFor(keys: KeySet, changes: Partial<IssuerRules> = {}): IssuerRules {

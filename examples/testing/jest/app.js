@@ -2,7 +2,7 @@ import { Hono } from 'hono';
 import { createResourceServer } from 'portcullis';
 import { createProtect } from 'portcullis/hono';
 
-/** The routes, for clients with DPoP alone. */
+/** The routes, only for clients with DPoP. */
 export function createApp({ issuers, audience }) {
   const protect = createProtect(createResourceServer({ issuers, audience, dpop: { mode: 'required' } }));
   const app = new Hono();

@@ -16,7 +16,7 @@ export function createAnswer(status: number, headers: HeaderList, body: string):
   return { status, headers: [...headers, 'content-length', String(Buffer.byteLength(body))], body };
 }
 
-/** An error of HTTP alone, in the configured form. */
+/** An error of HTTP only, in the configured form. */
 export function plainError(errorBody: ErrorBodyFormat, status: number): Answer {
   const { contentType, body } = errorBody({ status, description: statusPhrases.get(status) ?? 'Error' });
   return createAnswer(status, ['content-type', contentType], body);

@@ -1,7 +1,6 @@
-import { AccessError } from '../../failures.ts';
+import { admitOrRefuse } from '../../adapters/admission.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import type { ReadExternalUrl } from '../../http/external-url.ts';
-import type { Policy } from '../../policy/policy.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { metadataPath, type Refusal } from '../../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../../resource-server/resource-server.ts';
@@ -60,15 +59,17 @@ export function createApp(options: AppOptions): App {
   // The resource server hands out the same refusal for the same facts.
   const refused = new WeakMap<Refusal, Answer>();
 
-  const refuse = (exchange: Exchange, error: unknown, policy?: Policy): Answer => {
+  const answerRefusal = (exchange: Exchange, refusal: Refusal, error: unknown): Answer => {
     noteRefusal(exchange, error, names);
-    const { request, connection } = exchange;
-    const refusal = resourceServer.describeRefusal(error, request, { policy, connection });
     const known = refused.get(refusal);
     if (known !== undefined) return known;
     const answer = createAnswer(refusal.status, Object.entries(refusal.headers).flat(), refusal.body);
     refused.set(refusal, answer);
     return answer;
+  };
+  const refuse = (exchange: Exchange, error: unknown): Answer => {
+    const { request, connection } = exchange;
+    return answerRefusal(exchange, resourceServer.describeRefusal(error, request, { connection }), error);
   };
 
   const respond = (exchange: Exchange, target: string): Answer | Promise<Answer> => {
@@ -78,7 +79,8 @@ export function createApp(options: AppOptions): App {
     const { method } = exchange.request;
     if (method !== 'GET' && method !== 'HEAD') return methodNotAllowed;
     try {
-      return route.respond(exchange);
+      const answer = route.respond(exchange);
+      return answer instanceof Promise ? answer.catch((error: unknown) => refuse(exchange, error)) : answer;
     } catch (error) {
       return refuse(exchange, error);
     }
@@ -105,17 +107,20 @@ export function createApp(options: AppOptions): App {
   }
 
   function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
-    const grant = (access: Access<RegisteredClaims>): Answer => {
+    const grant = (exchange: Exchange, access: Access<RegisteredClaims>): Answer => {
+      exchange.claims = access.claims;
+      exchange.scheme = access.scheme;
       const granted = createAnswer(200, privateJson, JSON.stringify(answer(access.claims, settings)));
       return access.dpopNonce === undefined ? granted : withHeaders(granted, 'dpop-nonce', access.dpopNonce);
     };
-    return (exchange) => {
-      const settle = (judged: Access<RegisteredClaims> | AccessError): Answer =>
-        judged instanceof AccessError ? refuse(exchange, judged, policy) : grant(judged);
-      const judged = resourceServer.judge(exchange.request, policy, exchange.connection);
-      if (!(judged instanceof Promise)) return settle(judged);
-      return judged.then(settle).catch((error: unknown) => refuse(exchange, error, policy));
-    };
+    return (exchange) =>
+      admitOrRefuse(resourceServer, {
+        request: exchange.request,
+        policy,
+        connection: exchange.connection,
+        admit: (access) => grant(exchange, access),
+        refuse: (refusal, error) => answerRefusal(exchange, refusal, error),
+      });
   }
 }
 

@@ -1,5 +1,5 @@
-import { type Failure, failures } from '../../failures.ts';
-import type { DpopMode } from '../../http/credentials.ts';
+import { type Failure, failures, gateReasons, type Reason } from '../../failures.ts';
+import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credentials.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { metadataPath } from '../../refusal/refusal.ts';
 import type { Endpoint } from '../variants/endpoint.ts';
@@ -22,7 +22,7 @@ const securitySchemes = {
     scheme: 'dpop',
     description: 'Access token bound to a key, with a proof in the DPoP header (RFC 9449).',
   },
-} as const;
+} as const satisfies Readonly<Record<Scheme, Json>>;
 
 /** The OpenAPI 3.1 document of the endpoints, out of the records they are served from. */
 export function createOpenApi(sources: OpenApiSources): Json {
@@ -57,11 +57,6 @@ const metadataOperation: Json = {
   },
 };
 
-function acceptedSchemes(mode: DpopMode): readonly (keyof typeof securitySchemes)[] {
-  if (mode === 'off') return ['Bearer'];
-  return mode === 'required' ? ['DPoP'] : ['Bearer', 'DPoP'];
-}
-
 function operation(endpoint: Endpoint, sources: OpenApiSources): Json {
   const success = {
     200: { description: 'Let in.', content: { 'application/json': { schema: endpoint.schema } } },
@@ -86,7 +81,9 @@ const proofErrors: ReadonlySet<string | null> = new Set(['invalid_dpop_proof', '
 /** The refusals by status, out of the table of reasons. */
 function refusalResponses({ errorBody, insufficientScopeStatus, mode }: OpenApiSources): Json {
   const byStatus = new Map<number, Failure[]>();
-  for (const failure of Object.values<Failure>(failures)) {
+  const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
+  for (const [reason, failure] of rows) {
+    if (gateReasons.has(reason)) continue;
     if (mode === 'off' && proofErrors.has(failure.error)) continue;
     const status = failure.error === 'insufficient_scope' ? insufficientScopeStatus : failure.status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), failure]);

@@ -1,3 +1,4 @@
+import { readProxyAddress } from '../../outbound/proxy-address.ts';
 import { type EffectiveSetting, hideCredentials, type SettingProblem } from './setting-report.ts';
 
 /** The outbound settings that the client and Node read by themselves; shown, and held to their form. */
@@ -13,20 +14,9 @@ export function readProxies(
     const isProxy = name.startsWith('HTTP');
     const shown = isProxy ? hideCredentials(value) : value;
     effective.push({ name, value: shown, source: 'environment' });
-    if (isProxy && !isProxyUrl(value)) {
+    if (isProxy && readProxyAddress(value) === undefined) {
       problems.push({ name, value: shown, fix: 'Write a URL such as http://proxy.example.com:3128.' });
     }
   }
   return effective;
-}
-
-/** Held to what the client takes, which would otherwise fail at the start: http is meant where no scheme is written. */
-function isProxyUrl(text: string): boolean {
-  try {
-    const { protocol, username, password } = new URL(text.includes('://') ? text : `http://${text}`);
-    decodeURIComponent(username + password);
-    return protocol === 'http:' || protocol === 'https:';
-  } catch {
-    return false;
-  }
 }

@@ -22,7 +22,7 @@ export function formatProblems(problems: readonly SettingProblem[]): string {
     ({ name, value, fix }) =>
       `  ${name}: ${value === undefined ? '' : `${JSON.stringify(value)} is not valid. `}${fix}`,
   );
-  return `portcullis: ${problems.length === 1 ? 'one setting needs' : `${problems.length} settings need`} mending\n${lines.join('\n')}\n`;
+  return `portcullis: ${problems.length === 1 ? 'one setting is' : `${problems.length} settings are`} wrong\n${lines.join('\n')}\n`;
 }
 
 /** Hides everything that can be user information of a URL, well-formed or not. */

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { parseTrust } from '../../http/trust.ts';
-import type { ProofAlg } from '../../jose/algorithms.ts';
+import { isDomain } from '../../resource-server/issuer-name.ts';
 
 const booleans: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
   ['true', true],
@@ -66,14 +66,12 @@ export const clockTolerance = v.union([
   ),
 ]);
 
-const hostAndPort = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
-
 /** The domain, or `scheme` for the known user error that the service must survive. */
 export const domain = v.pipe(
   v.string(),
   v.rawTransform(({ dataset: { value: text }, addIssue, NEVER }) => {
     if (/^https:\/\//i.test(text)) return { kind: 'scheme', text } as const;
-    if (hostAndPort.test(text) && URL.canParse(`https://${text}/`)) return { kind: 'host', text } as const;
+    if (isDomain(text)) return { kind: 'host', text } as const;
     addIssue();
     return NEVER;
   }),
@@ -131,4 +129,3 @@ export function textLike(pattern: RegExp) {
 }
 
 export const printable = textLike(/^[^\p{Cc}]+$/u);
-export const proofAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] as const satisfies readonly ProofAlg[];

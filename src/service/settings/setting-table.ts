@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import { tokenAlgs } from '../../jose/algorithms.ts';
+import { proofAlgorithms, tokenAlgs } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
@@ -12,13 +12,12 @@ import {
   issuerUrl,
   origins,
   printable,
-  proofAlgorithms,
   replayStore,
   textLike,
   trust,
 } from './setting-schemas.ts';
 
-/** One setting: where it is read from, what it may be, and how to mend it. */
+/** One setting: where it is read from, what it may be, and its fix. */
 export interface SettingRow {
   /** Flag without dashes. */
   readonly flag: string;
@@ -54,7 +53,7 @@ export const settingTable = {
     defaultValue: undefined,
     meaning:
       'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; another one goes into `ISSUER`.',
-    fix: 'Write the host of the provider alone, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
     redact: hideCredentials,
   },
   issuer: {
@@ -137,6 +136,15 @@ export const settingTable = {
     meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is believed.',
     fix: 'Write true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
   },
+  drainDelay: {
+    flag: 'drain-delay',
+    environment: 'DRAIN_DELAY',
+    schema: integer(0, 300),
+    defaultValue: '0',
+    meaning:
+      'Seconds from SIGTERM for which new connections are still accepted while `/readyz` says 503, 0 to 300; as long as the load balancer takes to notice.',
+    fix: 'Write a number of seconds from 0 to 300.',
+  },
   host: {
     flag: 'host',
     environment: 'HOST',
@@ -194,7 +202,7 @@ export const settingTable = {
     environment: 'ALGORITHMS',
     schema: algorithmList(tokenAlgs),
     defaultValue: 'RS256',
-    meaning: 'Algorithms accepted in access tokens, comma-separated; asymmetric ones alone can be named.',
+    meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
     fix: `Write any of ${tokenAlgs.join(', ')}, separated by commas.`,
   },
   keysStale: {
@@ -205,6 +213,15 @@ export const settingTable = {
     meaning:
       'Seconds for which the last good key set is used beyond its freshness while the provider is down, 0 to 86400.',
     fix: 'Write a number of seconds from 0 to 86400.',
+  },
+  keysCache: {
+    flag: 'keys-cache',
+    environment: 'KEYS_CACHE',
+    schema: textLike(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning:
+      'File that keeps the last good key set, so that a restart while the provider is down can judge tokens; nobody else may be able to write to it.',
+    fix: 'Write the path of a file in a folder that only this service can write to, such as /var/lib/portcullis/keys.json.',
   },
   denyList: {
     flag: 'deny-list',
@@ -246,6 +263,35 @@ export const settingTable = {
     defaultValue: '',
     meaning: 'Comma-separated origins that browsers may call from.',
     fix: 'Write origins such as https://app.example.com: scheme, host and port, no path.',
+  },
+  logIdentity: {
+    flag: 'log-identity',
+    environment: 'LOG_IDENTITY',
+    schema: v.picklist(['off', 'plain', 'hashed']),
+    defaultValue: 'off',
+    meaning: 'Whether log lines of admitted calls name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
+    fix: 'Write off, plain or hashed.',
+  },
+  logIdentitySecret: {
+    flag: 'log-identity-secret',
+    environment: 'LOG_IDENTITY_SECRET',
+    schema: v.pipe(
+      v.string(),
+      v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
+    ),
+    defaultValue: '',
+    meaning: 'At least 32 bytes, the same for all instances; needed with `LOG_IDENTITY=hashed`.',
+    fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
+    redact: (value) => (value === '' ? '' : '***'),
+  },
+  logGrants: {
+    flag: 'log-grants',
+    environment: 'LOG_GRANTS',
+    schema: v.union([v.picklist(['all', 'none']), integer(1, 1_000_000)]),
+    defaultValue: 'all',
+    meaning:
+      'Which admitted calls are logged: `all`, `none`, or a number N for one call in N. Refused calls always are.',
+    fix: 'Write all, none, or a number from 1 to 1000000.',
   },
   keepAlive: {
     flag: 'keep-alive',

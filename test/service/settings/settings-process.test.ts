@@ -32,7 +32,7 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
   it('nothing set → exit 78, both names with their fix, nothing on stdout', async () => {
     const { end, stderr, logs } = await startInVain(startService());
     expect(end).toEqual({ code: 78, signal: null });
-    expect(stderr).toMatch(/^portcullis: 2 settings need mending\n/);
+    expect(stderr).toMatch(/^portcullis: 2 settings are wrong\n/);
     expect(stderr).toMatch(/^ {2}IDP_DOMAIN: .*required.*host/m);
     expect(stderr).toMatch(/^ {2}IDP_AUDIENCE: .*required.*identifier/m);
     expect(logs).toEqual([]);
@@ -80,7 +80,7 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
     const environment = readEnvironment(variant, { ...provider, audience: provider.audience, domain });
     const { end, stderr } = await startInVain(startService({ environment }));
     expect(end.code).toBe(78);
-    expect(stderr).toMatch(new RegExp(`^portcullis: one setting needs mending\n {2}${variant.names.domain}: "`));
+    expect(stderr).toMatch(new RegExp(`^portcullis: one setting is wrong\n {2}${variant.names.domain}: "`));
     expect(stderr).not.toContain('domain-password');
   });
 

@@ -73,6 +73,7 @@ describe('defaults', () => {
       dpopNonceSecret: '',
       replayStore: 'memory',
       trustProxy: 'none',
+      drainDelay: 0,
       host: '0.0.0.0',
       port: 8000,
       adminHost: '127.0.0.1',
@@ -81,11 +82,15 @@ describe('defaults', () => {
       clockTolerance: { exp: 5, nbf: 5 },
       algorithms: ['RS256'],
       keysStale: 3600,
+      keysCache: '',
       denyList: '',
       errorBody: 'detail',
       customClaim: expect.stringMatching(/^https:\/\//),
       docs: true,
       corsOrigins: [],
+      logIdentity: 'off',
+      logIdentitySecret: '',
+      logGrants: 'all',
       keepAlive: 5,
     });
   });
@@ -302,14 +307,14 @@ describe('problems', () => {
     for (const { fix } of result.problems) expect(fix).toMatch(/^[A-Z].*\.$/s);
     const text = formatProblems(result.problems);
     expect(text.split('\n')).toHaveLength(12);
-    expect(text).toMatch(/^portcullis: 10 settings need mending\n/);
+    expect(text).toMatch(/^portcullis: 10 settings are wrong\n/);
     expect(text).toContain('  PORT: "abc" is not valid. Write a number from 0 to 65535.\n');
-    expect(text).toContain('  IDP_DOMAIN: It is required. Write the host');
+    expect(text).toContain('  IDP_DOMAIN: It is required. Write only the host');
   });
 
   it('a single one → said in the singular', () => {
     expect(formatProblems(readBad({ PORT: 'x' }))).toBe(
-      'portcullis: one setting needs mending\n  PORT: "x" is not valid. Write a number from 0 to 65535.\n',
+      'portcullis: one setting is wrong\n  PORT: "x" is not valid. Write a number from 0 to 65535.\n',
     );
   });
 
@@ -530,6 +535,24 @@ const rows: readonly Row[] = [
       ['86400', 86_400],
     ],
     bad: ['86401', '-1', '1h'],
+  },
+  {
+    name: 'LOG_IDENTITY',
+    key: 'logIdentity',
+    good: [
+      ['off', 'off'],
+      ['plain', 'plain'],
+    ],
+    bad: ['on', 'Plain', 'true'],
+  },
+  {
+    name: 'LOG_GRANTS',
+    key: 'logGrants',
+    good: [
+      ['none', 'none'],
+      ['100', 100],
+    ],
+    bad: ['0', '1.5', 'some'],
   },
   {
     name: 'KEEP_ALIVE',

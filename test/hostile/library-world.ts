@@ -14,8 +14,8 @@ export interface ClientIdentity extends TestCertificates {
   readonly header: string;
 }
 
-/** What the cases of all gates share: keys and certificates take long to make. */
-export interface GateWorld {
+/** What all cases share: keys and certificates take long to make. */
+export interface LibraryWorld {
   readonly issuer: TestIssuer;
   /** Of the same audience, with keys of its own. */
   readonly other: TestIssuer;
@@ -26,13 +26,13 @@ export interface GateWorld {
   /** Of the owner of bound tokens; its listener uses it too. */
   readonly ours: ClientIdentity;
   readonly thief: ClientIdentity;
-  /** Stands in what is sent and answered; must come back in nothing that the gate says. */
+  /** Stands in what is sent and answered; must come back in nothing that the API says. */
   readonly marker: string;
   close(): Promise<void>;
 }
 
 /** Makes issuers, a provider, an introspection endpoint and client certificates. */
-export async function openGateWorld(): Promise<GateWorld> {
+export async function openLibraryWorld(): Promise<LibraryWorld> {
   const [endpoint, documents] = await Promise.all([startIntrospectionEndpoint(), startDocumentServer()]);
   const [ours, thief] = await Promise.all([makeIdentity(), makeIdentity()]);
   return {

@@ -1,19 +1,19 @@
 import type { Reason } from '../../src/failures.ts';
-import type { GateWorld } from './gate-world.ts';
+import type { LibraryWorld } from './library-world.ts';
 import type { Stage } from './stage.ts';
 
 /** What a call came to. */
-export interface GateAnswer {
+export interface ApiAnswer {
   readonly status: number;
-  /** `null` where the request was let in, or was refused before it came to the gate. */
+  /** `null` where the request was let in, or was refused before it came to the resource server. */
   readonly reason: Reason | null;
 }
 
 /** Plays one case on a stage of its own; the answer to the last call is judged. */
-export type Play = (stage: Stage, world: GateWorld) => Promise<GateAnswer>;
+export type Play = (stage: Stage, world: LibraryWorld) => Promise<ApiAnswer>;
 
 /** One row of the catalogue that options of the library are tried with. */
-export interface GateCase extends GateAnswer {
+export interface LibraryCase extends ApiAnswer {
   readonly name: string;
   /** What the attacker is after. */
   readonly attack: string;
@@ -23,17 +23,17 @@ export interface GateCase extends GateAnswer {
 }
 
 /** Cases of one attack; each has the outcome of the attack unless it says another. */
-export interface GateAttack extends Partial<GateAnswer> {
+export interface LibraryAttack extends Partial<ApiAnswer> {
   readonly attack: string;
   readonly source: string;
-  readonly cases: readonly (readonly [name: string, play: Play, outcome?: Partial<GateAnswer>])[];
+  readonly cases: readonly (readonly [name: string, play: Play, outcome?: Partial<ApiAnswer>])[];
 }
 
 /** No harm is done: the request is let in. */
-export const harmless: GateAnswer = { status: 200, reason: null };
+export const harmless: ApiAnswer = { status: 200, reason: null };
 
 /** The rows of some attacks. The status is 401 unless said otherwise. */
-export function listGateCases(attacks: readonly GateAttack[]): readonly GateCase[] {
+export function listLibraryCases(attacks: readonly LibraryAttack[]): readonly LibraryCase[] {
   return attacks.flatMap(({ attack, source, status = 401, reason = null, cases }) =>
     cases.map(([name, play, outcome]) => ({ name, attack, source, play, status, reason, ...outcome })),
   );

@@ -1,34 +1,34 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { GateCase } from './gate-case.ts';
-import { type GateWorld, openGateWorld } from './gate-world.ts';
-import { gates } from './gates.ts';
+import type { LibraryCase } from './library-case.ts';
+import { libraryCases } from './library-cases.ts';
+import { type LibraryWorld, openLibraryWorld } from './library-world.ts';
 import { openStage } from './stage.ts';
 
-let world: GateWorld;
+let world: LibraryWorld;
 
 beforeAll(async () => {
-  world = await openGateWorld();
+  world = await openLibraryWorld();
 });
 afterAll(() => world.close());
 
-async function judgeGate({ play, status, reason }: GateCase): Promise<void> {
+async function playCase({ play, status, reason }: LibraryCase): Promise<void> {
   const stage = openStage(world);
   const answer = await play(stage, world);
   await stage.close();
   expect(answer).toEqual({ status, reason });
 }
 
-describe.each(Object.entries(gates))('%s', (_, cases) => {
+describe.each(Object.entries(libraryCases))('%s', (_, cases) => {
   it.each(cases.map((each) => [each.attack, each.name, each.status, each.reason ?? '–', each] as const))(
     '%s, %s → %i %s',
-    (...row) => judgeGate(row[4]),
+    (...row) => playCase(row[4]),
     60_000,
   );
 });
 
 describe('after all of them', () => {
   it('no case stands twice', () => {
-    for (const cases of Object.values(gates)) {
+    for (const cases of Object.values(libraryCases)) {
       const names = cases.map(({ attack, name }) => `${attack}, ${name}`);
       expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
     }

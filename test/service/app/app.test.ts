@@ -1,0 +1,52 @@
+import { Socket } from 'node:net';
+import { expect, it } from 'vitest';
+import { createReadExternalUrl } from '../../../src/http/external-url.ts';
+import { createResourceServer, type ResourceServer } from '../../../src/resource-server/resource-server.ts';
+import { createApp } from '../../../src/service/app/app.ts';
+import { beginExchange } from '../../../src/service/app/exchange.ts';
+import { readSettings } from '../../../src/service/settings/settings.ts';
+import type { Endpoint } from '../../../src/service/variants/endpoint.ts';
+import { createTestIssuer } from '../../../src/testing/index.ts';
+
+const issuer = createTestIssuer({ alg: 'ES256' });
+const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, algorithms: ['ES256'] });
+const result = readSettings({ args: [], environment: { IDP_DOMAIN: 'idp.example', IDP_AUDIENCE: issuer.audience } });
+if (result.kind !== 'settings') throw new Error('The settings are not valid.');
+const { settings } = result;
+
+const defect = new Error('a defect of this program');
+const endpoint: Endpoint = {
+  path: '/api/private',
+  summary: 'Fails.',
+  schema: {},
+  access: {},
+  answer: () => {
+    throw defect;
+  },
+};
+
+/** As the server is while it has to wait: for keys, or for a replay store. */
+const waiting: ResourceServer = {
+  ...server,
+  judge: (request, policy, connection) => Promise.resolve(server.judge(request, policy, connection)),
+};
+
+it.each([
+  ['judged at once', server],
+  ['judged later', waiting],
+])(
+  '%s, and the endpoint throws → 500 and a log line with the cause, never a rejection',
+  async (_when, resourceServer) => {
+    const app = createApp({
+      settings: { ...settings, variant: { ...settings.variant, endpoints: [endpoint] } },
+      mode: 'off',
+      resourceServer,
+      readExternalUrl: createReadExternalUrl({ trust: 'none' }),
+      version: '0.0.0',
+    });
+    const headers = new Headers({ host: 'api.example', ...issuer.headers() });
+    const exchange = beginExchange({ method: 'GET', url: 'http://api.example/api/private', headers }, new Socket());
+    expect(await app(exchange, '/api/private')).toMatchObject({ status: 500 });
+    expect(exchange).toMatchObject({ reason: 'unexpected', cause: defect });
+  },
+);
