@@ -23,6 +23,13 @@ const commands: ReadonlyMap<string, { readonly summary: string; readonly load: (
     },
   ],
   [
+    'gate',
+    {
+      summary: 'Judge requests for other servers, beside a proxy.',
+      load: async () => (await import('./gate.ts')).runGate,
+    },
+  ],
+  [
     'rules',
     {
       summary: 'Check a rules file of the gate, or run sample requests against it.',

@@ -6,7 +6,8 @@ import type { Trust } from '../http/trust.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
-import { createIdentityHeaders, type IdentityHeaders } from './identity-headers.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
+import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity-headers.ts';
 import { readRequestPath } from './request-path.ts';
 import { readOriginHost } from './rule-host.ts';
 import type { Rule, Rules } from './rules.ts';
@@ -25,7 +26,7 @@ export interface ServerOrder {
 export interface GateOptions {
   readonly rules: Rules;
   /** Gives the resource server of an order; asked once for each rule. */
-  readonly openServer: (order: ServerOrder) => ResourceServer;
+  readonly openServer: (order: ServerOrder) => ResourceServer<RegisteredClaims>;
   /** Peers whose X-Forwarded-* are believed about the URL of a request. Default `none`. */
   readonly trustProxy?: Trust;
 }
@@ -34,12 +35,10 @@ export interface GateOptions {
 export interface Admission {
   readonly kind: 'admitted';
   readonly rule: Rule;
-  /** For the upstream: names in lower case and values in turn, all of them always. */
-  readonly identity: readonly string[];
-  /** Claims that did not fit into a header. */
-  readonly omitted: number;
+  /** What the upstream is told of the caller. */
+  readonly identity: IdentityValues;
   /** Of a caller whose token was judged. */
-  readonly access: Access | undefined;
+  readonly access: Access<RegisteredClaims> | undefined;
   /** Goes with the answer to the client (RFC 9449 §8.2). */
   readonly dpopNonce: string | undefined;
   /** Why it would have been refused, if its rule did not only report. */
@@ -80,14 +79,12 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
     return { kind: 'refused', rule, error, refusal: server.describeRefusal(error, told, { policy: rule?.policy }) };
   };
 
-  const admit = (rule: Rule, access: Access | undefined, wouldRefuse?: unknown): Admission => {
-    const { headers, omitted } =
-      access === undefined ? { headers: identity.empty, omitted: 0 } : identity.write(access);
-    const dpopNonce = access?.dpopNonce;
-    return { kind: 'admitted', rule, identity: headers, omitted, access, dpopNonce, wouldRefuse };
+  const admit = (rule: Rule, access: Access<RegisteredClaims> | undefined, wouldRefuse?: unknown): Admission => {
+    const values = access === undefined ? identity.empty : identity.write(access);
+    return { kind: 'admitted', rule, identity: values, access, dpopNonce: access?.dpopNonce, wouldRefuse };
   };
 
-  const settle = (rule: Rule, request: ResourceRequest, judged: Access | AccessError): Decision => {
+  const settle = (rule: Rule, request: ResourceRequest, judged: Access<RegisteredClaims> | AccessError): Decision => {
     if (!(judged instanceof AccessError)) return admit(rule, judged);
     return rule.mode === 'report' ? admit(rule, undefined, judged) : refuse(judged, request, rule);
   };
@@ -116,7 +113,9 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
   };
 
   const findRule = (request: ResourceRequest, connection: Connection | undefined): Rule | AccessError => {
-    const { origin } = readExternalUrl(request, connection);
+    const url = readExternalUrl(request, connection);
+    if (url instanceof AccessError) return url;
+    const { origin } = url;
     const path = readRequestPath(request.target ?? targetOf(request.url));
     if (path === undefined) return new AccessError('ambiguous_path');
     const rule = rules.find(readOriginHost(origin), path.segments, request.method);

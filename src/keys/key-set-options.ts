@@ -1,6 +1,6 @@
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { type FetchJson, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
-import type { KeyFetchError } from '../outbound/provider-error.ts';
+import type { ProviderError } from '../outbound/provider-error.ts';
 import { createDiscovery, type Discover, type DiscoveryFallback, isKeyAddress } from './discovery.ts';
 import type { DroppedKey } from './jwks.ts';
 
@@ -11,7 +11,7 @@ export type KeySetEvent =
   /** The `attempt`-th failure in a row; `retryInSeconds` is `undefined` where nothing is tried again unasked. */
   | {
       readonly type: 'failed';
-      readonly error: KeyFetchError;
+      readonly error: ProviderError;
       readonly attempt: number;
       readonly retryInSeconds: number | undefined;
     }

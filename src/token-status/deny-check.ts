@@ -1,5 +1,6 @@
 import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 
 /** What says of a valid token whether it is denied. */
 export interface DenyCheck {
@@ -7,13 +8,13 @@ export interface DenyCheck {
    * Whether a token with these claims, signed by the key of this `kid`, is denied: `true` or `false`, or a promise of it.
    * Asked at every request. If it throws, rejects or answers anything else, the request gets 503.
    */
-  denies(claims: JsonObject, kid: string | undefined): boolean | Promise<boolean>;
+  denies(claims: JsonObject, kid: string | undefined): MaybePromise<boolean>;
 }
 
 type Answer = AccessError | undefined;
 
 /** The refusal of a token that is denied; `undefined` for one that is not. At once if the list answers at once. */
-export type RefuseDenied = (claims: JsonObject, kid: string | undefined) => Answer | Promise<Answer>;
+export type RefuseDenied = (claims: JsonObject, kid: string | undefined) => MaybePromise<Answer>;
 
 /** Asks a deny list, and lets nobody in if it does not answer. A refusal is returned. */
 export function createRefuseDenied(list: DenyCheck): RefuseDenied {

@@ -1,4 +1,5 @@
 import type { AccessError } from '../failures.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { ClaimPath } from './claim-path.ts';
 import type { RegisteredClaims } from './claims.ts';
 
@@ -32,5 +33,5 @@ export interface CheckedPolicy {
   /** Whether a schema gives the claims. */
   readonly hasSchema: boolean;
   /** A promise where a schema has to wait. `now` is in seconds. */
-  judge(token: JudgedToken, now: number): Verdict | Promise<Verdict>;
+  judge(token: JudgedToken, now: number): MaybePromise<Verdict>;
 }

@@ -308,6 +308,7 @@ const claimValues: readonly (readonly [string, Reason, Change])[] = [
   ['scope an array', 'malformed_scope', claims({ scope: ['read:messages'] })],
   ['client_id a number', 'malformed_client_id', claims({ client_id: 7 })],
   ['jti a number', 'malformed_jti', claims({ jti: 7 })],
+  ['an ID token', 'not_an_access_token', claims({ at_hash: '77QmUPtjPfzWtF2AnpK9RQ' })],
 ];
 
 const attacks = [...shape, ...joseHeader, ...issuerAndKey, ...claimValues];
@@ -398,6 +399,7 @@ const steps: readonly (readonly [Reason, Change])[] = [
   ['issued_in_future', claims({ iat: now + 60 })],
   ['malformed_sub', claims({ sub: 1 })],
   ['malformed_scope', claims({ scope: 1 })],
+  ['not_an_access_token', claims({ token_use: 'id' })],
 ];
 
 describe('order', () => {

@@ -16,7 +16,7 @@ import { openReplay } from './open-replay.ts';
 import { startWorkers } from './primary.ts';
 import { watchReloads } from './reload.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
-import { createService } from './service.ts';
+import { serveCommand } from './serve-command.ts';
 import { watchSignals } from './shutdown.ts';
 import { flushSpans } from './spans.ts';
 import { runWorker } from './worker.ts';
@@ -39,7 +39,8 @@ async function runSingle(options: RunOptions): Promise<number> {
   const metrics = createMetrics();
   const replay = await openReplay({ ...options, metrics });
   const keySource = await openKeyOwner({ ...options, metrics });
-  const service = await createService({ settings, log, metrics, reloads, keySource, replay: replay.store });
+  const { command = serveCommand } = options;
+  const service = await command.createService({ settings, log, metrics, reloads, keySource, replay: replay.store });
   const admin = await openAdmin(settings, {
     readiness: service.readiness,
     metrics: () => formatMetrics(metrics.snapshot()),
@@ -70,8 +71,8 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
   const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
   const keyOwner = await openKeyOwner({ ...options, metrics });
-  const { issuer } = settings;
-  const keys = issuer === undefined ? undefined : await keyOwner.open(issuer);
+  const { command = serveCommand } = options;
+  const { onReady } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
   const handOver = await open(openHandOver, readApi(settings));
   let adminUrl: string | undefined;
   const workers = startWorkers({
@@ -79,7 +80,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
     replay: replay?.store,
     onReady() {
       announce(log, handOver.url, adminUrl);
-      keys?.fetch();
+      onReady();
     },
   });
   reloads.add(workers.reload);

@@ -8,7 +8,7 @@ import { openReplay } from './open-replay.ts';
 import { watchReloads } from './reload.ts';
 import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
-import { createService } from './service.ts';
+import { serveCommand } from './serve-command.ts';
 import { watchSignals } from './shutdown.ts';
 import { flushSpans } from './spans.ts';
 
@@ -17,7 +17,7 @@ const countInterval = 500;
 
 /** Runs one worker, which takes its connections from the primary process, until that tells it to stop. */
 export async function runWorker(options: RunOptions): Promise<number> {
-  const { settings, log } = options;
+  const { settings, log, command = serveCommand } = options;
   const channel = createPrimaryChannel();
   // Who signals a worker usually signals all processes: the primary process decides what ends when.
   const shutdown = watchSignals({ onSignal: () => channel.send({ type: 'leaving' }) });
@@ -33,7 +33,7 @@ export async function runWorker(options: RunOptions): Promise<number> {
     settings.replayStore === 'memory'
       ? { store: createPrimaryReplayStore(channel), close: async () => {} }
       : await openReplay({ ...options, metrics });
-  const service = await createService({
+  const service = await command.createService({
     ...{ settings, log, metrics, reloads },
     replay: replay.store,
     keySource: followKeys(channel),
@@ -44,7 +44,9 @@ export async function runWorker(options: RunOptions): Promise<number> {
       channel.send({ ...message, readiness: service.readiness(), metrics: metrics.snapshot() });
     }
   });
-  setInterval(() => channel.send({ type: 'counted', metrics: metrics.snapshot() }), countInterval).unref();
+  // What a worker has counted outlives it, but for the last part of a second.
+  const tellCounts = (): void => channel.send({ type: 'counted', metrics: metrics.snapshot() });
+  setInterval(tellCounts, countInterval).unref();
   const http = createHttpServer(readHttpOptions(settings, service));
   // It watches over the times of its connections only once it listens, or seems to.
   http.server.emit('listening');
@@ -54,6 +56,7 @@ export async function runWorker(options: RunOptions): Promise<number> {
   log.write('info', 'shutting_down', { grace_seconds: stopGrace });
   service.drain();
   await http.finish(stopGrace);
+  tellCounts();
   service.close();
   await replay.close();
   await flushSpans();

@@ -301,6 +301,22 @@ export const settingTable = {
     meaning: "Seconds an idle connection is kept; set it above the load balancer's own.",
     fix: 'Write a number of seconds from 1 to 3600.',
   },
+  rules: {
+    flag: 'rules',
+    environment: 'RULES',
+    schema: v.string(),
+    defaultValue: '',
+    meaning: 'Of `gate`: the file with the rules; read again when it changes, and on SIGHUP.',
+    fix: 'Name a file with rules, in JSON or YAML.',
+  },
+  scope: {
+    flag: 'scope',
+    environment: 'SCOPE',
+    schema: textLike(/^(?:[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*)?$/),
+    defaultValue: '',
+    meaning: 'Of `gate` without rules: scopes that every token must have, separated by spaces.',
+    fix: 'Write scopes separated by single spaces, such as "read:orders".',
+  },
 } as const satisfies Readonly<Record<string, SettingRow>>;
 
 export type SettingName = keyof typeof settingTable;

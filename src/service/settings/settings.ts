@@ -20,6 +20,8 @@ export interface Settings extends Omit<Values, 'variant' | 'domain' | 'issuer'> 
 export interface SettingSources {
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Written forms, by flag, of defaults that differ from those of the table. */
+  readonly defaults?: Readonly<Record<string, string>>;
 }
 
 /** Either usable settings or every problem at once. */
@@ -38,7 +40,7 @@ const replacements: Readonly<Partial<Record<SettingName, SettingName>>> = { doma
 const names = Object.keys(settingTable) as SettingName[]; // the keys are the names
 
 /** Reads flags over environment over the settings file over defaults, and collects every problem. */
-export function readSettings({ args, environment }: SettingSources): SettingsResult {
+export function readSettings({ args, environment, defaults = {} }: SettingSources): SettingsResult {
   const problems: SettingProblem[] = [];
   const flags = readFlags(args, problems);
   const file = readFile(flags.get('settings'), problems);
@@ -51,7 +53,7 @@ export function readSettings({ args, environment }: SettingSources): SettingsRes
     if (environment[name] !== undefined && environment[name] !== '')
       return { value: environment[name], source: 'environment' };
     if (key !== undefined) return { value: file.get(key), source: 'file' };
-    const { defaultValue } = row;
+    const defaultValue = defaults[row.flag] ?? row.defaultValue;
     return { value: typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue, source: 'default' };
   };
 

@@ -92,6 +92,8 @@ describe('defaults', () => {
       logIdentitySecret: '',
       logGrants: 'all',
       keepAlive: 5,
+      rules: '',
+      scope: '',
     });
   });
 
