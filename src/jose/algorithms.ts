@@ -69,9 +69,6 @@ export const algorithms: ReadonlyMap<string, Algorithm> = new Map(Object.entries
 export const proofAlgorithms: readonly ProofAlg[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
 
 /** The algorithm that an `alg` names, if it is among the allowed ones. Default: all of the table are. */
-export function findAlgorithm(
-  alg: unknown,
-  allowed: { has(alg: string): boolean } = algorithms,
-): Algorithm | undefined {
+export function readAlg(alg: unknown, allowed: { has(alg: string): boolean } = algorithms): Algorithm | undefined {
   return typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;
 }

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { refuseByFirst } from '../check.ts';
+import type { Nonces } from '../dpop/nonce.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
 import type { ReplayStore } from '../dpop/replay.ts';
 import { AccessError, type Reason } from '../failures.ts';
@@ -43,6 +44,10 @@ export interface JudgementRules {
   readonly readCertificate: ReadClientCertificate | undefined;
   readonly certificates: CertificateBinding;
   readonly verifyProof: VerifyProof;
+  /** `alg` values that are accepted in proofs. */
+  readonly proofAlgorithms: ReadonlySet<string>;
+  /** Demanded in proofs. */
+  readonly nonces: Nonces | undefined;
   readonly replay: ReplayStore | 'off';
   /** Seconds since the epoch. */
   readonly now: () => number;
@@ -79,6 +84,7 @@ interface Verified {
 interface Owned {
   readonly token: ValidToken;
   readonly proof: VerifiedProof | undefined;
+  readonly call: Call;
 }
 
 /** The way of a request, from top to bottom. Each step refuses, or goes on; it waits only if there is something to wait for. */
@@ -116,14 +122,14 @@ export function createJudge(rules: JudgementRules): Judge {
     const { token } = verified;
     const proof = verifyBinding(verified, call);
     if (proof instanceof AccessError) return proof;
-    return after(judgePolicies(call.policy, token, verified.now), judgeReplay, { token, proof });
+    return after(judgePolicies(call.policy, token, verified.now), judgeReplay, { token, proof, call });
   };
 
   /** The last check of all: only a proof that would have been accepted is remembered. */
-  const judgeReplay = (verdict: Verdict, { token, proof }: Owned): MaybePromise<Judged> => {
+  const judgeReplay = (verdict: Verdict, { token, proof, call }: Owned): MaybePromise<Judged> => {
     if (verdict instanceof AccessError) return verdict;
     const access = grant(token, verdict, proof);
-    if (proof === undefined || replay === 'off') return access;
+    if (proof === undefined || replay === 'off' || call.request.proofWitnessed === true) return access;
     const first = replay.witness(proof.jkt, proof.jti, proof.expires);
     const admitFirst = (answer: boolean | AccessError): Judged => {
       if (answer instanceof AccessError) return answer;

@@ -66,6 +66,11 @@ export interface AnyServerOptions<S extends Subject = Subject> extends TokenRule
   /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
   readonly trustProxy?: Trust;
   /**
+   * Origin (and prefix) under which clients call, as in `https://api.example`. DPoP proofs are held against it, whatever
+   * Host and X-Forwarded-* say. Default: what the request says.
+   */
+  readonly externalUrl?: string;
+  /**
    * Where client certificates are found that tokens are bound to (RFC 8705): `tls`, the connection to this server, or
    * `header`, the Client-Cert (RFC 9440) of a proxy in `trustProxy`. Default: nowhere, and such tokens are refused.
    */
@@ -154,6 +159,7 @@ export const serverChecks: Checks<AnyServerOptions> = {
     (value) => value === 'none' || value === 'all' || Array.isArray(value),
     "write 'none', 'all', or a list of addresses and CIDR ranges such as ['10.0.0.0/8']; true is none of these",
   ],
+  externalUrl: [isText, 'write the origin that clients call, as in https://api.example'],
   errorBody: [
     (value) => isFunction(value) || (typeof value === 'string' && Object.hasOwn(errorBodyFormats, value)),
     `write ${Object.keys(errorBodyFormats).join(', ')}, or a function`,

@@ -14,7 +14,7 @@ import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts
 import { createRefuseDenied } from '../token-status/deny-check.ts';
 import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
-import { type Access, createJudge } from './judgement.ts';
+import { type Access, createJudge, type JudgementRules } from './judgement.ts';
 import { checkOptions, type ResourceServerOptions, type Subject } from './options.ts';
 import { readTokenRules } from './token-rules.ts';
 import { traceAuthorize } from './tracing.ts';
@@ -61,6 +61,7 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
 }
 
 const anyToken = checkPolicy({});
+const rulesOfServers = new WeakMap<ResourceServer, JudgementRules>();
 
 /**
  * Creates a resource server. Nothing is fetched before `ready()` or the first token. Throws `TypeError` for options that
@@ -85,10 +86,13 @@ export function createResourceServer<S extends Subject = 'required'>(
   // Only opaque tokens: then there is no list that the issuer could be missing from.
   const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
-  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const readExternalUrl = createReadExternalUrl({
+    trust: trustProxy,
+    ...(options.externalUrl !== undefined && { pinned: options.externalUrl }),
+  });
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
-  const judgeRequest = createJudge({
+  const rules: JudgementRules = {
     mode,
     readExternalUrl,
     issuers,
@@ -99,9 +103,12 @@ export function createResourceServer<S extends Subject = 'required'>(
     readCertificate,
     certificates,
     verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces }),
+    proofAlgorithms: new Set(proofAlgorithms),
+    nonces,
     replay,
     now,
-  });
+  };
+  const judgeRequest = createJudge(rules);
   const traced = (request: ResourceRequest, policy?: Policy<unknown>, connection?: Connection) => {
     const checked = policy === undefined ? anyToken : checkPolicy(policy);
     return traceAuthorize(() => judgeRequest(request, checked, connection));
@@ -120,7 +127,7 @@ export function createResourceServer<S extends Subject = 'required'>(
     readExternalUrl,
     issueNonce: () => nonces?.issue(now()),
   });
-  return {
+  const server: ResourceServer = {
     judge,
     authorize: async (request, policy, connection) => {
       const judged = await judge(request, policy, connection);
@@ -136,6 +143,13 @@ export function createResourceServer<S extends Subject = 'required'>(
     close: () => issuers.close(),
     tokenCacheStatus: () => cache?.status(),
   };
+  rulesOfServers.set(server, rules);
+  return server;
+}
+
+/** What a server judges by, for an explanation; `undefined` for one that was not created here. */
+export function findJudgementRules(server: ResourceServer): JudgementRules | undefined {
+  return rulesOfServers.get(server);
 }
 
 function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {

@@ -31,8 +31,8 @@ const known = new LRUCache<string, Scopes>({ max: keptScopes, memoMethod: (scope
  */
 export function readScopes(claims: JsonObject, scopeClaim: string | undefined): ReadonlySet<string> {
   const value = findClaim(claims, scopeClaim ?? 'scope');
-  // The checks have seen that a list has texts only.
-  return Array.isArray(value) ? new Scopes(value as string[]) : parseScope(value as string | undefined);
+  if (Array.isArray(value)) return new Scopes(value.filter((each) => typeof each === 'string'));
+  return parseScope(typeof value === 'string' ? value : undefined);
 }
 
 /** The elements of the `scope` claim of a verified token (RFC 6749 §3.3): split on single spaces. */

@@ -40,7 +40,7 @@ async function runSingle(options: RunOptions): Promise<number> {
   const replay = await openReplay({ ...options, metrics });
   const keySource = await openKeyOwner({ ...options, metrics });
   const { command = serveCommand } = options;
-  const service = await command.createService({ settings, log, metrics, reloads, keySource, replay: replay.store });
+  const service = await command.createService({ ...options, metrics, reloads, keySource, replay: replay.store });
   const admin = await openAdmin(settings, {
     readiness: service.readiness,
     metrics: () => formatMetrics(metrics.snapshot()),

@@ -1,5 +1,4 @@
 import type { RequestListener } from 'node:http';
-import { createNonces, type Nonces } from '../../dpop/nonce.ts';
 import type { ReplayStore } from '../../dpop/replay.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
@@ -7,6 +6,7 @@ import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { Readiness } from '../app/admin.ts';
 import { createApp } from '../app/app.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
+import { createDescribeIdentity } from '../observation/identity.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
@@ -14,6 +14,7 @@ import type { Settings } from '../settings/settings.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import type { Reloads } from './reload.ts';
+import { createRotatingNonces, followSecrets } from './secrets.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
 import { readVersion } from './version.ts';
 
@@ -24,6 +25,8 @@ export interface ServiceOptions {
   readonly metrics: Metrics;
   readonly keySource: KeySource;
   readonly reloads: Reloads;
+  /** Reads the settings once more. Throws if they are wrong. */
+  readonly readAgain: () => Settings;
   /** Where used proofs are remembered. */
   readonly replay: ReplayStore | 'off';
 }
@@ -51,11 +54,19 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   const { variant, issuer } = settings;
   registerProcessMetrics(metrics);
   const mode = dpopMode(settings);
+  const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
   // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
   const keys = issuer === undefined ? undefined : await keySource.open(issuer);
   if (keys === undefined) warnOfScheme(log, variant.names.domain);
 
   const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
+
+  const nonces = settings.dpopNonce === 'required' ? createRotatingNonces(settings.dpopNonceSecret) : undefined;
+  let describeIdentity = createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret);
+  followSecrets({ secrets: settings, readAgain: options.readAgain, reloads, log }, (secrets) => {
+    nonces?.rotate(secrets.dpopNonceSecret);
+    describeIdentity = createDescribeIdentity(settings.logIdentity, secrets.logIdentitySecret);
+  });
 
   const resourceServer = createResourceServer({
     issuers: keys === undefined || issuer === undefined ? [] : [{ issuer, keys }],
@@ -63,9 +74,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,
     subject: variant.subject,
-    dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...readNonces(settings) },
+    dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...(nonces !== undefined && { nonces }) },
     ...(denied !== undefined && { denyList: denied.denyList }),
     trustProxy: settings.trustProxy,
+    ...(externalUrl !== undefined && { externalUrl }),
     errorBody: settings.errorBody,
     challenge: variant.challenge,
     insufficientScopeStatus: variant.insufficientScopeStatus,
@@ -74,14 +86,17 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     settings,
     mode,
     resourceServer,
-    readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
+    readExternalUrl: createReadExternalUrl({
+      trust: settings.trustProxy,
+      ...(externalUrl !== undefined && { pinned: externalUrl }),
+    }),
     version: readVersion(),
   });
 
   registerCacheMetrics(metrics, resourceServer);
   let draining = false;
   return {
-    ...observeApp({ app, settings, log, metrics }),
+    ...observeApp({ app, settings, log, metrics, describeIdentity: (access) => describeIdentity(access) }),
     readiness: () => {
       const away = isAway(replay);
       const checks = {
@@ -109,10 +124,6 @@ function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
 /** Whether the proofs are remembered by a store that cannot be asked now. */
 function isAway(replay: ReplayStore | 'off'): boolean {
   return replay !== 'off' && 'connected' in replay && replay.connected === false;
-}
-
-function readNonces({ dpopNonce, dpopNonceSecret }: Settings): { readonly nonces?: Nonces } {
-  return dpopNonce === 'required' ? { nonces: createNonces({ secret: dpopNonceSecret }) } : {};
 }
 
 function warnOfScheme(log: Log, name: string): void {

@@ -34,7 +34,8 @@ export async function runWorker(options: RunOptions): Promise<number> {
       ? { store: createPrimaryReplayStore(channel), close: async () => {} }
       : await openReplay({ ...options, metrics });
   const service = await command.createService({
-    ...{ settings, log, metrics, reloads },
+    ...options,
+    ...{ metrics, reloads },
     replay: replay.store,
     keySource: followKeys(channel),
   });

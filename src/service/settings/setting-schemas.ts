@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { parseBaseUrl } from '../../http/external-url.ts';
 import { parseTrust } from '../../http/trust.ts';
 import { isDomain } from '../../resource-server/issuer-name.ts';
 
@@ -112,6 +113,11 @@ export const replayStore = v.union([
     v.check((text) => /^rediss?:\/\//.test(text) && URL.canParse(text)),
   ),
 ]);
+
+export const externalUrl = v.pipe(
+  v.string(),
+  v.check((text) => text === '' || parseBaseUrl(text) !== undefined),
+);
 
 export const origins = v.pipe(
   list,

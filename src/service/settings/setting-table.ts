@@ -8,6 +8,7 @@ import {
   boolean,
   clockTolerance,
   domain,
+  externalUrl,
   integer,
   issuerUrl,
   origins,
@@ -30,6 +31,11 @@ export interface SettingRow {
   readonly meaning: string;
   /** What to do when the value is refused. */
   readonly fix: string;
+  /**
+   * Whether the value is a secret (`always`), or may hold one in the user information of a URL (`credentials`). A secret
+   * can be read from `NAME_FILE`, and is refused as a flag.
+   */
+  readonly secret?: 'always' | 'credentials';
   /** How the value is shown where it is, or may hold, a secret. */
   readonly redact?: (value: string) => string;
 }
@@ -108,6 +114,7 @@ export const settingTable = {
   },
   dpopNonceSecret: {
     flag: 'dpop-nonce-secret',
+    secret: 'always',
     environment: 'DPOP_NONCE_SECRET',
     schema: v.pipe(
       v.string(),
@@ -120,6 +127,7 @@ export const settingTable = {
   },
   replayStore: {
     flag: 'replay-store',
+    secret: 'credentials',
     environment: 'REPLAY_STORE',
     schema: replayStore,
     defaultValue: 'memory',
@@ -135,6 +143,15 @@ export const settingTable = {
     defaultValue: 'false',
     meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is believed.',
     fix: 'Write true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
+  },
+  externalUrl: {
+    flag: 'external-url',
+    environment: 'EXTERNAL_URL',
+    schema: externalUrl,
+    defaultValue: '',
+    meaning:
+      'Origin (and prefix) under which clients call this API. DPoP proofs are held against it, whatever `Host` and `X-Forwarded-*` say.',
+    fix: 'Write the URL that clients call, without query and fragment, such as https://api.example.com or https://example.com/orders.',
   },
   drainDelay: {
     flag: 'drain-delay',
@@ -274,6 +291,7 @@ export const settingTable = {
   },
   logIdentitySecret: {
     flag: 'log-identity-secret',
+    secret: 'always',
     environment: 'LOG_IDENTITY_SECRET',
     schema: v.pipe(
       v.string(),

@@ -73,6 +73,7 @@ describe('defaults', () => {
       dpopNonceSecret: '',
       replayStore: 'memory',
       trustProxy: 'none',
+      externalUrl: '',
       drainDelay: 0,
       host: '0.0.0.0',
       port: 8000,
