@@ -27,8 +27,13 @@ export interface DpopOptions {
   readonly algorithms?: readonly ProofAlg[];
   /** Where used proofs are remembered. Default: the memory of this process. */
   readonly replay?: ReplayStore | 'off';
-  /** Demands nonces of this server in proofs. Default: none. */
+  /** Nonces of this server, under a secret that instances share. Default: made under a random secret if they are needed. */
   readonly nonces?: Nonces;
+  /**
+   * `always` demands one of `nonces` in each proof; `after-start` only in a proof that may have been used before this
+   * process, or the replay store, was started. Default: `always` with `nonces`, else `after-start`.
+   */
+  readonly nonceDemand?: 'always' | 'after-start';
 }
 
 /** Whether a token must say whom it speaks for. */
@@ -178,6 +183,7 @@ export const dpopChecks: Checks<DpopOptions> = {
     'write off, or a store: createMemoryReplayStore(), createRedisReplayStore()',
   ],
   nonces: [hasMethod('issue'), 'write createNonces({ secret })'],
+  nonceDemand: oneOf('always', 'after-start'),
 };
 
 /** Throws `TypeError` for options that cannot work, and names the fix; what is `undefined` counts as absent. */
@@ -195,6 +201,9 @@ export function checkOptions(options: AnyServerOptions): void {
     }
   }
   checkIntrospection(options);
+  if (options.dpop?.nonceDemand === 'always' && options.dpop.nonces === undefined) {
+    throw new TypeError('nonces: nonceDemand always needs them; write createNonces({ secret })');
+  }
   if (options.fetch !== undefined && options.ca !== undefined) {
     throw new TypeError('ca: it is for the built-in client; let your fetch trust the certificate');
   }

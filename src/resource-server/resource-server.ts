@@ -5,6 +5,7 @@ import { createReadClientCertificate } from '../http/client-certificate.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
+import { pickByPlatform } from '../platform.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
@@ -16,8 +17,10 @@ import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
 import { type Access, createJudge, type JudgementRules } from './judgement.ts';
 import { checkOptions, type ResourceServerOptions, type Subject } from './options.ts';
+import { openServerNonces } from './server-nonces.ts';
 import { readTokenRules } from './token-rules.ts';
 import { traceAuthorize } from './tracing.ts';
+import { hasTestIssuer } from './trusted-issuer.ts';
 
 export type { Access } from './judgement.ts';
 
@@ -61,7 +64,10 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
 }
 
 const anyToken = checkPolicy({});
-const rulesOfServers = new WeakMap<ResourceServer, JudgementRules>();
+const rulesOfServers = new WeakMap<ResourceServer<RegisteredClaims>, JudgementRules>();
+
+/** On workerd the next call meets another isolate: asking for a nonce of this one would help nobody. */
+const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
 
 /**
  * Creates a resource server. Nothing is fetched before `ready()` or the first token. Throws `TypeError` for options that
@@ -74,9 +80,12 @@ export function createResourceServer<S extends Subject = 'required'>(
   options: ResourceServerOptions<S>,
 ): ResourceServer<ClaimsOf<S>> {
   checkOptions(options);
-  const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'], nonces } = options.dpop ?? {};
+  const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'] } = options.dpop ?? {};
   const now = options.now ?? (() => Date.now() / 1000);
-  const replay = options.dpop?.replay ?? createMemoryReplayStore({ now });
+  const replay =
+    options.dpop?.replay ??
+    createMemoryReplayStore({ now, ...(hasTestIssuer(options) ? { since: 0 } : memoryDefaults) });
+  const nonces = openServerNonces({ ...options.dpop, replay }, now);
   const emit = options.onEvent === undefined ? undefined : createEmit(options.onEvent);
   const { introspection, denyList, clientCertificate, trustProxy = 'none' } = options;
   const readCertificate =
@@ -102,10 +111,10 @@ export function createResourceServer<S extends Subject = 'required'>(
     refuseDenied: denyList === undefined ? undefined : createRefuseDenied(denyList),
     readCertificate,
     certificates,
-    verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces }),
+    verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces: nonces.demanded }),
     proofAlgorithms: new Set(proofAlgorithms),
-    nonces,
     replay,
+    nonces,
     now,
   };
   const judgeRequest = createJudge(rules);
@@ -125,7 +134,7 @@ export function createResourceServer<S extends Subject = 'required'>(
     errorBody,
     statuses: readStatuses(options.insufficientScopeStatus),
     readExternalUrl,
-    issueNonce: () => nonces?.issue(now()),
+    issueNonce: nonces.issueFor,
   });
   const server: ResourceServer = {
     judge,
@@ -148,7 +157,7 @@ export function createResourceServer<S extends Subject = 'required'>(
 }
 
 /** What a server judges by, for an explanation; `undefined` for one that was not created here. */
-export function findJudgementRules(server: ResourceServer): JudgementRules | undefined {
+export function findJudgementRules(server: ResourceServer<RegisteredClaims>): JudgementRules | undefined {
   return rulesOfServers.get(server);
 }
 

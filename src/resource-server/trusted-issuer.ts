@@ -85,6 +85,15 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOpt
   return { issuer, keys: keys === undefined ? openKeys(entry) : readKeys(keys), ...tokenRules, policy };
 }
 
+/** Whether tokens of a test issuer are let in: then this is a test, where the first call follows the start at once. */
+export function hasTestIssuer({ issuers }: { readonly issuers?: unknown }): boolean {
+  return Array.isArray(issuers) && issuers.some(isTestIssuer);
+}
+
+function isTestIssuer(entry: unknown): boolean {
+  return typeof entry === 'object' && entry !== null && 'token' in entry && 'dpopClient' in entry;
+}
+
 /** Throws `TypeError` for keys that are both at hand and to be fetched. */
 export function checkKeySource({
   keys,

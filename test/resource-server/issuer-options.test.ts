@@ -223,7 +223,7 @@ describe('several audiences', () => {
 
 describe('denyList of the caller', () => {
   const serve = (denies: () => boolean | Promise<boolean>) =>
-    create({ issuers: [inMemory], audience, denyList: { denies } });
+    create({ issuers: [memory], audience, denyList: { denies } });
 
   it.each<[string, () => boolean | Promise<boolean>, string]>([
     ['false', () => false, 'accepted'],
