@@ -416,6 +416,10 @@ export const failures = {
     'The path of the request can be understood in more than one way.',
     'The path has dot segments, an empty segment, a semicolon, a backslash or an escape that another server may read as another path. Let the client send the plain path; "encodedSlash": "allow" in a rule takes an encoded slash.',
   ),
+  ambiguous_request: request(
+    'The request can be understood in more than one way.',
+    'The request has two Host headers, a body whose end is not plain, a target of another host, or Connection names a header that every server needs; the context says which. Another server could read another request. Look what stands between client and gate.',
+  ),
   no_rule: denied(
     'Access to this resource is not allowed.',
     'No rule of the gate matches host, path and method of the request. Add a rule, or correct the URL that the client uses.',
@@ -476,7 +480,7 @@ export type Reason = keyof typeof failures;
 
 /** What only the gate refuses for: neither the library nor the endpoints of the service do. */
 export const gateReasons: ReadonlySet<Reason> = new Set<Reason>([
-  ...(['ambiguous_path', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
+  ...(['ambiguous_path', 'ambiguous_request', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
   ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout'] as const),
 ]);
 
@@ -512,13 +516,14 @@ export class AccessError extends Error {
 
   constructor(reason: Reason, options?: AccessErrorOptions) {
     // A refusal is an answer and no fault of this program: where it was thrown says nothing, and costs most of it.
+    // `Error` itself may be frozen, as hardened realms do: then the stack is only not needed.
     const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
+    Reflect.set(Error, 'stackTraceLimit', 0);
     super(
       failures[reason].description,
       options !== undefined && 'cause' in options ? { cause: options.cause } : undefined,
     );
-    Error.stackTraceLimit = stackTraceLimit;
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
     this.reason = reason;
     this.scopes = options?.scopes;
     this.stepUp = options?.stepUp;

@@ -56,14 +56,19 @@ interface KnownList {
 
 /** Headers of access tokens that are kept: an issuer writes one for each of its keys. */
 const keptHeaders = 1000;
-/** Names of a resolver that are kept as they were read. */
-const keptNames = 10_000;
+/** Issuers that a resolver has named and whose keys are kept: the one that was asked for least lately makes room. */
+const keptIssuers = 1000;
 
 /** Reads the issuers. Throws `TypeError` for a list that cannot work; that of a resolver is read with each request. */
 export function createIssuers({ issuers, rules: defaults, openKeys, certificates = 'off' }: IssuersOptions): Issuers {
-  const opened = new Map<string, ManagedKeySet>();
+  const opened = new LRUCache<string, ManagedKeySet>({
+    // A list that is fixed is kept whole.
+    max: typeof issuers === 'function' ? keptIssuers : Math.max(issuers.length, 1),
+    dispose: (keys) => keys.close(),
+  });
+  const ownSets = new WeakSet<KeySet>();
   const headers = new LRUCache<string, JsonObject>({ max: keptHeaders });
-  const named = new LRUCache<string, IssuerRules>({ max: keptNames });
+  const named = new LRUCache<string, IssuerRules>({ max: keptIssuers });
   const read = new WeakMap<TrustedIssuer, IssuerRules>();
   const lists = new WeakMap<IssuerList, KnownList>();
 
@@ -71,14 +76,20 @@ export function createIssuers({ issuers, rules: defaults, openKeys, certificates
     const { issuer, jwksUri, insecure = false } = source;
     // Another list may name the same issuer with another place for its keys.
     const place = JSON.stringify([issuer, jwksUri, insecure]);
-    const keys = opened.get(place) ?? openKeys(source);
+    const known = opened.get(place);
+    if (known !== undefined) return known;
+    const keys = openKeys(source);
+    ownSets.add(keys);
     opened.set(place, keys);
     return keys;
   };
 
+  /** Whether the keys are still open: those that were not opened here always are. Notes that they are asked for. */
+  const isOpen = ({ issuer, keys }: IssuerRules): boolean => !ownSets.has(keys) || opened.get(issuer) === keys;
+
   const readOnce = (entry: string | TrustedIssuer): IssuerRules => {
     const known = typeof entry === 'string' ? named.get(entry) : read.get(entry);
-    if (known !== undefined) return known;
+    if (known !== undefined && isOpen(known)) return known;
     const rules = readIssuer(entry, defaults, open);
     if (typeof entry === 'string') named.set(entry, rules);
     else read.set(entry, rules);
@@ -99,17 +110,22 @@ export function createIssuers({ issuers, rules: defaults, openKeys, certificates
     return { issuers: byName, algorithms, certificates, headers };
   };
 
+  const isCurrent = (known: KnownList): boolean => {
+    for (const rules of known.rules.issuers.values()) if (!isOpen(rules)) return false;
+    return true;
+  };
+
   /** A list that is the same as before, entry for entry: it may have been changed in place. */
   const readKnownList = (entries: IssuerList): AccessTokenRules => {
     const known = lists.get(entries);
-    if (known !== undefined && isSame(known.entries, entries)) return known.rules;
+    if (known !== undefined && isSame(known.entries, entries) && isCurrent(known)) return known.rules;
     const rules = readList(entries);
     lists.set(entries, { entries: [...entries], rules });
     return rules;
   };
 
   const close = (): void => {
-    for (const keys of opened.values()) keys.close();
+    opened.clear();
   };
 
   if (typeof issuers === 'function') {

@@ -4,6 +4,10 @@ import type { IssuerRules } from '../token/access-token.ts';
 import type { ClaimPath } from '../token/claim-path.ts';
 import type { TokenProfile } from '../token/profile.ts';
 
+// Seconds.
+const maxTolerance = 60;
+const maxNbfTolerance = 300;
+
 /** What the tokens of an issuer are held against. */
 export interface TokenRuleOptions {
   /** One of these must be in `aud`, byte for byte. No default: it or `clientIds` must be there. */
@@ -44,7 +48,11 @@ export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'is
   const { clockTolerance = 5, subject = 'required', scopeClaim, permissionsClaim = 'permissions', profile } = options;
   const { exp, nbf } =
     typeof clockTolerance === 'number' ? { exp: clockTolerance, nbf: clockTolerance } : clockTolerance;
-  if (!isSeconds(exp) || !isSeconds(nbf)) throw new TypeError('clockTolerance: write seconds, 0 or more');
+  // Beyond that a clock is wrong. `nbf` apart: some providers date their tokens ahead by minutes.
+  const mostNbf = typeof clockTolerance === 'number' ? maxTolerance : maxNbfTolerance;
+  if (!isSeconds(exp, maxTolerance) || !isSeconds(nbf, mostNbf)) {
+    throw new TypeError('clockTolerance: write seconds, 0 to 60; in { exp, nbf }, nbf may be up to 300');
+  }
   if (subject !== 'required' && subject !== 'optional') throw new TypeError('subject: write required or optional');
   if (typeof clockTolerance === 'object') checkMembers('clockTolerance', clockTolerance, ['exp', 'nbf']);
   if (scopeClaim !== undefined && !isText(scopeClaim)) throw new TypeError('scopeClaim: write the name of the claim');
@@ -103,6 +111,6 @@ function isTextList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.length > 0 && value.every(isText);
 }
 
-function isSeconds(value: unknown): boolean {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value);
+function isSeconds(value: unknown, most: number): boolean {
+  return typeof value === 'number' && value >= 0 && value <= most;
 }

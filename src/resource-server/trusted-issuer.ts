@@ -3,7 +3,7 @@ import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
 import type { OptionMembers } from '../option-members.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
-import { checkMembers } from '../policy/members.ts';
+import { checkDefined, checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { IssuerRules } from '../token/access-token.ts';
 import { readIssuerName } from './issuer-name.ts';
@@ -74,6 +74,7 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOpt
   const { issuer, keys, rules = {} } = entry;
   if (typeof issuer !== 'string' || issuer === '') throw new TypeError('issuer: write it as iss has it');
   checkMembers('rules', rules, ruleNames);
+  checkDefined('rules', rules);
   if (rules.subject !== undefined && rules.subject !== 'required') {
     throw new TypeError(
       "subject: an issuer can only demand it; write subject: 'optional' among the options of the server",

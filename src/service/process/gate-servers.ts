@@ -75,6 +75,7 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
       const used = new Map<string, ResourceServer<RegisteredClaims>>();
       const gate = createGate({
         rules,
+        ...(common.trustProxy !== undefined && { trustProxy: common.trustProxy }),
         openServer(order) {
           const key = JSON.stringify(order);
           const server = used.get(key) ?? servers.get(key) ?? openServer(order, opened, share);

@@ -11,6 +11,7 @@ import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
+import type { UpgradeListener } from './http-server.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import type { Reloads } from './reload.ts';
@@ -36,6 +37,8 @@ export interface ServiceOptions {
 /** The service without its sockets. */
 export interface Service {
   readonly onRequest: RequestListener;
+  /** Of a service of streams. */
+  readonly onUpgrade?: UpgradeListener;
   /** Sends what is answered and not yet sent: a connection is about to be closed. */
   sendReady(): void;
   /** Counts a request that was not HTTP enough to reach the app. */

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { isUpstream } from '../../gate/reverse-proxy-upstream.ts';
 import { proofAlgorithms, tokenAlgs } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
@@ -344,6 +345,23 @@ export const settingTable = {
     defaultValue: '',
     meaning: 'Of `gate`: the file with the rules; read again when it changes, and on SIGHUP.',
     fix: 'Name a file with rules, in JSON or YAML.',
+  },
+  upstream: {
+    flag: 'upstream',
+    environment: 'UPSTREAM',
+    schema: v.union([v.literal(''), v.pipe(v.string(), v.check(isUpstream))]),
+    defaultValue: '',
+    meaning:
+      'Of `gate`: the server that requests go on to, `http://host:port`, `https://host:port` or `unix:/path`. Without it the gate only answers other proxies.',
+    fix: 'Write http://host:port, https://host:port or unix:/path/of/socket, with nothing behind it.',
+  },
+  upstreamTimeout: {
+    flag: 'upstream-timeout',
+    environment: 'UPSTREAM_TIMEOUT',
+    schema: integer(1, 3600),
+    defaultValue: '60',
+    meaning: 'Seconds for the upstream to take a connection, to begin its answer, and between two parts of it.',
+    fix: 'Write a number of seconds from 1 to 3600.',
   },
   scope: {
     flag: 'scope',

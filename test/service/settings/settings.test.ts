@@ -96,6 +96,8 @@ describe('defaults', () => {
       logGrants: 'all',
       keepAlive: 5,
       rules: '',
+      upstream: '',
+      upstreamTimeout: 60,
       scope: '',
     });
   });
