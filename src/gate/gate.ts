@@ -6,6 +6,7 @@ import type { Trust } from '../http/trust.ts';
 import { metadataPath, type Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity-headers.ts';
 import { readRequestPath } from './request-path.ts';
 import { readOriginHost } from './rule-host.ts';
@@ -25,7 +26,7 @@ export interface ServerOrder {
 export interface GateOptions {
   readonly rules: Rules;
   /** Gives the resource server of an order; asked once for each rule. */
-  readonly openServer: (order: ServerOrder) => ResourceServer;
+  readonly openServer: (order: ServerOrder) => ResourceServer<RegisteredClaims>;
   /** Peers whose X-Forwarded-* are believed about the URL of a request. Default `none`. */
   readonly trustProxy?: Trust;
 }
@@ -37,7 +38,7 @@ export interface Admission {
   /** What the upstream is told of the caller. */
   readonly identity: IdentityValues;
   /** Of a caller whose token was judged. */
-  readonly access: Access | undefined;
+  readonly access: Access<RegisteredClaims> | undefined;
   /** Goes with the answer to the client (RFC 9449 §8.2). */
   readonly dpopNonce: string | undefined;
   /** Why it would have been refused, if its rule did not only report. */
@@ -80,12 +81,12 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
     return { kind: 'refused', rule, error, refusal };
   };
 
-  const admit = (rule: Rule, access: Access | undefined, wouldRefuse?: unknown): Admission => {
+  const admit = (rule: Rule, access: Access<RegisteredClaims> | undefined, wouldRefuse?: unknown): Admission => {
     const values = access === undefined ? identity.empty : identity.write(access);
     return { kind: 'admitted', rule, identity: values, access, dpopNonce: access?.dpopNonce, wouldRefuse };
   };
 
-  const settle = (rule: Rule, request: ResourceRequest, judged: Access | AccessError): Decision => {
+  const settle = (rule: Rule, request: ResourceRequest, judged: Access<RegisteredClaims> | AccessError): Decision => {
     if (!(judged instanceof AccessError)) return admit(rule, judged);
     return rule.mode === 'report' ? admit(rule, undefined, judged) : refuse(judged, request, rule);
   };

@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { isUpstream } from '../../gate/reverse-proxy-upstream.ts';
-import { algorithms, proofAlgorithms } from '../../jose/algorithms.ts';
+import { proofAlgorithms, tokenAlgs } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
@@ -59,7 +59,8 @@ export const settingTable = {
     environment: ({ names }) => names.domain,
     schema: domain,
     defaultValue: undefined,
-    meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
+    meaning:
+      'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; another one goes into `ISSUER`.',
     fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
     redact: hideCredentials,
   },
@@ -235,10 +236,10 @@ export const settingTable = {
   algorithms: {
     flag: 'algorithms',
     environment: 'ALGORITHMS',
-    schema: algorithmList([...algorithms.keys()]),
+    schema: algorithmList(tokenAlgs),
     defaultValue: 'RS256',
     meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
-    fix: `Write any of ${[...algorithms.keys()].join(', ')}, separated by commas.`,
+    fix: `Write any of ${tokenAlgs.join(', ')}, separated by commas.`,
   },
   keysStale: {
     flag: 'keys-stale',
