@@ -4,7 +4,7 @@ import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
 import { after, type MaybePromise } from '../maybe-promise.ts';
 import type { CheckedPolicy, Given, ReadClaims, Verdict } from '../token/token-policy.ts';
-import { checkMembers } from './members.ts';
+import { checkDefined, checkMembers } from './members.ts';
 import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
 import {
   type PolicyCheck,
@@ -49,6 +49,7 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
 
 function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unknown>>): CheckedPolicy {
   checkMembers('policy', policy, memberNames);
+  checkDefined('policy', policy);
   const { scopes, anyScope, permissions } = policy;
   const checks: PolicyCheck[] = [];
   if (scopes !== undefined) checks.push(requireScopes(readNames('scopes', scopes, tokenGrammar)));
@@ -99,8 +100,9 @@ function createSchemaReader(schema: StandardSchemaV1): ReadClaims {
   }
   const { validate } = schema['~standard'];
   return (claims) => {
-    const result = validate(copy(claims));
-    return after(result, readResult, undefined);
+    const result: unknown = validate(copy(claims));
+    // A promise of another library or realm is waited for as well.
+    return isThenable(result) ? Promise.resolve(result).then(readResult) : readResult(result);
   };
 }
 
@@ -111,10 +113,27 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copy(each)]));
 }
 
-/** Messages of a schema may repeat what the token says: only the path is told. */
-function readResult(result: StandardSchemaV1.Result<unknown>): Verdict {
-  if (result.issues === undefined) return { claims: result.value };
-  const [first] = result.issues;
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof Object(value).then === 'function';
+}
+
+/**
+ * Messages of a schema may repeat what the token says: only the path is told. Throws `TypeError` for what is no result:
+ * nothing says then that the claims fit.
+ */
+function readResult(result: unknown): Verdict {
+  const { issues } = Object(result) as { readonly issues?: unknown };
+  if (issues === undefined) {
+    if (!isObject(result) || !Object.hasOwn(result, 'value')) {
+      throw new TypeError('policy: the schema of claims gave neither issues nor a value');
+    }
+    return { claims: Reflect.get(result, 'value') };
+  }
+  const [first] = Array.isArray(issues) ? (issues as readonly StandardSchemaV1.Issue[]) : [];
   const path = (first?.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
   return new AccessError('unaccepted_claims', { context: { claim: path.slice(0, maxPathLength) } });
 }

@@ -3,6 +3,7 @@ import { refuseByFirst } from '../check.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
 import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
 import { AccessError, type Reason } from '../failures.ts';
+import type { ReadClientAddress } from '../http/client-address.ts';
 import type { ReadClientCertificate } from '../http/client-certificate.ts';
 import { type Credentials, type DpopMode, readCredentials, type Scheme } from '../http/credentials.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
@@ -38,6 +39,7 @@ export interface JudgementRules {
   readonly issuers: Pick<Issuers, 'find'>;
   readonly cache: TokenCache | undefined;
   readonly introspection: Introspection | undefined;
+  readonly readClientAddress: ReadClientAddress;
   /** Rules for the tokens of the introspected issuer, if it is not among the trusted ones. */
   readonly opaqueRules: TokenRules | undefined;
   readonly denyList: Pick<DenyList, 'denies'> | undefined;
@@ -145,14 +147,14 @@ export function createJudge(rules: JudgementRules): Judge {
     const known = cache?.find(digest, trusted.issuers, seconds);
     const token = known ?? verifyAccessToken(credentials.token, trusted, seconds);
     if (token instanceof AccessError) return token;
-    if (known === undefined) cache?.remember(digest, token, credentials.token.length);
+    if (known === undefined) cache?.remember(digest, token);
     return { token, now: seconds };
   }
 
   /** By asking the issuer, which must be one that is trusted for this request. */
   function verifyByAsking(
     trusted: AccessTokenRules,
-    { credentials, digest }: Call,
+    { request, connection, credentials, digest }: Call,
     asked: Introspection,
   ): MaybePromise<Verified | AccessError> {
     const { issuer, audience } = asked;
@@ -165,7 +167,11 @@ export function createJudge(rules: JudgementRules): Judge {
       const valid = verifyIntrospectedToken(answer, { token, issuer, audience, certificates }, seconds);
       return valid instanceof AccessError ? valid : { token: valid, now: seconds };
     };
-    return after(asked.introspect(credentials.token, digest), judgeAnswer, undefined);
+    return after(
+      asked.introspect(credentials.token, digest, rules.readClientAddress(request, connection)),
+      judgeAnswer,
+      undefined,
+    );
   }
 
   /** The proof, for a token that is bound to a key; `undefined` for one that is not. */

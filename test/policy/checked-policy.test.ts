@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type } from 'arktype';
 import * as v from 'valibot';
@@ -374,6 +375,54 @@ describe('scopes of the challenge', () => {
     [anyOf({ permissions: ['p'] }, { permissions: ['q'] }), []],
   ])('%j → %j', (policy, scopes) => {
     expect(namedScopes(policy)).toEqual(scopes);
+  });
+});
+
+describe('what is undefined, or no result', () => {
+  it.each(['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'])('{ %s: undefined } → TypeError', (name) => {
+    const policy = { [name]: undefined } as Policy;
+    expect(() => checkPolicy(policy)).toThrow(`policy: ${name} is undefined; write a value, or leave it out`);
+    expect(() => allOf({ scopes: ['a'] }, policy)).toThrow(TypeError);
+  });
+
+  /** A schema that gives this, whatever it is given. */
+  const giving = (result: unknown): Policy<unknown> => ({
+    claims: {
+      '~standard': { version: 1, vendor: 'tests', validate: () => result as StandardSchemaV1.Result<unknown> },
+    },
+  });
+  const thenable = (result: unknown) => ({
+    // biome-ignore lint/suspicious/noThenProperty: what is tested is that it is waited for
+    then: (resolve: (value: unknown) => void) => resolve(result),
+  });
+  const foreign = (code: string): unknown => runInNewContext(code);
+
+  it.each([
+    ['a thenable', () => thenable({ issues: [{ message: 'no' }] })],
+    ['a promise of another realm', () => foreign('Promise.resolve({ issues: [{ message: "no" }] })')],
+    ['a list of another realm', () => foreign('({ issues: [{ message: "no" }] })')],
+    ['issues that are no list', () => ({ issues: true, value: {} })],
+  ])('%s that refuses → refused', async (_name, make) => {
+    expect(await reasonOf(giving(make()), {})).toBe('unaccepted_claims');
+  });
+
+  it.each([
+    ['a thenable', () => thenable({ value: { sub: 'given' } })],
+    ['a promise of another realm', () => foreign('Promise.resolve({ value: { sub: "given" } })')],
+  ])('%s that gives claims → waited for', async (_name, make) => {
+    expect(await judge(giving(make()), tokenOf({}))).toEqual({ sub: 'given' });
+  });
+
+  it.each([
+    ['{}', {}],
+    ['true', true],
+    ['false', false],
+    ['nothing', undefined],
+    ['null', null],
+    ['a value that is not its own', Object.create({ value: {} })],
+    ['a promise of {}', Promise.resolve({})],
+  ])('%s → TypeError, nobody is let in', async (_name, result) => {
+    await expect(judge(giving(result), tokenOf({}))).rejects.toThrow('gave neither issues nor a value');
   });
 });
 
