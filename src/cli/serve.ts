@@ -8,6 +8,13 @@ import { readSettings, type Settings } from '../service/settings/settings.ts';
 
 /** `portcullis serve`: runs the service until it is asked to stop. */
 export async function runServe(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const ofGate = args.find((arg) => /^--(?:rules|scope)(?:=|$)/.test(arg));
+  if (ofGate !== undefined) {
+    // Nobody must believe that rules are in force here.
+    const fix = 'Rules are for another command. Write portcullis gate, or leave it out.';
+    process.stderr.write(formatProblems([{ name: ofGate.replace(/=.*/s, ''), value: undefined, fix }]));
+    return exitCodes.config;
+  }
   const result = readSettings({ args, environment });
   if (result.kind === 'problems') {
     process.stderr.write(formatProblems(result.problems));

@@ -1,5 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
+import { after } from '../../maybe-promise.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
 import { createAnswerBatch } from '../app/answer-batch.ts';
 import type { App } from '../app/app.ts';
@@ -56,8 +57,7 @@ export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
       batch.add({ exchange, answer: final, outgoing });
     };
     const answer = traceRequest(exchange, () => app(exchange, target));
-    if (answer instanceof Promise) void answer.then(send);
-    else send(answer);
+    void after(answer, send, undefined);
   };
   return { onRequest, sendReady: batch.sendNow };
 }

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { ReplayStore } from '../../dpop/replay.ts';
 import { AccessError } from '../../failures.ts';
+import { settle } from '../../maybe-promise.ts';
 import type { Readiness } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
 import type { MetricsSnapshot } from '../observation/metrics.ts';
@@ -205,17 +206,15 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
 function answerWitness(worker: Worker, message: ToPrimary & { readonly type: 'witness' }, replay: ReplayStore): void {
   const answer = (outcome: 'first' | 'seen' | 'full' | 'failed'): void =>
     send(worker, { type: 'witnessed', id: message.id, outcome });
-  try {
-    const first = replay.witness(message.jkt, message.jti, message.until);
-    if (typeof first === 'boolean') answer(first ? 'first' : 'seen');
-    else
-      first.then(
-        (value) => answer(value ? 'first' : 'seen'),
-        () => answer('failed'),
-      );
-  } catch (error) {
-    answer(error instanceof AccessError && error.reason === 'replay_store_full' ? 'full' : 'failed');
-  }
+  const tell = (first: boolean | AccessError): void => {
+    if (first instanceof AccessError) answer(first.reason === 'replay_store_full' ? 'full' : 'failed');
+    else answer(first ? 'first' : 'seen');
+  };
+  void settle(
+    () => replay.witness(message.jkt, message.jti, message.until),
+    tell,
+    () => answer('failed'),
+  );
 }
 
 /** The primary fetches the keys, so that a new worker has them, and a flood costs the provider no more than one process. */

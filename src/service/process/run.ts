@@ -18,7 +18,7 @@ import { openTls } from './open-tls.ts';
 import { startWorkers } from './primary.ts';
 import { watchReloads } from './reload.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
-import { createService, readIssuer } from './service.ts';
+import { serveCommand } from './serve-command.ts';
 import { watchSignals } from './shutdown.ts';
 import { flushSpans } from './spans.ts';
 import { findActivatedSocket, notifySystemd } from './systemd.ts';
@@ -42,7 +42,8 @@ async function runSingle(options: RunOptions): Promise<number> {
   const metrics = createMetrics();
   const replay = await openReplay({ ...options, metrics });
   const keySource = await openKeyOwner({ ...options, metrics });
-  const service = await createService({ ...options, metrics, reloads, keySource, replay: replay.store });
+  const { command = serveCommand } = options;
+  const service = await command.createService({ ...options, metrics, reloads, keySource, replay: replay.store });
   const admin = await openAdmin(settings, {
     readiness: service.readiness,
     metrics: () => formatMetrics(metrics.snapshot()),
@@ -79,8 +80,8 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
   const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
   const keyOwner = await openKeyOwner({ ...options, metrics });
-  const issuer = readIssuer(settings);
-  const keys = issuer === undefined ? undefined : await keyOwner.open(issuer);
+  const { command = serveCommand } = options;
+  const { onReady } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
   const scheme = settings.tlsCert === '' ? 'http' : 'https';
   const limit = createConnectionLimit(log, metrics);
   const handOver = await open((address) => openHandOver({ ...address, scheme, limit }), readApi(options));
@@ -90,7 +91,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
     replay: replay?.store,
     onReady() {
       announce(options, handOver.url, adminUrl);
-      keys?.fetch();
+      onReady();
     },
   });
   reloads.add(workers.reload);

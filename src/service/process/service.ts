@@ -1,6 +1,5 @@
 import type { RequestListener } from 'node:http';
 import type { ReplayStore } from '../../dpop/replay.ts';
-import { createReadClientAddress } from '../../http/client-address.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
 import { createResourceServer } from '../../resource-server/resource-server.ts';
@@ -10,11 +9,9 @@ import { registerCacheMetrics } from '../observation/cache-metrics.ts';
 import { createDescribeIdentity } from '../observation/identity.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
-import { observe } from '../observation/observe.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
-import { createRequestLog } from '../observation/request-log.ts';
-import { registerServiceMetrics } from '../observation/service-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
+import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import type { Reloads } from './reload.ts';
 import { createRotatingNonces, followSecrets } from './secrets.ts';
@@ -99,31 +96,9 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   });
 
   registerCacheMetrics(metrics, resourceServer);
-  const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
-  let connections = 0;
-  metrics.gauge({
-    name: 'portcullis_connections',
-    help: 'Open connections of clients.',
-    aggregate: 'sum',
-    read: () => connections,
-  });
-  registerServiceMetrics(metrics, log, readVersion());
   let draining = false;
   return {
-    noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
-    ...observe({
-      app,
-      metrics,
-      writeLine: createRequestLog({
-        log,
-        readClientAddress: createReadClientAddress(settings.trustProxy),
-        describeIdentity: (access) => describeIdentity(access),
-        grants: settings.logGrants,
-      }),
-    }),
-    noteConnection: (change) => {
-      connections += change;
-    },
+    ...observeApp({ app, settings, log, metrics, describeIdentity: (access) => describeIdentity(access) }),
     readiness: () => {
       const away = isAway(replay);
       const checks = {

@@ -10,7 +10,7 @@ import { openTls } from './open-tls.ts';
 import { watchReloads } from './reload.ts';
 import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
-import { createService } from './service.ts';
+import { serveCommand } from './serve-command.ts';
 import { watchSignals } from './shutdown.ts';
 import { flushSpans } from './spans.ts';
 
@@ -19,7 +19,7 @@ const countInterval = 500;
 
 /** Runs one worker, which takes its connections from the primary process, until that tells it to stop. */
 export async function runWorker(options: RunOptions): Promise<number> {
-  const { settings, log } = options;
+  const { settings, log, command = serveCommand } = options;
   const channel = createPrimaryChannel();
   // Who signals a worker usually signals all processes: the primary process decides what ends when.
   const shutdown = watchSignals({ onSignal: () => channel.send({ type: 'leaving' }) });
@@ -35,7 +35,7 @@ export async function runWorker(options: RunOptions): Promise<number> {
     settings.replayStore === 'memory'
       ? { store: createPrimaryReplayStore(channel), close: async () => {} }
       : await openReplay({ ...options, metrics });
-  const service = await createService({
+  const service = await command.createService({
     ...options,
     ...{ metrics, reloads },
     replay: replay.store,

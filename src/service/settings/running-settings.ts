@@ -14,7 +14,9 @@ export function warnOfMisspellings(misspellings: readonly Misspelling[], log: Se
 }
 
 /** The settings, when they are read once more. Throws an `Error` that names everything that is wrong. */
-export function demandSettings(result: SettingsResult): Settings {
+export function demandSettings(
+  result: { readonly kind: 'settings'; readonly settings: Settings } | Extract<SettingsResult, { kind: 'problems' }>,
+): Settings {
   if (result.kind === 'settings') return result.settings;
   throw new Error(result.problems.map(({ name, fix }) => `${name}: ${fix}`).join(' '));
 }

@@ -78,6 +78,15 @@ export const domain = v.pipe(
   }),
 );
 
+/** The issuer in full, as `iss` has it (RFC 8414 §2); empty if the domain names it. */
+export const issuerUrl = v.pipe(
+  v.string(),
+  v.check(
+    (text) =>
+      text === '' || (/^https:\/\/[^/?#@\\\s\p{Cc}]+(?:\/[^?#\\\s\p{Cc}]*)?$/u.test(text) && URL.canParse(text)),
+  ),
+);
+
 export const trust = v.pipe(
   v.unknown(),
   v.rawTransform(({ dataset: { value }, addIssue, NEVER }) => {

@@ -11,6 +11,7 @@ import {
   externalUrl,
   hostNames,
   integer,
+  issuerUrl,
   origins,
   printable,
   replayStore,
@@ -59,6 +60,16 @@ export const settingTable = {
     defaultValue: undefined,
     meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
     fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    redact: hideCredentials,
+  },
+  issuer: {
+    flag: 'issuer',
+    environment: 'ISSUER',
+    schema: issuerUrl,
+    defaultValue: '',
+    meaning:
+      'The issuer in full, in place of the domain: any https URL, with a path too; compared byte for byte with `iss`.',
+    fix: 'Write the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials or space.',
     redact: hideCredentials,
   },
   audience: {
@@ -340,6 +351,22 @@ export const settingTable = {
     defaultValue: '5',
     meaning: "Seconds an idle connection is kept; set it above the load balancer's own.",
     fix: 'Write a number of seconds from 1 to 3600.',
+  },
+  rules: {
+    flag: 'rules',
+    environment: 'RULES',
+    schema: v.string(),
+    defaultValue: '',
+    meaning: 'Of `gate`: the file with the rules; read again when it changes, and on SIGHUP.',
+    fix: 'Name a file with rules, in JSON or YAML.',
+  },
+  scope: {
+    flag: 'scope',
+    environment: 'SCOPE',
+    schema: textLike(/^(?:[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*)?$/),
+    defaultValue: '',
+    meaning: 'Of `gate` without rules: scopes that every token must have, separated by spaces.',
+    fix: 'Write scopes separated by single spaces, such as "read:orders".',
   },
 } as const satisfies Readonly<Record<string, SettingRow>>;
 

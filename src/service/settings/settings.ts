@@ -19,6 +19,8 @@ export interface Settings extends Omit<Values, 'variant'> {
 export interface SettingSources {
   readonly args: readonly string[];
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Written forms, by flag, of defaults that differ from those of the table. */
+  readonly defaults?: Readonly<Record<string, string>>;
 }
 
 /** Either usable settings or every problem at once. */
@@ -41,7 +43,7 @@ const names = Object.keys(settingTable) as SettingName[]; // the keys are the na
 const rows: readonly SettingRow[] = names.map((name) => settingTable[name]);
 
 /** Reads flags over environment over the settings file over defaults, and collects every problem. */
-export function readSettings({ args, environment: variables }: SettingSources): SettingsResult {
+export function readSettings({ args, environment: variables, defaults = {} }: SettingSources): SettingsResult {
   const problems: SettingProblem[] = [];
   const { values: environment, misspellings, ...read } = readEnvironment(variables, knownNames());
   problems.push(...read.problems);
@@ -54,7 +56,7 @@ export function readSettings({ args, environment: variables }: SettingSources): 
     if (flag !== undefined) return { value: flag, source: 'flag' };
     if (environment[name] !== undefined) return { value: environment[name], source: 'environment' };
     if (key !== undefined) return { value: file.get(key), source: 'file' };
-    const { defaultValue } = row;
+    const defaultValue = defaults[row.flag] ?? row.defaultValue;
     return { value: typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue, source: 'default' };
   };
 

@@ -97,6 +97,9 @@ describe('defaults', () => {
       logIdentitySecret: '',
       logGrants: 'all',
       keepAlive: 5,
+      issuer: '',
+      rules: '',
+      scope: '',
     });
   });
 
