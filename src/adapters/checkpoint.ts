@@ -104,7 +104,7 @@ function hasCredentials({ headers }: ResourceRequest): boolean {
 }
 
 /** A callback of the application: it is told, and can change nothing. */
-function createTell<Q>(onRefused: CheckpointOptions<Q>['onRefused']): (error: unknown, request: Q) => void {
+export function createTell<Q>(onRefused: CheckpointOptions<Q>['onRefused']): (error: unknown, request: Q) => void {
   if (onRefused === undefined) return () => undefined;
   return (error, request) => {
     try {

@@ -6,9 +6,12 @@ import type { Claims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
-import { sendRefusal } from './node-answer.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
+import { sendRefusal, serveMetadata } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 import { passOn, passToHandler } from './node-visit.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 declare global {
   namespace Express {
@@ -135,6 +138,20 @@ export function answerAccessErrors(server: ResourceServer, options: ProtectOptio
     const refusal = res.headersSent ? undefined : checkpoint.describeThrown(error, seen);
     if (refusal === undefined) return next(error);
     sendRefusal(refusal, res);
+  };
+}
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
+ */
+export function createMetadata(server: ResourceServer, options: MetadataOptions): AuthorizeMiddleware {
+  const metadata = openMetadata(server, options);
+  return (incoming, outgoing, next) => {
+    if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
   };
 }
 

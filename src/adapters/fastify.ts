@@ -1,5 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify';
+import type {
+  FastifyInstance,
+  FastifyPluginCallback,
+  FastifyReply,
+  FastifyRequest,
+  RouteGenericInterface,
+} from 'fastify';
 import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
@@ -8,7 +14,10 @@ import type { Claims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataAnswer, type MetadataOptions, openMetadata } from './metadata.ts';
 import { readNodeRequest } from './node-request.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions {
@@ -162,6 +171,36 @@ export function answerAccessErrors(
     return send(refusal, reply);
   };
 }
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * app.register(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
+ */
+export function createMetadata(server: ResourceServer, options: MetadataOptions): FastifyPluginCallback {
+  const metadata = openMetadata(server, options);
+  const answer = (request: FastifyRequest, reply: FastifyReply): void => {
+    const { status, headers, body } = metadata.answer(request.method, metadata.path) ?? notFound;
+    // Bytes: to the type of a text Fastify would add a charset.
+    reply
+      .code(status)
+      .headers(headers)
+      .send(body === null ? undefined : Buffer.from(body));
+  };
+  return (app, _options, done) => {
+    // As clients write it, and with the slash of a resource that ends in one.
+    for (const url of [metadata.path, `${metadata.path}/`]) {
+      // Answered before a body is read, whatever its type is.
+      app.route({ method: [...app.supportedMethods], url, exposeHeadRoute: false, onRequest: answer, handler: answer });
+    }
+    done();
+  };
+}
+
+/** Not for paths that are routed here. */
+const notFound: MetadataAnswer = { status: 404, headers: {}, body: null };
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
 export function accessOf<C = Claims>(request: Pick<JudgedRequest, 'raw'>, policy?: Policy<C>): Access<C> {

@@ -6,8 +6,11 @@ import type { Claims } from '../token/claims.ts';
 import { checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { addNonce } from './nonce-header.ts';
-import { toResponse } from './web-answer.ts';
+import { toMetadataResponse, toResponse } from './web-answer.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the runtime around it. `rest` is what the runtime passes after the request. */
 export interface ProtectOptions {
@@ -129,6 +132,24 @@ export function createAuthorize(server: ResourceServer, options: ProtectOptions 
         });
     };
   return Object.assign(create('required'), { optional: create('optional') });
+}
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * const answerMetadata = createMetadata(resourceServer, {
+ *   resource: 'https://api.example/', authorizationServers: ['https://idp.example/'],
+ * });
+ * const answer = (request: Request) => answerMetadata(request) ?? new Response('what is not the metadata');
+ */
+export function createMetadata(
+  server: ResourceServer,
+  options: MetadataOptions,
+): (request: Request) => Response | undefined {
+  const metadata = openMetadata(server, options);
+  return ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname));
 }
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */

@@ -8,8 +8,11 @@ import type { Claims } from '../token/claims.ts';
 import { checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { addNonce } from './nonce-header.ts';
-import { toResponse } from './web-answer.ts';
+import { toMetadataResponse, toResponse } from './web-answer.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions<E extends Env> {
@@ -166,6 +169,18 @@ export function answerAccessErrors<E extends Env = Env>(
     const refusal = checkpoint.describeThrown(error, see(options, c));
     return refusal === undefined ? otherwise(error, c) : toResponse(refusal);
   };
+}
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
+ */
+export function createMetadata(server: ResourceServer, options: MetadataOptions): MiddlewareHandler {
+  const metadata = openMetadata(server, options);
+  return async (c, next) => toMetadataResponse(metadata.answer(c.req.method, c.req.path)) ?? next();
 }
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   type ArgumentsHost,
   applyDecorators,
@@ -24,6 +24,7 @@ import type { Claims } from '../token/claims.ts';
 import { checkNodeHttp } from './admission.ts';
 import { findAccessOf, findAdmission } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
 import {
   answerCall,
   type CalledRequest,
@@ -32,8 +33,10 @@ import {
   keyOfCall,
   readHeld,
 } from './nest-context.ts';
-import { setNonce } from './node-answer.ts';
+import { serveMetadata, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface GuardOptions {
@@ -173,6 +176,28 @@ export const CurrentAccess: () => ParameterDecorator = createParamDecorator(
     return asked !== 'open' && asked.credentials === 'optional' ? findAccess(context) : accessOf(context);
   },
 );
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
+ */
+export function createMetadata(
+  server: ResourceServer,
+  options: MetadataOptions,
+): (
+  request: IncomingMessage & { readonly originalUrl?: string },
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void {
+  checkNodeHttp('createMetadata');
+  const metadata = openMetadata(server, options);
+  return (incoming, outgoing, next) => {
+    if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
+  };
+}
 
 /** What a call that was let in may do, by its context or its request. `TypeError` if nobody has let it in. */
 export function accessOf<C = Claims>(call: ExecutionContext | IncomingMessage, policy?: Policy<C>): Access<C> {

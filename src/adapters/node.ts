@@ -6,8 +6,12 @@ import type { Claims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
+import { serveMetadata } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 import { passOn, passToHandler } from './node-visit.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions {
@@ -99,6 +103,25 @@ export function createAuthorize(server: ResourceServer, options: ProtectOptions 
         passOn(checkpoint, asked, { incoming, outgoing, target: incoming.originalUrl, next });
     };
   return Object.assign(create('required'), { optional: create('optional') });
+}
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * const metadata = createMetadata(resourceServer, {
+ *   resource: 'https://api.example/', authorizationServers: ['https://idp.example/'],
+ * });
+ * createServer((request, response) => {
+ *   metadata(request, response, () => response.end('what is not the metadata'));
+ * }).listen(3000);
+ */
+export function createMetadata(server: ResourceServer, options: MetadataOptions): AuthorizeMiddleware {
+  const metadata = openMetadata(server, options);
+  return (incoming, outgoing, next) => {
+    if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
+  };
 }
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */

@@ -19,8 +19,8 @@ export interface RefusalSettings {
   /** Statuses that differ from the table of reasons. */
   readonly statuses: ReadonlyMap<Reason, number>;
   readonly readExternalUrl: ReadExternalUrl;
-  /** Makes the nonce that goes with `use_dpop_nonce`. */
-  readonly issueNonce: () => string | undefined;
+  /** Makes the nonce that goes with a refusal; `undefined` for one that needs none. */
+  readonly issueNonce: (refusal: { readonly status: number; readonly error: string | null }) => string | undefined;
 }
 
 /** What is known of the request besides itself. */
@@ -93,8 +93,7 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
     const before = last.get(reason);
     const refusal = before !== undefined && isSameCause(before.cause, cause) ? before.refusal : write(refused, cause);
     if (refusal !== before?.refusal) last.set(reason, { cause, refusal });
-    if (refused.failure.error !== 'use_dpop_nonce') return refusal;
-    const nonce = settings.issueNonce();
+    const nonce = settings.issueNonce({ status: refusal.status, error: refused.failure.error });
     return nonce === undefined ? refusal : { ...refusal, headers: { ...refusal.headers, 'dpop-nonce': nonce } };
   };
   linkers.set(describeRefusal, (given) => {

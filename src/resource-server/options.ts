@@ -24,8 +24,13 @@ export interface DpopOptions {
   readonly algorithms?: readonly string[];
   /** Where used proofs are remembered. Default: the memory of this process. */
   readonly replay?: ReplayStore | 'off';
-  /** Demands nonces of this server in proofs. Default: none. */
+  /** Nonces of this server, under a secret that instances share. Default: made under a random secret if they are needed. */
   readonly nonces?: Nonces;
+  /**
+   * `always` demands one of `nonces` in each proof; `after-start` only in a proof that may have been used before this
+   * process, or the replay store, was started. Default: `always` with `nonces`, else `after-start`.
+   */
+  readonly nonceDemand?: 'always' | 'after-start';
 }
 
 /** Options of {@link createResourceServer}: `issuer` or `issuers`, and the audience; all else has a default. */
@@ -143,6 +148,7 @@ export const dpopChecks: Checks = {
     'write off, or a store: createMemoryReplayStore(), createRedisReplayStore()',
   ],
   nonces: [hasMethod('issue'), 'write createNonces({ secret })'],
+  nonceDemand: oneOf('always', 'after-start'),
 };
 
 /** Throws `TypeError` for options that cannot work, and names the fix; what is `undefined` counts as absent. */
@@ -158,6 +164,9 @@ export function checkOptions(options: ResourceServerOptions): void {
     throw new TypeError('keys: they are for issuer; in issuers each has its own: [{ issuer, keys }]');
   }
   checkIntrospection(options);
+  if (options.dpop?.nonceDemand === 'always' && options.dpop.nonces === undefined) {
+    throw new TypeError('nonces: nonceDemand always needs them; write createNonces({ secret })');
+  }
   if (options.fetch !== undefined && options.ca !== undefined) {
     throw new TypeError('ca: it is for the built-in client; let your fetch trust the certificate');
   }

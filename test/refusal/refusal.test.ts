@@ -18,7 +18,7 @@ const settings: RefusalSettings = {
   errorBody: errorBodyFormats.detail,
   statuses: new Map(),
   readExternalUrl: createReadExternalUrl({ trust: 'all' }),
-  issueNonce: () => 'fresh-nonce',
+  issueNonce: ({ error }) => (error === 'use_dpop_nonce' ? 'fresh-nonce' : undefined),
 };
 const bearer = new Request('http://api.example.test/api/private?token=a.b.c', {
   headers: { authorization: 'Bearer a.b.c' },

@@ -13,7 +13,7 @@ import { openHandOver } from './hand-over.ts';
 import { type ListenAddress, type Listener, listen } from './listener.ts';
 import { tryDenyList } from './open-deny-list.ts';
 import { openKeyOwner } from './open-keys.ts';
-import { openReplay } from './open-replay.ts';
+import { openReplay, openSharedReplay } from './open-replay.ts';
 import { openTls } from './open-tls.ts';
 import { startWorkers } from './primary.ts';
 import { watchReloads } from './reload.ts';
@@ -78,7 +78,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   const metrics = createMetrics();
   registerProcessMetrics(metrics);
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
-  const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
+  const replay = settings.replayStore === 'memory' ? openSharedReplay(metrics) : undefined;
   const keyOwner = await openKeyOwner({ ...options, metrics });
   const { command = serveCommand } = options;
   const { onReady } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
@@ -88,7 +88,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   let adminUrl: string | undefined;
   const workers = startWorkers({
     ...{ count, log, keyOwner, handOver },
-    replay: replay?.store,
+    replay,
     onReady() {
       announce(options, handOver.url, adminUrl);
       onReady();
@@ -109,7 +109,6 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   });
   const status = await workers.ended;
   await admin?.close(0);
-  await replay?.close();
   await keyOwner.close();
   return status;
 }

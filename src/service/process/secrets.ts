@@ -47,11 +47,16 @@ export function createRotatingNonces(first: string, now = (): number => Date.now
   let previous: Nonces | undefined;
   let previousUntil = 0;
   return {
-    issue: (at) => current.issue(at),
+    issue: (at, generation) => current.issue(at, generation),
     check(nonce, at) {
       const verdict = current.check(nonce, at);
       if (verdict !== 'invalid' || previous === undefined || at >= previousUntil) return verdict;
       return previous.check(nonce, at) === 'invalid' ? 'invalid' : 'previous';
+    },
+    read(nonce, at) {
+      const known = current.read(nonce, at);
+      if (known !== undefined || previous === undefined || at >= previousUntil) return known;
+      return previous.read(nonce, at);
     },
     rotate(next) {
       if (next === secret) return;

@@ -14,7 +14,7 @@ import type { Settings } from '../settings/settings.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import type { Reloads } from './reload.ts';
-import { createRotatingNonces, followSecrets } from './secrets.ts';
+import { createRotatingNonces, followSecrets, type RotatingNonces } from './secrets.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
 import { readVersion } from './version.ts';
 
@@ -29,6 +29,8 @@ export interface ServiceOptions {
   readonly readAgain: () => Settings;
   /** Where used proofs are remembered. */
   readonly replay: ReplayStore | 'off';
+  /** For nonces that are asked for after a start, if no secret is set. Default: one of this process. */
+  readonly startNonceSecret?: string | undefined;
 }
 
 /** The service without its sockets. */
@@ -61,10 +63,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
 
   const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
 
-  const nonces = settings.dpopNonce === 'required' ? createRotatingNonces(settings.dpopNonceSecret) : undefined;
+  const nonces = openNonces(settings, options.startNonceSecret);
   let describeIdentity = createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret);
   followSecrets({ secrets: settings, readAgain: options.readAgain, reloads, log }, (secrets) => {
-    nonces?.rotate(secrets.dpopNonceSecret);
+    if (secrets.dpopNonceSecret !== '') nonces?.rotate(secrets.dpopNonceSecret);
     describeIdentity = createDescribeIdentity(settings.logIdentity, secrets.logIdentitySecret);
   });
 
@@ -74,7 +76,13 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,
     subject: variant.subject,
-    dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...(nonces !== undefined && { nonces }) },
+    dpop: {
+      ...{ mode, algorithms: settings.dpopAlgorithms, replay },
+      ...(nonces !== undefined && {
+        nonces,
+        nonceDemand: settings.dpopNonce === 'required' ? 'always' : 'after-start',
+      }),
+    },
     ...(denied !== undefined && { denyList: denied.denyList }),
     trustProxy: settings.trustProxy,
     ...(externalUrl !== undefined && { externalUrl }),
@@ -131,6 +139,15 @@ function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
 /** Whether the proofs are remembered by a store that cannot be asked now. */
 function isAway(replay: ReplayStore | 'off'): boolean {
   return replay !== 'off' && 'connected' in replay && replay.connected === false;
+}
+
+/** Nonces that are always demanded, or only after a start: under the secret of the settings, else of the primary process. */
+function openNonces(
+  { dpopNonce, dpopNonceSecret }: Settings,
+  startSecret: string | undefined,
+): RotatingNonces | undefined {
+  if (dpopNonce === 'required' || dpopNonceSecret !== '') return createRotatingNonces(dpopNonceSecret);
+  return startSecret === undefined ? undefined : createRotatingNonces(startSecret);
 }
 
 function warnOfScheme(log: Log, name: string): void {

@@ -8,7 +8,7 @@ import type { ToPrimary, ToWorker } from './messages.ts';
 import { openReplay } from './open-replay.ts';
 import { openTls } from './open-tls.ts';
 import { watchReloads } from './reload.ts';
-import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
+import { askForReplay, createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
 import { serveCommand } from './serve-command.ts';
 import { watchSignals } from './shutdown.ts';
@@ -31,14 +31,16 @@ export async function runWorker(options: RunOptions): Promise<number> {
     if (message.type === 'reload') reloads.request();
   });
   const metrics = createMetrics();
+  const shared = settings.replayStore === 'memory' ? await askForReplay(channel) : undefined;
   const replay =
-    settings.replayStore === 'memory'
-      ? { store: createPrimaryReplayStore(channel), close: async () => {} }
-      : await openReplay({ ...options, metrics });
+    shared === undefined
+      ? await openReplay({ ...options, metrics })
+      : { store: createPrimaryReplayStore(channel, shared), close: async () => {} };
   const service = await command.createService({
     ...options,
     ...{ metrics, reloads },
     replay: replay.store,
+    startNonceSecret: shared?.nonceSecret,
     keySource: followKeys(channel),
   });
   channel.onMessage((message) => {

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { isRedisUrl } from '../../dpop/redis-url.ts';
 import { parseBaseUrl } from '../../http/external-url.ts';
 import { parseTrust } from '../../http/trust.ts';
 import { isDomain } from '../../resource-server/issuer-name.ts';
@@ -106,13 +107,7 @@ export const trust = v.pipe(
   }),
 );
 
-export const replayStore = v.union([
-  v.picklist(['memory', 'off']),
-  v.pipe(
-    v.string(),
-    v.check((text) => /^rediss?:\/\//.test(text) && URL.canParse(text)),
-  ),
-]);
+export const replayStore = v.union([v.picklist(['memory', 'off']), v.pipe(v.string(), v.check(isRedisUrl))]);
 
 /** Without ports; in lower case. */
 export const hostNames = v.pipe(
@@ -141,3 +136,5 @@ export function textLike(pattern: RegExp) {
 }
 
 export const printable = textLike(/^[^\p{Cc}]+$/u);
+
+export const replayNamespace = v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/));

@@ -72,6 +72,8 @@ describe('defaults', () => {
       dpopNonce: 'off',
       dpopNonceSecret: '',
       replayStore: 'memory',
+      replayTimeout: 250,
+      replayNamespace: 'serve',
       trustProxy: 'none',
       externalUrl: '',
       drainDelay: 0,
