@@ -89,6 +89,8 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     ...(denied !== undefined && { denyList: denied.denyList }),
     trustProxy: settings.trustProxy,
     ...(externalUrl !== undefined && { externalUrl }),
+    // Whoever demands certificates of clients has tokens that are bound to them confirmed.
+    ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
     errorBody: settings.errorBody,
     challenge: variant.challenge,
     insufficientScopeStatus: variant.insufficientScopeStatus,

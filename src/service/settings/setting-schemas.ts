@@ -109,6 +109,12 @@ export const trust = v.pipe(
 
 export const replayStore = v.union([v.picklist(['memory', 'off']), v.pipe(v.string(), v.check(isRedisUrl))]);
 
+/** Without ports; in lower case. */
+export const hostNames = v.pipe(
+  list,
+  v.array(v.pipe(v.string(), v.toLowerCase(), v.regex(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/))),
+);
+
 export const externalUrl = v.pipe(
   v.string(),
   v.check((text) => text === '' || parseBaseUrl(text) !== undefined),

@@ -218,6 +218,16 @@ function findConflicts(values: Partial<Values>): readonly SettingProblem[] {
       fix: `LOG_IDENTITY=hashed needs it. ${settingTable.logIdentitySecret.fix}`,
     });
   }
+  for (const [name, other] of [
+    ['TLS_CERT', 'TLS_KEY'],
+    ['TLS_KEY', 'TLS_CERT'],
+    ['TLS_CLIENT_CA', 'TLS_CERT'],
+  ] as const) {
+    const written = { TLS_CERT: values.tlsCert, TLS_KEY: values.tlsKey, TLS_CLIENT_CA: values.tlsClientCa };
+    if (written[name] !== '' && written[other] === '') {
+      conflicts.push({ name: other, value: undefined, fix: `${name} needs it. ${settingTable.tlsCert.fix}` });
+    }
+  }
   return conflicts;
 }
 
