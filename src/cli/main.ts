@@ -23,6 +23,13 @@ const commands: ReadonlyMap<string, { readonly summary: string; readonly load: (
     },
   ],
   [
+    'doctor',
+    {
+      summary: 'Look at the provider, the network and the running service, and name what is wrong.',
+      load: async () => (await import('./doctor.ts')).runDoctor,
+    },
+  ],
+  [
     'config',
     {
       summary: 'Print the effective settings and where each comes from.',

@@ -3,6 +3,7 @@ import { formatFix, nameSettings } from '../../src/service/settings/setting-name
 import { settingTable } from '../../src/service/settings/setting-table.ts';
 import { environmentName } from '../../src/service/settings/settings.ts';
 import { type Variant, variants } from '../../src/service/variants/variants.ts';
+import { explainTables } from './explain-tables.ts';
 import { hostileTables } from './hostile-tables.ts';
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
@@ -78,5 +79,6 @@ export const readmeTables: Readonly<Record<string, string>> = {
   endpoints: endpoints(),
   settings: settings(),
   refusals: refusals(),
+  ...explainTables,
   ...hostileTables,
 };
