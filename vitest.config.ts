@@ -14,6 +14,8 @@ export default defineConfig({
     // Files that wait for a service leave processor time to others.
     maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
+    // A busy machine needs longer than the second that is the default.
+    expect: { poll: { timeout: 15_000 } },
     testTimeout: 20_000,
     hookTimeout: 60_000,
     reporters: ['default', new SummaryReporter()],

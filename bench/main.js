@@ -1,4 +1,4 @@
-// npm run bench -- [verify|replay|http|profile] [--quick]: prints ratios of medians within one run; absolute figures are context.
+// npm run bench -- [verify|replay|http|profile|rules] [--quick]: prints ratios of medians within one run; absolute figures are context.
 import { parseArgs } from 'node:util';
 
 const benches = {
@@ -6,9 +6,10 @@ const benches = {
   replay: () => import('./replay.js'),
   http: () => import('./http.js'),
   profile: () => import('./profile.js'),
+  rules: () => import('./rules.js'),
 };
 /** What runs where none is named. */
-const usual = ['verify', 'replay', 'http'];
+const usual = ['verify', 'replay', 'http', 'rules'];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

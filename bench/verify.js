@@ -58,10 +58,10 @@ export async function bench({ quick }) {
   const cases = {
     'floor: one RS256 verify': () => each(rsa, ([input, signature]) => verify('sha256', input, rsaKey, signature)),
     'Bearer, every token new': () =>
-      each(bearer, (token) => forgetful.authorize(request({ authorization: `Bearer ${token}` }), policy)),
+      each(bearer, (token) => forgetful.judge(request({ authorization: `Bearer ${token}` }), policy)),
     'floor: one ES256 verify': () => each(ec, ([input, signature]) => verify('sha256', input, ecKey, signature)),
     'DPoP, one key, every proof new': () =>
-      each(proofs, (dpop) => server.authorize(request({ authorization: `DPoP ${bound}`, dpop }), policy)),
+      each(proofs, (dpop) => server.judge(request({ authorization: `DPoP ${bound}`, dpop }), policy)),
     'malformed token': () =>
       each(bearer, (token) => {
         server.judge(request({ authorization: `Bearer ${token}=` }), policy);

@@ -94,7 +94,7 @@ try {
 
   const manifest = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
   const entries = Object.keys(manifest.exports)
-    .filter((subpath) => subpath !== './package.json')
+    .filter((subpath) => !subpath.endsWith('.json'))
     .map((subpath) => `portcullis${subpath.slice(1)}`);
   const peers = Object.keys(manifest.peerDependencies).join(' ');
   console.log(run('node', ['--input-type=module', '--eval', importAll, entries.join(' '), peers], folder).trim());

@@ -1,7 +1,7 @@
 /** One row of the table of reasons. */
 export interface Failure {
   /** HTTP status of the refusal. */
-  readonly status: 400 | 401 | 403 | 503 | 500;
+  readonly status: 400 | 401 | 403 | 500 | 502 | 503 | 504;
   /** OAuth error code on the wire; `null` if RFC 6750 §3.1 wants none. */
   readonly error: string | null;
   /** What the client is told: fixed text, never an echo of its input. */
@@ -64,6 +64,13 @@ const forbidden = (description: string, fix: string): Failure => ({
   description,
   fix,
 });
+const denied = (description: string, fix: string, about?: About): Failure => ({
+  status: 403,
+  error: 'access_denied',
+  description,
+  fix,
+  ...about,
+});
 const stepUp = (description: string, fix: string): Failure => ({
   status: 401,
   error: 'insufficient_user_authentication',
@@ -76,6 +83,12 @@ const unavailable = (description: string, fix: string, about?: About): Failure =
   description,
   fix,
   ...about,
+});
+const upstream = (status: 502 | 503 | 504, description: string, fix: string): Failure => ({
+  status,
+  error: 'temporarily_unavailable',
+  description,
+  fix,
 });
 
 // An unknown key and a bad signature share one description: the wire must not tell an attacker which it was.
@@ -201,12 +214,12 @@ export const failures = {
     { concept: 'audience' },
   ),
   missing_exp: token('The access token has no expiry.', 'exp is absent. Let the provider issue tokens that expire.'),
-  malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 2^53.'),
+  malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 10^11.'),
   expired: token(
     'The access token has expired.',
     'exp has passed. Let the client get a new token. If the client has just got one, compare the clocks of both machines.',
   ),
-  malformed_nbf: token('The access token is malformed.', 'nbf is not a number of seconds between 0 and 2^53.'),
+  malformed_nbf: token('The access token is malformed.', 'nbf is not a number of seconds between 0 and 10^11.'),
   not_yet_valid: token(
     'The access token is not valid yet.',
     'nbf is in the future. Compare the clock of this machine with the clock of the provider.',
@@ -215,13 +228,17 @@ export const failures = {
     'The access token has no time of issue.',
     'iat is absent. Let the provider put it in (RFC 9068 §2.2).',
   ),
-  malformed_iat: token('The access token is malformed.', 'iat is not a number of seconds between 0 and 2^53.'),
+  malformed_iat: token('The access token is malformed.', 'iat is not a number of seconds between 0 and 10^11.'),
   issued_in_future: token(
     'The access token was issued in the future.',
     'iat is in the future. Compare the clock of this machine with the clock of the provider.',
   ),
   malformed_sub: token('The access token has no valid subject.', 'sub is absent or not a string (RFC 9068 §2.2).'),
   malformed_scope: token('The access token is malformed.', 'scope is present and not a string (RFC 9068 §2.2.3).'),
+  not_an_access_token: token(
+    'The token is not an access token.',
+    'The token says that it is an ID, refresh, logout or security-event token: at_hash, c_hash, s_hash, token_use, typ or events in its claims. Let the client send the access token.',
+  ),
 
   // Sender binding
   malformed_cnf: token(
@@ -331,7 +348,8 @@ export const failures = {
     'The DPoP proof is for another access token.',
     'ath is not the base64url SHA-256 of the access token that came with the proof.',
   ),
-  proof_key_mismatch: proof(
+  // The example of RFC 9449 §7.1: the token is refused.
+  proof_key_mismatch: token(
     'The DPoP proof was made with another key.',
     'The thumbprint of jwk is not the cnf.jkt of the token. The token was bound to another key: the client must sign with the key that it used at the token endpoint.',
   ),
@@ -379,6 +397,40 @@ export const failures = {
     'The user signed in longer ago than the route allows. Let the client ask for a new authentication with the max_age of the challenge (RFC 9470 §4).',
   ),
 
+  // Gate
+  ambiguous_path: request(
+    'The path of the request can be understood in more than one way.',
+    'The path has dot segments, an empty segment, a semicolon, a backslash or an escape that another server may read as another path. Let the client send the plain path; "encodedSlash": "allow" in a rule takes an encoded slash.',
+  ),
+  no_rule: denied(
+    'Access to this resource is not allowed.',
+    'No rule of the gate matches host, path and method of the request. Add a rule, or correct the URL that the client uses.',
+  ),
+  denied_by_rule: denied(
+    'Access to this resource is not allowed.',
+    'The rule that matches says "access": "deny". Change the rule if the request should be let in.',
+  ),
+  untrusted_peer: denied(
+    'Access to this resource is not allowed.',
+    'A peer that is not trusted asked the gate for a decision. Only the proxy may ask: trust its address, and let nobody else reach the gate.',
+    { concept: 'trustProxy' },
+  ),
+  upstream_unavailable: upstream(
+    502,
+    'The server behind this gate cannot be reached.',
+    'The upstream did not take the connection, closed it before it answered, or sent an answer that is not valid HTTP; the log line carries the error. Check that the upstream runs, and its address here.',
+  ),
+  upstream_overloaded: upstream(
+    503,
+    'The server behind this gate is busy.',
+    'As many requests as may be on their way to the upstream were waiting for its answers. Look why the upstream is slow, or run more instances.',
+  ),
+  upstream_timeout: upstream(
+    504,
+    'The server behind this gate did not answer in time.',
+    'The upstream took longer than the time set for it to take the connection or to send a part of its answer. Look why it is slow, or raise the time.',
+  ),
+
   // Availability and surprises
   keys_unavailable: unavailable(
     'Access tokens cannot be verified at the moment.',
@@ -407,6 +459,12 @@ export const failures = {
 
 /** The name of one row of {@link failures}. */
 export type Reason = keyof typeof failures;
+
+/** What only the gate refuses for: neither the library nor the endpoints of the service do. */
+export const gateReasons: ReadonlySet<Reason> = new Set<Reason>([
+  ...(['ambiguous_path', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
+  ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout'] as const),
+]);
 
 /** Facts for the operator's log only; never for the wire. */
 export type FailureContext = Readonly<Record<string, string | number | boolean>>;

@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify';
+import { settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
@@ -59,23 +60,28 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
     const admitted = new WeakMap<object, Access<C>>();
     return {
       onRequest(request, reply, done) {
-        const passed = admitOrRefuse(server, {
-          request: readNodeRequest(request.raw, request.originalUrl),
-          policy,
-          connection: request.raw.socket,
-          admit: (access) => {
-            admitted.set(request, access);
-            if (access.dpopNonce !== undefined) reply.header('dpop-nonce', access.dpopNonce);
-            done();
-          },
-          refuse: ({ status, headers, body }, error) => {
-            // The types that a route has for its own requests and answers do not matter here.
-            options.onRefused?.(error, request as FastifyRequest);
-            // Bytes: to the type of a text Fastify would add a charset.
-            (reply as FastifyReply).code(status).headers(headers).send(Buffer.from(body));
-          },
-        });
-        if (passed instanceof Promise) passed.catch(done);
+        const judge = () =>
+          admitOrRefuse(server, {
+            request: readNodeRequest(request.raw, request.originalUrl),
+            policy,
+            connection: request.raw.socket,
+            admit: (access): void => {
+              admitted.set(request, access);
+              if (access.dpopNonce !== undefined) reply.header('dpop-nonce', access.dpopNonce);
+              done();
+            },
+            refuse: ({ status, headers, body }, error): void => {
+              // The types that a route has for its own requests and answers do not matter here.
+              options.onRefused?.(error, request as FastifyRequest);
+              // Bytes: to the type of a text Fastify would add a charset.
+              (reply as FastifyReply).code(status).headers(headers).send(Buffer.from(body));
+            },
+          });
+        void settle(
+          judge,
+          () => undefined,
+          (error) => done(error as Error), // as it was thrown
+        );
       },
       handler(request, reply) {
         const access = admitted.get(request);

@@ -2,11 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from '@modelcontextprotocol/server';
 import { AccessError, type Failure } from '../failures.ts';
 import type { ResourceRequest } from '../http/request.ts';
+import { settle } from '../maybe-promise.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { metadataPath } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import { admitOrRefuse } from './admission.ts';
+import { setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
 /** Options of {@link createMcpAuth}. */
@@ -66,13 +68,15 @@ interface Answer {
   readonly body: string | null;
 }
 
-/** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 503. */
+/** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 502 to 504. */
 const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
   400: OAuthErrorCode.InvalidRequest,
   401: OAuthErrorCode.InvalidToken,
   403: OAuthErrorCode.InsufficientScope,
   500: OAuthErrorCode.ServerError,
+  502: OAuthErrorCode.ServerError,
   503: OAuthErrorCode.ServerError,
+  504: OAuthErrorCode.ServerError,
 };
 const methods = 'GET, HEAD, OPTIONS';
 
@@ -97,15 +101,17 @@ export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): 
     metadataPath + path,
   ]);
 
-  const verifyAccessToken = async (token: string): Promise<AuthInfo> => {
-    const request = describeCall(options.resource, token);
-    try {
-      return toAuthInfo(token, await server.authorize(request, policy), options.resource);
-    } catch (error) {
-      onRefused(error);
-      throw error instanceof AccessError ? new OAuthError(codes[error.failure.status], error.message) : error;
-    }
-  };
+  const verifyAccessToken = async (token: string): Promise<AuthInfo> =>
+    admitOrRefuse(server, {
+      request: describeCall(options.resource, token),
+      policy,
+      connection: undefined,
+      admit: (access) => toAuthInfo(token, access, options.resource),
+      refuse: (_refusal, error) => {
+        onRefused(error);
+        throw error instanceof AccessError ? new OAuthError(codes[error.failure.status], error.message) : error;
+      },
+    });
 
   const bearerAuth: McpBearerAuth = {
     verifier: { verifyAccessToken },
@@ -118,22 +124,22 @@ export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): 
     gate: bearerAuth,
     protect(incoming, response, next) {
       const request = readNodeRequest(incoming, incoming.originalUrl);
-      const settled = admitOrRefuse(server, {
-        request,
-        policy,
-        connection: incoming.socket,
-        admit: (access) => {
-          Object.assign(incoming, { auth: toAuthInfo(readToken(request), access, options.resource) });
-          if (access.dpopNonce !== undefined) response.setHeader('dpop-nonce', access.dpopNonce);
-          next();
-        },
-        refuse: (refusal, error) => {
-          onRefused(error);
-          send(response, refusal);
-        },
-      });
-      // What the handlers behind throw is theirs: Express asks for it through `next`.
-      if (settled instanceof Promise) settled.catch(next);
+      const judge = () =>
+        admitOrRefuse(server, {
+          request,
+          policy,
+          connection: incoming.socket,
+          admit: (access): void => {
+            Object.assign(incoming, { auth: toAuthInfo(readToken(request), access, options.resource) });
+            setNonce(access, response);
+            next();
+          },
+          refuse: (refusal, error): void => {
+            onRefused(error);
+            send(response, refusal);
+          },
+        });
+      void settle(judge, () => undefined, next);
     },
     serveMetadata(incoming, response, next) {
       const answer = answerPath(incoming.method, incoming.originalUrl ?? String(incoming.url));

@@ -30,6 +30,13 @@ const commands: ReadonlyMap<string, { readonly summary: string; readonly load: (
     },
   ],
   [
+    'rules',
+    {
+      summary: 'Check a rules file of the gate, or run sample requests against it.',
+      load: async () => (await import('./rules.ts')).runRules,
+    },
+  ],
+  [
     'config',
     {
       summary: 'Print the effective settings and where each comes from.',

@@ -1,14 +1,14 @@
 import { hash } from 'node:crypto';
 import { AccessError } from '../failures.ts';
 import { refuseOnWorkerd } from '../platform.ts';
-import { proofLifetime } from './proof.ts';
+import { proofLifetime } from './proof-checks.ts';
 import { clockMargin, readSince } from './redis-restart.ts';
 import { type ReplayStore, replayName } from './replay.ts';
 
 /** A replay store in Redis, which all instances share. */
 export interface RedisReplayStore extends ReplayStore {
-  /** Rejects with `replay_store_unavailable` where Redis did not answer in time, or may have forgotten the proof. */
-  witness(jkt: string, jti: string, until: number): Promise<boolean>;
+  /** `replay_store_unavailable` if Redis did not answer in time, or may have forgotten the proof. Never rejects. */
+  witness(jkt: string, jti: string, until: number): Promise<boolean | AccessError>;
   /** Whether Redis can be asked now. */
   readonly connected: boolean;
   /** How many proofs could not be judged. */
@@ -115,9 +115,9 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
 
   return {
     async witness(jkt, jti, until) {
-      if (ready === undefined) throw refuse(new Error('There is no connection to Redis'));
+      if (ready === undefined) return refuse(new Error('There is no connection to Redis'));
       const { client: asked, since } = ready;
-      if (until - proofLifetime < since) throw refuse(new Error('Redis may have forgotten proofs of that time'));
+      if (until - proofLifetime < since) return refuse(new Error('Redis may have forgotten proofs of that time'));
       const key = `portcullis:jti:${hash('sha256', replayName(jkt, jti), 'base64url')}`;
       const lifetime = Math.ceil((until - now() + clockMargin) * 1000);
       const answersBefore = answers;
@@ -131,7 +131,7 @@ export async function createRedisReplayStore(url: string, options: RedisReplayOp
       } catch (cause) {
         // Nothing at all came back in that time: what was written may be lost, and TCP would take minutes to tell.
         if (cause instanceof LateError && answers === answersBefore) noteChange(asked, { state: 'down', cause });
-        throw refuse(cause);
+        return refuse(cause);
       }
     },
     get connected() {

@@ -1,23 +1,24 @@
 import { hash, randomBytes } from 'node:crypto';
 import { AccessError } from '../failures.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import { createExpiringSet, type Fingerprint } from './expiring-set.ts';
 
 /** Remembers used proofs (RFC 9449 §11.1). */
 export interface ReplayStore {
   /**
    * Whether this `jti` of this key is seen for the first time; if so it is remembered until `until` (seconds since the
-   * epoch, inclusive). Throws, or rejects with, `AccessError` where that cannot be told: never lets a proof pass then.
+   * epoch, inclusive). An `AccessError` if the store cannot tell. Only `true` lets a proof pass.
    */
-  witness(jkt: string, jti: string, until: number): boolean | Promise<boolean>;
+  witness(jkt: string, jti: string, until: number): MaybePromise<boolean | AccessError>;
 }
 
 /** A replay store in the memory of this process. */
 export interface MemoryReplayStore extends ReplayStore {
   /**
-   * As {@link ReplayStore.witness}, at once. Throws `replay_store_full`; and `proof_too_old` where `until` has passed
-   * by the clock of the store, which may have forgotten the proof.
+   * As {@link ReplayStore.witness}, at once. `replay_store_full`; or `proof_too_old` if `until` has passed by the clock
+   * of the store, which may have forgotten the proof.
    */
-  witness(jkt: string, jti: string, until: number): boolean;
+  witness(jkt: string, jti: string, until: number): boolean | AccessError;
   /** How many proofs are remembered. */
   readonly size: number;
 }
@@ -49,8 +50,8 @@ export function createMemoryReplayStore(options: MemoryReplayOptions = {}): Memo
     witness(jkt, jti, until) {
       seen.expire(Math.floor(now()));
       const outcome = seen.add(fingerprint(`${key}${replayName(jkt, jti)}`), Math.floor(until));
-      if (outcome === 'full') throw new AccessError('replay_store_full');
-      if (outcome === 'late') throw new AccessError('proof_too_old');
+      if (outcome === 'full') return new AccessError('replay_store_full');
+      if (outcome === 'late') return new AccessError('proof_too_old');
       return outcome === 'added';
     },
     get size() {

@@ -1,5 +1,5 @@
 import { importJwk, isKid, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
-import { KeyFetchError } from '../outbound/provider-error.ts';
+import { ProviderError } from '../outbound/provider-error.ts';
 
 /** A published key that is not used. */
 export interface DroppedKey {
@@ -15,17 +15,20 @@ export interface Jwks {
   /** Every `kid` that is published, usable or not. */
   readonly published: ReadonlySet<string>;
   readonly dropped: readonly DroppedKey[];
+  /** The usable keys as they were published. */
+  readonly entries: readonly object[];
 }
 
 const maxKeys = 100;
 
-/** Reads a key set: broken keys are dropped one by one; one with no array of keys, or too many, is a `KeyFetchError`. */
+/** Reads a key set: broken keys are dropped one by one; one with no array of keys, or too many, is a `ProviderError`. */
 export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
-  if (!Array.isArray(entries)) throw new KeyFetchError('not_a_key_set');
-  if (entries.length > maxKeys) throw new KeyFetchError('too_many_keys', { detail: String(entries.length) });
+  if (!Array.isArray(entries)) throw new ProviderError('not_a_key_set');
+  if (entries.length > maxKeys) throw new ProviderError('too_many_keys', { detail: String(entries.length) });
   const keys = new Map<string, VerificationKey>();
   const published = new Set<string>();
   const dropped: DroppedKey[] = [];
+  const used: object[] = [];
   for (const entry of entries) {
     const kid = readKid(entry);
     const key = importJwk(entry);
@@ -34,9 +37,12 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
     else if (kid === undefined) dropped.push({ kid, why: 'no_kid' });
     // The first usable one stays: the same kid may also stand on a key for encryption.
     else if (keys.has(kid)) dropped.push({ kid, why: 'duplicate_kid' });
-    else keys.set(kid, key);
+    else {
+      keys.set(kid, key);
+      used.push(entry);
+    }
   }
-  return { keys, published, dropped };
+  return { keys, published, dropped, entries: used };
 }
 
 function readKid(entry: unknown): string | undefined {

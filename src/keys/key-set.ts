@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { createOutbound, type OutboundOptions } from '../outbound/outbound.ts';
-import { KeyFetchError, type KeyFetchFailure } from '../outbound/provider-error.ts';
+import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
 import { createDiscovery, type DiscoveryFallback, maxAnswerBytes } from './discovery.ts';
 import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
 import { createRefresher } from './refresher.ts';
@@ -16,8 +16,9 @@ export interface KeySet {
   /** Whether tokens can be judged now: a set is loaded, and fresh or still within the stale period. */
   usable(): boolean;
   /**
-   * Fetches after a miss: an unknown `kid`, or nothing usable. Joins the fetch in flight; `undefined` where the
-   * throttle or the backoff forbids a new one. Never rejects: look up again afterwards.
+   * Fetches after a miss: an unknown `kid`, or nothing usable. Joins the fetch in flight; `undefined` if a new one is not
+   * allowed now: three for unknown keys at once, one more every 10 s; after failures, the backoff. Never rejects: look up
+   * again afterwards.
    */
   refetch(): Promise<void> | undefined;
 }
@@ -25,13 +26,27 @@ export interface KeySet {
 /** A key set that keeps itself up to date. */
 export interface ManagedKeySet extends KeySet {
   /**
-   * Resolves when tokens can be judged; fetches where they cannot. Rejects with the `KeyFetchError` of that fetch, or of
+   * Resolves when tokens can be judged; fetches where they cannot. Rejects with the `ProviderError` of that fetch, or of
    * the last one where the backoff forbids another; a refreshing set goes on trying by itself.
    */
   ready(): Promise<void>;
   status(): KeySetStatus;
+  /** The last good set, for another process or a file; `undefined` before there is one. */
+  fetched(): FetchedKeys | undefined;
   /** Ends a fetch in flight, the refreshing and every connection. Keys that are loaded can be found until they are stale. */
   close(): void;
+}
+
+/** A key set that was fetched, as plain data. Public keys only. */
+export interface FetchedKeys {
+  /** The usable keys, as they were published. */
+  readonly keys: readonly object[];
+  /** Every `kid` that was published. */
+  readonly published: readonly string[];
+  /** Seconds since the fetch. */
+  readonly ageSeconds: number;
+  /** Seconds from the fetch for which the set is fresh. */
+  readonly lifetimeSeconds: number;
 }
 
 /** How a key set does; safe to show to an operator. */
@@ -43,7 +58,9 @@ export interface KeySetStatus {
   /** How many usable keys are loaded. */
   readonly keys: number;
   /** Why the last fetch failed; `undefined` when it did not. */
-  readonly lastError: { readonly kind: KeyFetchFailure; readonly message: string } | undefined;
+  readonly lastError: { readonly kind: ProviderFailure; readonly message: string } | undefined;
+  /** Seconds for which the keys can be used if nothing else is heard; 0 where they cannot. */
+  readonly usableSeconds: number;
   /** Fetches so far. */
   readonly fetches: { readonly ok: number; readonly failed: number };
 }
@@ -55,7 +72,7 @@ export type KeySetEvent =
   /** The `attempt`-th failure in a row; `retryInSeconds` is `undefined` where nothing is tried again unasked. */
   | {
       readonly type: 'failed';
-      readonly error: KeyFetchError;
+      readonly error: ProviderError;
       readonly attempt: number;
       readonly retryInSeconds: number | undefined;
     }
@@ -72,6 +89,8 @@ export interface KeySetOptions extends OutboundOptions {
   readonly fallback?: DiscoveryFallback;
   /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
   readonly staleSeconds?: number;
+  /** A set that was fetched before, to start from. It is replaced by the first fetch that succeeds. */
+  readonly restored?: FetchedKeys;
   /** Seconds of a clock that never steps back. Default `performance.now()`. */
   readonly now?: () => number;
   /** 0 to 1, for the jitter. Default `Math.random`. */
@@ -83,13 +102,15 @@ const attemptSeconds = 3;
 const discoverySeconds = 2; // leaves time for the fallback
 const freshSeconds = { least: 60, usual: 600, most: 3600 } as const;
 const refreshAhead = 0.8;
-const throttleSeconds = 10;
+/** Fetches for unknown keys: so many at once, and one more each so many seconds. */
+const forced = { atOnce: 3, everySeconds: 10 } as const;
 const maxStaleSeconds = 86_400;
 /** A failure longer ago says that the retries do not run: the process was suspended, or the runtime has no timers. */
 const watchedSeconds = 60;
 
 interface Loaded extends Jwks {
   readonly at: number;
+  readonly lifetime: number;
   readonly freshUntil: number;
 }
 
@@ -106,13 +127,16 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
     attempt: load,
     onFailure: ({ error, attempt }, retryInSeconds) =>
       emit({ type: 'failed', error, attempt, retryInSeconds: mode === 'once' ? undefined : retryInSeconds }),
-    timer: mode === 'once' ? 'off' : 'on',
+    // Keys from an earlier start are not good for ever: the first fetch that succeeds takes their place.
+    timer: mode === 'once' && options.restored === undefined ? 'off' : 'on',
     now,
     random,
   });
-  let loaded: Loaded | undefined;
+  let loaded = options.restored === undefined ? undefined : restore(options.restored, now());
   let generation = 0;
   let droppedBefore: string | undefined;
+  /** When all fetches for unknown keys are allowed again, in seconds. */
+  let forcedAgainAt = Number.NEGATIVE_INFINITY;
 
   async function load(): Promise<number> {
     const startedAt = now();
@@ -121,12 +145,17 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
     const { value, maxAge } = await outbound.fetchJson(jwksUri, { timeoutSeconds, maxBytes: maxAnswerBytes });
     const jwks = readJwks(value);
     reportDropped(jwks.dropped);
-    if (jwks.keys.size === 0) throw new KeyFetchError('no_usable_keys');
+    if (jwks.keys.size === 0) throw new ProviderError('no_usable_keys');
     const lifetime = Math.min(freshSeconds.most, Math.max(freshSeconds.least, maxAge ?? freshSeconds.usual));
     if (loaded === undefined || fingerprint(jwks) !== fingerprint(loaded)) generation++;
-    loaded = { ...jwks, at: startedAt, freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime };
+    loaded = {
+      ...jwks,
+      at: startedAt,
+      lifetime,
+      freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime,
+    };
     emit({ type: 'fetched', keys: jwks.keys.size, dropped: jwks.dropped.length, seconds: now() - startedAt });
-    return lifetime * refreshAhead;
+    return mode === 'once' ? Number.POSITIVE_INFINITY : lifetime * refreshAhead;
   }
 
   function reportDropped(dropped: readonly DroppedKey[]): void {
@@ -146,16 +175,33 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
 
   function usableAt(time: number): boolean {
     if (loaded === undefined) return false;
-    if (time < loaded.freshUntil) return true;
-    // Stale while error (RFC 5861 §4): the error must have been seen, lest old keys be used because nobody asked.
+    return time < loaded.freshUntil || time < staleUntil(loaded);
+  }
+
+  /** Stale while error (RFC 5861 §4): the error must have been seen, lest old keys be used because nobody asked. */
+  function staleUntil({ freshUntil }: Loaded): number {
     const { failure } = refresher;
-    return failure !== undefined && time < loaded.freshUntil + staleSeconds && time < failure.at + watchedSeconds;
+    if (failure === undefined) return Number.NEGATIVE_INFINITY;
+    return Math.min(freshUntil + staleSeconds, failure.at + watchedSeconds);
   }
 
   function refetch(): Promise<void> | undefined {
-    if (mode === 'once' && loaded !== undefined) return undefined;
-    const { lastAttemptAt, failure } = refresher;
-    return refresher.request(usableAt(now()) ? lastAttemptAt + throttleSeconds : (failure?.retryAt ?? lastAttemptAt));
+    if (mode === 'once' && loaded?.freshUntil === Number.POSITIVE_INFINITY) return undefined;
+    return refresher.request(usableAt(now()) ? takeForced : isRetryDue);
+  }
+
+  /** A rotation straight after a fetch is found, and a flood of unknown keys costs the provider little. */
+  function takeForced(): boolean {
+    const time = now();
+    const from = Math.max(forcedAgainAt, time);
+    if (from - time > (forced.atOnce - 1) * forced.everySeconds) return false;
+    forcedAgainAt = from + forced.everySeconds;
+    return true;
+  }
+
+  function isRetryDue(): boolean {
+    const { failure, lastAttemptAt } = refresher;
+    return now() >= (failure?.retryAt ?? lastAttemptAt);
   }
 
   return {
@@ -172,7 +218,7 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
     async ready() {
       if (usableAt(now())) return;
       await refetch();
-      if (!usableAt(now())) throw refresher.failure?.error ?? new KeyFetchError('closed');
+      if (!usableAt(now())) throw refresher.failure?.error ?? new ProviderError('closed');
     },
     status() {
       const time = now();
@@ -183,14 +229,26 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
         ageSeconds: loaded === undefined ? undefined : time - loaded.at,
         keys: loaded?.keys.size ?? 0,
         lastError: error === undefined ? undefined : { kind: error.kind, message: error.message },
+        usableSeconds: loaded === undefined ? 0 : Math.max(0, loaded.freshUntil - time, staleUntil(loaded) - time),
         fetches: { ...refresher.attempts },
       };
+    },
+    fetched() {
+      if (loaded === undefined) return undefined;
+      const { entries, published, at, lifetime } = loaded;
+      return { keys: entries, published: [...published], ageSeconds: now() - at, lifetimeSeconds: lifetime };
     },
     close() {
       refresher.stop();
       outbound.close();
     },
   };
+}
+
+function restore({ keys, published, ageSeconds, lifetimeSeconds }: FetchedKeys, now: number): Loaded {
+  const at = now - ageSeconds;
+  const jwks = { ...readJwks({ keys }), published: new Set(published) };
+  return { ...jwks, at, lifetime: lifetimeSeconds, freshUntil: at + lifetimeSeconds };
 }
 
 /** Equal for key sets that verify the same tokens. */

@@ -2,13 +2,14 @@ import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
 import { isTime } from '../jose/numeric-date.ts';
+import { after, type MaybePromise } from '../maybe-promise.ts';
 import type { Claims } from '../token/claims.ts';
 import type { CheckedPolicy, Given, JudgedToken, Verdict } from '../token/token-policy.ts';
 import { checkMembers } from './members.ts';
 import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
 
 type Rule = (token: JudgedToken, now: number) => AccessError | undefined;
-type SchemaReader = (claims: Claims) => Verdict | Promise<Verdict>;
+type SchemaReader = (claims: Claims) => MaybePromise<Verdict>;
 
 /** The members of a policy. */
 export const memberNames = ['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
@@ -132,7 +133,7 @@ function createSchemaReader(schema: StandardSchemaV1): SchemaReader {
   const { validate } = schema['~standard'];
   return (claims) => {
     const result = validate(copy(claims));
-    return result instanceof Promise ? result.then(readResult) : readResult(result);
+    return after(result, readResult, undefined);
   };
 }
 
@@ -165,12 +166,12 @@ function checkAll(parts: readonly CheckedPolicy[]): CheckedPolicy {
     scopes: [...new Set(parts.flatMap(({ scopes }) => scopes))],
     hasSchema: parts.some(({ hasSchema }) => hasSchema),
     judge(token, now) {
-      const judgeFrom = (index: number, given: Given | undefined): Verdict | Promise<Verdict> => {
+      const judgeFrom = (index: number, given: Given | undefined): MaybePromise<Verdict> => {
         const part = parts[index];
         if (part === undefined) return given;
-        return after(part.judge(token, now), (verdict) =>
-          verdict instanceof AccessError ? verdict : judgeFrom(index + 1, merge(given, verdict)),
-        );
+        const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
+          verdict instanceof AccessError ? verdict : judgeFrom(index + 1, merge(given, verdict));
+        return after(part.judge(token, now), goOn, undefined);
       };
       return judgeFrom(0, undefined);
     },
@@ -188,16 +189,16 @@ function checkAny(first: CheckedPolicy, others: readonly CheckedPolicy[]): Check
       // Beside schemas, the claims as they are count as given.
       const pass = (verdict: Given | undefined): Verdict =>
         verdict ?? (hasSchema ? { claims: token.claims } : undefined);
-      const judgeFrom = (index: number, refusal: AccessError): Verdict | Promise<Verdict> => {
+      const judgeFrom = (index: number, refusal: AccessError): MaybePromise<Verdict> => {
         const part = others[index];
         if (part === undefined) return refusal;
-        return after(part.judge(token, now), (verdict) =>
-          verdict instanceof AccessError ? judgeFrom(index + 1, refusal) : pass(verdict),
-        );
+        const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
+          verdict instanceof AccessError ? judgeFrom(index + 1, refusal) : pass(verdict);
+        return after(part.judge(token, now), goOn, undefined);
       };
-      return after(first.judge(token, now), (verdict) =>
-        verdict instanceof AccessError ? judgeFrom(0, verdict) : pass(verdict),
-      );
+      const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
+        verdict instanceof AccessError ? judgeFrom(0, verdict) : pass(verdict);
+      return after(first.judge(token, now), goOn, undefined);
     },
   };
 }
@@ -208,9 +209,4 @@ function merge(given: Given | undefined, added: Given | undefined): Given | unde
     throw new TypeError('policy: schemas in one allOf(…) must all give objects');
   }
   return { claims: { ...given.claims, ...added.claims } };
-}
-
-/** Goes on at once where there is nothing to wait for. */
-function after<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
-  return value instanceof Promise ? value.then(next) : next(value);
 }

@@ -27,10 +27,16 @@ export const statusPhrases: ReadonlyMap<number, string> = new Map([
   [408, 'Request Timeout'],
   [431, 'Request Header Fields Too Large'],
   [500, 'Internal Server Error'],
+  [502, 'Bad Gateway'],
   [503, 'Service Unavailable'],
+  [504, 'Gateway Timeout'],
 ]);
 
 const json = (value: object): ErrorBody => ({ contentType: 'application/json', body: JSON.stringify(value) });
+
+/** An access that no token would give has no challenge to point to. */
+const flatDetails = (error: string): string =>
+  error === 'access_denied' ? 'No access token changes this.' : 'The WWW-Authenticate header says what is needed.';
 
 /** The formats of error bodies, by name. */
 export const errorBodyFormats = {
@@ -40,7 +46,7 @@ export const errorBodyFormats = {
   /** 401 and 403 `{"error", "message", "details"}`, all strings; other statuses `{"detail"}`. */
   flat: ({ status, error = 'unauthorized', description }) =>
     status === 401 || status === 403
-      ? json({ error, message: description, details: 'The WWW-Authenticate header says what is needed.' })
+      ? json({ error, message: description, details: flatDetails(error) })
       : json({ detail: description }),
   /** `{"Message"}`. */
   message: ({ description }) => json({ Message: description }),

@@ -69,8 +69,10 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
     const refused = error instanceof AccessError ? error : new AccessError('unexpected');
     const { reason, scopes, stepUp } = refused;
     const scheme = usedScheme(request);
-    const url = findUrl(settings.readExternalUrl, request, connection);
-    const cause: Cause = { policy, scopes, stepUp, scheme, url };
+    const url = settings.readExternalUrl(request, connection);
+    // One that is not fit to be repeated is left out.
+    const told = url instanceof AccessError ? undefined : url;
+    const cause: Cause = { policy, scopes, stepUp, scheme, url: told };
     const before = last.get(reason);
     const refusal = before !== undefined && isSameCause(before.cause, cause) ? before.refusal : write(refused, cause);
     if (refusal !== before?.refusal) last.set(reason, { cause, refusal });
@@ -120,7 +122,10 @@ function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
     description: failure.description,
   });
   const headers: Record<string, string> = { 'content-type': contentType, 'cache-control': 'no-store' };
-  if (status === 401 || status === 403) headers['www-authenticate'] = formatChallenge(settings.challenge, facts);
+  // RFC 6750 §3: a challenge asks for another token, and no token would change a denial.
+  if ((status === 401 || status === 403) && failure.error !== 'access_denied') {
+    headers['www-authenticate'] = formatChallenge(settings.challenge, facts);
+  }
   if (status === 503) headers['retry-after'] = String(retryAfterSeconds);
   return { reason, status, headers, body };
 }
@@ -128,16 +133,4 @@ function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
 function usedScheme(request: ResourceRequest): Scheme | undefined {
   const value = request.headers.get('authorization') ?? '';
   return parseAuthorizationScheme(value.slice(0, Math.max(value.indexOf(' '), 0)));
-}
-
-function findUrl(
-  readExternalUrl: ReadExternalUrl,
-  request: ResourceRequest,
-  connection: Connection | undefined,
-): ExternalUrl | undefined {
-  try {
-    return readExternalUrl(request, connection);
-  } catch {
-    return undefined;
-  }
 }

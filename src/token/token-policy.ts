@@ -1,4 +1,5 @@
 import type { AccessError } from '../failures.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import type { Claims } from './claims.ts';
 
 /** What a policy looks at; a verified token is one. */
@@ -31,5 +32,5 @@ export interface CheckedPolicy {
   /** Whether a schema gives the claims. */
   readonly hasSchema: boolean;
   /** A promise where a schema has to wait. `now` is in seconds. */
-  judge(token: JudgedToken, now: number): Verdict | Promise<Verdict>;
+  judge(token: JudgedToken, now: number): MaybePromise<Verdict>;
 }

@@ -93,7 +93,7 @@ describe('the verifier', () => {
     const defect = new RangeError('a defect');
     const broken: ResourceServer = {
       ...server,
-      authorize: () => {
+      judge: () => {
         throw defect;
       },
     };

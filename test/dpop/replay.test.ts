@@ -8,14 +8,8 @@ import { AccessError } from '../../src/failures.ts';
 const jkt = 'A'.repeat(43);
 const start = 1_700_000_000;
 
-function reasonOf(action: () => unknown): string | undefined {
-  try {
-    action();
-  } catch (error) {
-    if (error instanceof AccessError) return error.reason;
-    throw error;
-  }
-  return undefined;
+function reasonOf(answer: boolean | AccessError): string | undefined {
+  return answer instanceof AccessError ? answer.reason : undefined;
 }
 
 /** A store with a clock that the test sets. */
@@ -83,8 +77,8 @@ describe('a replay store in memory', () => {
   it('full → replay_store_full, also for what was refused before; what is known stays known', () => {
     const { store, clock } = createStore(3);
     for (const jti of ['a', 'b', 'c']) expect(store.witness(jkt, jti, start + 10)).toBe(true);
-    expect(reasonOf(() => store.witness(jkt, 'd', start + 300))).toBe('replay_store_full');
-    expect(reasonOf(() => store.witness(jkt, 'd', start + 300))).toBe('replay_store_full');
+    expect(reasonOf(store.witness(jkt, 'd', start + 300))).toBe('replay_store_full');
+    expect(reasonOf(store.witness(jkt, 'd', start + 300))).toBe('replay_store_full');
     expect(store.witness(jkt, 'a', start + 10)).toBe(false);
     expect(store.size).toBe(3);
     clock.now = start + 11;
@@ -105,10 +99,10 @@ describe('a replay store in memory', () => {
 
   it('a proof that has ended by this clock → proof_too_old, for it may be forgotten', () => {
     const { store, clock } = createStore();
-    expect(reasonOf(() => store.witness(jkt, 'a', start - 1))).toBe('proof_too_old');
+    expect(reasonOf(store.witness(jkt, 'a', start - 1))).toBe('proof_too_old');
     store.witness(jkt, 'b', start + 5);
     clock.now = start + 10;
-    expect(reasonOf(() => store.witness(jkt, 'b', start + 5))).toBe('proof_too_old');
+    expect(reasonOf(store.witness(jkt, 'b', start + 5))).toBe('proof_too_old');
   });
 
   it('a clock set back → what was forgotten is refused, what is alive is known', () => {
@@ -118,7 +112,7 @@ describe('a replay store in memory', () => {
     clock.now = start + 100;
     store.witness(jkt, 'c', start + 400);
     clock.now = start;
-    expect(reasonOf(() => store.witness(jkt, 'a', start + 5))).toBe('proof_too_old');
+    expect(reasonOf(store.witness(jkt, 'a', start + 5))).toBe('proof_too_old');
     expect(store.witness(jkt, 'b', start + 300)).toBe(false);
     expect(store.witness(jkt, 'c', start + 400)).toBe(false);
   });

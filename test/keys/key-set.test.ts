@@ -1,6 +1,12 @@
 import { generateKeyPairSync, type JsonWebKey, KeyObject } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createKeySet, type KeySetEvent, type KeySetOptions, type ManagedKeySet } from '../../src/keys/key-set.ts';
+import {
+  createKeySet,
+  type FetchedKeys,
+  type KeySetEvent,
+  type KeySetOptions,
+  type ManagedKeySet,
+} from '../../src/keys/key-set.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
 
 const issuer = 'https://idp.example.test/';
@@ -82,8 +88,10 @@ describe('a refreshing key set', () => {
       ageSeconds: undefined,
       keys: 0,
       lastError: undefined,
+      usableSeconds: 0,
       fetches: { ok: 0, failed: 0 },
     });
+    expect(keySet.fetched()).toBeUndefined();
   });
 
   it('is ready after one fetch, and finds its keys by kid and alg', async () => {
@@ -179,32 +187,71 @@ describe('a refreshing key set', () => {
       expect(keySet.find('second', 'ES256')).toBeInstanceOf(KeyObject);
     });
 
-    it('refetches at most once in 10 s, counted from any attempt', async () => {
+    it('straight after a fetch, the first and those by the timer → found within the request', async () => {
       const { state, keySet } = startScript();
       await keySet.ready();
+      state.keys = [second];
+      await keySet.refetch();
+      expect(keySet.find('second', 'ES256')).toBeInstanceOf(KeyObject);
+      await pass(480);
+      state.keys = [first];
+      await keySet.refetch();
+      expect(keySet.find('first', 'ES256')).toBeInstanceOf(KeyObject);
+    });
+
+    it('refetches three times at once, then once in 10 s, however often it is asked', async () => {
+      const { state, keySet } = startScript();
+      await keySet.ready();
+      for (const fetches of [2, 3, 4]) {
+        await keySet.refetch();
+        expect(state.fetches).toBe(fetches);
+      }
+      expect(keySet.refetch()).toBeUndefined();
       await pass(9.9);
       expect(keySet.refetch()).toBeUndefined();
       await pass(0.1);
       await keySet.refetch();
       expect(keySet.refetch()).toBeUndefined();
-      await pass(479); // the refetch has put off the refresh
-      expect(state.fetches).toBe(2);
-      await pass(1);
-      expect(state.fetches).toBe(3);
+      await pass(29.9);
+      for (const fetches of [6, 7]) {
+        await keySet.refetch();
+        expect(state.fetches).toBe(fetches);
+      }
       expect(keySet.refetch()).toBeUndefined();
     });
 
-    it('counts from a failed attempt too, and does not wait for the backoff', async () => {
+    it('those that join a fetch in flight count as one', async () => {
+      const { state, keySet } = startScript();
+      await keySet.ready();
+      for (const fetches of [2, 3, 4]) {
+        await Promise.all([keySet.refetch(), keySet.refetch(), keySet.refetch()]);
+        expect(state.fetches).toBe(fetches);
+      }
+      expect(keySet.refetch()).toBeUndefined();
+    });
+
+    it('a refetch puts off the refresh', async () => {
+      const { state, keySet } = startScript();
+      await keySet.ready();
+      await pass(10);
+      await keySet.refetch();
+      await pass(479);
+      expect(state.fetches).toBe(2);
+      await pass(1);
+      expect(state.fetches).toBe(3);
+    });
+
+    it('does not wait for the backoff, and counts what fails', async () => {
       const { state, keySet } = startScript();
       await keySet.ready();
       state.down = true;
       await pass(480 + 2 + 4 + 8); // the next retry is 16 s away
       expect(state.fetches).toBe(5);
-      await pass(9.9);
+      for (const fetches of [6, 7, 8]) {
+        await keySet.refetch();
+        expect(state.fetches).toBe(fetches);
+      }
       expect(keySet.refetch()).toBeUndefined();
-      await pass(0.1);
-      await keySet.refetch();
-      expect(state.fetches).toBe(6);
       expect(keySet.usable()).toBe(true);
     });
   });
@@ -482,5 +529,67 @@ describe('options', () => {
 
   it('an issuer that is no https URL → TypeError', () => {
     expect(() => createKeySet({ issuer: 'http://idp.example.test/' })).toThrow(TypeError);
+  });
+});
+
+describe('a key set that starts from keys that were fetched before', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** What a set tells so many seconds after its fetch. */
+  async function fetchBefore(seconds: number): Promise<FetchedKeys> {
+    const { keySet } = startScript();
+    await keySet.ready();
+    await pass(seconds);
+    const fetched = keySet.fetched();
+    keySet.close();
+    if (fetched === undefined) throw new Error('Nothing was fetched.');
+    return fetched;
+  }
+
+  it('fresh keys → they are found at once, and replaced by the first fetch', async () => {
+    const restored = await fetchBefore(60);
+    expect(restored).toMatchObject({ ageSeconds: 60, lifetimeSeconds: 600, published: ['first'] });
+    const { state, keySet } = startScript({ restored });
+    expect(keySet.find('first', 'ES256')).toBeInstanceOf(KeyObject);
+    expect(keySet.has('first')).toBe(true);
+    expect(keySet.status()).toMatchObject({ usable: true, fresh: true, ageSeconds: 60, usableSeconds: 540 });
+    state.keys = [second];
+    await keySet.refetch();
+    expect(keySet.find('first', 'ES256')).toBeUndefined();
+    expect(keySet.find('second', 'ES256')).toBeInstanceOf(KeyObject);
+  });
+
+  it('stale keys → they are used only once a fetch has failed, and no longer than the stale period', async () => {
+    const { state, keySet } = startScript({
+      restored: { ...(await fetchBefore(0)), ageSeconds: 650 },
+      staleSeconds: 100,
+    });
+    state.down = true;
+    expect(keySet.usable()).toBe(false);
+    await keySet.refetch();
+    expect(keySet.status()).toMatchObject({ usable: true, fresh: false, usableSeconds: 50 });
+    await pass(51);
+    expect(keySet.usable()).toBe(false);
+  });
+
+  it('loaded once → fetched until that succeeds, and good for ever from then on', async () => {
+    const { state, keySet } = startScript({ mode: 'once', restored: await fetchBefore(10) });
+    state.down = true;
+    await keySet.refetch();
+    await pass(1);
+    expect(keySet.find('first', 'ES256')).toBeInstanceOf(KeyObject);
+    state.down = false;
+    state.keys = [second];
+    await pass(60);
+    expect(keySet.find('first', 'ES256')).toBeUndefined();
+    const { fetches } = state;
+    await pass(100_000);
+    expect(state.fetches).toBe(fetches);
+    expect(keySet.status()).toMatchObject({ usable: true, usableSeconds: Number.POSITIVE_INFINITY });
   });
 });

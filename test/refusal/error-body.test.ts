@@ -4,6 +4,7 @@ import { type ErrorReport, errorBodyFormats, statusPhrases } from '../../src/ref
 
 const expired: ErrorReport = { status: 401, error: 'invalid_token', description: 'It has expired.' };
 const scope: ErrorReport = { status: 403, error: 'insufficient_scope', description: 'It lacks a scope.' };
+const denial: ErrorReport = { status: 403, error: 'access_denied', description: 'Nobody.' };
 const repeated: ErrorReport = { status: 400, error: 'invalid_request', description: 'Two headers.' };
 const unavailable: ErrorReport = { status: 503, error: 'temporarily_unavailable', description: 'No keys.' };
 const notFound: ErrorReport = { status: 404, description: 'Not Found' };
@@ -20,6 +21,7 @@ describe('forms of error bodies', () => {
     ['detail', notFound, { detail: 'Not Found' }],
     ['flat', expired, { error: 'invalid_token', message: 'It has expired.', details }],
     ['flat', scope, { error: 'insufficient_scope', message: 'It lacks a scope.', details }],
+    ['flat', denial, { error: 'access_denied', message: 'Nobody.', details: 'No access token changes this.' }],
     ['flat', { status: 401, description: 'Needed.' }, { error: 'unauthorized', message: 'Needed.', details }],
     ['flat', repeated, { detail: 'Two headers.' }],
     ['flat', unavailable, { detail: 'No keys.' }],

@@ -37,7 +37,7 @@ const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the ke
 describe('every reason of the table', () => {
   it.each(rows)('%s → its status, its body, and what belongs to them', async (reason, failure) => {
     const response = createRefuse(settings)(new AccessError(reason), bearer);
-    const challenged = failure.status === 401 || failure.status === 403;
+    const challenged = failure.status === 401 || failure.error === 'insufficient_scope';
     expect(response.status).toBe(failure.status);
     expect(await response.json()).toEqual({
       detail: { error: failure.error ?? 'unauthorized', error_description: failure.description },

@@ -275,9 +275,9 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
     const request = () => new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
     const access = await server.authorize(request(), { scopes: ['read:messages'] });
     expect(access.claims).toMatchObject({ iss: idpIssuer, client_id: 'app', scope: 'read:messages', aud: audience });
-    expect(server.authorize(request())).not.toBeInstanceOf(Promise);
+    expect(server.judge(request())).not.toBeInstanceOf(Promise);
     await post('token/revocation', { token });
-    expect(server.authorize(request())).toMatchObject({ scheme: 'Bearer' });
+    expect(server.judge(request())).toMatchObject({ scheme: 'Bearer' });
     time += 60;
     await expect(server.authorize(request())).rejects.toMatchObject({ reason: 'inactive_token' });
     expect(introspection.status().calls).toEqual({ ok: 2, failed: 0 });

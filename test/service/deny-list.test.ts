@@ -136,11 +136,4 @@ describe('the service with DENY_LIST', () => {
       expect(`${stderr}${JSON.stringify(logs)}`).toMatch(message);
     }
   });
-
-  it('without it → SIGHUP is what it always was', async () => {
-    await write({});
-    const at = await start({ DENY_LIST: '' });
-    at.signal('SIGHUP');
-    expect(await at.ended).toMatchObject({ signal: 'SIGHUP' });
-  });
 });

@@ -131,7 +131,11 @@ describe('two instances, one Redis', { timeout, ...needs('redis-server', 'nginx'
 
   async function countServed({ adminUrl }: ServiceProcess): Promise<number> {
     const { body } = await client.call(`${adminUrl}/metrics`);
-    return Number(/^portcullis_requests_total\{route="\/api\/private",status="200"\} (\d+)$/m.exec(body)?.[1] ?? 0);
+    return Number(
+      /^portcullis_requests_total\{route="\/api\/private",status="200",scheme="DPoP",issuer="[^"]+"\} (\d+)$/m.exec(
+        body,
+      )?.[1] ?? 0,
+    );
   }
 
   /** How many of the answers have each status, as text. */

@@ -19,8 +19,8 @@ export async function until(condition: () => boolean | Promise<boolean>): Promis
 }
 
 /** The refusal that an answer is; rejects where it is none. */
-export async function refusal(answer: Promise<boolean>): Promise<AccessError> {
-  const outcome = await answer.catch((error: unknown) => error);
+export async function refusal(answer: Promise<boolean | AccessError>): Promise<AccessError> {
+  const outcome = await answer;
   if (!(outcome instanceof AccessError)) throw new Error('it was not refused');
   return outcome;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
-import { failures, type Reason } from '../../src/failures.ts';
+import { failures, gateReasons, type Reason } from '../../src/failures.ts';
 import { algorithms } from '../../src/jose/algorithms.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
 import type { Policy } from '../../src/policy/policy.ts';
@@ -121,7 +121,9 @@ describe('the lists of flaws', () => {
   ];
 
   it('have every reason that a token or a proof alone can give', () => {
-    expect([...tokenFlaws, ...proofFlaws, ...others].toSorted()).toEqual(Object.keys(failures).toSorted());
+    expect([...tokenFlaws, ...proofFlaws, ...others, ...gateReasons].toSorted()).toEqual(
+      Object.keys(failures).toSorted(),
+    );
   });
 
   test('another name → TypeError that lists the right ones', () => {

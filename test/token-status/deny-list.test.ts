@@ -117,7 +117,7 @@ describe('what is malformed → TypeError that says how it is written, and the l
     const { list } = open({ sub: ['bad'] });
     // As from a file, or from a caller without types.
     expect(() => list.replace(values as DenyListOptions)).toThrow(TypeError);
-    expect(() => open(values as DenyListOptions)).toThrow(/under jti, sub and kid alone/);
+    expect(() => open(values as DenyListOptions)).toThrow(/only under jti, sub and kid/);
     expect(list.denies({ sub: 'bad' }, undefined)).toBe(true);
   });
 

@@ -169,7 +169,7 @@ function describeKeys(document: Readonly<Record<string, unknown>>): readonly Out
     jwks = readJwks(document);
   } catch (error) {
     return [
-      problem('D202', { seen: (error as Error).message, fix: 'Compare jwks_uri with the guide of the provider.' }), // a KeyFetchError
+      problem('D202', { seen: (error as Error).message, fix: 'Compare jwks_uri with the guide of the provider.' }), // a ProviderError
     ];
   }
   const dropped = jwks.dropped.map(({ kid, why }) =>

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from '../../jose/json.ts';
 import { createHttpClient } from '../../outbound/http-client.ts';
-import { type KeyFetchError, toKeyFetchError } from '../../outbound/provider-error.ts';
+import { type ProviderError, toProviderError } from '../../outbound/provider-error.ts';
 import { type EgressProxy, findProxy } from './egress.ts';
 
 /** What fetching one document of the provider has shown. */
@@ -17,7 +17,7 @@ export type Visit =
       readonly milliseconds: number;
       readonly proxy: EgressProxy | undefined;
     }
-  | { readonly kind: 'failed'; readonly error: KeyFetchError; readonly proxy: EgressProxy | undefined };
+  | { readonly kind: 'failed'; readonly error: ProviderError; readonly proxy: EgressProxy | undefined };
 
 /** How documents of the provider are fetched. */
 export interface VisitOptions {
@@ -54,7 +54,7 @@ export async function visitProvider(url: string, { environment, timeout }: Visit
       proxy,
     };
   } catch (error) {
-    return { kind: 'failed', error: toKeyFetchError(error), proxy };
+    return { kind: 'failed', error: toProviderError(error), proxy };
   } finally {
     client.close();
   }

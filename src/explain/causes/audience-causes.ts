@@ -35,7 +35,7 @@ function explainNearMiss(facts: Facts, near: ReturnType<typeof findNearMiss>, no
 export const audienceCauses: readonly Cause[] = [
   {
     id: 'id_token',
-    reasons: ['invalid_audience', 'unsupported_typ'],
+    reasons: ['invalid_audience', 'not_an_access_token', 'unsupported_typ'],
     meaning: 'The client sent its ID token, which is for itself, instead of the access token.',
     find: ({ seen: { claims, header } }) => {
       const fix = 'Let the client send access_token of the token response, not id_token.';

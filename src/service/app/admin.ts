@@ -8,6 +8,8 @@ export interface Readiness {
   readonly ready: boolean;
   /** `ok`, or what is missing, by part of the service. */
   readonly checks: Readonly<Record<string, string>>;
+  /** Parts that do not work while the rest does; absent where everything does. */
+  readonly degraded?: readonly string[];
 }
 
 /** Where the admin endpoints get their answers. */

@@ -1,5 +1,7 @@
+import type { Span } from '@opentelemetry/api';
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
+import type { Claims } from '../../token/claims.ts';
 import { nameHint, type SettingNames } from '../settings/setting-names.ts';
 
 /** One request, and what happened to it: for the answer, the log line and the metrics. */
@@ -18,6 +20,12 @@ export interface Exchange {
   context: FailureContext | undefined;
   /** What went wrong, where the reason is `unexpected` or something could not be reached. */
   cause: unknown;
+  /** What the token of an admitted request says. */
+  claims: Claims | undefined;
+  /** The scheme of an admitted request. */
+  scheme: 'Bearer' | 'DPoP' | undefined;
+  /** Of whoever has registered an OpenTelemetry SDK. */
+  span: Span | undefined;
 }
 
 /** Unlike another process's ids, short, and cheap to make. */
@@ -35,6 +43,9 @@ export function beginExchange(request: ResourceRequest, connection: Connection):
     reason: undefined,
     context: undefined,
     cause: undefined,
+    claims: undefined,
+    scheme: undefined,
+    span: undefined,
   };
 }
 

@@ -1,4 +1,4 @@
-import { type Failure, failures } from '../../failures.ts';
+import { type Failure, failures, gateReasons, type Reason } from '../../failures.ts';
 import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credentials.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { metadataPath } from '../../refusal/refusal.ts';
@@ -81,7 +81,9 @@ const proofErrors: ReadonlySet<string | null> = new Set(['invalid_dpop_proof', '
 /** The refusals by status, out of the table of reasons. */
 function refusalResponses({ errorBody, insufficientScopeStatus, mode }: OpenApiSources): Json {
   const byStatus = new Map<number, Failure[]>();
-  for (const failure of Object.values<Failure>(failures)) {
+  const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
+  for (const [reason, failure] of rows) {
+    if (gateReasons.has(reason)) continue;
     if (mode === 'off' && proofErrors.has(failure.error)) continue;
     const status = failure.error === 'insufficient_scope' ? insufficientScopeStatus : failure.status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), failure]);

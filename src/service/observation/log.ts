@@ -1,5 +1,5 @@
 import sonicBoom from 'sonic-boom';
-import type { Exchange } from '../app/exchange.ts';
+import type { RequestLine } from './request-line.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
 
@@ -10,7 +10,9 @@ export type LogFields = Readonly<Record<string, unknown>>;
 export interface Log {
   write(level: LogLevel, event: string, fields?: LogFields): void;
   /** Writes the line of a request that was answered. */
-  writeRequest(exchange: Exchange, status: number, milliseconds: number): void;
+  writeRequest(line: RequestLine): void;
+  /** Lines that could not be written, since nobody read them. */
+  countDropped(): number;
   /** Resolves when all is written, or nobody reads it. */
   end(): Promise<void>;
 }
@@ -29,6 +31,11 @@ export function createLog({ fd, style }: { readonly fd: number; readonly style: 
   const destination = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: maxBuffered, maxWrite: batchLength * 2 });
   // A reader that went away must not take the service along; there is nobody left to tell.
   destination.on('error', () => {});
+  let dropped = 0;
+  // One drop is a batch of lines.
+  destination.on('drop', (lines) => {
+    dropped += String(lines).split('\n').length - 1;
+  });
   const [format, formatRequest] =
     style === 'json' ? [formatJson, formatRequestJson] : [formatPretty, formatRequestPretty];
   // Lines of requests go out many at a time: each write is a system call on another thread.
@@ -45,11 +52,12 @@ export function createLog({ fd, style }: { readonly fd: number; readonly style: 
       batch += format(level, event, fields);
       send();
     },
-    writeRequest(exchange, status, milliseconds) {
-      batch += formatRequest(exchange, status, Math.round(milliseconds * 1000) / 1000);
+    writeRequest(line) {
+      batch += formatRequest(line);
       if (batch.length >= batchLength) send();
       else timer ??= setTimeout(send, batchDelay);
     },
+    countDropped: () => dropped,
     end() {
       send();
       return new Promise((resolve) => {
@@ -67,43 +75,42 @@ function formatJson(level: LogLevel, event: string, fields: LogFields | undefine
   return `${JSON.stringify({ time: formatTime(Date.now()), level, event, ...fields })}\n`;
 }
 
-/** The fields of a request's line, besides its time. */
-function describeRequest(exchange: Exchange, status: number, milliseconds: number): LogFields {
-  const { id, request, route, reason, context, cause } = exchange;
+/** As {@link formatJson} writes it; the usual line, which has nothing to escape, is put together by hand. */
+function formatRequestJson(line: RequestLine): string {
+  const { status, facts } = line;
+  if (facts !== undefined || status >= 500) return formatJson(levelOf(status), 'request', describeLine(line));
+  const { id, requestId, traceId, clientIp, method, route, reason, milliseconds } = line;
+  let text = `{"time":"${formatTime(Date.now())}","level":"info","event":"request","id":"${id}"`;
+  if (requestId !== undefined) text += `,"request_id":"${requestId}"`;
+  if (traceId !== undefined) text += `,"trace_id":"${traceId}"`;
+  if (clientIp !== undefined) text += `,"client_ip":"${clientIp}"`;
+  text += `,"method":${method === 'GET' ? '"GET"' : JSON.stringify(method)},"route":"${route}","status":${status}`;
+  if (reason !== undefined) text += `,"reason":"${reason}"`;
+  return `${text},"ms":${milliseconds}}\n`;
+}
+
+function formatRequestPretty(line: RequestLine): string {
+  return formatPretty(levelOf(line.status), 'request', describeLine(line));
+}
+
+function describeLine({ requestId, traceId, clientIp, milliseconds, facts, ...line }: RequestLine): LogFields {
+  const { id, method, route, status, reason } = line;
   return {
     id,
-    method: request.method,
+    request_id: requestId,
+    trace_id: traceId,
+    client_ip: clientIp,
+    method,
     route,
     status,
     reason,
     ms: milliseconds,
-    ...context,
-    ...(cause !== undefined && { cause: describeCause(cause) }),
+    ...facts,
   };
-}
-
-/** As {@link formatJson} writes it; the usual line, which has nothing to escape, is put together by hand. */
-function formatRequestJson(exchange: Exchange, status: number, milliseconds: number): string {
-  const { id, request, route, reason, context, cause } = exchange;
-  if (context !== undefined || cause !== undefined || status >= 500) {
-    return formatJson(levelOf(status), 'request', describeRequest(exchange, status, milliseconds));
-  }
-  const method = request.method === 'GET' ? '"GET"' : JSON.stringify(request.method);
-  const why = reason === undefined ? '' : `,"reason":"${reason}"`;
-  return `{"time":"${formatTime(Date.now())}","level":"info","event":"request","id":"${id}","method":${method},"route":"${route}","status":${status}${why},"ms":${milliseconds}}\n`;
-}
-
-function formatRequestPretty(exchange: Exchange, status: number, milliseconds: number): string {
-  return formatPretty(levelOf(status), 'request', describeRequest(exchange, status, milliseconds));
 }
 
 function levelOf(status: number): LogLevel {
   return status >= 500 ? 'error' : 'info';
-}
-
-/** The name and message of an error of this program's own making; never of input. */
-function describeCause(cause: unknown): string {
-  return cause instanceof Error ? `${cause.name}: ${cause.message}` : 'not an error';
 }
 
 let second = Number.NaN;

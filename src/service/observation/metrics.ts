@@ -1,7 +1,8 @@
 /** How series of one family from several processes become one. */
 type Aggregate = 'sum' | 'max';
 
-interface Family {
+/** The series of one name. */
+export interface Family {
   readonly name: string;
   readonly help: string;
   readonly type: 'counter' | 'gauge' | 'histogram';
@@ -45,7 +46,14 @@ export interface Metrics {
 }
 
 /** Upper bounds in seconds: from a cached decision to a fetch that was waited for. */
-const bucketBounds = [0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.05, 0.5, 5];
+const bucketBounds = [
+  ...[0.000_01, 0.000_025, 0.000_05],
+  ...[0.000_1, 0.000_25, 0.000_5],
+  ...[0.001, 0.002_5, 0.005],
+  ...[0.01, 0.025, 0.05],
+  ...[0.1, 0.25, 0.5],
+  ...[1, 2.5, 5],
+];
 
 /** Creates an empty set of metrics. */
 export function createMetrics(): Metrics {

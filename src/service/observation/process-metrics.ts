@@ -1,8 +1,16 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { readdirSync } from 'node:fs';
+import { constants, monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import type { Metrics } from './metrics.ts';
 
 const nanoseconds = 1e9;
 const microseconds = 1e6;
+const milliseconds = 1e3;
+
+/** Milliseconds between two samples of the event loop. A sample of an idle loop is as long, so it is taken off. */
+const lagResolution = 20;
+/** Milliseconds of one part of the window that the lag is told of, and how many parts there are. */
+const lagPart = 10_000;
+const lagParts = 6;
 
 /** Registers what the process says of itself, by the names that Prometheus clients use. */
 export function registerProcessMetrics(metrics: Metrics): void {
@@ -25,20 +33,70 @@ export function registerProcessMetrics(metrics: Metrics): void {
   });
   metrics.gauge({
     name: 'process_resident_memory_bytes',
-    help: 'Resident memory.',
+    help: 'Resident memory of all processes of the service.',
     aggregate: 'sum',
     read: () => process.memoryUsage.rss(),
   });
-  const delay = monitorEventLoopDelay({ resolution: 20 });
+  metrics.gauge({
+    name: 'process_open_fds',
+    help: 'Open file descriptors.',
+    aggregate: 'sum',
+    read: countDescriptors,
+  });
+  metrics.gauge({
+    name: 'nodejs_heap_size_used_bytes',
+    help: 'Used heap.',
+    aggregate: 'sum',
+    read: () => process.memoryUsage().heapUsed,
+  });
+  registerCollections(metrics);
+  registerLag(metrics);
+}
+
+/** `undefined` if the system does not tell. */
+function countDescriptors(): number | undefined {
+  try {
+    return readdirSync('/proc/self/fd').length;
+  } catch {
+    return undefined;
+  }
+}
+
+function registerCollections(metrics: Metrics): void {
+  const seconds = metrics.counter('nodejs_gc_seconds_total', 'Time spent in garbage collection, by kind.');
+  const kinds = new Map([
+    [constants.NODE_PERFORMANCE_GC_MINOR, seconds.series('{kind="minor"}')],
+    [constants.NODE_PERFORMANCE_GC_MAJOR, seconds.series('{kind="major"}')],
+    [constants.NODE_PERFORMANCE_GC_INCREMENTAL, seconds.series('{kind="incremental"}')],
+  ]);
+  const observer = new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      const { detail } = entry as PerformanceEntry & { readonly detail: { readonly kind: number } }; // an entry of `gc` has it
+      const series = kinds.get(detail.kind);
+      if (series !== undefined) series.value += entry.duration / milliseconds;
+    }
+  });
+  observer.observe({ entryTypes: ['gc'] });
+}
+
+/** Each part of the window keeps its own percentile, so that two who ask do not take it from each other. */
+function registerLag(metrics: Metrics): void {
+  const delay = monitorEventLoopDelay({ resolution: lagResolution });
   delay.enable();
+  const readPart = (): number => {
+    const p99 = delay.percentile(99) / nanoseconds - lagResolution / milliseconds;
+    return Number.isFinite(p99) ? Math.max(0, p99) : 0;
+  };
+  const parts: number[] = [];
+  setInterval(() => {
+    parts.push(readPart());
+    if (parts.length > lagParts) parts.shift();
+    delay.reset();
+  }, lagPart).unref();
   metrics.gauge({
     name: 'nodejs_eventloop_lag_p99_seconds',
-    help: 'Delay of the event loop since the last reading, 99th percentile.',
+    help: 'Delay of the event loop in the last minute, 99th percentile.',
     aggregate: 'max',
-    read: () => {
-      const p99 = delay.percentile(99);
-      delay.reset();
-      return Number.isFinite(p99) ? p99 / nanoseconds : 0;
-    },
+    read: () => Math.max(readPart(), ...parts),
   });
 }

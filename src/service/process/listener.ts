@@ -1,26 +1,16 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
-import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
-import { boundOwedAnswers, type OwedAnswers } from './owed-answers.ts';
+import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 
-/** How one listener is set up. */
-export interface ListenerOptions {
-  readonly onRequest: RequestListener;
+/** Where a listener is opened. */
+export interface ListenAddress {
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
-  /** Seconds that an idle connection is kept. */
-  readonly keepAlive: number;
-  /** Form of the bodies for requests that are not HTTP enough to reach the app. */
-  readonly errorBody: ErrorBodyFormat;
-  /** Told of each such request, with the status it got. */
-  readonly onMalformed?: (status: number) => void;
-  /** Called before a connection is closed in the middle: requests along it may have answers that are not yet sent. */
-  readonly beforeCut?: () => void;
-  /** Seconds without a byte of an answer taken, after which a connection is closed. Default 30. */
-  readonly unreadTimeout?: number;
 }
+
+/** How one listener is set up. */
+export interface ListenerOptions extends HttpServerOptions, ListenAddress {}
 
 /** A listener that is open. */
 export interface Listener {
@@ -29,79 +19,48 @@ export interface Listener {
   close(graceSeconds: number): Promise<void>;
 }
 
-const headersTimeout = 10_000;
-const requestTimeout = 15_000;
-const maxHeaderBytes = 16 * 1024;
-/** Node checks its timeouts only this often; in milliseconds. */
-const checkingInterval = 1000;
-/** Milliseconds for what is on its way on idle connections, and from then on between looks at them. */
-const drainInterval = 150;
 /** The backlog of a listener of Node, and no more: others go on to come. */
 const maxWaiting = 511;
 
-/** What Node's HTTP parser refuses by itself, by the code of its error. */
-const parserStatuses: ReadonlyMap<string, number> = new Map([
-  ['HPE_HEADER_OVERFLOW', 431],
-  ['ERR_HTTP_REQUEST_TIMEOUT', 408],
-]);
-
 /** Opens a listener. Rejects with Node's own error where the address cannot be had. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const settings = {
-    maxHeaderSize: maxHeaderBytes,
-    headersTimeout,
-    requestTimeout,
-    keepAliveTimeout: options.keepAlive * 1000,
-    connectionsCheckingInterval: checkingInterval,
-    // Node 24.10 and later: a request without a body costs no stream events; bodies are read by nobody here.
-    optimizeEmptyRequests: true,
+  const { server, finish } = createHttpServer(options);
+  await openServer(server, options);
+  return {
+    url: formatUrl(server),
+    async close(graceSeconds) {
+      await stopAccepting(server);
+      await finish(graceSeconds);
+    },
   };
-  const server = createServer(settings);
-  const owedAnswers = boundOwedAnswers(server, { unreadTimeout: options.unreadTimeout ?? 30 });
-  server.on('request', owedAnswers.count(options.onRequest));
-  // Size bounds the headers already; a limit on their number would drop some without a word.
-  server.maxHeadersCount = 0;
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    const status = parserStatuses.get(error.code ?? '') ?? 400;
-    options.onMalformed?.(status);
-    options.beforeCut?.();
-    answerRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other sockets
-  });
-  // There is no tunnel here: without a listener Node closes the connection by itself, and would not wait either.
-  server.on('connect', (_incoming, socket) => {
-    options.beforeCut?.();
-    socket.destroy();
-  });
+}
+
+/** Rejects with Node's own error where the address cannot be had. */
+export async function openServer(server: NetServer, { host, port }: ListenAddress): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(options.port, options.host, resolve);
+    server.listen(port, host, resolve);
   });
-  return { url: formatUrl(server.address() as AddressInfo), close: (grace) => closeServer(server, owedAnswers, grace) }; // TCP always
 }
 
-function phrase(status: number): string {
-  return statusPhrases.get(status) ?? 'Error';
-}
-
-function answerRaw(socket: Socket, status: number, errorBody: ErrorBodyFormat): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const { contentType, body } = errorBody({ status, description: phrase(status) });
-  socket.end(
-    `HTTP/1.1 ${status} ${phrase(status)}\r\nContent-Type: ${contentType}\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-  );
-}
-
-function formatUrl({ address, family, port }: AddressInfo): string {
+/** The address of a server that listens. */
+export function formatUrl(server: NetServer): string {
+  const { address, family, port } = server.address() as AddressInfo; // TCP always
   const host = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
   return `http://${family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host}:${port}`;
 }
 
+/** Accepts what waits, then nothing more. Connections that are open stay so. */
+export async function stopAccepting(server: NetServer): Promise<void> {
+  await acceptWaiting(server);
+  // `http.Server.close()` would close idle connections immediately, and drop requests that have arrived on them but have
+  // not been read.
+  const { close } = server instanceof NetServer ? NetServer.prototype : server;
+  close.call(server);
+}
+
 /** Connections that the system has already made for us would be reset with the listener. Node accepts one a turn. */
-async function acceptWaiting(server: Server): Promise<void> {
+async function acceptWaiting(server: NetServer): Promise<void> {
   let quiet = 0;
   const notice = (): void => {
     quiet = 0;
@@ -115,25 +74,4 @@ async function acceptWaiting(server: Server): Promise<void> {
     await setImmediate();
   }
   server.off('connection', notice);
-}
-
-async function closeServer(server: Server, owedAnswers: OwedAnswers, graceSeconds: number): Promise<void> {
-  await acceptWaiting(server);
-  // That of HTTP would cut idle connections at once, with what has come on them and is not yet read.
-  const { close } = server instanceof NetServer ? NetServer.prototype : server;
-  const closed = new Promise<void>((resolve) => {
-    close.call(server, () => resolve());
-  });
-  // Who still sends on a kept-alive connection gets an answer, the last on it.
-  server.prependListener('request', (_incoming, outgoing) => {
-    outgoing.shouldKeepAlive = false;
-  });
-  // A connection turns idle only after its answer, so idle ones are looked for until all are gone; each time after the
-  // sockets were read, for after a stall the timers come first, and what waits to be read would be cut off.
-  const sweep = setInterval(() => void setImmediate().then(() => server.closeIdleConnections()), drainInterval);
-  const deadline = setTimeout(() => server.closeAllConnections(), graceSeconds * 1000);
-  await closed;
-  clearInterval(sweep);
-  clearTimeout(deadline);
-  owedAnswers.close();
 }

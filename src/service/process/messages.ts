@@ -1,5 +1,6 @@
 import type { Readiness } from '../app/admin.ts';
 import type { MetricsSnapshot } from '../observation/metrics.ts';
+import type { KeyNews } from './service-keys.ts';
 
 /** What one worker knows of itself. */
 export interface WorkerReport {
@@ -9,7 +10,15 @@ export interface WorkerReport {
 
 /** What a worker tells the primary process. */
 export type ToPrimary =
-  | { readonly type: 'listening'; readonly url: string }
+  /** Can take connections. */
+  | { readonly type: 'ready' }
+  /** Was told to end by somebody else. */
+  | { readonly type: 'leaving' }
+  | { readonly type: 'taken'; readonly id: number }
+  | { readonly type: 'alive' }
+  /** What it has counted until now; outlives it. */
+  | { readonly type: 'counted'; readonly metrics: MetricsSnapshot }
+  | { readonly type: 'keys'; readonly id: number; readonly issuer: string; readonly wish: 'follow' | 'fetch' }
   | ({ readonly type: 'report'; readonly id: number } & WorkerReport)
   | {
       readonly type: 'witness';
@@ -23,4 +32,19 @@ export type ToPrimary =
 export type ToWorker =
   | { readonly type: 'report'; readonly id: number }
   | { readonly type: 'witnessed'; readonly id: number; readonly outcome: 'first' | 'seen' | 'full' | 'failed' }
+  /** `id` of the question that this answers; without one it was not asked for. `throttled`: nothing is fetched now. */
+  | {
+      readonly type: 'keys';
+      readonly issuer: string;
+      readonly id?: number;
+      readonly news: KeyNews | undefined;
+      readonly throttled: boolean;
+    }
+  /** Comes with a connection. */
+  | { readonly type: 'connection'; readonly id: number }
+  | { readonly type: 'alive' }
+  | { readonly type: 'reload' }
+  /** Not ready from now on; connections still come. */
+  | { readonly type: 'drain' }
+  /** No more connections come. */
   | { readonly type: 'shutdown' };

@@ -4,6 +4,7 @@ import { parseJsonObject } from '../../jose/json.ts';
 import { createDenyList, type DenyList, type DenyValues } from '../../token-status/deny-list.ts';
 import type { Log } from '../observation/log.ts';
 import { exitCodes, StartFailure } from './exit.ts';
+import type { Reloads } from './reload.ts';
 
 /** A deny list that follows a file. */
 export interface OpenDenyList {
@@ -16,6 +17,7 @@ export interface OpenDenyListOptions {
   /** Path of a JSON file: `{ "jti": [...], "sub": [...], "kid": [...] }`. */
   readonly file: string;
   readonly log: Log;
+  readonly reloads: Reloads;
 }
 
 /** Milliseconds between looks at the file: asked for by name, so that a file that is put in its place is seen too. */
@@ -26,7 +28,7 @@ const maxFileBytes = 32 * 1024 * 1024;
  * Reads the deny list, and reads it again when the file changes and on SIGHUP. A file that cannot be used changes
  * nothing: what was denied stays denied, and the log says why. At the start there is no such thing: `StartFailure`.
  */
-export function openDenyList({ file, log }: OpenDenyListOptions): OpenDenyList {
+export function openDenyList({ file, log, reloads }: OpenDenyListOptions): OpenDenyList {
   const denyList = createDenyList();
   const load = (): void => {
     denyList.replace(readValues(file));
@@ -46,26 +48,20 @@ export function openDenyList({ file, log }: OpenDenyListOptions): OpenDenyList {
     throw refuseToStart(cause, cluster.isWorker ? exitCodes.retry : exitCodes.config);
   }
   watchFile(file, { interval: lookInterval, persistent: false }, reload);
-  process.on('SIGHUP', reload);
+  reloads.add(reload);
   return {
     denyList,
-    close() {
-      unwatchFile(file, reload);
-      process.off('SIGHUP', reload);
-    },
+    close: () => unwatchFile(file, reload),
   };
 }
 
-/** In the process before the workers, which have a list each: tries the file at the start, hands SIGHUP on. */
-export function prepareDenyLists(file: string): void {
+/** In the process before the workers, which have a list each: tries the file at the start. */
+export function tryDenyList(file: string): void {
   try {
     createDenyList().replace(readValues(file));
   } catch (cause) {
     throw refuseToStart(cause, exitCodes.config);
   }
-  process.on('SIGHUP', () => {
-    for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGHUP');
-  });
 }
 
 function refuseToStart(cause: unknown, exitCode: number): StartFailure {

@@ -1,43 +1,106 @@
-import { createKeySet, type KeySetEvent, type ManagedKeySet } from '../../keys/key-set.ts';
+import { createKeySet, type FetchedKeys, type KeySetEvent, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
+import { openKeysCache } from './keys-cache.ts';
+import type { KeyNews, KeySource, ServiceKeys } from './service-keys.ts';
 
 /** What the keys of the service are opened with. */
 export interface OpenKeysOptions {
   readonly settings: Settings;
-  readonly issuer: string;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/**
- * Opens the key set as the variant wants it. Keys that are loaded at the start are there when it settles, or it rejects
- * with `StartFailure`. Keys that are loaded in the background are first fetched with {@link fetchInBackground}.
- */
-export async function openKeys({
-  settings,
-  issuer,
-  environment,
-  log,
-  metrics,
-}: OpenKeysOptions): Promise<ManagedKeySet> {
+/** The one process that fetches keys. It keeps them on disk if `KEYS_CACHE` names a file. */
+export interface KeyOwner extends KeySource {
+  /** Tells what there is to know of an issuer that is open. */
+  news(issuer: string): KeyNews | undefined;
+  /** Calls after each fetch, whatever came of it. */
+  onNews(listener: (issuer: string, news: KeyNews) => void): void;
+}
+
+/** Makes the owner of the keys; reads the file that keeps them. */
+export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> {
+  const { settings, environment, log, metrics } = options;
   const { keyLoading, discoveryFallback } = settings.variant;
-  const keys = createKeySet({
-    issuer,
-    environment,
-    mode: keyLoading === 'at-start' ? 'once' : 'refreshing',
-    fallback: discoveryFallback,
-    staleSeconds: settings.keysStale,
-    onEvent: (event) => logEvent(log, event),
-  });
-  registerKeyMetrics(metrics, keys);
-  if (keyLoading === 'background') return keys;
-  try {
-    await keys.ready();
+  const { keysStale: staleSeconds, keysCache: file } = settings;
+  const cache = file === '' ? undefined : await openKeysCache({ file, staleSeconds, log });
+  const opened = new Map<string, ManagedKeySet>();
+  const listeners = new Set<(issuer: string, news: KeyNews) => void>();
+
+  const tell = (issuer: string, keys: ManagedKeySet, event: KeySetEvent): void => {
+    logEvent(log, event);
+    const fetched = event.type === 'fetched' ? keys.fetched() : undefined;
+    if (fetched !== undefined) cache?.keep(issuer, fetched);
+    if (event.type === 'dropped') return;
+    // The key set tells of a fetch a moment before it forgets the failures before it.
+    setImmediate(() => {
+      for (const listener of listeners) listener(issuer, describeNews(keys, fetched));
+    });
+  };
+
+  const openIssuer = (issuer: string): ManagedKeySet => {
+    const restored = cache?.find(issuer);
+    const keys: ManagedKeySet = createKeySet({
+      issuer,
+      environment,
+      mode: keyLoading === 'at-start' ? 'once' : 'refreshing',
+      fallback: discoveryFallback,
+      staleSeconds,
+      ...(restored !== undefined && { restored }),
+      onEvent: (event) => tell(issuer, keys, event),
+    });
+    if (restored !== undefined) {
+      const { keys: entries, ageSeconds } = restored;
+      log.write('info', 'keys_restored', { keys: entries.length, age_seconds: Math.round(ageSeconds) });
+    }
+    registerKeyMetrics(metrics, keys);
+    opened.set(issuer, keys);
     return keys;
+  };
+
+  return {
+    async open(issuer) {
+      const known = opened.get(issuer);
+      if (known !== undefined) return serve(known);
+      const keys = openIssuer(issuer);
+      if (keyLoading === 'at-start') await awaitKeys(keys, issuer);
+      return serve(keys);
+    },
+    news(issuer) {
+      const keys = opened.get(issuer);
+      return keys === undefined ? undefined : describeNews(keys, keys.fetched());
+    },
+    onNews: (listener) => void listeners.add(listener),
+    async close() {
+      for (const keys of opened.values()) keys.close();
+      await cache?.flush();
+    },
+  };
+}
+
+function serve(keys: ManagedKeySet): ServiceKeys {
+  return {
+    find: keys.find,
+    has: keys.has,
+    usable: keys.usable,
+    refetch: keys.refetch,
+    get generation() {
+      return keys.generation;
+    },
+    problem: () => keys.status().lastError?.message,
+    // Also if keys of an earlier start are at hand: they may have been withdrawn.
+    fetch: () => void keys.refetch(),
+  };
+}
+
+async function awaitKeys(keys: ManagedKeySet, issuer: string): Promise<void> {
+  try {
+    await keys.refetch();
+    await keys.ready();
   } catch (cause) {
     keys.close();
     throw new StartFailure(
@@ -48,9 +111,11 @@ export async function openKeys({
   }
 }
 
-/** Begins to fetch keys that are not there yet. A failure is logged, and tried again by the key set itself. */
-export function fetchInBackground(keys: ManagedKeySet): void {
-  keys.ready().catch(() => {});
+function describeNews(keys: ManagedKeySet, fetched: FetchedKeys | undefined): KeyNews {
+  const { usableSeconds, lastError } = keys.status();
+  // Infinity has no form in JSON.
+  const bounded = Math.min(usableSeconds, Number.MAX_SAFE_INTEGER);
+  return { fetched, generation: keys.generation, usableSeconds: bounded, problem: lastError?.message };
 }
 
 function describe(cause: unknown): string {

@@ -1,11 +1,15 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { ReplayStore } from '../../dpop/replay.ts';
 import { AccessError } from '../../failures.ts';
+import { settle } from '../../maybe-promise.ts';
 import type { Readiness } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
-import { type MetricsSnapshot, mergeSnapshots } from '../observation/metrics.ts';
+import type { MetricsSnapshot } from '../observation/metrics.ts';
+import { createWorkerMetrics, describeWorkers } from '../observation/worker-metrics.ts';
 import { exitCodes } from './exit.ts';
+import type { HandOver } from './hand-over.ts';
 import type { ToPrimary, ToWorker, WorkerReport } from './messages.ts';
+import type { KeyOwner } from './open-keys.ts';
 
 /** What the primary process runs with. */
 export interface PrimaryOptions {
@@ -13,7 +17,10 @@ export interface PrimaryOptions {
   readonly log: Log;
   /** The replay memory that all workers share; absent where they share another store, or none. */
   readonly replay: ReplayStore | 'off' | undefined;
-  readonly onListening: (url: string) => void;
+  readonly keyOwner: KeyOwner;
+  readonly handOver: HandOver;
+  /** Called when the first worker can take connections. */
+  readonly onReady: () => void;
 }
 
 /** The workers, seen from the primary process. */
@@ -22,67 +29,141 @@ export interface Workers {
   readonly ended: Promise<number>;
   readiness(): Promise<Readiness>;
   metrics(): Promise<MetricsSnapshot>;
-  stop(): void;
+  reload(): void;
+  /** Not ready from now on; connections are still taken. */
+  drain(): void;
+  /** Ends all workers once they have answered; those that have not ended after so many seconds are killed. */
+  stop(graceSeconds: number): void;
+}
+
+/** One worker, as the primary process knows it. */
+interface Member {
+  readonly worker: Worker;
+  readonly startedAt: number;
+  ready: boolean;
+  /** Questions in a row that it has left unanswered. */
+  unanswered: number;
 }
 
 const reportTimeout = 1000;
 const longestBackoff = 30_000;
 /** A worker that lived this long has not crashed at its start; in milliseconds. */
 const settledAfter = 60_000;
+/** Milliseconds between questions whether a worker is alive, and how many it may leave unanswered. */
+const aliveInterval = 1000;
+const maxUnanswered = { starting: 30, ready: 5 } as const;
+/** Milliseconds until a signal that reaches every process has surely reached this one too. */
+const signalDelay = 250;
 /** A worker that ends so has a reason that a new one would share. */
 const finalExitCodes: ReadonlySet<number> = new Set([exitCodes.config, exitCodes.unavailable]);
 
 /** Starts the workers, and starts them again when they crash: after 1 s, then 2, 4 … 30 s. */
-export function startWorkers({ count, log, replay, onListening }: PrimaryOptions): Workers {
+export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }: PrimaryOptions): Workers {
+  const members = new Map<number, Member>();
   const pending = new Map<number, (report: WorkerReport) => void>();
   let nextId = 0;
+  const counted = createWorkerMetrics();
   let crashes = 0;
-  let stopping = false;
-  let listening = false;
+  let restarts = 0;
+  let state: 'running' | 'draining' | 'stopping' = 'running';
+  let announced = false;
   let end = (_status: number) => {};
   const ended = new Promise<number>((resolve) => {
     end = resolve;
   });
 
-  const receive = (worker: Worker, message: ToPrimary): void => {
-    if (message.type === 'report') pending.get(message.id)?.(message);
-    if (message.type === 'witness' && replay !== undefined && replay !== 'off') answerWitness(worker, message, replay);
-    if (message.type === 'listening' && !listening) {
-      listening = true;
-      onListening(message.url);
+  const receive = (member: Member, message: ToPrimary): void => {
+    const { worker } = member;
+    member.unanswered = 0;
+    handOver.setSilent(worker, false);
+    if (message.type === 'taken') handOver.confirm(worker, message.id);
+    if (message.type === 'counted') counted.keep(worker.id, message.metrics);
+    if (message.type === 'report') {
+      counted.keep(worker.id, message.metrics);
+      pending.get(message.id)?.(message);
     }
+    if (message.type === 'witness' && replay !== undefined && replay !== 'off') answerWitness(worker, message, replay);
+    if (message.type === 'keys') void answerKeys(worker, message, keyOwner);
+    if (message.type === 'ready') welcome(member);
+    if (message.type === 'leaving') setTimeout(() => leave(member), signalDelay);
+  };
+
+  const welcome = (member: Member): void => {
+    if (state === 'stopping') return;
+    if (state === 'draining') send(member.worker, { type: 'drain' });
+    member.ready = true;
+    handOver.add(member.worker);
+    if (!announced) onReady();
+    announced = true;
+  };
+
+  /** A signal to a worker. If it reached this process too, the worker ends with all others, in order. */
+  const leave = (member: Member): void => {
+    if (state === 'running') dismiss(member);
+  };
+
+  const dismiss = (member: Member): void => {
+    member.ready = false;
+    handOver.remove(member.worker);
+    send(member.worker, { type: 'shutdown' });
   };
 
   const fork = (): void => {
     const worker = cluster.fork();
-    const startedAt = performance.now();
-    worker.on('message', (message: ToPrimary) => receive(worker, message));
+    const member: Member = { worker, startedAt: performance.now(), ready: false, unanswered: 0 };
+    members.set(worker.id, member);
+    worker.on('message', (message: ToPrimary) => receive(member, message));
     worker.on('exit', (code, signal) => {
-      if (stopping) {
-        if (liveWorkers().length === 0) end(exitCodes.ok);
+      members.delete(worker.id);
+      counted.retire(worker.id);
+      handOver.remove(worker);
+      handOver.bury(worker);
+      if (state === 'stopping') {
+        if (members.size === 0) end(exitCodes.ok);
         return;
       }
       if (finalExitCodes.has(code)) {
-        stop();
+        stop(0);
         end(code);
         return;
       }
-      crashes = performance.now() - startedAt > settledAfter ? 0 : crashes + 1;
+      crashes = performance.now() - member.startedAt > settledAfter ? 0 : crashes + 1;
       const delay = Math.min(1000 * 2 ** Math.max(crashes - 1, 0), longestBackoff);
       log.write('error', 'worker_exited', { worker: worker.id, code, signal, restart_in_ms: delay });
       setTimeout(() => {
-        if (!stopping) fork();
+        if (state === 'stopping') return;
+        restarts++;
+        fork();
       }, delay);
     });
   };
 
-  const stop = (): void => {
-    stopping = true;
-    for (const worker of liveWorkers()) send(worker, { type: 'shutdown' });
-    if (liveWorkers().length === 0) end(exitCodes.ok);
+  /** A worker that does not answer holds connections, and the calls on them. */
+  const askWhoIsAlive = (): void => {
+    for (const { worker, ready, unanswered } of members.values()) {
+      if (unanswered < (ready ? maxUnanswered.ready : maxUnanswered.starting)) continue;
+      log.write('error', 'worker_silent', { worker: worker.id, seconds: (unanswered * aliveInterval) / 1000 });
+      worker.process.kill('SIGKILL');
+    }
+    for (const member of members.values()) {
+      if (member.unanswered > 0) handOver.setSilent(member.worker, true);
+      // A question only after an answer: what a worker that stands still has not read would grow.
+      if (member.unanswered === 0) send(member.worker, { type: 'alive' });
+      member.unanswered++;
+    }
+  };
+  const asking = setInterval(askWhoIsAlive, aliveInterval);
+
+  const stop = (graceSeconds: number): void => {
+    state = 'stopping';
+    for (const member of members.values()) dismiss(member);
+    if (members.size === 0) end(exitCodes.ok);
+    setTimeout(() => {
+      for (const { worker } of members.values()) worker.process.kill('SIGKILL');
+    }, graceSeconds * 1000).unref();
   };
 
-  const report = (worker: Worker): Promise<WorkerReport | undefined> =>
+  const report = ({ worker }: Member): Promise<WorkerReport | undefined> =>
     new Promise((resolve) => {
       const id = nextId++;
       const finish = (answer: WorkerReport | undefined): void => {
@@ -95,15 +176,29 @@ export function startWorkers({ count, log, replay, onListening }: PrimaryOptions
       send(worker, { type: 'report', id });
     });
 
-  const reports = async (): Promise<readonly WorkerReport[]> =>
-    (await Promise.all(liveWorkers().map(report))).filter((item) => item !== undefined);
+  /** Of the workers that take connections; `undefined` for one that does not answer. */
+  const reports = (): Promise<readonly (WorkerReport | undefined)[]> =>
+    Promise.all([...members.values()].filter(({ ready }) => ready).map(report));
 
+  keyOwner.onNews((issuer, news) => {
+    for (const { worker } of members.values()) send(worker, { type: 'keys', issuer, news, throttled: false });
+  });
   for (let i = 0; i < count; i++) fork();
   return {
-    ended,
+    ended: ended.finally(() => clearInterval(asking)),
     stop,
-    metrics: async () => mergeSnapshots((await reports()).map(({ metrics }) => metrics)),
-    readiness: async () => mergeReadiness(await reports(), stopping),
+    drain() {
+      state = 'draining';
+      for (const { worker } of members.values()) send(worker, { type: 'drain' });
+    },
+    reload() {
+      for (const { worker } of members.values()) send(worker, { type: 'reload' });
+    },
+    metrics: async () => {
+      await reports();
+      return [...counted.read(), ...describeWorkers(members.size, restarts)];
+    },
+    readiness: async () => mergeReadiness(await reports(), { stopping: state !== 'running', count }),
   };
 }
 
@@ -111,23 +206,29 @@ export function startWorkers({ count, log, replay, onListening }: PrimaryOptions
 function answerWitness(worker: Worker, message: ToPrimary & { readonly type: 'witness' }, replay: ReplayStore): void {
   const answer = (outcome: 'first' | 'seen' | 'full' | 'failed'): void =>
     send(worker, { type: 'witnessed', id: message.id, outcome });
-  try {
-    const first = replay.witness(message.jkt, message.jti, message.until);
-    if (typeof first === 'boolean') answer(first ? 'first' : 'seen');
-    else
-      first.then(
-        (value) => answer(value ? 'first' : 'seen'),
-        () => answer('failed'),
-      );
-  } catch (error) {
-    answer(error instanceof AccessError && error.reason === 'replay_store_full' ? 'full' : 'failed');
-  }
+  const tell = (first: boolean | AccessError): void => {
+    if (first instanceof AccessError) answer(first.reason === 'replay_store_full' ? 'full' : 'failed');
+    else answer(first ? 'first' : 'seen');
+  };
+  void settle(
+    () => replay.witness(message.jkt, message.jti, message.until),
+    tell,
+    () => answer('failed'),
+  );
 }
 
-function liveWorkers(): readonly Worker[] {
-  // One that has exited stays in the list until its channel has closed too, and either can come first.
-  const known = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
-  return known.filter((worker) => !worker.isDead());
+/** The primary fetches the keys, so that a new worker has them, and a flood costs the provider no more than one process. */
+async function answerKeys(
+  worker: Worker,
+  message: ToPrimary & { readonly type: 'keys' },
+  owner: KeyOwner,
+): Promise<void> {
+  const { id, issuer, wish } = message;
+  const keys = await owner.open(issuer);
+  const fetch = wish === 'fetch' ? keys.refetch() : undefined;
+  await fetch;
+  const throttled = wish === 'fetch' && fetch === undefined;
+  send(worker, { type: 'keys', id, issuer, throttled, news: throttled ? undefined : owner.news(issuer) });
 }
 
 function send(worker: Worker, message: ToWorker): void {
@@ -135,13 +236,23 @@ function send(worker: Worker, message: ToWorker): void {
   if (worker.isConnected()) worker.send(message, () => {});
 }
 
-/** One worker that is ready can serve; what the others lack is shown. */
-function mergeReadiness(reports: readonly WorkerReport[], stopping: boolean): Readiness {
+interface ReadinessFacts {
+  readonly stopping: boolean;
+  /** Workers that there should be. */
+  readonly count: number;
+}
+
+/** A client cannot choose its worker: each that takes connections must be ready. What the first that is not lacks is shown. */
+function mergeReadiness(
+  reports: readonly (WorkerReport | undefined)[],
+  { stopping, count }: ReadinessFacts,
+): Readiness {
   if (stopping) return { ready: false, checks: { shutdown: 'in progress' } };
-  const ready = reports.filter(({ readiness }) => readiness.ready);
-  const [shown] = ready.length > 0 ? ready : reports;
+  const ready = reports.filter((report) => report?.readiness.ready === true);
+  const shown = reports.find((report) => report?.readiness.ready === false) ?? ready[0];
   return {
-    ready: ready.length > 0,
-    checks: { ...shown?.readiness.checks, workers: `${ready.length} of ${reports.length} ready` },
+    ...shown?.readiness,
+    ready: ready.length > 0 && ready.length === reports.length,
+    checks: { ...shown?.readiness.checks, workers: `${ready.length} of ${count} ready` },
   };
 }

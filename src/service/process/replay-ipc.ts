@@ -25,14 +25,14 @@ export function createPrimaryReplayStore(channel: PrimaryChannel): ReplayStore {
   });
   return {
     witness: (jkt, jti, until) =>
-      new Promise((resolve, reject) => {
+      new Promise((resolve) => {
         const id = nextId++;
         const timer = setTimeout(() => finish('failed'), witnessTimeout);
         const finish = (outcome: 'first' | 'seen' | 'full' | 'failed'): void => {
           clearTimeout(timer);
           pending.delete(id);
           if (outcome === 'first' || outcome === 'seen') resolve(outcome === 'first');
-          else reject(new AccessError(outcomes[outcome]));
+          else resolve(new AccessError(outcomes[outcome]));
         };
         pending.set(id, finish);
         channel.send({ type: 'witness', id, jkt, jti, until });

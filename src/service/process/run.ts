@@ -1,29 +1,28 @@
 import cluster from 'node:cluster';
 import { availableParallelism } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type AdminSources, createAdmin } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
-import { createMetrics, formatMetrics, type Metrics } from '../observation/metrics.ts';
+import { createMetrics, formatMetrics, mergeSnapshots } from '../observation/metrics.ts';
+import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
-import { type Listener, listen } from './listener.ts';
-import type { ToPrimary, ToWorker } from './messages.ts';
-import { prepareDenyLists } from './open-deny-list.ts';
+import { openHandOver } from './hand-over.ts';
+import { type ListenAddress, type Listener, listen } from './listener.ts';
+import { tryDenyList } from './open-deny-list.ts';
+import { openKeyOwner } from './open-keys.ts';
 import { openReplay } from './open-replay.ts';
 import { startWorkers } from './primary.ts';
-import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
-import { createService, type Service } from './service.ts';
-import { type Shutdown, watchSignals } from './shutdown.ts';
+import { watchReloads } from './reload.ts';
+import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
+import { createService, readIssuer } from './service.ts';
+import { watchSignals } from './shutdown.ts';
+import { flushSpans } from './spans.ts';
+import { runWorker } from './worker.ts';
 
-/** What a process of the service runs with. */
-export interface RunOptions {
-  readonly settings: Settings;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly log: Log;
-}
-
-/** Seconds for what was accepted; the process ends within 10. */
-const grace = 9;
+/** Seconds after which a worker that has not ended by itself is killed. */
+const killAfter = 9.5;
 
 /** Runs the service until it is asked to stop; the exit status. Rejects with `StartFailure`. */
 export async function run(options: RunOptions): Promise<number> {
@@ -34,120 +33,102 @@ export async function run(options: RunOptions): Promise<number> {
 }
 
 async function runSingle(options: RunOptions): Promise<number> {
+  const { settings, log } = options;
   const shutdown = watchSignals();
+  const reloads = watchReloads(log, { onSignal: 'reload' });
   const metrics = createMetrics();
   const replay = await openReplay({ ...options, metrics });
-  const service = await createService({ ...options, metrics, replay: replay.store });
-  const admin = await openAdmin(options.settings, {
+  const keySource = await openKeyOwner({ ...options, metrics });
+  const service = await createService({ settings, log, metrics, reloads, keySource, replay: replay.store });
+  const admin = await openAdmin(settings, {
     readiness: service.readiness,
     metrics: () => formatMetrics(metrics.snapshot()),
   });
-  const api = await openApi(options.settings, service);
-  announce(options.log, api.url, admin?.url);
+  const api = await open((address) => listen({ ...readHttpOptions(settings, service), ...address }), readApi(settings));
+  announce(log, api.url, admin?.url);
   service.fetchKeys();
   await shutdown.requested;
-  await stopService(service, api, options.log);
+  service.drain();
+  await drain(settings, log);
+  log.write('info', 'shutting_down', { grace_seconds: stopGrace });
+  await api.close(stopGrace);
+  service.close();
   await admin?.close(0);
   await replay.close();
+  await keySource.close();
+  await flushSpans();
   return exitCodes.ok;
 }
 
-async function runPrimary({ settings, log }: RunOptions, count: number): Promise<number> {
+async function runPrimary(options: RunOptions, count: number): Promise<number> {
+  const { settings, log } = options;
   const shutdown = watchSignals();
-  if (settings.denyList !== '') prepareDenyLists(settings.denyList);
+  const reloads = watchReloads(log, { onSignal: 'reload' });
+  if (settings.denyList !== '') tryDenyList(settings.denyList);
   const metrics = createMetrics();
+  registerProcessMetrics(metrics);
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
   const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
+  const keyOwner = await openKeyOwner({ ...options, metrics });
+  const issuer = readIssuer(settings);
+  const keys = issuer === undefined ? undefined : await keyOwner.open(issuer);
+  const handOver = await open(openHandOver, readApi(settings));
   let adminUrl: string | undefined;
   const workers = startWorkers({
-    count,
-    log,
+    ...{ count, log, keyOwner, handOver },
     replay: replay?.store,
-    onListening: (url) => announce(log, url, adminUrl),
+    onReady() {
+      announce(log, handOver.url, adminUrl);
+      keys?.fetch();
+    },
   });
+  reloads.add(workers.reload);
   const admin = await openAdmin(settings, {
     readiness: workers.readiness,
-    metrics: async () => formatMetrics([...metrics.snapshot(), ...(await workers.metrics())]),
+    metrics: async () => formatMetrics(mergeSnapshots([metrics.snapshot(), await workers.metrics()])),
   });
   adminUrl = admin?.url;
-  void shutdown.requested.then(workers.stop);
+  void shutdown.requested.then(async () => {
+    workers.drain();
+    await drain(settings, log);
+    await handOver.close();
+    workers.stop(killAfter);
+  });
   const status = await workers.ended;
   await admin?.close(0);
   await replay?.close();
+  await keyOwner.close();
   return status;
 }
 
-async function runWorker(options: RunOptions): Promise<number> {
-  const shutdown = watchSignals();
-  const channel = createPrimaryChannel();
-  const metrics = createMetrics();
-  const replay =
-    options.settings.replayStore === 'memory'
-      ? { store: createPrimaryReplayStore(channel), close: async () => {} }
-      : await openReplay({ ...options, metrics });
-  const service = await createService({ ...options, metrics, replay: replay.store });
-  answerPrimary({ channel, service, metrics, shutdown });
-  const api = await openApi(options.settings, service);
-  channel.send({ type: 'listening', url: api.url });
-  service.fetchKeys();
-  await shutdown.requested;
-  await stopService(service, api, options.log);
-  await replay.close();
-  process.disconnect();
-  return exitCodes.ok;
+/** An address, and the setting that decides about it. */
+interface NamedAddress extends ListenAddress {
+  readonly setting: string;
 }
 
-function createPrimaryChannel(): PrimaryChannel {
-  return {
-    send: (message: ToPrimary) => process.send?.(message, undefined, {}, () => {}),
-    onMessage: (listener) => process.on('message', (message) => listener(message as ToWorker)), // only the primary writes here
-  };
-}
-
-interface WorkerParts {
-  readonly channel: PrimaryChannel;
-  readonly service: Service;
-  readonly metrics: Metrics;
-  readonly shutdown: Shutdown;
-}
-
-function answerPrimary({ channel, service, metrics, shutdown }: WorkerParts): void {
-  channel.onMessage((message) => {
-    if (message.type === 'shutdown') shutdown.request();
-    if (message.type === 'report') {
-      channel.send({ ...message, readiness: service.readiness(), metrics: metrics.snapshot() });
-    }
-  });
-}
-
-async function openApi(settings: Settings, service: Service): Promise<Listener> {
-  const { host, port, keepAlive } = settings;
-  const errorBody = errorBodyFormats[settings.errorBody];
-  return open(
-    {
-      ...{ host, port, keepAlive, errorBody },
-      onRequest: service.onRequest,
-      onMalformed: service.noteMalformed,
-      beforeCut: service.sendReady,
-    },
-    'PORT',
-  );
+function readApi({ host, port }: Settings): NamedAddress {
+  return { host, port, setting: 'PORT' };
 }
 
 async function openAdmin(settings: Settings, sources: AdminSources): Promise<Listener | undefined> {
-  const { adminHost, adminPort, keepAlive } = settings;
-  if (adminPort === 'off') return undefined;
+  const { adminHost: host, adminPort: port, keepAlive } = settings;
+  if (port === 'off') return undefined;
   const errorBody = errorBodyFormats[settings.errorBody];
   const onRequest = createAdmin(sources, errorBody);
-  return open({ onRequest, host: adminHost, port: adminPort, keepAlive, errorBody }, 'ADMIN_PORT');
+  return open((address) => listen({ onRequest, keepAlive, errorBody, ...address }), {
+    host,
+    port,
+    setting: 'ADMIN_PORT',
+  });
 }
 
-async function open(options: Parameters<typeof listen>[0], setting: string): Promise<Listener> {
+async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: NamedAddress): Promise<T> {
+  const { host, port, setting } = address;
   try {
-    return await listen(options);
+    return await openAt({ host, port });
   } catch (cause) {
     throw new StartFailure(
-      `cannot listen on ${options.host}:${options.port}; choose another with ${setting}, or stop what uses it`,
+      `cannot listen on ${host}:${port}; choose another with ${setting}, or stop what uses it`,
       exitCodes.unavailable,
       { cause },
     );
@@ -159,9 +140,9 @@ function announce(log: Log, url: string, adminUrl: string | undefined): void {
   process.send?.({ type: 'listening', url, adminUrl });
 }
 
-async function stopService(service: Service, api: Listener, log: Log): Promise<void> {
-  log.write('info', 'shutting_down', { grace_seconds: grace });
-  service.drain();
-  await api.close(grace);
-  service.close();
+/** Connections are accepted until whoever sends them here has noticed that this instance is not ready any more. */
+async function drain({ drainDelay }: Settings, log: Log): Promise<void> {
+  if (drainDelay === 0) return;
+  log.write('info', 'draining', { seconds: drainDelay });
+  await sleep(drainDelay * 1000);
 }

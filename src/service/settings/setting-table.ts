@@ -124,6 +124,15 @@ export const settingTable = {
     meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is believed.',
     fix: 'Write true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
   },
+  drainDelay: {
+    flag: 'drain-delay',
+    environment: 'DRAIN_DELAY',
+    schema: integer(0, 300),
+    defaultValue: '0',
+    meaning:
+      'Seconds from SIGTERM for which new connections are still accepted while `/readyz` says 503, 0 to 300; as long as the load balancer takes to notice.',
+    fix: 'Write a number of seconds from 0 to 300.',
+  },
   host: {
     flag: 'host',
     environment: 'HOST',
@@ -193,6 +202,15 @@ export const settingTable = {
       'Seconds for which the last good key set is used beyond its freshness while the provider is down, 0 to 86400.',
     fix: 'Write a number of seconds from 0 to 86400.',
   },
+  keysCache: {
+    flag: 'keys-cache',
+    environment: 'KEYS_CACHE',
+    schema: textLike(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning:
+      'File that keeps the last good key set, so that a restart while the provider is down can judge tokens; nobody else may be able to write to it.',
+    fix: 'Write the path of a file in a folder that only this service can write to, such as /var/lib/portcullis/keys.json.',
+  },
   denyList: {
     flag: 'deny-list',
     environment: 'DENY_LIST',
@@ -233,6 +251,35 @@ export const settingTable = {
     defaultValue: '',
     meaning: 'Comma-separated origins that browsers may call from.',
     fix: 'Write origins such as https://app.example.com: scheme, host and port, no path.',
+  },
+  logIdentity: {
+    flag: 'log-identity',
+    environment: 'LOG_IDENTITY',
+    schema: v.picklist(['off', 'plain', 'hashed']),
+    defaultValue: 'off',
+    meaning: 'Whether log lines of admitted calls name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
+    fix: 'Write off, plain or hashed.',
+  },
+  logIdentitySecret: {
+    flag: 'log-identity-secret',
+    environment: 'LOG_IDENTITY_SECRET',
+    schema: v.pipe(
+      v.string(),
+      v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
+    ),
+    defaultValue: '',
+    meaning: 'At least 32 bytes, the same for all instances; needed with `LOG_IDENTITY=hashed`.',
+    fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
+    redact: (value) => (value === '' ? '' : '***'),
+  },
+  logGrants: {
+    flag: 'log-grants',
+    environment: 'LOG_GRANTS',
+    schema: v.union([v.picklist(['all', 'none']), integer(1, 1_000_000)]),
+    defaultValue: 'all',
+    meaning:
+      'Which admitted calls are logged: `all`, `none`, or a number N for one call in N. Refused calls always are.',
+    fix: 'Write all, none, or a number from 1 to 1000000.',
   },
   keepAlive: {
     flag: 'keep-alive',

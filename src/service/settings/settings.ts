@@ -146,6 +146,13 @@ function findConflicts(values: Partial<Values>): readonly SettingProblem[] {
       fix: `DPOP_NONCE=required needs it. ${settingTable.dpopNonceSecret.fix}`,
     });
   }
+  if (values.logIdentity === 'hashed' && values.logIdentitySecret === '') {
+    conflicts.push({
+      name: 'LOG_IDENTITY_SECRET',
+      value: undefined,
+      fix: `LOG_IDENTITY=hashed needs it. ${settingTable.logIdentitySecret.fix}`,
+    });
+  }
   return conflicts;
 }
 

@@ -101,12 +101,17 @@ describe.each(variants)('listeners of variant $name', (variant) => {
     const after = await readMetrics(service);
     const moved = (name: string, labels: string): number =>
       (after.get(name)?.samples.get(labels) ?? 0) - (before.get(name)?.samples.get(labels) ?? 0);
-    expect(moved('portcullis_requests_total', '{route="/api/public",status="200"}')).toBe(1);
-    expect(moved('portcullis_requests_total', '{route="/api/private",status="200"}')).toBe(3);
-    expect(moved('portcullis_requests_total', '{route="/api/private",status="401"}')).toBe(2);
-    expect(moved('portcullis_requests_total', '{route="unmatched",status="404"}')).toBe(1);
-    expect(moved('portcullis_refusals_total', '{reason="missing_credentials"}')).toBe(1);
-    expect(moved('portcullis_refusals_total', '{reason="malformed_encoding"}')).toBe(1);
+    expect(moved('portcullis_requests_total', '{route="/api/public",status="200",scheme="none",issuer=""}')).toBe(1);
+    expect(
+      moved(
+        'portcullis_requests_total',
+        `{route="/api/private",status="200",scheme="Bearer",issuer="${provider.issuer}"}`,
+      ),
+    ).toBe(3);
+    expect(moved('portcullis_requests_total', '{route="/api/private",status="401",scheme="none",issuer=""}')).toBe(2);
+    expect(moved('portcullis_requests_total', '{route="unmatched",status="404",scheme="none",issuer=""}')).toBe(1);
+    expect(moved('portcullis_refusals_total', '{reason="missing_credentials",issuer=""}')).toBe(1);
+    expect(moved('portcullis_refusals_total', '{reason="malformed_encoding",issuer=""}')).toBe(1);
     expect(moved('portcullis_request_seconds', '_count')).toBe(7);
     expect(moved('portcullis_request_seconds', '_bucket{le="+Inf"}')).toBe(7);
     expect(moved('portcullis_token_cache_misses_total', '')).toBe(3);

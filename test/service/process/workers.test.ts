@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, openRaw, readStatuses, send } from '../../support/http-client.ts';
+import { findChildren, isGone } from '../../support/processes.ts';
 import { hashToken, makeProofKey, mintProof, thumbprintOf } from '../../support/proofs.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
@@ -51,33 +51,6 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(50);
 }
 
-/** Processes whose parent is this one; those that have ended and were not collected do not count. */
-function findChildren(pid: number): readonly number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      const [state, parent] = readState(name);
-      return parent === String(pid) && state !== 'Z';
-    })
-    .map(Number);
-}
-
-/** State and parent (proc(5), fields 3 and 4), which stand behind a name that may hold anything. */
-function readState(pid: string): readonly string[] {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'latin1')
-      .replace(/^.*\) /s, '')
-      .split(' ');
-  } catch {
-    return []; // it has just ended
-  }
-}
-
-const isGone = (pid: number): boolean => {
-  const [state] = readState(String(pid));
-  return state === undefined || state === 'Z';
-};
-
 /** The worker that answered: ids of one process begin alike. */
 const workerOf = (id: unknown): string => String(id).split('-')[0] ?? '';
 
@@ -98,7 +71,11 @@ describe.each(variants)('variant $name with two workers', ({ name }) => {
       const { body } = await send(service.adminUrl ?? '', '/metrics');
       const families = [...body.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name);
       expect(new Set(families).size).toBe(families.length);
-      return Number(/^portcullis_requests_total\{route="\/api\/public",status="200"\} (\d+)$/m.exec(body)?.[1] ?? 0);
+      return Number(
+        /^portcullis_requests_total\{route="\/api\/public",status="200",scheme="none",issuer=""\} (\d+)$/m.exec(
+          body,
+        )?.[1] ?? 0,
+      );
     };
     const before = await count();
     await Promise.all(Array.from({ length: 30 }, () => send(service.url, '/api/public')));

@@ -73,6 +73,7 @@ describe('defaults', () => {
       dpopNonceSecret: '',
       replayStore: 'memory',
       trustProxy: 'none',
+      drainDelay: 0,
       host: '0.0.0.0',
       port: 8000,
       adminHost: '127.0.0.1',
@@ -81,11 +82,15 @@ describe('defaults', () => {
       clockTolerance: { exp: 5, nbf: 5 },
       algorithms: ['RS256'],
       keysStale: 3600,
+      keysCache: '',
       denyList: '',
       errorBody: 'detail',
       customClaim: expect.stringMatching(/^https:\/\//),
       docs: true,
       corsOrigins: [],
+      logIdentity: 'off',
+      logIdentitySecret: '',
+      logGrants: 'all',
       keepAlive: 5,
     });
   });
@@ -530,6 +535,24 @@ const rows: readonly Row[] = [
       ['86400', 86_400],
     ],
     bad: ['86401', '-1', '1h'],
+  },
+  {
+    name: 'LOG_IDENTITY',
+    key: 'logIdentity',
+    good: [
+      ['off', 'off'],
+      ['plain', 'plain'],
+    ],
+    bad: ['on', 'Plain', 'true'],
+  },
+  {
+    name: 'LOG_GRANTS',
+    key: 'logGrants',
+    good: [
+      ['none', 'none'],
+      ['100', 100],
+    ],
+    bad: ['0', '1.5', 'some'],
   },
   {
     name: 'KEEP_ALIVE',

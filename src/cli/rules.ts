@@ -1,0 +1,86 @@
+import { readFile } from 'node:fs/promises';
+import { type CaseOutcome, runCases } from '../gate/rule-cases.ts';
+import { readCases } from '../gate/rule-cases-reader.ts';
+import type { Rules } from '../gate/rules.ts';
+import { type RulesFile, readRules } from '../gate/rules-reader.ts';
+import { formatRulesProblems, type RulesProblem } from '../gate/rules-text.ts';
+import { exitCodes } from '../service/process/exit.ts';
+
+const usage = `portcullis rules looks at a rules file of the gate. Write one of:
+  portcullis rules check FILE         lists every problem with its line
+  portcullis rules test FILE CASES    runs sample requests against expected decisions
+`;
+
+/** Something is wrong with the file, or a case came out differently. */
+const failed = 1;
+
+/** `portcullis rules`: the exit status. */
+export async function runRules(args: readonly string[]): Promise<number> {
+  const [command, file, cases, ...rest] = args;
+  if (command === 'check' && file !== undefined && cases === undefined) return check(file);
+  if (command === 'test' && file !== undefined && cases !== undefined && rest.length === 0) return test(file, cases);
+  process.stderr.write(usage);
+  return exitCodes.usage;
+}
+
+async function check(name: string): Promise<number> {
+  const rules = await load(name);
+  if (rules === undefined) return failed;
+  const count = rules.rules.length;
+  process.stdout.write(`${name}: ${count === 1 ? '1 rule' : `${count} rules`}, no problems\n`);
+  return exitCodes.ok;
+}
+
+async function test(name: string, casesName: string): Promise<number> {
+  const rules = await load(name);
+  const file = rules === undefined ? undefined : await open(casesName);
+  if (rules === undefined || file === undefined) return failed;
+  const read = await readCases(file);
+  if (read.kind === 'problems') return report(casesName, read.problems);
+  const outcomes = await runCases(
+    rules,
+    read.cases.map(({ sample }) => sample),
+  );
+  let differing = 0;
+  for (const [index, { line, sample }] of read.cases.entries()) {
+    const outcome = outcomes[index];
+    if (outcome === undefined || outcome.asExpected) continue;
+    differing++;
+    const expected = sample.rule === undefined ? sample.expect : `${sample.expect} by rule ${sample.rule}`;
+    process.stdout.write(
+      `${casesName}:${line}: ${sample.method} ${sample.url}: expected ${expected}, came out as ${describe(outcome)}\n`,
+    );
+  }
+  const count = read.cases.length;
+  process.stdout.write(
+    `${casesName}: ${count} ${count === 1 ? 'case' : 'cases'}, ${differing === 0 ? 'all as expected' : `${differing} not as expected`}\n`,
+  );
+  return differing === 0 ? exitCodes.ok : failed;
+}
+
+function describe({ decision, rule }: CaseOutcome): string {
+  return rule === undefined ? decision : `${decision} by rule ${rule}`;
+}
+
+async function load(name: string): Promise<Rules | undefined> {
+  const file = await open(name);
+  if (file === undefined) return undefined;
+  const result = await readRules(file);
+  if (result.kind === 'rules') return result.rules;
+  report(name, result.problems);
+  return undefined;
+}
+
+async function open(name: string): Promise<RulesFile | undefined> {
+  try {
+    return { name, text: await readFile(name, 'utf8') };
+  } catch {
+    process.stderr.write(`portcullis: ${name} cannot be read. Name a file that can.\n`);
+    return undefined;
+  }
+}
+
+function report(name: string, problems: readonly RulesProblem[]): number {
+  process.stderr.write(formatRulesProblems(name, problems));
+  return failed;
+}

@@ -1,0 +1,191 @@
+import { AccessError } from '../failures.ts';
+import type { DpopMode } from '../http/credentials.ts';
+import { createReadExternalUrl } from '../http/external-url.ts';
+import type { Connection, ResourceRequest } from '../http/request.ts';
+import type { Trust } from '../http/trust.ts';
+import type { Refusal } from '../refusal/refusal.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+import { createIdentityHeaders, type IdentityHeaders } from './identity-headers.ts';
+import { readRequestPath } from './request-path.ts';
+import { readOriginHost } from './rule-host.ts';
+import type { Rule, Rules } from './rules.ts';
+
+/** What judges the tokens of some rules. */
+export interface ServerOrder {
+  /** None: it only answers what is refused before a token is looked at. */
+  readonly issuers: readonly TrustedIssuer[];
+  /** `undefined`: what the gate is set to. */
+  readonly dpop: DpopMode | undefined;
+  /** `ignore` for rules that only report: a proof they have seen may still be used. */
+  readonly proofs: 'record' | 'ignore';
+}
+
+/** What a gate is made of. */
+export interface GateOptions {
+  readonly rules: Rules;
+  /** Gives the resource server of an order; asked once for each rule. */
+  readonly openServer: (order: ServerOrder) => ResourceServer;
+  /** Peers whose X-Forwarded-* are believed about the URL of a request. Default `none`. */
+  readonly trustProxy?: Trust;
+}
+
+/** A request that may pass. */
+export interface Admission {
+  readonly kind: 'admitted';
+  readonly rule: Rule;
+  /** For the upstream: names in lower case and values in turn, all of them always. */
+  readonly identity: readonly string[];
+  /** Claims that did not fit into a header. */
+  readonly omitted: number;
+  /** Of a caller whose token was judged. */
+  readonly access: Access | undefined;
+  /** Goes with the answer to the client (RFC 9449 §8.2). */
+  readonly dpopNonce: string | undefined;
+  /** Why it would have been refused, if its rule did not only report. */
+  readonly wouldRefuse: unknown;
+}
+
+/** A request that is refused, and its answer. */
+export interface Rejection {
+  readonly kind: 'refused';
+  /** `undefined` if it was refused before a rule was found. */
+  readonly rule: Rule | undefined;
+  readonly error: unknown;
+  readonly refusal: Refusal;
+}
+
+export type Decision = Admission | Rejection;
+
+/** Judges requests for other servers. */
+export interface Gate {
+  readonly rules: Rules;
+  readonly identity: IdentityHeaders;
+  /** Decides about a request, as the client sent it. Throws nothing; a promise only if something has to be waited for. */
+  decide(request: ResourceRequest, connection: Connection | undefined): Decision | Promise<Decision>;
+  /** Refuses a request that no rule was asked about. */
+  refuse(error: unknown, request: ResourceRequest): Rejection;
+}
+
+/** Creates a gate. Throws `TypeError` for an order that no server can be opened for. */
+export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptions): Gate {
+  const identity = createIdentityHeaders(rules.identity);
+  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
+  const servers = new Map(rules.rules.map((rule) => [rule, openServer(orderOf(rule, rules))]));
+
+  const refuse = (error: unknown, request: ResourceRequest, rule?: Rule): Rejection => {
+    const server = (rule && servers.get(rule)) ?? outside;
+    const told = createToldRequest(request, rules.resource);
+    return { kind: 'refused', rule, error, refusal: server.describeRefusal(error, told, { policy: rule?.policy }) };
+  };
+
+  const admit = (rule: Rule, access: Access | undefined, wouldRefuse?: unknown): Admission => {
+    const { headers, omitted } =
+      access === undefined ? { headers: identity.empty, omitted: 0 } : identity.write(access);
+    const dpopNonce = access?.dpopNonce;
+    return { kind: 'admitted', rule, identity: headers, omitted, access, dpopNonce, wouldRefuse };
+  };
+
+  const settle = (rule: Rule, request: ResourceRequest, judged: Access | AccessError): Decision => {
+    if (!(judged instanceof AccessError)) return admit(rule, judged);
+    return rule.mode === 'report' ? admit(rule, undefined, judged) : refuse(judged, request, rule);
+  };
+
+  /** What is thrown is a defect; a rule that only reports lets pass nevertheless. */
+  const settleDefect = (rule: Rule, request: ResourceRequest, error: unknown): Decision =>
+    rule.mode === 'report'
+      ? admit(rule, undefined, error ?? new AccessError('unexpected'))
+      : refuse(error, request, rule);
+
+  const judge = (
+    rule: Rule,
+    request: ResourceRequest,
+    connection: Connection | undefined,
+  ): Decision | Promise<Decision> => {
+    try {
+      const judged = (servers.get(rule) ?? outside).judge(request, rule.policy, connection);
+      if (!(judged instanceof Promise)) return settle(rule, request, judged);
+      return judged.then(
+        (settled) => settle(rule, request, settled),
+        (error: unknown) => settleDefect(rule, request, error),
+      );
+    } catch (error) {
+      return settleDefect(rule, request, error);
+    }
+  };
+
+  const findRule = (request: ResourceRequest, connection: Connection | undefined): Rule | AccessError => {
+    const url = readExternalUrl(request, connection);
+    if (url instanceof AccessError) return url;
+    const { origin } = url;
+    const path = readRequestPath(request.target ?? targetOf(request.url));
+    if (path === undefined) return new AccessError('ambiguous_path');
+    const rule = rules.find(readOriginHost(origin), path.segments, request.method);
+    if (path.hasEncodedSlash && rule?.encodedSlash !== 'allow') return new AccessError('ambiguous_path');
+    const planned = readPlannedMethod(request);
+    if (planned === undefined) return rule ?? new AccessError('no_rule');
+    // The rule of the call that a browser asks about says whether it may ask.
+    const called = rules.find(readOriginHost(origin), path.segments, planned);
+    const asked = called?.preflight === 'allow' && called.access !== 'deny' ? called : rule;
+    if (path.hasEncodedSlash && asked?.encodedSlash !== 'allow') return new AccessError('ambiguous_path');
+    return asked ?? new AccessError('no_rule');
+  };
+
+  return {
+    rules,
+    identity,
+    refuse,
+    decide(request, connection) {
+      let rule: Rule | AccessError;
+      try {
+        rule = findRule(request, connection);
+      } catch (error) {
+        return refuse(error, request);
+      }
+      if (rule instanceof AccessError) return refuse(rule, request);
+      if (rule.access === 'open') return admit(rule, undefined);
+      if (rule.access === 'deny') return settle(rule, request, new AccessError('denied_by_rule'));
+      if (rule.preflight === 'allow' && readPlannedMethod(request) !== undefined) return admit(rule, undefined);
+      if (rule.access === 'optional' && isAnonymous(request)) return admit(rule, undefined);
+      return judge(rule, request, connection);
+    },
+  };
+}
+
+function orderOf({ issuers, dpop, mode }: Rule, rules: Rules): ServerOrder {
+  return {
+    issuers: issuers.flatMap((name) => rules.issuers.get(name) ?? []),
+    dpop,
+    proofs: mode === 'report' ? 'ignore' : 'record',
+  };
+}
+
+/** The method that a CORS preflight asks about; `undefined` for any other request (Fetch Standard, CORS-preflight). */
+function readPlannedMethod({ method, headers }: ResourceRequest): string | undefined {
+  if (method !== 'OPTIONS' || headers.get('origin') === null) return undefined;
+  return headers.get('access-control-request-method') ?? undefined;
+}
+
+function isAnonymous({ headers }: ResourceRequest): boolean {
+  return headers.get('authorization') === null && headers.get('dpop') === null;
+}
+
+/** The path and query of a URL as it was written. */
+function targetOf(url: string): string {
+  const path = url.indexOf('/', url.indexOf('//') + 2);
+  return path < 0 ? '/' : url.slice(path);
+}
+
+/**
+ * What a refusal may tell of a request: the scheme of its credentials. The link to the metadata leads to the resource
+ * that the rules name, never to a host that a client has named; if they name none, there is no link.
+ */
+function createToldRequest({ method, headers }: ResourceRequest, resource: string | undefined): ResourceRequest {
+  const host = resource?.slice(resource.indexOf('//') + 2) ?? '';
+  return {
+    method,
+    url: resource === undefined ? '' : `${resource}/`,
+    headers: { get: (name) => (name === 'host' ? host : name === 'authorization' ? headers.get(name) : null) },
+  };
+}

@@ -1,0 +1,133 @@
+import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
+import * as v from 'valibot';
+import { AccessError, failures } from '../failures.ts';
+import type { ResourceRequest } from '../http/request.ts';
+import { thumbprint } from '../jose/jwk.ts';
+import { type Signer, signCompact } from '../jose/sign.ts';
+import { createResourceServer } from '../resource-server/resource-server.ts';
+import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+import { createGate, type Decision, type Gate, type ServerOrder } from './gate.ts';
+import type { Rules } from './rules.ts';
+
+/** What a case may expect. */
+const expectations = ['allowed', ...Object.keys(failures)];
+
+export const caseSchema = v.strictObject({
+  method: v.optional(v.pipe(v.string(), v.regex(/^[A-Z][A-Z0-9-]*$/)), 'GET'),
+  url: v.pipe(v.string(), v.regex(/^https?:\/\/[^/?#@\s]+(?:\/\S*)?$/)),
+  /** Claims of the token; `issuer` is a name of the rules. Absent: no token is sent. */
+  token: v.optional(v.looseObject({ issuer: v.optional(v.string()) })),
+  /** Sends a token that is bound to a key, with a proof. */
+  dpop: v.optional(v.boolean(), false),
+  headers: v.optional(v.record(v.string(), v.string()), {}),
+  expect: v.picklist(expectations),
+  rule: v.optional(v.string()),
+});
+
+/** One sample request, and what must come of it. */
+export type RuleCase = v.InferOutput<typeof caseSchema>;
+
+/** What came of a case. */
+export interface CaseOutcome {
+  /** `allowed`, or the reason of the refusal; of a rule that only reports, the reason it would have had. */
+  readonly decision: string;
+  readonly rule: string | undefined;
+  readonly asExpected: boolean;
+}
+
+/** A key pair of this process. */
+interface SampleKey extends Signer {
+  readonly jwk: Readonly<Record<string, unknown>>;
+}
+
+const lifetime = 3600;
+
+/** Runs sample requests against rules, with tokens that are signed here in the name of their issuers. Nothing is fetched. */
+export async function runCases(rules: Rules, cases: readonly RuleCase[]): Promise<readonly CaseOutcome[]> {
+  const signer = createKey('RS256');
+  const gate = createGate({ rules, openServer: (order) => openSampleServer(order, signer) });
+  const outcomes: CaseOutcome[] = [];
+  for (const each of cases) outcomes.push(await runCase(each, gate, signer));
+  return outcomes;
+}
+
+async function runCase(each: RuleCase, gate: Gate, signer: SampleKey): Promise<CaseOutcome> {
+  const decided = await gate.decide(createRequest(each, gate.rules, signer), undefined);
+  const decision = nameDecision(decided);
+  const rule = decided.rule?.id;
+  return { decision, rule, asExpected: decision === each.expect && (each.rule === undefined || each.rule === rule) };
+}
+
+function nameDecision(decision: Decision): string {
+  const error = decision.kind === 'refused' ? decision.error : decision.wouldRefuse;
+  if (error === undefined) return 'allowed';
+  return error instanceof AccessError ? error.reason : 'unexpected';
+}
+
+function createRequest(each: RuleCase, rules: Rules, signer: SampleKey): ResourceRequest {
+  const { method, url } = each;
+  const [, host = '', path = ''] = /^https?:\/\/([^/]+)(.*)$/.exec(url) ?? [];
+  const headers = new Map([
+    ...Object.entries(each.headers).map(([name, value]) => [name.toLowerCase(), value] as const),
+    ['host', host],
+    ...credentialsOf(each, rules, signer),
+  ]);
+  return { method, url, target: path || '/', headers: { get: (name) => headers.get(name.toLowerCase()) ?? null } };
+}
+
+function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonly (readonly [string, string])[] {
+  if (each.token === undefined) return [];
+  const { issuer: name, ...claims } = each.token;
+  const issuer =
+    rules.issuers.get(name ?? '') ?? (rules.issuers.size === 1 ? [...rules.issuers.values()][0] : undefined);
+  const now = Math.floor(Date.now() / 1000);
+  const holder = each.dpop ? createKey('ES256') : undefined;
+  const token = signCompact(
+    { alg: signer.alg, typ: 'at+jwt', kid: 'sample' },
+    {
+      iss: issuer?.issuer ?? name,
+      aud: issuer?.rules?.audience,
+      sub: 'sample',
+      client_id: 'sample',
+      jti: randomUUID(),
+      iat: now,
+      exp: now + lifetime,
+      ...(holder !== undefined && { cnf: { jkt: thumbprint(holder.jwk) } }),
+      ...claims,
+    },
+    signer,
+  );
+  if (holder === undefined) return [['authorization', `Bearer ${token}`]];
+  const proof = signCompact(
+    { alg: holder.alg, typ: 'dpop+jwt', jwk: holder.jwk },
+    {
+      htm: each.method,
+      htu: each.url.replace(/[?#].*$/, ''),
+      jti: randomUUID(),
+      iat: now,
+      ath: hash('sha256', token, 'base64url'),
+    },
+    holder,
+  );
+  return [
+    ['authorization', `DPoP ${token}`],
+    ['dpop', proof],
+  ];
+}
+
+/** The issuers with a key of this process in place of their own. */
+function openSampleServer({ issuers, dpop = 'allowed' }: ServerOrder, signer: SampleKey) {
+  const keys = { keys: [{ ...signer.jwk, kid: 'sample', alg: 'RS256', use: 'sig' }] };
+  const sampled = issuers.map(
+    ({ issuer, rules }): TrustedIssuer => ({ issuer, keys, rules: { ...rules, algorithms: ['RS256'] } }),
+  );
+  return createResourceServer({ issuers: sampled, audience: 'none', dpop: { mode: dpop, replay: 'off' } });
+}
+
+function createKey(alg: 'RS256' | 'ES256'): SampleKey {
+  const { privateKey, publicKey } =
+    alg === 'RS256'
+      ? generateKeyPairSync('rsa', { modulusLength: 2048 })
+      : generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return { alg, privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } };
+}

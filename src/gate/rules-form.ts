@@ -1,0 +1,101 @@
+import * as v from 'valibot';
+import { type RulesDocument, rulesSchema } from './rules-schema.ts';
+import type { ParsedText, RulesProblem, Step } from './rules-text.ts';
+
+/** A document of the right form, or every problem with its form. */
+export type FormResult =
+  | { readonly kind: 'document'; readonly document: RulesDocument }
+  | { readonly kind: 'problems'; readonly problems: readonly RulesProblem[] };
+
+/** What of a schema is looked at to describe it. */
+interface AnySchema {
+  readonly type: string;
+  readonly wrapped?: AnySchema;
+  readonly entries?: Readonly<Record<string, AnySchema>>;
+  readonly key?: AnySchema;
+  readonly value?: AnySchema;
+  readonly item?: AnySchema;
+  readonly pipe?: readonly { readonly type: string; readonly description?: string }[];
+}
+
+type Issue = v.InferIssue<typeof rulesSchema>;
+type PathItem = NonNullable<Issue['path']>[number];
+
+/** Holds a parsed text to the schema of rules. */
+export function checkForm({ value, locate }: ParsedText): FormResult {
+  const problems: RulesProblem[] = [];
+  let looked = value;
+  // The schema stops at the first unknown member of an object. Each is taken out of a copy, to see the next one too.
+  for (;;) {
+    const result = v.safeParse(rulesSchema, looked);
+    if (result.success) {
+      return problems.length === 0 ? { kind: 'document', document: result.output } : { kind: 'problems', problems };
+    }
+    const unknown = result.issues.filter(isUnknownMember);
+    const told = unknown.length > 0 ? unknown : result.issues;
+    for (const issue of told) problems.push({ ...locate(stepsOf(issue)), message: describeIssue(issue) });
+    if (unknown.length === 0) return { kind: 'problems', problems };
+    looked = without(looked, unknown.map(stepsOf));
+  }
+}
+
+function stepsOf({ path }: Issue): readonly Step[] {
+  return ((path ?? []) as readonly PathItem[]).map(({ key }) => key as Step); // documents have only these
+}
+
+function isUnknownMember({ type, expected }: Issue): boolean {
+  return type === 'strict_object' && expected === 'never';
+}
+
+function isMissing({ type, expected, received }: Issue): boolean {
+  return type === 'strict_object' && received === 'undefined' && expected?.startsWith('"') === true;
+}
+
+function describeIssue(issue: Issue): string {
+  const steps = stepsOf(issue);
+  const name = String(steps.at(-1) ?? 'The file');
+  const schema = schemaAt(issue, isUnknownMember(issue) ? steps.slice(0, -1) : steps);
+  const fix = descriptionOf(schema);
+  if (isUnknownMember(issue)) {
+    return `There is no member "${name}" here. Take it out, or write one of: ${Object.keys(entriesOf(schema)).join(', ')}.`;
+  }
+  if (isMissing(issue)) return `"${name}" is missing. ${fix}`;
+  const what =
+    typeof steps.at(-1) === 'number' ? `Item ${Number(steps.at(-1)) + 1} of "${String(steps.at(-2))}"` : `"${name}"`;
+  return `${steps.length === 0 ? 'The file holds no object.' : `${what} is not valid.`} ${fix}`;
+}
+
+/** The schema that a path leads to; of a name that is wrong, the schema of names. */
+function schemaAt(issue: Issue, steps: readonly Step[]): AnySchema {
+  let schema: AnySchema = rulesSchema as unknown as AnySchema; // any schema has these members, or lacks them
+  for (const step of steps) {
+    const inner: AnySchema = schema.wrapped ?? schema;
+    const next = inner.entries?.[String(step)] ?? inner.value ?? inner.item;
+    if (next === undefined) return inner;
+    const last = (issue.path as readonly { readonly origin?: string }[] | undefined)?.at(-1);
+    schema = inner.key !== undefined && last?.origin === 'key' && step === steps.at(-1) ? inner.key : next;
+    // A list of items that have no text of their own is described as a whole.
+    if (descriptionOf(schema) === '' && descriptionOf(inner) !== '') return inner;
+  }
+  return schema;
+}
+
+function entriesOf(schema: AnySchema): Readonly<Record<string, AnySchema>> {
+  return (schema.wrapped ?? schema).entries ?? {};
+}
+
+function descriptionOf(schema: AnySchema): string {
+  const { pipe = [] } = schema.wrapped ?? schema;
+  return pipe.find(({ type }) => type === 'description')?.description ?? '';
+}
+
+/** A copy without some members. */
+function without(value: unknown, paths: readonly (readonly Step[])[]): unknown {
+  const copy: unknown = structuredClone(value);
+  for (const path of paths) {
+    let parent = copy as Record<Step, unknown>; // the path was found in it
+    for (const step of path.slice(0, -1)) parent = parent[step] as Record<Step, unknown>;
+    delete parent[path.at(-1) ?? ''];
+  }
+  return copy;
+}

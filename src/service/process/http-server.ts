@@ -1,0 +1,139 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
+import { boundOwedAnswers } from './owed-answers.ts';
+
+/** How requests are read from connections. */
+export interface HttpServerOptions {
+  readonly onRequest: RequestListener;
+  /** Seconds that an idle connection is kept. */
+  readonly keepAlive: number;
+  /** Form of the bodies for requests that are not HTTP enough to reach the app. */
+  readonly errorBody: ErrorBodyFormat;
+  /** Told of each such request, with the status it got. */
+  readonly onMalformed?: (status: number) => void;
+  /** Told of each connection that is opened (1) or closed (-1). */
+  readonly onConnection?: (change: 1 | -1) => void;
+  /** Called before a connection is closed in the middle: requests along it may have answers that are not yet sent. */
+  readonly beforeCut?: () => void;
+  /** Seconds without a byte of an answer taken, after which a connection is closed. Default 30. */
+  readonly unreadTimeout?: number;
+}
+
+/** A server of HTTP, with or without a socket of its own to listen on. */
+export interface HttpServer {
+  readonly server: Server;
+  /** Serves a connection that was accepted elsewhere. */
+  take(socket: Socket): void;
+  /** Answers what was read, closes connections as they turn idle, and closes what is left after the grace (seconds). */
+  finish(graceSeconds: number): Promise<void>;
+}
+
+const headersTimeout = 10_000;
+const requestTimeout = 15_000;
+const maxHeaderBytes = 16 * 1024;
+/** Node checks its timeouts only this often; in milliseconds. */
+const checkingInterval = 1000;
+/** Milliseconds for what is on its way on idle connections, and from then on between looks at them. */
+const drainInterval = 150;
+
+/** What Node's HTTP parser refuses by itself, by the code of its error. */
+const parserStatuses: ReadonlyMap<string, number> = new Map([
+  ['HPE_HEADER_OVERFLOW', 431],
+  ['ERR_HTTP_REQUEST_TIMEOUT', 408],
+]);
+
+/** What a connection ends with if its client has gone away. */
+const goneCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+
+/** Creates the server; nothing listens yet. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const settings = {
+    maxHeaderSize: maxHeaderBytes,
+    headersTimeout,
+    requestTimeout,
+    keepAliveTimeout: options.keepAlive * 1000,
+    connectionsCheckingInterval: checkingInterval,
+    // Node 24.10 and later: a request without a body costs no stream events; bodies are read by nobody here.
+    optimizeEmptyRequests: true,
+  };
+  const server = createServer(settings);
+  const owedAnswers = boundOwedAnswers(server, { unreadTimeout: options.unreadTimeout ?? 30 });
+  server.on('request', owedAnswers.count(options.onRequest));
+  // Size bounds the headers already; a limit on their number would drop some without a word.
+  server.maxHeadersCount = 0;
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    // Who goes away has sent nothing malformed.
+    if (goneCodes.has(error.code ?? '')) {
+      options.beforeCut?.();
+      socket.destroy();
+      return;
+    }
+    const status = parserStatuses.get(error.code ?? '') ?? 400;
+    options.onMalformed?.(status);
+    options.beforeCut?.();
+    answerRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other sockets
+  });
+  // There is no tunnel here: without a listener Node closes the connection by itself, and would not wait either.
+  server.on('connect', (_incoming, socket) => {
+    options.beforeCut?.();
+    socket.destroy();
+  });
+  const connections = new Set<Socket>();
+  let whenNone = (): void => {};
+  server.on('connection', (socket) => {
+    connections.add(socket);
+    options.onConnection?.(1);
+    socket.once('close', () => {
+      connections.delete(socket);
+      options.onConnection?.(-1);
+      if (connections.size === 0) whenNone();
+    });
+  });
+
+  return {
+    server,
+    take(socket) {
+      // As the connections that the server accepts by itself: who has sent everything still gets the answers.
+      socket.allowHalfOpen = true;
+      server.emit('connection', socket);
+      socket.resume();
+    },
+    async finish(graceSeconds) {
+      // Who still sends on a kept-alive connection gets an answer, the last on it.
+      server.prependListener('request', (_incoming, outgoing) => {
+        outgoing.shouldKeepAlive = false;
+      });
+      // A connection turns idle only after its answer, so idle ones are looked for until all are gone; each time after
+      // the sockets were read, for after a stall the timers come first, and what waits to be read would be cut off.
+      const sweep = setInterval(() => void setImmediate().then(() => server.closeIdleConnections()), drainInterval);
+      const deadline = setTimeout(() => {
+        for (const socket of connections) socket.destroy();
+      }, graceSeconds * 1000);
+      await new Promise<void>((resolve) => {
+        whenNone = resolve;
+        if (connections.size === 0) resolve();
+      });
+      clearInterval(sweep);
+      clearTimeout(deadline);
+      owedAnswers.close();
+    },
+  };
+}
+
+function phrase(status: number): string {
+  return statusPhrases.get(status) ?? 'Error';
+}
+
+function answerRaw(socket: Socket, status: number, errorBody: ErrorBodyFormat): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { contentType, body } = errorBody({ status, description: phrase(status) });
+  socket.end(
+    `HTTP/1.1 ${status} ${phrase(status)}\r\nContent-Type: ${contentType}\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { isJsonObject, type JsonObject, parseJsonObject } from '../../jose/json.ts';
+import { readJwks } from '../../keys/jwks.ts';
+import type { FetchedKeys } from '../../keys/key-set.ts';
+import type { Log } from '../observation/log.ts';
+
+/** The last good key sets on disk, by issuer. */
+export interface KeysCache {
+  find(issuer: string): FetchedKeys | undefined;
+  /** Writes in the background; a failure is logged. */
+  keep(issuer: string, keys: FetchedKeys): void;
+  /** Settles when everything is written. */
+  flush(): Promise<void>;
+}
+
+export interface KeysCacheOptions {
+  readonly file: string;
+  /** Seconds beyond freshness that keys may be used. */
+  readonly staleSeconds: number;
+  readonly log: Log;
+  /** Seconds since the epoch. */
+  readonly now?: () => number;
+}
+
+const version = 1;
+/** Read, write and rename by its owner. */
+const mode = 0o600;
+const writableByOthers = 0o022;
+const maxFileBytes = 8 * 1024 * 1024;
+const maxLifetime = 3600;
+/** Seconds by which a clock may have been set back since the file was written. */
+const clockTolerance = 5;
+
+/** One key set in the file. */
+interface Entry {
+  /** Seconds since the epoch. */
+  readonly fetchedAt: number;
+  readonly lifetimeSeconds: number;
+  readonly keys: readonly object[];
+  readonly published: readonly string[];
+}
+
+/** A file that is not used; the message says why. */
+class UnusableFile extends Error {
+  override readonly name = 'UnusableFile';
+}
+
+/**
+ * Opens the file that keeps key sets over a restart. Whoever can write to the file decides whom the service believes. So
+ * a file that anybody else could have written is ignored, with one line in the log; so is one that is broken.
+ */
+export async function openKeysCache(options: KeysCacheOptions): Promise<KeysCache> {
+  const { file, staleSeconds, log, now = () => Date.now() / 1000 } = options;
+  const ignore = (problem: string): void => log.write('warn', 'keys_cache_ignored', { problem });
+  const entries = new Map<string, Entry>();
+  try {
+    for (const [issuer, entry] of await readEntries(file)) entries.set(issuer, entry);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') ignore(describe(error));
+  }
+  let writing: Promise<void> | undefined;
+  let changed = false;
+
+  const write = async (): Promise<void> => {
+    while (changed) {
+      changed = false;
+      await writeFile(file, format(entries)).catch((error: unknown) =>
+        log.write('warn', 'keys_cache_not_written', { problem: describe(error) }),
+      );
+    }
+    writing = undefined;
+  };
+
+  return {
+    find(issuer) {
+      const entry = entries.get(issuer);
+      if (entry === undefined) return undefined;
+      const age = now() - entry.fetchedAt;
+      if (age >= -clockTolerance && age < entry.lifetimeSeconds + staleSeconds) {
+        const { keys, published, lifetimeSeconds } = entry;
+        return { keys, published, lifetimeSeconds, ageSeconds: Math.max(0, age) };
+      }
+      entries.delete(issuer);
+      ignore(age < 0 ? 'The keys are dated in the future.' : 'The keys are too old.');
+      return undefined;
+    },
+    keep(issuer, { keys, published, ageSeconds, lifetimeSeconds }) {
+      entries.set(issuer, { keys, published, lifetimeSeconds, fetchedAt: now() - ageSeconds });
+      changed = true;
+      writing ??= write();
+    },
+    flush: async () => writing,
+  };
+}
+
+function format(entries: ReadonlyMap<string, Entry>): string {
+  return JSON.stringify({ version, issuers: Object.fromEntries(entries) });
+}
+
+async function readEntries(file: string): Promise<ReadonlyMap<string, Entry>> {
+  // Not blocking: the path may be that of a pipe that nobody writes to.
+  const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    assertOwn(await handle.stat());
+    const document = parseJsonObject(await handle.readFile());
+    return readDocument(document);
+  } finally {
+    await handle.close();
+  }
+}
+
+function assertOwn(stats: Stats): void {
+  if (!stats.isFile()) throw new UnusableFile('It is not a regular file.');
+  if (process.getuid !== undefined && stats.uid !== process.getuid()) {
+    throw new UnusableFile('It belongs to another user.');
+  }
+  if ((stats.mode & writableByOthers) !== 0) throw new UnusableFile('Its group or others can write to it.');
+  if (stats.size > maxFileBytes) throw new UnusableFile(`It has more than ${maxFileBytes} bytes.`);
+}
+
+function readDocument(document: JsonObject | undefined): ReadonlyMap<string, Entry> {
+  const issuers = document?.['version'] === version ? document['issuers'] : undefined;
+  if (!isJsonObject(issuers)) throw new UnusableFile('It is broken.');
+  return new Map(Object.entries(issuers).map(([issuer, entry]) => [issuer, readEntry(entry)]));
+}
+
+function readEntry(entry: unknown): Entry {
+  const { fetchedAt, lifetimeSeconds, keys, published } = isJsonObject(entry) ? entry : {};
+  const isUsable =
+    typeof fetchedAt === 'number' &&
+    typeof lifetimeSeconds === 'number' &&
+    lifetimeSeconds > 0 &&
+    lifetimeSeconds <= maxLifetime &&
+    Array.isArray(published) &&
+    published.every((kid) => typeof kid === 'string') &&
+    hasUsableKeys(keys);
+  if (!isUsable) throw new UnusableFile('It is broken.');
+  return { fetchedAt, lifetimeSeconds, published, keys: keys as readonly object[] }; // as just seen
+}
+
+function hasUsableKeys(keys: unknown): boolean {
+  try {
+    return readJwks({ keys }).keys.size > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** A reader sees the file as it was, or as it is now; never a part of it. */
+async function writeFile(file: string, text: string): Promise<void> {
+  const temporary = `${file}.${randomUUID()}.tmp`;
+  let handle: FileHandle | undefined;
+  try {
+    handle = await open(temporary, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode);
+    await handle.writeFile(text);
+    await handle.sync();
+    await handle.close();
+    await rename(temporary, file);
+  } catch (error) {
+    await handle?.close().catch(() => undefined);
+    await rm(temporary, { force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+/** Nothing of the path: the setting names it. */
+function describe(error: unknown): string {
+  if (error instanceof UnusableFile) return error.message;
+  const code = codeOf(error);
+  return code === 'ELOOP' ? 'It is a link.' : `It cannot be read or written (${String(code ?? 'unknown')}).`;
+}

@@ -1,0 +1,26 @@
+import type { FetchedKeys, KeySet } from '../../keys/key-set.ts';
+
+/** The keys of one issuer as the service uses them, whether this process fetches them or another. */
+export interface ServiceKeys extends KeySet {
+  /** Why the last fetch failed; `undefined` when it did not. */
+  problem(): string | undefined;
+  /** Begins to fetch. A failure is logged, and tried again. */
+  fetch(): void;
+}
+
+/** Where the service has its keys from. */
+export interface KeySource {
+  /** Rejects with `StartFailure` if the variant does not start without keys, and there are none. */
+  open(issuer: string): Promise<ServiceKeys>;
+  close(): Promise<void>;
+}
+
+/** What the owner of the keys tells those who follow it. Plain data. */
+export interface KeyNews {
+  /** `undefined` if it is the set that was told before. */
+  readonly fetched: FetchedKeys | undefined;
+  readonly generation: number;
+  /** Seconds for which the keys can be used if nothing else is heard. */
+  readonly usableSeconds: number;
+  readonly problem: string | undefined;
+}

@@ -1,0 +1,78 @@
+import type { Socket } from 'node:net';
+import { createMetrics } from '../observation/metrics.ts';
+import { exitCodes } from './exit.ts';
+import { followKeys } from './followed-keys.ts';
+import { createHttpServer } from './http-server.ts';
+import type { ToPrimary, ToWorker } from './messages.ts';
+import { openReplay } from './open-replay.ts';
+import { watchReloads } from './reload.ts';
+import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
+import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
+import { createService } from './service.ts';
+import { watchSignals } from './shutdown.ts';
+import { flushSpans } from './spans.ts';
+
+/** Milliseconds between two reports of what a worker has counted: at most so much is lost if it is killed. */
+const countInterval = 500;
+
+/** Runs one worker, which takes its connections from the primary process, until that tells it to stop. */
+export async function runWorker(options: RunOptions): Promise<number> {
+  const { settings, log } = options;
+  const channel = createPrimaryChannel();
+  // Who signals a worker usually signals all processes: the primary process decides what ends when.
+  const shutdown = watchSignals({ onSignal: () => channel.send({ type: 'leaving' }) });
+  const reloads = watchReloads(log, { onSignal: 'ignore' });
+  // From the first moment on: loading may take long on a busy machine.
+  channel.onMessage((message) => {
+    if (message.type === 'alive') channel.send({ type: 'alive' });
+    if (message.type === 'shutdown') shutdown.request();
+    if (message.type === 'reload') reloads.request();
+  });
+  const metrics = createMetrics();
+  const replay =
+    settings.replayStore === 'memory'
+      ? { store: createPrimaryReplayStore(channel), close: async () => {} }
+      : await openReplay({ ...options, metrics });
+  const service = await createService({
+    ...{ settings, log, metrics, reloads },
+    replay: replay.store,
+    keySource: followKeys(channel),
+  });
+  channel.onMessage((message) => {
+    if (message.type === 'drain') service.drain();
+    if (message.type === 'report') {
+      channel.send({ ...message, readiness: service.readiness(), metrics: metrics.snapshot() });
+    }
+  });
+  setInterval(() => channel.send({ type: 'counted', metrics: metrics.snapshot() }), countInterval).unref();
+  const http = createHttpServer(readHttpOptions(settings, service));
+  // It watches over the times of its connections only once it listens, or seems to.
+  http.server.emit('listening');
+  onConnection(http.take, channel);
+  channel.send({ type: 'ready' });
+  await shutdown.requested;
+  log.write('info', 'shutting_down', { grace_seconds: stopGrace });
+  service.drain();
+  await http.finish(stopGrace);
+  service.close();
+  await replay.close();
+  await flushSpans();
+  process.disconnect();
+  return exitCodes.ok;
+}
+
+function createPrimaryChannel(): PrimaryChannel {
+  return {
+    send: (message: ToPrimary) => process.send?.(message, undefined, {}, () => {}),
+    onMessage: (listener) => process.on('message', (message) => listener(message as ToWorker)), // only the primary writes here
+  };
+}
+
+function onConnection(take: (socket: Socket) => void, channel: PrimaryChannel): void {
+  process.on('message', (message: ToWorker, socket: Socket | undefined) => {
+    if (message.type !== 'connection') return;
+    // A connection that has ended on its way comes as the message only.
+    if (socket !== undefined) take(socket);
+    channel.send({ type: 'taken', id: message.id });
+  });
+}

@@ -1,0 +1,70 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { send } from '../support/http-client.ts';
+import { needs, requireProgram } from '../support/programs.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
+import type { ServiceProcess } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
+
+const run = promisify(execFile);
+const rules = 'deploy/prometheus/portcullis.rules.yml';
+const dashboard = 'deploy/grafana/portcullis.json';
+
+/** Metrics that a text names: what PromQL calls functions and labels has no such prefix. */
+function readNames(text: string): ReadonlySet<string> {
+  return new Set(
+    text.match(/\b(?:portcullis|process|nodejs)_[a-z0-9_]+/g)?.map((name) => name.replace(/_bucket$/, '')),
+  );
+}
+
+describe('alert rules', needs('promtool'), () => {
+  it('are valid', async () => {
+    const { stdout } = await run(requireProgram('promtool'), ['check', 'rules', rules]);
+    expect(stdout).toMatch(/SUCCESS: \d+ rules found/);
+  });
+
+  it('fire when they should, and only then', async () => {
+    const { stdout } = await run(requireProgram('promtool'), ['test', 'rules', 'portcullis.rules.test.yml'], {
+      cwd: 'deploy/prometheus',
+    });
+    expect(stdout).toMatch(/SUCCESS/);
+  });
+
+  it('each has a section in the runbook', () => {
+    const runbook = readFileSync('docs/operations.md', 'utf8');
+    const alerts = [...readFileSync(rules, 'utf8').matchAll(/alert: (\w+)/g)].map(([, name]) => name);
+    expect(alerts.length).toBeGreaterThan(5);
+    for (const alert of alerts) expect(runbook).toContain(`\n### ${alert}\n`);
+  });
+});
+
+describe('metrics that alerts and the dashboard name', needs('redis-server'), () => {
+  let provider: TestProvider;
+  let redis: TestRedis;
+  let service: ServiceProcess;
+  let inMemory: ServiceProcess;
+
+  beforeAll(async () => {
+    provider = await startTestProvider();
+    redis = await startTestRedis();
+    service = await startVariant(findVariant('a'), provider, { WORKERS: '2', REPLAY_STORE: redis.url });
+    inMemory = await startVariant(findVariant('a'), provider);
+  });
+  afterAll(async () => {
+    await service.stop();
+    await inMemory.stop();
+    await redis.stop();
+    await provider.close();
+  });
+
+  it.each([rules, dashboard])('%s: each exists', async (file) => {
+    await send(service.url, '/api/private', { headers: bearer(await provider.sign()) });
+    // The store in memory tells its entries, Redis whether it is connected.
+    const texts = await Promise.all([service, inMemory].map((each) => send(each.adminUrl ?? '', '/metrics')));
+    const known = new Set(texts.flatMap(({ body }) => [...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)));
+    expect([...readNames(readFileSync(file, 'utf8'))].filter((name) => !known.has(name))).toEqual([]);
+  });
+});

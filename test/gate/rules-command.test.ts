@@ -1,0 +1,159 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-rules-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function write(name: string, content: unknown): string {
+  const file = join(folder, name);
+  writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content, undefined, 1));
+  return file;
+}
+
+function run(...args: readonly string[]) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, ['dist/cli/main.js', 'rules', ...args], {
+    encoding: 'utf8',
+    env: { PATH: process.env['PATH'] },
+  });
+  return { status, stdout: stdout.replaceAll(`${folder}/`, ''), stderr: stderr.replaceAll(`${folder}/`, '') };
+}
+
+const good = write('good.json', {
+  issuers: {
+    staff: { issuer: 'https://id.example/', audience: 'orders' },
+    partner: { issuer: 'https://partner.example/', audience: ['orders', 'other'] },
+  },
+  rules: [
+    { id: 'health', path: '/healthz', access: 'open' },
+    {
+      id: 'write',
+      hosts: ['api.example'],
+      path: '/orders/**',
+      methods: ['POST'],
+      issuers: ['staff'],
+      scopes: ['write'],
+    },
+    { id: 'bound', path: '/bound', issuers: ['staff'], dpop: 'required' },
+    { id: 'closed', path: '/closed', access: 'deny' },
+    { id: 'perhaps', path: '/perhaps', access: 'optional', issuers: ['partner'] },
+    { id: 'watched', path: '/watched', mode: 'report', issuers: ['staff'] },
+    { id: 'packages', path: '/packages/*', access: 'open', encodedSlash: 'allow' },
+    { id: 'cors', path: '/cors', methods: ['PUT'], issuers: ['staff'], preflight: 'allow' },
+  ],
+});
+const api = 'https://api.example';
+const preflight = { origin: 'https://app.example', 'access-control-request-method': 'PUT' };
+
+const cases = [
+  { url: `${api}/healthz`, expect: 'allowed', rule: 'health' },
+  { method: 'HEAD', url: `${api}/healthz?x=1`, expect: 'allowed' },
+  { method: 'POST', url: `${api}/orders/1`, expect: 'missing_credentials', rule: 'write' },
+  { method: 'POST', url: `${api}/orders/1`, token: { issuer: 'staff' }, expect: 'insufficient_scope' },
+  { method: 'POST', url: `${api}/orders/1`, token: { issuer: 'staff', scope: 'a write' }, expect: 'allowed' },
+  { method: 'POST', url: `${api}/orders/1`, token: { issuer: 'partner', scope: 'write' }, expect: 'invalid_issuer' },
+  { method: 'POST', url: `${api}/orders/1`, token: { issuer: 'staff', aud: 'x' }, expect: 'invalid_audience' },
+  { method: 'POST', url: `${api}/orders/1`, token: { issuer: 'staff', exp: 1 }, expect: 'expired' },
+  { method: 'POST', url: `${api}/orders/1`, dpop: true, token: { issuer: 'staff', scope: 'write' }, expect: 'allowed' },
+  { method: 'GET', url: `${api}/orders/1`, expect: 'no_rule' },
+  { method: 'POST', url: 'https://other.example/orders/1', expect: 'no_rule' },
+  { url: `${api}/bound`, token: { issuer: 'staff' }, expect: 'bearer_not_accepted' },
+  { url: `${api}/bound`, dpop: true, token: { issuer: 'staff' }, expect: 'allowed' },
+  { url: `${api}/closed`, token: { issuer: 'staff' }, expect: 'denied_by_rule' },
+  { url: `${api}/perhaps`, expect: 'allowed' },
+  { url: `${api}/perhaps`, token: { issuer: 'partner', exp: 1 }, expect: 'expired' },
+  { url: `${api}/watched`, expect: 'missing_credentials', rule: 'watched' },
+  { url: `${api}/a/../closed`, expect: 'ambiguous_path' },
+  { url: `${api}/packages/@a%2Fb`, expect: 'allowed', rule: 'packages' },
+  { url: `${api}/packages/..%2Fb`, expect: 'ambiguous_path' },
+  { url: `${api}/healthz%2Fb`, expect: 'ambiguous_path' },
+  { method: 'OPTIONS', url: `${api}/cors`, headers: preflight, expect: 'allowed', rule: 'cors' },
+  { method: 'OPTIONS', url: `${api}/cors`, headers: { origin: 'https://app.example' }, expect: 'no_rule' },
+  { method: 'PUT', url: `${api}/cors`, headers: preflight, expect: 'missing_credentials' },
+  { method: 'OPTIONS', url: `${api}/bound`, headers: preflight, expect: 'missing_credentials' },
+];
+
+describe('rules check', () => {
+  it('good rules → 0', () => {
+    expect(run('check', good)).toEqual({ status: 0, stdout: 'good.json: 8 rules, no problems\n', stderr: '' });
+  });
+
+  it('every problem with its place, in the order of the file → 1', () => {
+    const bad = write('bad.json', '{ "rules": [\n{ "id": "a", "path": "b" },\n{ "id": "c" }\n], "extra": 1 }');
+    const { status, stdout, stderr } = run('check', bad);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr.split('\n').map((line) => line.slice(0, 40))).toEqual(
+      [
+        'bad.json:2:14: "path" is not valid. Write',
+        'bad.json:3:1: "path" is missing. Write a p',
+        'bad.json:4:4: There is no member "extra" h',
+      ]
+        .map((line) => line.slice(0, 40))
+        .concat(''),
+    );
+  });
+
+  it('a file that is not there → 1', () => {
+    const { status, stderr } = run('check', join(folder, 'none.json'));
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: 'portcullis: none.json cannot be read. Name a file that can.\n',
+    });
+  });
+
+  it.each([[[]], [['check']], [['check', good, good]], [['test', good]], [['look', good]]])(
+    '%j → usage, 64',
+    (args) => {
+      const { status, stderr } = run(...args);
+      expect(status).toBe(64);
+      expect(stderr).toContain('portcullis rules check FILE');
+    },
+  );
+});
+
+describe('rules test', () => {
+  it('every decision there is, as expected → 0', () => {
+    expect(run('test', good, write('cases.json', cases))).toEqual({
+      status: 0,
+      stdout: `cases.json: ${cases.length} cases, all as expected\n`,
+      stderr: '',
+    });
+  });
+
+  it('decisions that differ → each with its line, 1', () => {
+    const file = write(
+      'differing.yaml',
+      `cases:\n  - { url: '${api}/healthz', expect: no_rule }\n  - { url: '${api}/closed', expect: denied_by_rule, rule: health }\n  - { url: '${api}/healthz', expect: allowed }\n`,
+    );
+    expect(run('test', good, file)).toEqual({
+      status: 1,
+      stdout: `differing.yaml:2: GET ${api}/healthz: expected no_rule, came out as allowed by rule health
+differing.yaml:3: GET ${api}/closed: expected denied_by_rule by rule health, came out as denied_by_rule by rule closed
+differing.yaml: 3 cases, 2 not as expected
+`,
+      stderr: '',
+    });
+  });
+
+  it.each([
+    ['no list', {}, 'cases-bad.json:1:1: The file holds no cases.'],
+    ['no expectation', [{ url: api }], 'cases-bad.json:2:2: "expect" is missing or not valid. Write "allowed", or'],
+    ['no such reason', [{ url: api, expect: 'ok' }], 'cases-bad.json:4:3: "expect" is missing or not valid.'],
+    [
+      'a member that there is not',
+      [{ url: api, expect: 'allowed', path: '/' }],
+      'There is no member "path" in a case.',
+    ],
+    [
+      'a path for a URL',
+      [{ url: '/a', expect: 'allowed' }],
+      '"url" is missing or not valid. Write the URL as the client',
+    ],
+  ])('%s → 1', (_claim, content, message) => {
+    const { status, stderr } = run('test', good, write('cases-bad.json', content));
+    expect(status).toBe(1);
+    expect(stderr).toContain(message);
+  });
+});

@@ -1,0 +1,283 @@
+import { describe, expect, it } from 'vitest';
+import type { Rules } from '../../src/gate/rules.ts';
+import { readRules } from '../../src/gate/rules-reader.ts';
+
+const staff = '"staff": { "issuer": "https://id.example/", "audience": "orders" }';
+const partner = '"partner": { "issuer": "https://partner.example/", "audience": "orders" }';
+
+/** A file with these rules, a line each from line 3, and these issuers on line 2. */
+const withRules = (rules: readonly string[], issuers = staff): string =>
+  `{\n"issuers": { ${issuers} }, "rules": [\n${rules.join(',\n')}\n] }`;
+
+const all = '{ "id": "all", "path": "/**" }';
+
+/** What is wrong, where it stands, and what the operator reads. */
+const badRules: readonly (readonly [claim: string, text: string, problems: readonly string[]])[] = [
+  [
+    'empty file',
+    '',
+    ['1:1 This is not JSON. Look for a comma too many or missing, a comment, or a quotation mark that is missing.'],
+  ],
+  [
+    'comma too many',
+    '{\n  "rules": [],\n}',
+    ['3:1 This is not JSON. Look for a comma too many or missing, a comment, or a quotation mark that is missing.'],
+  ],
+  ['a text', '"rules"', ['1:1 The file holds no object. Write an object with "rules".']],
+  ['no rules', '{}', ['1:1 "rules" is missing. Write a list of rules: at least one.']],
+  ['empty rules', '{ "rules": [] }', ['1:3 "rules" is not valid. Write a list of rules: at least one.']],
+  [
+    'a member twice',
+    '{\n"rules": [],\n"rules": []\n}',
+    ['3:1 "rules" stands here for the second time in one object. Keep one of the two.'],
+  ],
+  [
+    'misspelt members, each told',
+    withRules(['{ "id": "all", "path": "/**", "scope": ["a"], "method": ["GET"] }']),
+    [
+      '3:31 There is no member "scope" here. Take it out, or write one of: id, hosts, path, methods, access, issuers, scopes, anyScope, permissions, acr, maxAge, dpop, mode, encodedSlash, preflight, forward.',
+      '3:47 There is no member "method" here. Take it out, or write one of: id, hosts, path, methods, access, issuers, scopes, anyScope, permissions, acr, maxAge, dpop, mode, encodedSlash, preflight, forward.',
+    ],
+  ],
+  [
+    'no id, no path',
+    withRules(['{}']),
+    [
+      '3:1 "id" is missing. Write a name of letters, digits, dots, hyphens, 64 characters at most, as in "orders-write": logs and metrics show it.',
+      '3:1 "path" is missing. Write a path that begins with a slash, as in "/orders/**": * is one segment, ** at the end is any rest.',
+    ],
+  ],
+  [
+    'a path without a slash',
+    withRules(['{ "id": "a", "path": "orders" }']),
+    [
+      '3:14 "path" is not valid. Write a path that begins with a slash, as in "/orders/**": * is one segment, ** at the end is any rest.',
+    ],
+  ],
+  [
+    '** in the middle',
+    withRules(['{ "id": "a", "path": "/a/**/b" }']),
+    ['3:14 ** stands at the end only. Write * for one segment in the middle.'],
+  ],
+  [
+    'a part of a segment',
+    withRules(['{ "id": "a", "path": "/a/b*" }']),
+    ['3:14 A * stands for one whole segment. Write it between slashes, or write %2A for the character itself.'],
+  ],
+  ...['/a/../b', '/a//b', '/a;b', '/a%2Eb', '/a%252F'].map(
+    (path) =>
+      [
+        `a path that is always refused: ${path}`,
+        withRules([`{ "id": "a", "path": "${path}" }`]),
+        [
+          '3:14 The gate refuses requests with such a path, so this rule would never match. Write it without . and .. segments, //, ;, \\ and escapes of those.',
+        ],
+      ] as const,
+  ),
+  [
+    'a method in small letters',
+    withRules(['{ "id": "a", "path": "/", "methods": ["get"] }']),
+    ['3:39 Item 1 of "methods" is not valid. Write each method in capital letters, as in "GET".'],
+  ],
+  [
+    'no methods in the list',
+    withRules(['{ "id": "a", "path": "/", "methods": [] }']),
+    [
+      '3:27 "methods" is not valid. Write a list of methods in capital letters, as in ["GET", "POST"]; leave it out for all methods.',
+    ],
+  ],
+  [
+    'a host with a scheme',
+    withRules(['{ "id": "a", "path": "/", "hosts": ["https://api.example"] }']),
+    [
+      '3:37 Item 1 of "hosts" is not valid. Write each host in lower case, as in "api.example.com", or with a wildcard before a suffix, as in "*.example.com".',
+    ],
+  ],
+  [
+    'an access that there is not',
+    withRules(['{ "id": "a", "path": "/", "access": "public" }']),
+    [
+      '3:27 "access" is not valid. Write "token", "optional", "open" or "deny". Who is let in: with a token, also without one, everybody, nobody. Default: token.',
+    ],
+  ],
+  [
+    'scopes in one text',
+    withRules(['{ "id": "a", "path": "/", "scopes": ["read:a write:a"] }']),
+    [
+      '3:38 Item 1 of "scopes" is not valid. Write each scope as a text of its own, without spaces and quotation marks.',
+    ],
+  ],
+  [
+    'two rules of one id',
+    withRules([all, '{ "id": "all", "path": "/a" }']),
+    ['4:3 The id "all" stands on line 3 too. Give each rule its own.'],
+  ],
+  [
+    'two rules that could tie',
+    withRules([all, '{ "id": "rest", "path": "/**/" }']),
+    [
+      '4:17 The rule "rest" and the rule "all" on line 3 are for the same requests, and neither is more specific. Let them differ in hosts, path or methods.',
+    ],
+  ],
+  [
+    'an issuer that is not there',
+    withRules(['{ "id": "a", "path": "/", "issuers": ["stuff"] }']),
+    ['3:39 There is no issuer "stuff" in this file. Write any of: staff.'],
+  ],
+  [
+    'several issuers, none named',
+    withRules([all], `${staff}, ${partner}`),
+    [
+      '3:1 The file has several issuers, and the rule "all" does not say whose tokens it takes. Add "issuers" with any of: staff, partner.',
+    ],
+  ],
+  [
+    'two names of one issuer',
+    withRules(
+      ['{ "id": "a", "path": "/", "issuers": ["staff", "again"] }'],
+      `${staff}, ${staff.replace('staff', 'again')}`,
+    ),
+    ['3:48 "again" and "staff" are one issuer, so a token would be judged by either. Name one of them in each rule.'],
+  ],
+  [
+    'no issuers',
+    withRules([all], ''),
+    ['3:1 The rule "all" wants a token, and the file names no issuer. Add "issuers", or write "access": "open".'],
+  ],
+  [
+    'an issuer without audience',
+    withRules([all], '"staff": { "issuer": "https://id.example/" }'),
+    [
+      '2:14 The issuer "staff" cannot be used: audience: name at least one, none of them empty; it is the identifier of this API at the issuer.',
+    ],
+  ],
+  [
+    'an issuer with user information',
+    withRules([all], '"staff": { "issuer": "https://user:secret@id.example/", "audience": "a" }'),
+    [
+      '2:14 The issuer "staff" cannot be used: issuer: take the user information out; write idp.example, or https://idp.example/.',
+    ],
+  ],
+  [
+    'an algorithm that is never allowed',
+    withRules([all], '"staff": { "issuer": "https://id.example/", "audience": "a", "algorithms": ["HS256"] }'),
+    [
+      '2:90 Item 1 of "algorithms" is not valid. Write a list with any of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA. Default: RS256.',
+    ],
+  ],
+  [
+    'scopes of an open rule',
+    withRules(['{ "id": "a", "path": "/", "access": "open", "scopes": ["a"] }']),
+    ['3:45 A rule with "access": "open" looks at no token, so "scopes" would do nothing. Take out one of the two.'],
+  ],
+  [
+    'an identity header with a meaning of its own',
+    `{ "rules": [${all.replace('}', ', "access": "open" }')}],\n"identity": { "Authorization": "sub" } }`,
+    ['2:15 The header "Authorization" has a meaning of its own. Write another name, such as "X-Auth-Subject".'],
+  ],
+  [
+    'an identity header with an underscore',
+    `{ "rules": [${all.replace('}', ', "access": "open" }')}],\n"identity": { "X_Auth": "sub" } }`,
+    ['2:15 "X_Auth" is not valid. Write names of headers with letters, digits and hyphens, as in "X-Auth-Subject".'],
+  ],
+  [
+    'two identity headers that are one',
+    `{ "rules": [${all.replace('}', ', "access": "open" }')}],\n"identity": { "X-A": "sub",\n"x-a": "iss" } }`,
+    ['3:1 "x-a" and "X-A" are one header. Keep one of them.'],
+  ],
+  [
+    'nested without end',
+    `{ "rules": ${'['.repeat(30)}${']'.repeat(30)} }`,
+    ['1:31 The file is nested more than 20 deep. A rules file needs 5.'],
+  ],
+];
+
+async function problemsOf(text: string, name = 'rules.json'): Promise<readonly string[]> {
+  const result = await readRules({ name, text });
+  return result.kind === 'rules'
+    ? []
+    : result.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
+}
+
+async function rulesOf(text: string, name = 'rules.json'): Promise<Rules> {
+  const result = await readRules({ name, text });
+  if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
+  return result.rules;
+}
+
+describe('bad rules', () => {
+  it.each(badRules)('%s', async (_claim, text, problems) => {
+    expect(await problemsOf(text)).toEqual(problems);
+  });
+
+  it('no message holds a member of a file that may be a secret', async () => {
+    const text = withRules([all], '"staff": { "issuer": "https://user:secret@id.example/", "audience": "a" }');
+    expect((await problemsOf(text)).join()).not.toContain('secret');
+  });
+});
+
+describe('good rules', () => {
+  const example = `{ "$schema": "./node_modules/portcullis/rules.schema.json",
+    "issuers": { "staff": { "issuer": "https://id.example/realms/main", "audience": "orders" } },
+    "rules": [
+      { "id": "health", "path": "/healthz", "access": "open" },
+      { "id": "orders-write", "hosts": ["api.example.com"], "path": "/orders/**", "methods": ["POST", "PUT"], "issuers": ["staff"], "scopes": ["write:orders"], "dpop": "required" },
+      { "id": "all", "path": "/**", "scopes": ["read:all"], "mode": "report" } ],
+    "identity": { "X-Auth-Subject": "sub", "X-Auth-Client": "client_id", "X-Auth-Scope": "scope", "X-Auth-Issuer": "iss" } }`;
+
+  it('the example is read, and each rule knows what it was given and its defaults', async () => {
+    const { rules, issuers } = await rulesOf(example);
+    expect(issuers.get('staff')?.issuer).toBe('https://id.example/realms/main');
+    expect(rules).toMatchObject([
+      { id: 'health', access: 'open', issuers: [], mode: 'enforce' },
+      {
+        id: 'orders-write',
+        access: 'token',
+        issuers: ['staff'],
+        dpop: 'required',
+        policy: { scopes: ['write:orders'] },
+      },
+      { id: 'all', access: 'token', issuers: ['staff'], dpop: undefined, mode: 'report', encodedSlash: 'refuse' },
+    ]);
+  });
+
+  it('an issuer without a slash at its end is taken byte for byte; a domain is written out', async () => {
+    const issuerOf = async (issuer: string) =>
+      (await rulesOf(withRules([all], `"a": { "issuer": "${issuer}", "audience": "b" }`))).issuers.get('a')?.issuer;
+    expect(await issuerOf('https://accounts.example')).toBe('https://accounts.example');
+    expect(await issuerOf('id.example')).toBe('https://id.example/');
+  });
+});
+
+describe('YAML', () => {
+  const yaml = `issuers:
+  staff: { issuer: https://id.example/, audience: orders }
+rules:
+  - id: all
+    path: /**
+    scopes: [read:all]
+`;
+
+  it('is read as JSON is', async () => {
+    const { rules } = await rulesOf(yaml, 'rules.yaml');
+    expect(rules).toMatchObject([{ id: 'all', issuers: ['staff'], policy: { scopes: ['read:all'] } }]);
+  });
+
+  it.each([
+    ['a problem has its line', yaml.replace('scopes', 'scope'), /^6:5 There is no member "scope" here\./],
+    ['unique keys', `${yaml}rules: []\n`, /^7:1 This is not valid YAML: Map keys must be unique/],
+    ['no anchors', yaml.replace('[read:all]', '&a [read:all]'), /^6:\d+ Anchors \(&name\) are not taken/],
+    [
+      'no aliases',
+      yaml.replace('[read:all]', '*a'),
+      /^6:\d+ (?:Aliases \(\*name\) are not taken|This is not valid YAML)/,
+    ],
+    ['no tags', yaml.replace('all\n', '!!str all\n'), /^4:\d+ Tags \(!name\) are not taken/],
+    ['one document', `${yaml}---\nrules: []\n`, /^7:1 The file holds more than one document/],
+    ['no empty file', '', /^1:1 The file (?:is empty|holds no object)/],
+    ['no tabs', yaml.replace('  - id', '\t- id'), /^4:1 This is not valid YAML/],
+    ['no yes for true', yaml.replace('[read:all]', 'yes'), /^6:5 "scopes" is not valid/],
+  ])('%s', async (_claim, text, expected) => {
+    expect((await problemsOf(text, 'rules.yml'))[0]).toMatch(expected);
+  });
+});

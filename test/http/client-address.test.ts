@@ -1,0 +1,26 @@
+import { describe, expect, it } from 'vitest';
+import { createReadClientAddress } from '../../src/http/client-address.ts';
+import type { Trust } from '../../src/http/trust.ts';
+
+function read(trust: Trust, peer: string | undefined, forwarded: string | null): string | undefined {
+  const headers = { get: (name: string) => (name === 'x-forwarded-for' ? forwarded : null) };
+  const connection = peer === undefined ? {} : { remoteAddress: peer };
+  return createReadClientAddress(trust)({ method: 'GET', url: 'http://a/', headers }, connection);
+}
+
+describe('address of the client', () => {
+  it.each<readonly [string, Trust, string | undefined, string | null, string | undefined]>([
+    ['nobody is trusted → the peer', 'none', '192.0.2.1', '198.51.100.9', '192.0.2.1'],
+    ['the peer is not trusted → the peer', ['10.0.0.0/8'], '192.0.2.1', '198.51.100.9', '192.0.2.1'],
+    ['the peer is trusted → what it saw', ['10.0.0.0/8'], '10.0.0.1', '198.51.100.9', '198.51.100.9'],
+    ['forged in front → what the proxy saw', ['10.0.0.0/8'], '10.0.0.1', '1.1.1.1, 198.51.100.9', '198.51.100.9'],
+    ['two proxies → behind both', ['10.0.0.0/8'], '10.0.0.1', '1.1.1.1, 198.51.100.9, 10.0.0.2', '198.51.100.9'],
+    ['everybody is trusted → the first', 'all', '10.0.0.1', '1.1.1.1, 198.51.100.9', '1.1.1.1'],
+    ['no header → the proxy', ['10.0.0.0/8'], '10.0.0.1', null, '10.0.0.1'],
+    ['no address → the proxy', ['10.0.0.0/8'], '10.0.0.1', 'unknown"', '10.0.0.1'],
+    ['IPv6', ['::1'], '::1', '2001:db8::7', '2001:db8::7'],
+    ['no peer, as with a unix socket', 'none', undefined, '198.51.100.9', undefined],
+  ])('%s', (_, trust, peer, forwarded, expected) => {
+    expect(read(trust, peer, forwarded)).toBe(expected);
+  });
+});

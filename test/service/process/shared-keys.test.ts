@@ -1,0 +1,91 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Answer, send } from '../../support/http-client.ts';
+import { findChildren } from '../../support/processes.ts';
+import type { ServiceProcess } from '../../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { bearer, findLine, findVariant, startVariant } from '../../support/variant-service.ts';
+
+let provider: TestProvider;
+let service: ServiceProcess;
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  service = await startVariant(findVariant('a'), provider, { WORKERS: '2' });
+  await until(async () => (await readiness()).body.includes('2 of 2 ready'));
+});
+afterAll(async () => {
+  await service.stop();
+  await provider.close();
+});
+
+const readiness = (): Promise<Answer> => send(service.adminUrl ?? '', '/readyz');
+const call = (token: string): Promise<Answer> => send(service.url, '/api/private', { headers: bearer(token) });
+
+/** Asks again until it holds; the test's own timeout ends it otherwise. */
+async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await holds())) await sleep(50);
+}
+
+/** One of the connections of one worker is not enough: calls go to both in turn. */
+async function callBoth(token: string): Promise<readonly number[]> {
+  const answers = await Promise.all(Array.from({ length: 20 }, () => call(token)));
+  return answers.map(({ status }) => status);
+}
+
+describe('keys with two workers', { timeout: 60_000 }, () => {
+  it('one process fetches them', () => {
+    expect(provider.requests('jwks')).toBe(1);
+    expect(service.logs.filter(({ event }) => event === 'keys_fetched')).toHaveLength(1);
+  });
+
+  it('a new key of the provider → found within the first call, by both, with one fetch', async () => {
+    await sleep(10_000); // one forced fetch in ten seconds
+    await provider.rotate();
+    expect(await callBoth(await provider.sign())).toEqual(Array(20).fill(200));
+    expect(provider.requests('jwks')).toBe(2);
+  });
+
+  it('a flood with unknown keys, over both workers → no fetch more, and each is 401', async () => {
+    const before = provider.requests('jwks');
+    const tokens = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => provider.sign({}, { header: { kid: `unknown-${index}` } })),
+    );
+    const answers = await Promise.all(tokens.map(call));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
+    for (const answer of answers) expect((await findLine(service, answer))['reason']).toBe('unknown_kid');
+    expect(provider.requests('jwks') - before).toBeLessThanOrEqual(1);
+  });
+
+  it('provider down, one worker killed → every good call is 200, and the service stays ready', async () => {
+    await provider.down();
+    const token = await provider.sign();
+    const [victim = 0] = findChildren(service.pid);
+    let restarted = false;
+    const outcomes: (number | string)[] = [];
+    const refused: string[] = [];
+    const caller = (async () => {
+      while (!restarted) {
+        // A call that the killed worker had read ends with it.
+        outcomes.push(
+          await call(token).then(
+            ({ status }) => status,
+            () => 'reset',
+          ),
+        );
+        const { status, body } = await readiness();
+        if (status !== 200) refused.push(body);
+      }
+    })();
+    process.kill(victim, 'SIGKILL');
+    await service.findLog(({ event }) => event === 'worker_exited');
+    await until(async () => (await readiness()).body.includes('2 of 2 ready'));
+    restarted = true;
+    await caller;
+    outcomes.push(...(await callBoth(token)));
+    expect(outcomes.filter((outcome) => outcome !== 200 && outcome !== 'reset')).toEqual([]);
+    expect(outcomes.filter((outcome) => outcome === 'reset').length).toBeLessThanOrEqual(1);
+    expect(refused).toEqual([]);
+    await provider.up();
+  });
+});

@@ -1,0 +1,54 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { send } from '../../support/http-client.ts';
+import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { bearer, findVariant, startVariant } from '../../support/variant-service.ts';
+
+let provider: TestProvider;
+let folder: string;
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-spans-'));
+});
+afterAll(async () => {
+  await provider.close();
+  await rm(folder, { recursive: true });
+});
+
+/** An SDK that gathers spans for a minute, as SDKs do, and writes the names of those that it exports to a file. */
+const sdk = (file: string): string => `
+  import { appendFileSync } from 'node:fs';
+  import { createRequire } from 'node:module';
+  const require = createRequire(${JSON.stringify(import.meta.url)});
+  const { trace } = require('@opentelemetry/api');
+  const { BasicTracerProvider, BatchSpanProcessor } = require('@opentelemetry/sdk-trace-base');
+  const exporter = {
+    export(spans, done) {
+      appendFileSync(${JSON.stringify(file)}, spans.map(({ name }) => name + '\\n').join(''));
+      done({ code: 0 });
+    },
+    shutdown: async () => {},
+    forceFlush: async () => {},
+  };
+  const spanProcessors = [new BatchSpanProcessor(exporter, { scheduledDelayMillis: 60_000 })];
+  trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors }));
+`;
+
+describe.each(['1', '2'])('WORKERS=%s', (WORKERS) => {
+  it('the last spans are sent before the service ends', async () => {
+    const [preload, file] = [join(folder, `sdk-${WORKERS}.mjs`), join(folder, `spans-${WORKERS}`)];
+    await writeFile(preload, sdk(file));
+    const service = await startVariant(findVariant('a'), provider, { WORKERS, NODE_OPTIONS: `--import=${preload}` });
+    const headers = bearer(await provider.sign());
+    const answers = await Promise.all(Array.from({ length: 10 }, () => send(service.url, '/api/private', { headers })));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(await service.stop()).toBe(0);
+    const names = (await readFile(file, 'utf8')).split('\n').filter((name) => name === 'authorize');
+    expect(names).toHaveLength(10);
+    const lines = service.logs.filter(({ event }) => event === 'request');
+    expect(lines).toHaveLength(10);
+  });
+});
