@@ -23,6 +23,13 @@ const commands: ReadonlyMap<string, { readonly summary: string; readonly load: (
     },
   ],
   [
+    'explain',
+    {
+      summary: 'Show why a call was refused, check by check; or what a reason means.',
+      load: async () => (await import('./explain.ts')).runExplain,
+    },
+  ],
+  [
     'doctor',
     {
       summary: 'Look at the provider, the network and the running service, and name what is wrong.',

@@ -1,6 +1,6 @@
 import { type Check, createCheck } from '../check.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
-import { findAlgorithm } from '../jose/algorithms.ts';
+import { readAlg } from '../jose/algorithms.ts';
 import { isJsonObject, type JsonObject } from '../jose/json.ts';
 import { findThumbprint, privateMembers } from '../jose/jwk.ts';
 import { findRefusedParameter } from '../jose/jws.ts';
@@ -53,7 +53,7 @@ export const proofHeaderChecks: readonly Check<ProofHeaderFacts>[] = [
   createCheck(
     'proof_alg',
     'unsupported_proof_alg',
-    ({ header, algorithms }) => findAlgorithm(header['alg'], algorithms) !== undefined,
+    ({ header, algorithms }) => readAlg(header['alg'], algorithms) !== undefined,
   ),
   createCheck(
     'proof_parameters',
@@ -114,7 +114,8 @@ export const proofKeyChecks: readonly Check<ProofKeyFacts>[] = [
 ];
 
 function checkType(claim: string, isRight: (value: unknown) => boolean): Check<ProofClaimFacts> {
-  return createCheck(`proof_${claim}`, 'malformed_proof_claims', ({ claims }) => isRight(claims[claim]), {
+  return createCheck(`proof_${claim}_form`, 'malformed_proof_claims', ({ claims }) => isRight(claims[claim]), {
+    group: `proof_${claim}`,
     details: () => ({ context: { claim } }),
   });
 }
@@ -130,7 +131,7 @@ function isPublic(jwk: JsonObject): boolean {
 
 /** Whether the key is of the type and the curve of `alg`, and says so if it says anything. */
 function hasFittingKey({ alg, jwk }: JsonObject): boolean {
-  const algorithm = findAlgorithm(alg);
+  const algorithm = readAlg(alg);
   if (algorithm === undefined || !isJsonObject(jwk)) return false;
   const fits = jwk['kty'] === algorithm.kty && (algorithm.crv === undefined || jwk['crv'] === algorithm.crv);
   return fits && (jwk['alg'] === undefined || jwk['alg'] === alg);
@@ -148,6 +149,6 @@ function isForUrl(htu: unknown, { origin, path }: ProofRequest['url']): boolean 
 /** Both come from the client: the log gets them in normal form only, which holds nothing but printable ASCII. */
 function describeUrls(htu: unknown, { origin, path }: ProofRequest['url']) {
   const expected = normaliseUrl(origin + path);
-  const received = normaliseUrl(String(htu));
+  const received = typeof htu === 'string' ? normaliseUrl(htu) : undefined;
   return { expected: showUrl(expected), received: showUrl(received), hint: explainMismatch(expected, received) };
 }

@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { refuseByFirst } from '../check.ts';
 import { AccessError } from '../failures.ts';
-import { type Algorithm, findAlgorithm, proofAlgorithms } from '../jose/algorithms.ts';
+import { type Algorithm, proofAlgorithms, readAlg } from '../jose/algorithms.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { importPublicJwk } from '../jose/jwk.ts';
 import { type Jws, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
@@ -88,7 +88,7 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
     // Equal by its text to a header that was judged: it names the same key.
     const key = known?.header === jws.header ? known.key : findKey(jws, request.jkt);
     if (key instanceof AccessError) return key;
-    const algorithm = findAlgorithm(jws.header['alg']) as Algorithm; // so are these two
+    const algorithm = readAlg(jws.header['alg']) as Algorithm; // so are these two
     const { jti, iat, nonce } = claims as unknown as ProofClaims;
     if (!verifyJws(jws, algorithm, key)) return new AccessError('invalid_proof_signature');
     const verdict = judgeNonce(nonce, nonces, request.now);

@@ -1,10 +1,10 @@
 import { proofLifetime } from '../dpop/proof-checks.ts';
 import type { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
+import type { Gathered } from '../resource-server/dry-run.ts';
 import { audiencesOf, type InForce, type SettingLabel, textOf } from './facts.ts';
 import { shorten, showText, showValue } from './shown-text.ts';
 import { formatDistance } from './shown-time.ts';
-import type { Sight } from './sight.ts';
 
 /** What one check shows besides its verdict. */
 export interface Shown {
@@ -16,7 +16,7 @@ export interface Shown {
 
 /** What looks see: what was read of the call, and what it is held against. */
 export interface View {
-  readonly sight: Sight;
+  readonly sight: Gathered;
   readonly force: InForce;
   /** Seconds since the epoch. */
   readonly now: number;
@@ -48,8 +48,6 @@ function describeScopes({ sight, force, refusal }: View): Shown {
   const needed = refusal?.scopes ?? force.scopes;
   const scope = sight.claims?.['scope'];
   if (refusal === undefined) return { why: needed.length === 0 ? 'none asked' : `has ${needed.join(' ')}` };
-  if (refusal.reason === 'missing_permission') return { expected: force.permissions };
-  if (needed.length === 0) return contextOf(refusal);
   return { expected: [needed.join(' ')], seen: scope === undefined ? 'scope is absent' : showValue(scope) };
 }
 
@@ -66,31 +64,31 @@ function contextOf(refusal: AccessError | undefined): Shown {
 }
 
 const proofTime: Look = ({ sight, now, refusal }) => {
-  const iat = sight.proof?.claims['iat'];
+  const iat = sight.proofClaims?.['iat'];
   if (typeof iat !== 'number') return contextOf(refusal);
   return { seen: formatDistance(iat, now), expected: `from ${proofLifetime} s ago to 30 s ahead` };
 };
 
-const member = (part: (sight: Sight) => JsonObject | undefined, name: string, expected?: string): Look => {
+const member = (part: (sight: Gathered) => JsonObject | undefined, name: string, expected?: string): Look => {
   return ({ sight, refusal }) => {
     const seen = showValue(part(sight)?.[name], 60);
     return refusal === undefined ? { why: seen } : { seen, ...(expected !== undefined && { expected }) };
   };
 };
-const headerOf = ({ header }: Sight): JsonObject | undefined => header;
-const proofOf = ({ proof }: Sight): JsonObject | undefined => proof?.claims;
+const headerOf = ({ header }: Gathered): JsonObject | undefined => header;
+const proofOf = ({ proofClaims }: Gathered): JsonObject | undefined => proofClaims;
 
 /** What each check shows, by its id; one that is not here shows what its refusal carries. */
 const looks: Readonly<Record<string, Look>> = {
-  url: ({ sight: { url } }) => ({ why: showText(`${url?.origin ?? ''}${url?.path ?? ''}`) }),
+  url: () => ({}),
   credentials: ({ sight: { credentials }, refusal }) =>
-    credentials === undefined
-      ? { ...(refusal === undefined && { why: 'absent' }) }
+    credentials === undefined || refusal !== undefined
+      ? {}
       : {
           why: `${credentials.scheme}, ${credentials.token.length} characters, ${credentials.token.split('.').length} parts`,
         },
-  token: () => ({}),
-  claims: () => ({}),
+  shape: () => ({}),
+  claims_form: () => ({}),
   alg: ({ sight, force, refusal }) =>
     refusal === undefined
       ? { why: showValue(sight.header?.['alg'], 24) }
@@ -154,8 +152,9 @@ const looks: Readonly<Record<string, Look>> = {
   jti: () => ({}),
   confirmation: ({ sight, refusal }) =>
     refusal === undefined ? { why: sight.claims?.['cnf'] === undefined ? 'none asked' : 'bound' } : {},
-  policy: describeScopes,
-  issuer_policy: describeScopes,
+  scopes: describeScopes,
+  any_scope: describeScopes,
+  permissions: ({ force, refusal }) => (refusal === undefined ? {} : { expected: [force.permissions.join(' ')] }),
   proof_method: member(proofOf, 'htm'),
   proof_url: ({ refusal }) => {
     const { expected, seen } = contextOf(refusal);

@@ -22,6 +22,37 @@ const words: Readonly<Record<CheckVerdict, string>> = {
   unknown: '-',
 };
 
+/** Groups that share a row. */
+const rowNames: Readonly<Record<string, string>> = {
+  url: 'credentials',
+  shape: 'credentials',
+  claims_form: 'credentials',
+  introspection: 'credentials',
+  alg: 'header',
+  typ: 'header',
+  parameters: 'header',
+  kid: 'header',
+  sub: 'sub scope',
+  scope: 'sub scope',
+  kind: 'sub scope',
+  client_id: 'sub scope',
+  jti: 'sub scope',
+  confirmation: 'binding',
+  deny_list: 'binding',
+  certificate: 'binding',
+  client_certificate: 'binding',
+  scopes: 'policy',
+  any_scope: 'policy',
+  permissions: 'policy',
+  acr: 'policy',
+  auth_time: 'policy',
+  claims_schema: 'policy',
+};
+
+function rowOf({ group }: ExplainedCheck): string {
+  return group.startsWith('proof') ? 'proof' : (rowNames[group] ?? group);
+}
+
 /** Writes an explanation for people: what decided first, then a row for each group of checks. */
 export function formatExplanation(explanation: Explanation, style: TerminalStyle = plainStyle): string {
   const { verdict, reason, checks } = explanation;
@@ -30,10 +61,10 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
   const lines =
     first === undefined
       ? [style.paint(verdict === 'admitted' ? 'good' : 'bad', `${verdict}${reason === undefined ? '' : `: ${reason}`}`)]
-      : formatFirst(verdict, first, style);
+      : formatFirst(verdict === 'undecided' ? 'undecided without keys, and wrong in any case' : verdict, first, style);
   const more = others.map(
     ({ reason: name, seen, why, causes }) =>
-      `also wrong: ${(name ?? '').padEnd(16)} ${[seen, why ?? causes?.[0]?.note].filter(Boolean).join(', ')}`,
+      `also wrong: ${(name ?? '').padEnd(16)} ${causes?.[0]?.note ?? [seen, why].filter(Boolean).join(', ')}`,
   );
   const text = [...lines, ...more, '', ...formatRows(checks, style)].map((line) => line.trimEnd()).join('\n');
   return `${style.characters === 'ascii' ? toAscii(text) : text}\n`;
@@ -62,10 +93,10 @@ export function formatFirst(verdict: string, check: ExplainedCheck, style: Termi
 }
 
 function formatRows(checks: readonly ExplainedCheck[], style: TerminalStyle): readonly string[] {
-  const groups = [...new Set(checks.map(({ group }) => group))];
+  const groups = [...new Set(checks.map(rowOf))];
   const width = Math.max(12, ...groups.map((group) => group.length));
   return groups.map((group) => {
-    const members = checks.filter((check) => check.group === group);
+    const members = checks.filter((check) => rowOf(check) === group);
     const shown = pickShown(members);
     const word = words[shown.verdict].padEnd(5);
     const painted = shown.verdict === 'pass' ? style.paint('good', word) : word;

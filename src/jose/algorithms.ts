@@ -45,10 +45,7 @@ export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
 ]);
 
 /** The algorithm that an `alg` names, if it is among the allowed ones. Default: all of the table are. */
-export function findAlgorithm(
-  alg: unknown,
-  allowed: { has(alg: string): boolean } = algorithms,
-): Algorithm | undefined {
+export function readAlg(alg: unknown, allowed: { has(alg: string): boolean } = algorithms): Algorithm | undefined {
   return typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { refuseByFirst } from '../check.ts';
+import type { Nonces } from '../dpop/nonce.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
 import type { ReplayStore } from '../dpop/replay.ts';
 import { AccessError, type Reason } from '../failures.ts';
@@ -43,6 +44,10 @@ export interface JudgementRules {
   readonly readCertificate: ReadClientCertificate | undefined;
   readonly certificates: CertificateBinding;
   readonly verifyProof: VerifyProof;
+  /** `alg` values that are accepted in proofs. */
+  readonly proofAlgorithms: ReadonlySet<string>;
+  /** Demanded in proofs. */
+  readonly nonces: Nonces | undefined;
   readonly replay: ReplayStore | 'off';
   /** Seconds since the epoch. */
   readonly now: () => number;

@@ -14,7 +14,6 @@ import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts
 import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
 import { type Access, createJudge, type JudgementRules } from './judgement.ts';
-import { keepRules } from './kept-rules.ts';
 import { checkOptions, type ResourceServerOptions } from './options.ts';
 import { traceAuthorize } from './tracing.ts';
 import { readTokenRules } from './trusted-issuer.ts';
@@ -54,6 +53,7 @@ export interface ResourceServer {
 }
 
 const anyToken = checkPolicy({});
+const rulesOfServers = new WeakMap<ResourceServer, JudgementRules>();
 
 /**
  * Creates a resource server. Nothing is fetched before `ready()` or the first token. Throws `TypeError` for options that
@@ -90,6 +90,8 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     readCertificate,
     certificates,
     verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces }),
+    proofAlgorithms: new Set(proofAlgorithms),
+    nonces,
     replay,
     now,
   };
@@ -100,7 +102,6 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   };
   const judge = (emit === undefined ? traced : watchRefusals(traced, emit)) as ResourceServer['judge']; // the schema of the policy has given these claims
 
-  const statuses = readStatuses(options.insufficientScopeStatus);
   const describeRefusal = createDescribeRefusal({
     challenge: {
       style: options.challenge ?? 'full',
@@ -109,7 +110,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
       proofAlgorithms,
     },
     errorBody,
-    statuses,
+    statuses: readStatuses(options.insufficientScopeStatus),
     readExternalUrl,
     issueNonce: () => nonces?.issue(now()),
   });
@@ -129,7 +130,13 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     close: () => issuers.close(),
     tokenCacheStatus: () => cache?.status(),
   };
-  return keepRules(server, { ...rules, proofAlgorithms: new Set(proofAlgorithms), nonces, statuses });
+  rulesOfServers.set(server, rules);
+  return server;
+}
+
+/** What a server judges by, for an explanation; `undefined` for one that was not created here. */
+export function findJudgementRules(server: ResourceServer): JudgementRules | undefined {
+  return rulesOfServers.get(server);
 }
 
 function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {

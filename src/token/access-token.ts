@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { type Check, createCheck, refuseByFirst } from '../check.ts';
 import { AccessError } from '../failures.ts';
-import { type Algorithm, findAlgorithm } from '../jose/algorithms.ts';
+import { type Algorithm, readAlg } from '../jose/algorithms.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { isKid } from '../jose/jwk.ts';
 import { findRefusedParameter, type Jws, type JwsDefect, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
@@ -83,11 +83,7 @@ export interface HeaderFacts {
 
 /** Key material in the header (jwk, jku, x5u, x5c) is ignored: keys come from the issuer only (RFC 8725 §3.10). */
 export const headerChecks: readonly Check<HeaderFacts>[] = [
-  createCheck(
-    'alg',
-    'unsupported_alg',
-    ({ header: { alg }, algorithms }) => findAlgorithm(alg, algorithms) !== undefined,
-  ),
+  createCheck('alg', 'unsupported_alg', ({ header: { alg }, algorithms }) => readAlg(alg, algorithms) !== undefined),
   createCheck(
     'typ',
     'unsupported_typ',
@@ -116,7 +112,7 @@ export const issuerChecks: readonly Check<IssuerFacts>[] = [
   createCheck(
     'issuer_alg',
     'unsupported_alg',
-    ({ header: { alg }, issuer }) => findAlgorithm(alg, issuer.algorithms) !== undefined,
+    ({ header: { alg }, issuer }) => readAlg(alg, issuer.algorithms) !== undefined,
     { group: 'alg' },
   ),
   createCheck('kid', 'missing_kid', ({ header: { kid } }) => kid !== undefined),
@@ -142,7 +138,7 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   const { kid, alg } = header as unknown as CheckedHeader; // the checks above are the proof
   const verifiedBy = findKey(issuer, kid, alg);
   if (verifiedBy instanceof AccessError) return verifiedBy;
-  const algorithm = findAlgorithm(alg) as Algorithm; // so is this
+  const algorithm = readAlg(alg) as Algorithm; // so is this
   if (!verifyJws(jws, algorithm, verifiedBy.key)) return new AccessError('invalid_signature');
   // Only what an issuer of ours has signed is kept, so that nobody else can push it out.
   if (rules.headers.get(headerText) === undefined) rules.headers.set(headerText, header);
