@@ -1,6 +1,6 @@
 // What judging a token costs beside the one signature check that it needs: interleaved rounds, medians, ratios.
 import { constants, createPublicKey, randomUUID, verify } from 'node:crypto';
-import { createResourceServer } from '../dist/index.js';
+import { createMemoryReplayStore, createResourceServer } from '../dist/index.js';
 import { createTestIssuer } from '../dist/testing/index.js';
 
 const issuer = 'https://idp.example/';
@@ -45,7 +45,9 @@ export async function bench({ quick }) {
   };
   // Each token is new to this one in every round; the other keeps what it has verified.
   const forgetful = createResourceServer({ issuers: [{ issuer, keys }], audience, tokenCache: 'off' });
-  const server = createResourceServer({ issuers: [{ issuer, keys }], audience });
+  // It is asked in the second in which it is made.
+  const dpop = { replay: createMemoryReplayStore({ since: 0 }) };
+  const server = createResourceServer({ issuers: [{ issuer, keys }], audience, dpop });
   const policy = { scopes: ['read:messages'] };
   const bearer = Array.from({ length: size }, () => mint({}));
   const bound = mint({ cnf: { jkt: client.jkt } });

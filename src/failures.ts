@@ -362,6 +362,11 @@ export const failures = {
     'The nonce is too old, or was made with another secret. All instances must share one secret for nonces.',
     { concept: 'nonceSecret' },
   ),
+  proof_before_start: nonce(
+    'The DPoP proof needs a nonce.',
+    'The proof may have been made before this service, or its Redis, was started, and nobody remembers what was used then. The client repeats the call with the DPoP-Nonce of the answer. If that goes on for minutes, compare the clocks of client and server; instances that do not share a nonce secret do not understand the nonces of each other.',
+    { concept: 'nonceSecret' },
+  ),
   proof_replayed: proof(
     'The DPoP proof was used before.',
     'The jti was seen before, so the proof was sent twice. Let the client make a proof for each request. Turn off retries in proxies.',

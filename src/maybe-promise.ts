@@ -27,3 +27,8 @@ export function settle<T, R>(
   }
   return value instanceof Promise ? value.then(next, fail) : next(value);
 }
+
+/** For a value that goes on as it is. */
+export function same<T>(value: T): T {
+  return value;
+}

@@ -12,6 +12,8 @@ export interface ProtectedRequest<T, C> {
   readonly request: ResourceRequest;
   readonly policy: Policy<C>;
   readonly connection: Connection | undefined;
+  /** Where the challenge says that the metadata is. Default: where the server says. */
+  readonly metadataUrl?: string | undefined;
   /** What it throws goes to the framework: it is no refusal. */
   readonly admit: (access: Access<C>) => MaybePromise<T>;
   readonly refuse: (refusal: Refusal, error: unknown) => T;
@@ -22,9 +24,9 @@ export interface ProtectedRequest<T, C> {
  * server has to.
  */
 export function admitOrRefuse<T, C>(server: ResourceServer, call: ProtectedRequest<T, C>): MaybePromise<T> {
-  const { request, policy, connection, admit } = call;
+  const { request, policy, connection, metadataUrl, admit } = call;
   const refuse = (error: unknown): T =>
-    call.refuse(server.describeRefusal(error, request, { policy, connection }), error);
+    call.refuse(server.describeRefusal(error, request, { policy, connection, metadataUrl }), error);
   return settle<Access<C> | AccessError, T>(
     () => server.judge(request, policy, connection),
     (judged) => (judged instanceof AccessError ? refuse(judged) : admit(judged)),

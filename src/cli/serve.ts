@@ -1,19 +1,31 @@
+import cluster from 'node:cluster';
 import { createLog } from '../service/observation/log.ts';
 import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { run } from '../service/process/run.ts';
+import { demandSettings, warnOfMisspellings } from '../service/settings/running-settings.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
-import { readSettings } from '../service/settings/settings.ts';
+import { readSettings, type Settings } from '../service/settings/settings.ts';
 
 /** `portcullis serve`: runs the service until it is asked to stop. */
 export async function runServe(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const ofGate = args.find((arg) => /^--(?:rules|scope)(?:=|$)/.test(arg));
+  if (ofGate !== undefined) {
+    // Nobody must believe that rules are in force here.
+    const fix = 'Rules are for another command. Write portcullis gate, or leave it out.';
+    process.stderr.write(formatProblems([{ name: ofGate.replace(/=.*/s, ''), value: undefined, fix }]));
+    return exitCodes.config;
+  }
   const result = readSettings({ args, environment });
   if (result.kind === 'problems') {
     process.stderr.write(formatProblems(result.problems));
     return exitCodes.config;
   }
   const log = createLog({ fd: process.stdout.fd, style: process.stdout.isTTY ? 'pretty' : 'json' });
+  // Each worker reads them too.
+  if (cluster.isPrimary) warnOfMisspellings(result.misspellings, log);
+  const readAgain = (): Settings => demandSettings(readSettings({ args, environment }));
   try {
-    return await run({ settings: result.settings, environment, log });
+    return await run({ settings: result.settings, readAgain, environment, log });
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
     process.stderr.write(`portcullis: ${error.message}.\n`);

@@ -33,6 +33,8 @@ export interface VerifiedProof {
   readonly expires: number;
   /** A nonce for the client, whose own is about to end (RFC 9449 §8.2). */
   readonly nonce?: string;
+  /** The nonce in the proof, whether or not one is demanded. */
+  readonly sentNonce?: string;
 }
 
 /** Judges a proof (RFC 9449 §4.3), synchronously. */
@@ -98,6 +100,7 @@ export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyP
       jti,
       expires: iat + proofLifetime,
       ...(verdict === 'previous' && nonces !== undefined && { nonce: nonces.issue(request.now) }),
+      ...(nonce !== undefined && { sentNonce: nonce }),
     };
   };
 }

@@ -3,10 +3,10 @@ import type { DpopMode } from '../http/credentials.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { Trust } from '../http/trust.ts';
-import type { Refusal } from '../refusal/refusal.ts';
+import { linkMetadata, type Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
-import { createIdentityHeaders, type IdentityHeaders } from './identity-headers.ts';
+import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity-headers.ts';
 import { readRequestPath } from './request-path.ts';
 import { readOriginHost } from './rule-host.ts';
 import type { Rule, Rules } from './rules.ts';
@@ -34,10 +34,8 @@ export interface GateOptions {
 export interface Admission {
   readonly kind: 'admitted';
   readonly rule: Rule;
-  /** For the upstream: names in lower case and values in turn, all of them always. */
-  readonly identity: readonly string[];
-  /** Claims that did not fit into a header. */
-  readonly omitted: number;
+  /** What the upstream is told of the caller. */
+  readonly identity: IdentityValues;
   /** Of a caller whose token was judged. */
   readonly access: Access | undefined;
   /** Goes with the answer to the client (RFC 9449 §8.2). */
@@ -73,6 +71,8 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
   const servers = new Map(rules.rules.map((rule) => [rule, openServer(orderOf(rule, rules))]));
+  // What a refusal is told of a request leads to the resource of the rules, or nowhere.
+  for (const server of [outside, ...servers.values()]) linkMetadata(server, 'request');
 
   const refuse = (error: unknown, request: ResourceRequest, rule?: Rule): Rejection => {
     const server = (rule && servers.get(rule)) ?? outside;
@@ -81,10 +81,8 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
   };
 
   const admit = (rule: Rule, access: Access | undefined, wouldRefuse?: unknown): Admission => {
-    const { headers, omitted } =
-      access === undefined ? { headers: identity.empty, omitted: 0 } : identity.write(access);
-    const dpopNonce = access?.dpopNonce;
-    return { kind: 'admitted', rule, identity: headers, omitted, access, dpopNonce, wouldRefuse };
+    const values = access === undefined ? identity.empty : identity.write(access);
+    return { kind: 'admitted', rule, identity: values, access, dpopNonce: access?.dpopNonce, wouldRefuse };
   };
 
   const settle = (rule: Rule, request: ResourceRequest, judged: Access | AccessError): Decision => {

@@ -3,9 +3,11 @@ import { foldHeaderName } from './identity-names.ts';
 
 /** What an upstream is told of the caller. */
 export interface IdentityHeaders {
-  /** Names in lower case and values in turn: all of them, each empty. For callers that nobody knows. */
-  readonly empty: readonly string[];
-  /** The same with the values of a caller; `omitted` counts claims that do not fit into a header. */
+  /** In lower case. */
+  readonly names: readonly string[];
+  /** For callers that nobody knows: all of them, each empty. */
+  readonly empty: IdentityValues;
+  /** The values of a caller. */
   write(access: Access): IdentityValues;
   /** Whether an upstream may read a header as one of these: then a client must not set it. */
   claimsName(header: string): boolean;
@@ -13,7 +15,11 @@ export interface IdentityHeaders {
 
 /** The headers of one caller. */
 export interface IdentityValues {
+  /** In the order of {@link IdentityHeaders.names}. */
+  readonly values: readonly string[];
+  /** Names and values in turn. */
   readonly headers: readonly string[];
+  /** Claims that do not fit into a header. */
   readonly omitted: number;
 }
 
@@ -29,19 +35,20 @@ export function createIdentityHeaders(claims: Readonly<Record<string, string>>):
   // Tokens that were seen before come with the same claims.
   const written = new WeakMap<object, IdentityValues>();
 
+  const names = rows.map(([header]) => header);
+  const interleave = (values: readonly string[]): readonly string[] =>
+    names.flatMap((name, index) => [name, values[index] ?? '']);
+  const blank = names.map(() => '');
+
   const writeAnew = (access: Access): IdentityValues => {
-    let omitted = 0;
-    const headers = rows.flatMap(([header, claim]) => {
-      const value = formatValue(readClaim(access, claim));
-      if (value !== undefined) return [header, value];
-      omitted++;
-      return [header, ''];
-    });
-    return { headers, omitted };
+    const formatted = rows.map(([, claim]) => formatValue(readClaim(access, claim)));
+    const values = formatted.map((value) => value ?? '');
+    return { values, headers: interleave(values), omitted: formatted.filter((value) => value === undefined).length };
   };
 
   return {
-    empty: rows.flatMap(([header]) => [header, '']),
+    names,
+    empty: { values: blank, headers: interleave(blank), omitted: 0 },
     write(access) {
       const known = written.get(access.claims);
       if (known !== undefined) return known;

@@ -22,6 +22,8 @@ export type ReadExternalUrl = (
 /** Who is believed about the URL. */
 export interface ExternalUrlOptions {
   readonly trust: Trust;
+  /** Origin, and prefix if there is one, that stand for whatever the request says. Default: what it says. */
+  readonly pinned?: string;
 }
 
 type Scheme = 'http' | 'https';
@@ -48,10 +50,14 @@ const prefixDeceit = /\.\.|\/\.(?:\/|$)|%(?:2e|2f|5c)/i;
 
 /**
  * Creates the reader of external URLs. Headers of an untrusted peer are ignored, unread; those of a trusted one are
- * held to their grammars. Throws `TypeError` for a malformed entry of `trust`.
+ * held to their grammars. Throws `TypeError` for a malformed entry of `trust`, and a malformed `pinned`.
  */
-export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExternalUrl {
+export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): ReadExternalUrl {
   const isTrusted = parseTrust(trust);
+  const base = pinned === undefined ? undefined : parseBaseUrl(pinned);
+  if (pinned !== undefined && base === undefined) {
+    throw new TypeError('externalUrl: write an http or https URL without query, fragment and credentials');
+  }
   const read: ReadExternalUrl = (request, connection) => {
     const header = request.headers.get('host');
     const target =
@@ -63,7 +69,13 @@ export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExtern
     const host = parseHost(header ?? target.host);
     if (host === undefined) return new AccessError('bad_host_header', { context: { header: 'Host' } });
     const scheme = connection === undefined ? target.scheme : schemeOf(connection);
-    if (!isTrusted(connection?.remoteAddress)) {
+    const isForwarded = isTrusted(connection?.remoteAddress);
+    if (base !== undefined) {
+      // They have no say, and must be well-formed all the same: whatever else reads them must not be misled.
+      if (isForwarded) readForwarded(request.headers);
+      return { ...base, path: base.prefix + target.path };
+    }
+    if (!isForwarded) {
       return { origin: formatOrigin(scheme, host), prefix: '', path: target.path };
     }
     const forwarded = readForwarded(request.headers);
@@ -76,6 +88,15 @@ export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExtern
     };
   };
   return trust === 'none' ? rememberLast(read) : read;
+}
+
+/** The origin and prefix of a URL that is written down; `undefined` if it is none, or says more than that. */
+export function parseBaseUrl(text: string): Omit<ExternalUrl, 'path'> | undefined {
+  const [, scheme, authority = '', path = ''] = /^(https?):\/\/([^/?#]+)(\/[^?#]*)?$/i.exec(text) ?? [];
+  const host = parseHost(authority);
+  const prefix = path === '' ? '' : parsePrefix(path);
+  if (scheme === undefined || host === undefined || prefix === undefined) return undefined;
+  return { origin: formatOrigin(scheme.toLowerCase() === 'https' ? 'https' : 'http', host), prefix };
 }
 
 /** Spares a service that is asked for the same again and again; only where no header but Host has a say. */

@@ -205,8 +205,8 @@ function walkProof(walk: Walk, g: Gathered): void {
     }
   }
   const { nonce } = claims;
-  const judged = judgeNonce(typeof nonce === 'string' ? nonce : undefined, rules.nonces, call.now);
-  if (rules.nonces !== undefined) walk.stage('proof_nonce', judged ?? true);
+  const judged = judgeNonce(typeof nonce === 'string' ? nonce : undefined, rules.nonces.demanded, call.now);
+  if (rules.nonces.demanded !== undefined) walk.stage('proof_nonce', judged ?? true);
 }
 
 async function walkPolicies(walk: Walk, g: Gathered): Promise<void> {

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import { refuseByFirst } from '../check.ts';
-import type { Nonces } from '../dpop/nonce.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
-import type { ReplayStore } from '../dpop/replay.ts';
+import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
 import { AccessError, type Reason } from '../failures.ts';
 import type { ReadClientCertificate } from '../http/client-certificate.ts';
 import { type Credentials, type DpopMode, readCredentials, type Scheme } from '../http/credentials.ts';
@@ -19,6 +18,7 @@ import type { CheckedPolicy, Verdict } from '../token/token-policy.ts';
 import type { DenyList } from '../token-status/deny-list.ts';
 import type { Introspection } from '../token-status/introspection.ts';
 import type { Issuers } from './issuer-list.ts';
+import type { ServerNonces } from './server-nonces.ts';
 
 /** What a judged request may do: handed to the handler. */
 export interface Access<C = Claims> {
@@ -46,9 +46,8 @@ export interface JudgementRules {
   readonly verifyProof: VerifyProof;
   /** `alg` values that are accepted in proofs. */
   readonly proofAlgorithms: ReadonlySet<string>;
-  /** Demanded in proofs. */
-  readonly nonces: Nonces | undefined;
   readonly replay: ReplayStore | 'off';
+  readonly nonces: ServerNonces;
   /** Seconds since the epoch. */
   readonly now: () => number;
 }
@@ -84,11 +83,12 @@ interface Verified {
 interface Owned {
   readonly token: ValidToken;
   readonly proof: VerifiedProof | undefined;
+  readonly call: Call;
 }
 
 /** The way of a request, from top to bottom. Each step refuses, or goes on; it waits only if there is something to wait for. */
 export function createJudge(rules: JudgementRules): Judge {
-  const { mode, readExternalUrl, issuers, cache, introspection, denyList, verifyProof, replay, now } = rules;
+  const { mode, readExternalUrl, issuers, cache, introspection, denyList, verifyProof, replay, nonces, now } = rules;
 
   const judge: Judge = (request, policy, connection) => {
     // Host and forwarded headers are held to their grammar always, whatever is made of them (RFC 9112 §3.2).
@@ -114,17 +114,17 @@ export function createJudge(rules: JudgementRules): Judge {
     if (denyList?.denies(token.claims, token.verifiedBy.kid)) return new AccessError('revoked_token');
     const proof = verifyBinding(verified, call);
     if (proof instanceof AccessError) return proof;
-    return after(judgePolicies(call.policy, token, verified.now), judgeReplay, { token, proof });
+    return after(judgePolicies(call.policy, token, verified.now), judgeReplay, { token, proof, call });
   };
 
   /** The last check of all: only a proof that would have been accepted is remembered. */
-  const judgeReplay = (verdict: Verdict, { token, proof }: Owned): MaybePromise<Judged> => {
+  const judgeReplay = (verdict: Verdict, { token, proof, call }: Owned): MaybePromise<Judged> => {
     if (verdict instanceof AccessError) return verdict;
     const access = grant(token, verdict, proof);
-    if (proof === undefined || replay === 'off') return access;
-    const first = replay.witness(proof.jkt, proof.jti, proof.expires);
-    const admitFirst = (answer: boolean | AccessError): Judged => {
-      if (answer instanceof AccessError) return answer;
+    if (proof === undefined || replay === 'off' || call.request.proofWitnessed === true) return access;
+    const first = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
+    const admitFirst = (answer: Witnessed): Judged => {
+      if (answer instanceof AccessError) return nonces.refuse(answer);
       return answer === true ? access : new AccessError('proof_replayed');
     };
     return settle(() => first, admitFirst, refuseUnwitnessed);

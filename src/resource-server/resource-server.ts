@@ -5,6 +5,7 @@ import { createReadClientCertificate } from '../http/client-certificate.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
+import { pickByPlatform } from '../platform.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
@@ -15,8 +16,9 @@ import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
 import { type Access, createJudge, type JudgementRules } from './judgement.ts';
 import { checkOptions, type ResourceServerOptions } from './options.ts';
+import { openServerNonces } from './server-nonces.ts';
 import { traceAuthorize } from './tracing.ts';
-import { readTokenRules } from './trusted-issuer.ts';
+import { hasTestIssuer, readTokenRules } from './trusted-issuer.ts';
 
 export type { Access } from './judgement.ts';
 
@@ -55,6 +57,9 @@ export interface ResourceServer {
 const anyToken = checkPolicy({});
 const rulesOfServers = new WeakMap<ResourceServer, JudgementRules>();
 
+/** On workerd the next call meets another isolate: asking for a nonce of this one would help nobody. */
+const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
+
 /**
  * Creates a resource server. Nothing is fetched before `ready()` or the first token. Throws `TypeError` for options that
  * cannot work.
@@ -64,9 +69,12 @@ const rulesOfServers = new WeakMap<ResourceServer, JudgementRules>();
  */
 export function createResourceServer(options: ResourceServerOptions): ResourceServer {
   checkOptions(options);
-  const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'], nonces } = options.dpop ?? {};
+  const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'] } = options.dpop ?? {};
   const now = options.now ?? (() => Date.now() / 1000);
-  const replay = options.dpop?.replay ?? createMemoryReplayStore({ now });
+  const replay =
+    options.dpop?.replay ??
+    createMemoryReplayStore({ now, ...(hasTestIssuer(options) ? { since: 0 } : memoryDefaults) });
+  const nonces = openServerNonces({ ...options.dpop, replay }, now);
   const emit = options.onEvent === undefined ? undefined : createEmit(options.onEvent);
   const { introspection, denyList, clientCertificate, trustProxy = 'none' } = options;
   const readCertificate =
@@ -76,7 +84,10 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
   // Only opaque tokens: then there is no list that the issuer could be missing from.
   const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
-  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const readExternalUrl = createReadExternalUrl({
+    trust: trustProxy,
+    ...(options.externalUrl !== undefined && { pinned: options.externalUrl }),
+  });
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
   const rules: JudgementRules = {
@@ -89,10 +100,10 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     denyList,
     readCertificate,
     certificates,
-    verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces }),
+    verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces: nonces.demanded }),
     proofAlgorithms: new Set(proofAlgorithms),
-    nonces,
     replay,
+    nonces,
     now,
   };
   const judgeRequest = createJudge(rules);
@@ -112,7 +123,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     errorBody,
     statuses: readStatuses(options.insufficientScopeStatus),
     readExternalUrl,
-    issueNonce: () => nonces?.issue(now()),
+    issueNonce: nonces.issueFor,
   });
   const server: ResourceServer = {
     judge,

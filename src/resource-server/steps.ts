@@ -86,6 +86,7 @@ export const reasonsWithoutStep: readonly Reason[] = [
   'keys_unavailable',
   'introspection_unavailable',
   'proof_replayed',
+  'proof_before_start',
   'replay_store_unavailable',
   'replay_store_full',
   'unexpected',

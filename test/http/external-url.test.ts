@@ -486,3 +486,37 @@ describe('a request from a real socket', () => {
     }
   });
 });
+
+describe('a URL that is pinned', () => {
+  const headers = new Headers({ host: 'other.example:8443' });
+  const request = { method: 'GET', url: 'http://other.example:8443/api?a=1', target: '/api?a=1', headers };
+  const connection = { remoteAddress: '10.0.0.1', encrypted: false };
+
+  it.each([
+    ['https://api.example', { origin: 'https://api.example', prefix: '', path: '/api' }],
+    ['https://API.example:443/', { origin: 'https://api.example', prefix: '', path: '/api' }],
+    ['http://api.example:8080/orders/', { origin: 'http://api.example:8080', prefix: '/orders', path: '/orders/api' }],
+  ])('%s → stands for what the request says, for its path too', (pinned, expected) => {
+    expect(createReadExternalUrl({ trust: 'none', pinned })(request, connection)).toEqual(expected);
+    expect(createReadExternalUrl({ trust: 'all', pinned })(request, connection)).toEqual(expected);
+  });
+
+  it('headers of a trusted proxy have no say, and are held to their grammars all the same', () => {
+    const read = createReadExternalUrl({ trust: 'all', pinned: 'https://api.example' });
+    const forward = (value: string) => ({ ...request, headers: new Headers({ host: 'a', 'x-forwarded-host': value }) });
+    expect(read(forward('evil.example'), connection)).toMatchObject({ origin: 'https://api.example' });
+    expect(read(forward('user@evil.example'), connection)).toBeInstanceOf(AccessError);
+    expect(read({ ...request, headers: new Headers({ host: 'a/b' }) }, connection)).toBeInstanceOf(AccessError);
+  });
+
+  it.each([
+    'api.example',
+    'ftp://api.example',
+    'https://u@api.example',
+    'https://api.example?a',
+    'https://a/../b',
+    'https://',
+  ])('%s → TypeError at creation', (pinned) => {
+    expect(() => createReadExternalUrl({ trust: 'none', pinned })).toThrow(TypeError);
+  });
+});

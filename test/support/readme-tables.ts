@@ -1,6 +1,6 @@
 import { formatReasonPage } from '../../src/cli/explain/reason-page.ts';
 import { failures, type Reason } from '../../src/failures.ts';
-import { settingTable } from '../../src/service/settings/setting-table.ts';
+import { type SettingRow, settingTable } from '../../src/service/settings/setting-table.ts';
 import { environmentName } from '../../src/service/settings/settings.ts';
 import { type Variant, variants } from '../../src/service/variants/variants.ts';
 import { explainTables } from './explain-tables.ts';
@@ -45,11 +45,11 @@ function settings(): string {
   };
   return table(
     ['environment', 'flag', 'default', 'meaning'],
-    Object.values(settingTable).map((setting) => {
+    Object.values<SettingRow>(settingTable).map((setting) => {
       const { defaultValue } = setting;
       return [
         perVariant((variant) => environmentName(setting, variant)),
-        code(`--${setting.flag}`),
+        setting.secret === 'always' ? '' : code(`--${setting.flag}`),
         defaultValue === undefined
           ? 'required'
           : perVariant((variant) => (typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue)),

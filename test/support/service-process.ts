@@ -24,7 +24,9 @@ export interface ServiceProcessOptions {
    * but `PATH` is inherited.
    */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** Follow `serve` on the command line. */
+  /** Default `serve`. */
+  readonly command?: 'serve' | 'gate';
+  /** Follow the command on the command line. */
   readonly args?: readonly string[];
 }
 
@@ -78,8 +80,8 @@ const [runtime = process.execPath, ...runtimeArgs] = process.env['SERVICE_RUNTIM
  */
 export async function startService(options: ServiceProcessOptions = {}): Promise<ServiceProcess> {
   if (!existsSync(entry)) throw new Error('There is no build to test: run "npm run build" first.');
-  const { environment = {}, args = [] } = options;
-  const child = spawn(runtime, [...runtimeArgs, entry, 'serve', ...args], {
+  const { environment = {}, command = 'serve', args = [] } = options;
+  const child = spawn(runtime, [...runtimeArgs, entry, command, ...args], {
     env: { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

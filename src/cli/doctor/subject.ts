@@ -1,6 +1,7 @@
 import { type SettingName, settingTable } from '../../service/settings/setting-table.ts';
 import { environmentName, type Settings } from '../../service/settings/settings.ts';
 import { variants } from '../../service/variants/variants.ts';
+import { readSetIssuer } from '../set-issuer.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -27,11 +28,11 @@ export interface Subject {
 /** The subject of these settings; `undefined` for none. */
 export function readSubject(settings: Settings | undefined, environment: Environment): Subject {
   const variant = settings?.variant ?? variants.a;
-  const { domain } = settings ?? {};
+  const issuer = settings && readSetIssuer(settings);
   const endpoint = variant.endpoints.find(({ access }) => access !== 'open' && access.scopes === undefined);
   return {
-    issuer: domain?.kind === 'host' ? `https://${domain.text}/` : undefined,
-    domainWithScheme: domain?.kind === 'scheme' ? domain.text : undefined,
+    issuer,
+    domainWithScheme: settings !== undefined && issuer === undefined ? settings.domain.text : undefined,
     clockTolerance: settings?.clockTolerance.nbf ?? 5,
     replayStore: settings?.replayStore,
     corsOrigins: settings?.corsOrigins ?? [],

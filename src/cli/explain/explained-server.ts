@@ -11,6 +11,7 @@ import type { Policy } from '../../policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import type { EffectiveSetting } from '../../service/settings/setting-report.ts';
 import type { Settings } from '../../service/settings/settings.ts';
+import { readSetIssuer } from '../set-issuer.ts';
 import { labelSettings } from './labels.ts';
 
 /** What a call is explained against. */
@@ -88,8 +89,8 @@ export async function openSettings(
   effective: readonly EffectiveSetting[],
   options: KeyOptions,
 ): Promise<ExplainedServer> {
-  const { domain, variant } = settings;
-  const issuer = domain.kind === 'host' ? `https://${domain.text}/` : undefined;
+  const { variant, externalUrl } = settings;
+  const issuer = readSetIssuer(settings);
   const opened = issuer === undefined ? undefined : await openKeys(issuer, options);
   const mode: DpopMode = settings.dpopEnabled ? (settings.dpopRequired ? 'required' : 'allowed') : 'off';
   const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
@@ -102,10 +103,11 @@ export async function openSettings(
       subject: variant.subject,
       dpop: { mode, algorithms: settings.dpopAlgorithms, ...(nonces !== undefined && { nonces }) },
       trustProxy: settings.trustProxy,
+      ...(externalUrl !== '' && { externalUrl }),
       insufficientScopeStatus: variant.insufficientScopeStatus,
     }),
     labels: labelSettings(variant, effective),
-    domainHasScheme: domain.kind === 'scheme',
+    domainHasScheme: issuer === undefined,
     isDecodeOnly: false,
     keysProblem: opened?.problem,
     policyOf(path) {

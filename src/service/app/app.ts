@@ -4,7 +4,7 @@ import type { DpopMode } from '../../http/credentials.ts';
 import type { ReadExternalUrl } from '../../http/external-url.ts';
 import { after, type MaybePromise, settle } from '../../maybe-promise.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
-import { metadataPath, type Refusal } from '../../refusal/refusal.ts';
+import { linkMetadata, metadataPath, type Refusal } from '../../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../../resource-server/resource-server.ts';
 import { nameSettings } from '../settings/setting-names.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -46,6 +46,7 @@ export function createApp(options: AppOptions): App {
   const errorBody = errorBodyFormats[settings.errorBody];
   const names = nameSettings(settings.variant);
   const cors = settings.corsOrigins.length > 0 ? createCors(settings.corsOrigins) : undefined;
+  linkMetadata(resourceServer, 'request');
   const findRoute = createRouter([
     ...settings.variant.endpoints.map((endpoint) => ({ path: endpoint.path, respond: respondTo(endpoint) })),
     { path: metadataPath, respond: respondWithMetadata(options) },

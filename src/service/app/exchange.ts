@@ -8,14 +8,19 @@ import { nameHint, type SettingNames } from '../settings/setting-names.ts';
 export interface Exchange {
   /** Finds the log line of a refused request: sent along in X-Request-Id. */
   readonly id: string;
-  readonly request: ResourceRequest;
+  /** For the gate: the request that it is asked about. */
+  request: ResourceRequest;
   readonly connection: Connection;
   /** Milliseconds on the clock of `performance.now()`. */
   readonly startedAt: number;
-  /** Path of the route that matched, never the path as it was sent. */
+  /** Path of the route that matched, never the path as it was sent; or the id of a rule. */
   route: string;
+  /** What {@link Exchange.route} is called in the log. */
+  routeKind: 'route' | 'rule';
   /** Why it was refused. */
   reason: Reason | undefined;
+  /** Why it would have been refused, if its rule did not only report. */
+  wouldRefuse: Reason | undefined;
   /** Facts for the operator. */
   context: FailureContext | undefined;
   /** What went wrong, where the reason is `unexpected` or something could not be reached. */
@@ -40,7 +45,9 @@ export function beginExchange(request: ResourceRequest, connection: Connection):
     connection,
     startedAt: performance.now(),
     route: 'unmatched',
+    routeKind: 'route',
     reason: undefined,
+    wouldRefuse: undefined,
     context: undefined,
     cause: undefined,
     claims: undefined,
@@ -55,4 +62,11 @@ export function noteRefusal(exchange: Exchange, error: unknown, names: SettingNa
   exchange.reason = refused ? error.reason : 'unexpected';
   exchange.context = refused ? nameHint(error.context, names) : undefined;
   exchange.cause = refused ? error.cause : error;
+}
+
+/** Notes why a request that passes would have been refused. */
+export function noteWouldRefuse(exchange: Exchange, error: unknown, names: SettingNames): void {
+  noteRefusal(exchange, error, names);
+  exchange.wouldRefuse = exchange.reason;
+  exchange.reason = undefined;
 }

@@ -27,7 +27,10 @@ const figures: readonly Figure[] = [
 ];
 
 /** Registers what the token cache says of itself. */
-export function registerCacheMetrics(metrics: Metrics, { tokenCacheStatus }: ResourceServer): void {
+export function registerCacheMetrics(
+  metrics: Metrics,
+  { tokenCacheStatus }: Pick<ResourceServer, 'tokenCacheStatus'>,
+): void {
   for (const { of, ...description } of figures) {
     metrics.gauge({
       ...description,

@@ -79,13 +79,14 @@ function formatJson(level: LogLevel, event: string, fields: LogFields | undefine
 function formatRequestJson(line: RequestLine): string {
   const { status, facts } = line;
   if (facts !== undefined || status >= 500) return formatJson(levelOf(status), 'request', describeLine(line));
-  const { id, requestId, traceId, clientIp, method, route, reason, milliseconds } = line;
+  const { id, requestId, traceId, clientIp, method, route, routeKind, reason, wouldRefuse, milliseconds } = line;
   let text = `{"time":"${formatTime(Date.now())}","level":"info","event":"request","id":"${id}"`;
   if (requestId !== undefined) text += `,"request_id":"${requestId}"`;
   if (traceId !== undefined) text += `,"trace_id":"${traceId}"`;
   if (clientIp !== undefined) text += `,"client_ip":"${clientIp}"`;
-  text += `,"method":${method === 'GET' ? '"GET"' : JSON.stringify(method)},"route":"${route}","status":${status}`;
+  text += `,"method":${method === 'GET' ? '"GET"' : JSON.stringify(method)},"${routeKind}":"${route}","status":${status}`;
   if (reason !== undefined) text += `,"reason":"${reason}"`;
+  if (wouldRefuse !== undefined) text += `,"would_refuse":"${wouldRefuse}"`;
   return `${text},"ms":${milliseconds}}\n`;
 }
 
@@ -94,16 +95,17 @@ function formatRequestPretty(line: RequestLine): string {
 }
 
 function describeLine({ requestId, traceId, clientIp, milliseconds, facts, ...line }: RequestLine): LogFields {
-  const { id, method, route, status, reason } = line;
+  const { id, method, route, routeKind, status, reason, wouldRefuse } = line;
   return {
     id,
     request_id: requestId,
     trace_id: traceId,
     client_ip: clientIp,
     method,
-    route,
+    [routeKind]: route,
     status,
     reason,
+    would_refuse: wouldRefuse,
     ms: milliseconds,
     ...facts,
   };

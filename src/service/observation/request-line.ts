@@ -9,8 +9,10 @@ export interface RequestLine {
   readonly clientIp: string | undefined;
   readonly method: string;
   readonly route: string;
+  readonly routeKind: 'route' | 'rule';
   readonly status: number;
   readonly reason: Reason | undefined;
+  readonly wouldRefuse: Reason | undefined;
   readonly milliseconds: number;
   /** The rest: whose call it was, what was expected and received, the cause. */
   readonly facts: Readonly<Record<string, unknown>> | undefined;

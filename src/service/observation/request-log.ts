@@ -24,8 +24,9 @@ export function createRequestLog(options: RequestLogOptions): WriteRequestLine {
   const every = grants === 'all' ? 1 : grants === 'none' ? 0 : grants;
   let admitted = 0;
   return (exchange, status, milliseconds) => {
-    const { id, request, connection, route, reason } = exchange;
-    if (reason === undefined && status < 400 && (every === 0 || admitted++ % every !== 0)) return;
+    const { id, request, connection, route, routeKind, reason, wouldRefuse } = exchange;
+    const isGranted = reason === undefined && wouldRefuse === undefined && status < 400;
+    if (isGranted && (every === 0 || admitted++ % every !== 0)) return;
     const sent = request.headers.get('x-request-id');
     log.writeRequest({
       id,
@@ -34,8 +35,10 @@ export function createRequestLog(options: RequestLogOptions): WriteRequestLine {
       clientIp: readClientAddress(request, connection),
       method: request.method,
       route,
+      routeKind,
       status,
       reason,
+      wouldRefuse,
       milliseconds: Math.round(milliseconds * 1000) / 1000,
       facts: describeFacts(exchange, describeIdentity),
     });

@@ -1,7 +1,5 @@
 import type { RequestListener } from 'node:http';
-import { createNonces, type Nonces } from '../../dpop/nonce.ts';
 import type { ReplayStore } from '../../dpop/replay.ts';
-import { createReadClientAddress } from '../../http/client-address.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
 import { createResourceServer } from '../../resource-server/resource-server.ts';
@@ -11,13 +9,12 @@ import { registerCacheMetrics } from '../observation/cache-metrics.ts';
 import { createDescribeIdentity } from '../observation/identity.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
-import { observe } from '../observation/observe.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
-import { createRequestLog } from '../observation/request-log.ts';
-import { registerServiceMetrics } from '../observation/service-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
+import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import type { Reloads } from './reload.ts';
+import { createRotatingNonces, followSecrets, type RotatingNonces } from './secrets.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
 import { readVersion } from './version.ts';
 
@@ -28,8 +25,12 @@ export interface ServiceOptions {
   readonly metrics: Metrics;
   readonly keySource: KeySource;
   readonly reloads: Reloads;
+  /** Reads the settings once more. Throws if they are wrong. */
+  readonly readAgain: () => Settings;
   /** Where used proofs are remembered. */
   readonly replay: ReplayStore | 'off';
+  /** For nonces that are asked for after a start, if no secret is set. Default: one of this process. */
+  readonly startNonceSecret?: string | undefined;
 }
 
 /** The service without its sockets. */
@@ -55,11 +56,19 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   const { variant } = settings;
   registerProcessMetrics(metrics);
   const mode = dpopMode(settings);
+  const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
   const issuer = readIssuer(settings);
   const keys = issuer === undefined ? undefined : await keySource.open(issuer);
   if (keys === undefined) warnOfScheme(log, variant.names.domain);
 
   const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
+
+  const nonces = openNonces(settings, options.startNonceSecret);
+  let describeIdentity = createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret);
+  followSecrets({ secrets: settings, readAgain: options.readAgain, reloads, log }, (secrets) => {
+    if (secrets.dpopNonceSecret !== '') nonces?.rotate(secrets.dpopNonceSecret);
+    describeIdentity = createDescribeIdentity(settings.logIdentity, secrets.logIdentitySecret);
+  });
 
   const resourceServer = createResourceServer({
     issuers: keys === undefined || issuer === undefined ? [] : [{ issuer, keys }],
@@ -67,9 +76,16 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,
     subject: variant.subject,
-    dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...readNonces(settings) },
+    dpop: {
+      ...{ mode, algorithms: settings.dpopAlgorithms, replay },
+      ...(nonces !== undefined && {
+        nonces,
+        nonceDemand: settings.dpopNonce === 'required' ? 'always' : 'after-start',
+      }),
+    },
     ...(denied !== undefined && { denyList: denied.denyList }),
     trustProxy: settings.trustProxy,
+    ...(externalUrl !== undefined && { externalUrl }),
     errorBody: settings.errorBody,
     challenge: variant.challenge,
     insufficientScopeStatus: variant.insufficientScopeStatus,
@@ -78,36 +94,17 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     settings,
     mode,
     resourceServer,
-    readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
+    readExternalUrl: createReadExternalUrl({
+      trust: settings.trustProxy,
+      ...(externalUrl !== undefined && { pinned: externalUrl }),
+    }),
     version: readVersion(),
   });
 
   registerCacheMetrics(metrics, resourceServer);
-  const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
-  let connections = 0;
-  metrics.gauge({
-    name: 'portcullis_connections',
-    help: 'Open connections of clients.',
-    aggregate: 'sum',
-    read: () => connections,
-  });
-  registerServiceMetrics(metrics, log, readVersion());
   let draining = false;
   return {
-    noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
-    ...observe({
-      app,
-      metrics,
-      writeLine: createRequestLog({
-        log,
-        readClientAddress: createReadClientAddress(settings.trustProxy),
-        describeIdentity: createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret),
-        grants: settings.logGrants,
-      }),
-    }),
-    noteConnection: (change) => {
-      connections += change;
-    },
+    ...observeApp({ app, settings, log, metrics, describeIdentity: (access) => describeIdentity(access) }),
     readiness: () => {
       const away = isAway(replay);
       const checks = {
@@ -142,8 +139,13 @@ function isAway(replay: ReplayStore | 'off'): boolean {
   return replay !== 'off' && 'connected' in replay && replay.connected === false;
 }
 
-function readNonces({ dpopNonce, dpopNonceSecret }: Settings): { readonly nonces?: Nonces } {
-  return dpopNonce === 'required' ? { nonces: createNonces({ secret: dpopNonceSecret }) } : {};
+/** Nonces that are always demanded, or only after a start: under the secret of the settings, else of the primary process. */
+function openNonces(
+  { dpopNonce, dpopNonceSecret }: Settings,
+  startSecret: string | undefined,
+): RotatingNonces | undefined {
+  if (dpopNonce === 'required' || dpopNonceSecret !== '') return createRotatingNonces(dpopNonceSecret);
+  return startSecret === undefined ? undefined : createRotatingNonces(startSecret);
 }
 
 function warnOfScheme(log: Log, name: string): void {

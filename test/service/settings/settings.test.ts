@@ -72,7 +72,10 @@ describe('defaults', () => {
       dpopNonce: 'off',
       dpopNonceSecret: '',
       replayStore: 'memory',
+      replayTimeout: 250,
+      replayNamespace: 'serve',
       trustProxy: 'none',
+      externalUrl: '',
       drainDelay: 0,
       host: '0.0.0.0',
       port: 8000,
@@ -92,6 +95,9 @@ describe('defaults', () => {
       logIdentitySecret: '',
       logGrants: 'all',
       keepAlive: 5,
+      issuer: '',
+      rules: '',
+      scope: '',
     });
   });
 

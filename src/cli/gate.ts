@@ -1,0 +1,33 @@
+import { createLog } from '../service/observation/log.ts';
+import { exitCodes, StartFailure } from '../service/process/exit.ts';
+import { createGateCommand } from '../service/process/gate-command.ts';
+import { RulesError } from '../service/process/rules-source.ts';
+import { run } from '../service/process/run.ts';
+import { readGateSettings } from '../service/settings/gate-settings.ts';
+import { demandSettings } from '../service/settings/running-settings.ts';
+import { formatProblems } from '../service/settings/setting-report.ts';
+import type { Settings } from '../service/settings/settings.ts';
+
+/** `portcullis gate`: judges requests for other servers, until it is asked to stop. */
+export async function runGate(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const result = readGateSettings({ args, environment });
+  if (result.kind === 'problems') {
+    process.stderr.write(formatProblems(result.problems));
+    return exitCodes.config;
+  }
+  const log = createLog({ fd: process.stdout.fd, style: process.stdout.isTTY ? 'pretty' : 'json' });
+  try {
+    const readAgain = (): Settings => demandSettings(readGateSettings({ args, environment }));
+    return await run({ settings: result.settings, readAgain, environment, log, command: createGateCommand(result) });
+  } catch (error) {
+    if (error instanceof RulesError) {
+      process.stderr.write(`portcullis: the rules cannot be used\n${error.message}\n`);
+      return exitCodes.config;
+    }
+    if (!(error instanceof StartFailure)) throw error;
+    process.stderr.write(`portcullis: ${error.message}.\n`);
+    return error.exitCode;
+  } finally {
+    await log.end();
+  }
+}

@@ -1,0 +1,112 @@
+import { createGate, type Gate, type ServerOrder } from '../../gate/gate.ts';
+import type { Rules } from '../../gate/rules.ts';
+import type { ResourceServerOptions } from '../../resource-server/options.ts';
+import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
+import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
+import type { TokenCacheStatus } from '../../token/token-cache.ts';
+import type { KeySource, ServiceKeys } from './service-keys.ts';
+
+/** What the resource servers of a gate have in common. */
+export type CommonOptions = Omit<ResourceServerOptions, 'issuer' | 'issuers' | 'keys' | 'audience'>;
+
+/** A gate that is ready to take the place of another. */
+export interface PreparedGate {
+  readonly gate: Gate;
+  /** Keys that no gate before had asked for. */
+  readonly newKeys: readonly ServiceKeys[];
+  /** From now on this gate is in force: what only gates before it used is let go. */
+  adopt(): void;
+}
+
+/** The resource servers that the rules of a gate ask for. What rules share, and what stays when rules change, is kept. */
+export interface GateServers {
+  prepare(rules: Rules): Promise<PreparedGate>;
+  /** The keys of the gate in force, by issuer. */
+  keys(): ReadonlyMap<string, ServiceKeys>;
+  tokenCacheStatus(): TokenCacheStatus;
+}
+
+/** Of all verified tokens that are kept: the servers share them out. */
+const cacheBounds = { entries: 10_000, bytes: 64 * 1024 * 1024 } as const;
+/** What a server keeps at least. */
+const leastCache = { entries: 200, bytes: 1024 * 1024 } as const;
+
+/** Makes the servers; `keySource` opens the keys of their issuers. */
+export function createGateServers(common: CommonOptions, keySource: KeySource): GateServers {
+  let servers: ReadonlyMap<string, ResourceServer> = new Map();
+  let keys: ReadonlyMap<string, ServiceKeys> = new Map();
+  /** Counts of servers that are gone: a counter must not fall. */
+  let gone = { hits: 0, misses: 0 };
+
+  const openServer = (order: ServerOrder, opened: ReadonlyMap<string, ServiceKeys>, share: number): ResourceServer => {
+    const issuers = order.issuers.map((trusted): TrustedIssuer => {
+      const own = opened.get(trusted.issuer);
+      return own === undefined ? trusted : { ...trusted, keys: own };
+    });
+    return createResourceServer({
+      ...common,
+      issuers,
+      // Each issuer has its own; a server without any answers refusals only, and none with a challenge.
+      ...(issuers.length === 0 && { audience: 'none' }),
+      dpop: {
+        ...common.dpop,
+        ...(order.dpop !== undefined && { mode: order.dpop }),
+        ...(order.proofs === 'ignore' && { replay: 'off' }),
+      },
+      tokenCache: {
+        maxEntries: Math.max(leastCache.entries, Math.floor(cacheBounds.entries / share)),
+        maxBytes: Math.max(leastCache.bytes, Math.floor(cacheBounds.bytes / share)),
+      },
+    });
+  };
+
+  return {
+    async prepare(rules) {
+      const opened = new Map<string, ServiceKeys>();
+      for (const { issuer } of rules.issuers.values()) {
+        if (!opened.has(issuer)) opened.set(issuer, keys.get(issuer) ?? (await keySource.open(issuer)));
+      }
+      const share = new Set(rules.rules.map(({ issuers, dpop, mode }) => JSON.stringify([issuers, dpop, mode]))).size;
+      const used = new Map<string, ResourceServer>();
+      const gate = createGate({
+        rules,
+        openServer(order) {
+          const key = JSON.stringify(order);
+          const server = used.get(key) ?? servers.get(key) ?? openServer(order, opened, share);
+          used.set(key, server);
+          return server;
+        },
+      });
+      const before = keys;
+      return {
+        gate,
+        newKeys: [...opened].flatMap(([issuer, each]) => (before.has(issuer) ? [] : [each])),
+        adopt() {
+          for (const [key, server] of servers) {
+            const { hits, misses } = server.tokenCacheStatus() ?? { hits: 0, misses: 0 };
+            if (!used.has(key)) gone = { hits: gone.hits + hits, misses: gone.misses + misses };
+          }
+          servers = used;
+          keys = opened;
+        },
+      };
+    },
+    keys: () => keys,
+    tokenCacheStatus: () =>
+      sum(
+        [...servers.values()].flatMap((server) => server.tokenCacheStatus() ?? []),
+        gone,
+      ),
+  };
+}
+
+function sum(all: readonly TokenCacheStatus[], gone: Pick<TokenCacheStatus, 'hits' | 'misses'>): TokenCacheStatus {
+  const add = (read: (status: TokenCacheStatus) => number): number =>
+    all.reduce((total, each) => total + read(each), 0);
+  return {
+    entries: add(({ entries }) => entries),
+    bytes: add(({ bytes }) => bytes),
+    hits: gone.hits + add(({ hits }) => hits),
+    misses: gone.misses + add(({ misses }) => misses),
+  };
+}

@@ -1,0 +1,150 @@
+import { createNonces, type Nonces } from '../../dpop/nonce.ts';
+import { AccessError } from '../../failures.ts';
+import type { Admission, Gate } from '../../gate/gate.ts';
+import { type IsTrusted, parseTrust } from '../../http/trust.ts';
+import { errorBodyFormats } from '../../refusal/error-body.ts';
+import type { Readiness } from '../app/admin.ts';
+import { createGateApp } from '../app/gate-app.ts';
+import { registerCacheMetrics } from '../observation/cache-metrics.ts';
+import type { Metrics, Series } from '../observation/metrics.ts';
+import { registerProcessMetrics } from '../observation/process-metrics.ts';
+import { nameSettings } from '../settings/setting-names.ts';
+import type { Settings } from '../settings/settings.ts';
+import { type CommonOptions, createGateServers, type GateServers } from './gate-servers.ts';
+import { observeApp } from './observed-app.ts';
+import { openDenyList } from './open-deny-list.ts';
+import type { RulesFollower, RulesSource } from './rules-source.ts';
+import type { Service, ServiceOptions } from './service.ts';
+
+/** What one process of the gate is made from. */
+export interface GateServiceOptions extends ServiceOptions {
+  readonly rules: RulesSource;
+}
+
+/** Composes the gate beside a proxy. Rejects with `RulesError` if the rules cannot be used. */
+export async function createGateService(options: GateServiceOptions): Promise<Service> {
+  const { settings, log, metrics, keySource, reloads, replay, rules } = options;
+  registerProcessMetrics(metrics);
+  const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
+  const servers = createGateServers(
+    {
+      ...readCommonOptions(settings),
+      dpop: { ...readDpop(settings), replay },
+      ...(denied && { denyList: denied.denyList }),
+    },
+    keySource,
+  );
+  registerCacheMetrics(metrics, servers);
+  let gate: Gate | undefined;
+  let listening = false;
+  await rules.follow(
+    createGateFollower(servers, (next, newKeys) => {
+      gate = next;
+      if (listening) for (const keys of newKeys) keys.fetch();
+    }),
+  );
+  const current = (): Gate => {
+    if (gate === undefined) throw new TypeError('The gate has no rules yet.');
+    return gate;
+  };
+  const app = createGateApp({
+    current,
+    isTrusted: readTrust(settings),
+    errorBody: errorBodyFormats[settings.errorBody],
+    names: nameSettings(settings.variant),
+    onAdmitted: createAdmissionCount(metrics),
+  });
+  let draining = false;
+  return {
+    ...observeApp({ app, settings, log, metrics }),
+    readiness: () => {
+      const readiness = describeReadiness(servers);
+      return draining ? { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } } : readiness;
+    },
+    fetchKeys: () => {
+      listening = true;
+      for (const keys of servers.keys().values()) keys.fetch();
+    },
+    drain: () => {
+      draining = true;
+    },
+    close: () => {
+      denied?.close();
+      rules.close();
+    },
+  };
+}
+
+/** Lets a set of servers follow the rules; `onSwap` is told of each gate that comes in force. */
+export function createGateFollower(
+  servers: GateServers,
+  onSwap: (gate: Gate, newKeys: readonly { fetch(): void }[]) => void,
+): RulesFollower {
+  return {
+    async prepare(rules) {
+      const { gate, newKeys, adopt } = await servers.prepare(rules);
+      return {
+        commit() {
+          adopt();
+          onSwap(gate, newKeys);
+        },
+      };
+    },
+  };
+}
+
+/** What all resource servers of a gate are set to. */
+export function readCommonOptions(settings: Settings): CommonOptions {
+  const { algorithms, clockTolerance, errorBody, variant } = settings;
+  return { algorithms, clockTolerance, errorBody, subject: variant.subject, dpop: readDpop(settings) };
+}
+
+function readDpop(settings: Settings): NonNullable<CommonOptions['dpop']> {
+  const { dpopEnabled, dpopRequired, dpopAlgorithms: algorithms } = settings;
+  const mode = dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off';
+  return { mode, algorithms, ...readNonces(settings) };
+}
+
+function readNonces({ dpopNonce, dpopNonceSecret }: Settings): { readonly nonces?: Nonces } {
+  return dpopNonce === 'required' ? { nonces: createNonces({ secret: dpopNonceSecret }) } : {};
+}
+
+/** Who can open a unix socket is chosen by the rights of its file; such a peer has no address. */
+function readTrust({ trustProxy, host }: Settings): IsTrusted {
+  const isTrusted = parseTrust(trustProxy);
+  return host.startsWith('unix:') ? (address) => address === undefined || isTrusted(address) : isTrusted;
+}
+
+/** One issuer whose tokens can be judged is enough: the outage of one partner must not take the gate away from all. */
+function describeReadiness(servers: GateServers): Readiness {
+  const entries = [...servers.keys()];
+  const away = entries.filter(([, keys]) => !keys.usable());
+  const ready = entries.length === 0 || away.length < entries.length;
+  const checks = Object.fromEntries(
+    entries.map(([issuer, keys]) => [
+      `keys of ${issuer}`,
+      keys.usable() ? 'ok' : `none: ${keys.problem() ?? 'not fetched yet'}`,
+    ]),
+  );
+  return { ready, checks, ...(ready && away.length > 0 && { degraded: away.map(([issuer]) => `keys of ${issuer}`) }) };
+}
+
+function createAdmissionCount(metrics: Metrics): (admission: Admission) => void {
+  const wouldRefuse = metrics.counter(
+    'portcullis_would_refuse_total',
+    'Requests that passed because their rule only reports, by rule and reason.',
+  );
+  const omitted = metrics.counter(
+    'portcullis_identity_claims_omitted_total',
+    'Claims that did not fit into an identity header.',
+  );
+  const known = new Map<string, Series>();
+  return ({ rule, identity, wouldRefuse: error }) => {
+    if (identity.omitted > 0) omitted.series().value += identity.omitted;
+    if (error === undefined) return;
+    const labels = `{rule="${rule.id}",reason="${error instanceof AccessError ? error.reason : 'unexpected'}"}`;
+    const series = known.get(labels) ?? wouldRefuse.series(labels);
+    known.set(labels, series);
+    series.value++;
+  };
+}

@@ -1,0 +1,52 @@
+import { createReadClientAddress } from '../../http/client-address.ts';
+import type { App } from '../app/app.ts';
+import { createDescribeIdentity, type DescribeIdentity } from '../observation/identity.ts';
+import type { Log } from '../observation/log.ts';
+import type { Metrics } from '../observation/metrics.ts';
+import { type Observed, observe } from '../observation/observe.ts';
+import { createRequestLog } from '../observation/request-log.ts';
+import { registerServiceMetrics } from '../observation/service-metrics.ts';
+import type { Settings } from '../settings/settings.ts';
+import { readVersion } from './version.ts';
+
+/** An app with log lines, spans and metrics around it, and what of the listener is counted. */
+export interface ObservedApp extends Observed {
+  noteMalformed(status: number): void;
+  noteConnection(change: 1 | -1): void;
+}
+
+/** What an app is observed with. */
+export interface ObservedAppOptions {
+  readonly app: App;
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Default: by the settings. */
+  readonly describeIdentity?: DescribeIdentity;
+}
+
+/** Puts around an app what every command of the service has. */
+export function observeApp({ app, settings, log, metrics, describeIdentity }: ObservedAppOptions): ObservedApp {
+  const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
+  let connections = 0;
+  metrics.gauge({
+    name: 'portcullis_connections',
+    help: 'Open connections of clients.',
+    aggregate: 'sum',
+    read: () => connections,
+  });
+  registerServiceMetrics(metrics, log, readVersion());
+  const writeLine = createRequestLog({
+    log,
+    readClientAddress: createReadClientAddress(settings.trustProxy),
+    describeIdentity: describeIdentity ?? createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret),
+    grants: settings.logGrants,
+  });
+  return {
+    ...observe({ app, metrics, writeLine }),
+    noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
+    noteConnection: (change) => {
+      connections += change;
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import type { RulesFile } from '../../gate/rules-reader.ts';
+import type { Log } from '../observation/log.ts';
+import type { Metrics } from '../observation/metrics.ts';
+import type { RulesOrigin } from '../settings/gate-settings.ts';
+import type { Reloads } from './reload.ts';
+import { parseRules, RulesError, type RulesFollower, type RulesSource } from './rules-source.ts';
+
+/** What the rules are opened with, in the process that reads their file. */
+export interface OpenRulesOptions {
+  readonly origin: RulesOrigin;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly reloads: Reloads;
+}
+
+/** The rules of the one process that reads their file. */
+export interface OwnedRules extends RulesSource {
+  /** The file whose rules are in force, and how many came before it. */
+  current(): { readonly file: RulesFile; readonly generation: number };
+}
+
+/** Milliseconds between looks at the file: asked for by name, so that a file that is put in its place is seen too. */
+const lookInterval = 1000;
+const maxFileBytes = 16 * 1024 * 1024;
+
+/**
+ * Reads the rules, and reads them again when their file changes and on SIGHUP. New rules are validated whole before the
+ * first of them is used; if anything is wrong, the old ones stay, and one line says why.
+ */
+export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): OwnedRules {
+  let file = readOrigin(origin);
+  let generation = 0;
+  let lastReloadOk = 1;
+  let follower: RulesFollower | undefined;
+  // One after the other: a change may come while the one before it is made ready.
+  let queue = Promise.resolve();
+
+  const swap = async (next: RulesFile): Promise<void> => {
+    const rules = await parseRules(next);
+    const prepared = await follower?.prepare(rules, next);
+    prepared?.commit();
+    file = next;
+    generation++;
+    log.write('info', 'rules_loaded', { file: next.name, rules: rules.rules.length, generation });
+  };
+
+  const reload = async (): Promise<void> => {
+    try {
+      const next = readOrigin(origin);
+      if (next.text !== file.text || lastReloadOk === 0) await swap(next);
+      lastReloadOk = 1;
+    } catch (error) {
+      lastReloadOk = 0;
+      log.write('error', 'rules_kept', { file: file.name, generation, problem: describe(error) });
+    }
+  };
+  const enqueue = (): Promise<void> => {
+    queue = queue.then(reload);
+    return queue;
+  };
+  const path = origin.kind === 'file' ? origin.path : undefined;
+
+  metrics.gauge({
+    name: 'portcullis_rules_generation',
+    help: 'How many times rules were put in force.',
+    aggregate: 'max',
+    read: () => generation,
+  });
+  metrics.gauge({
+    name: 'portcullis_rules_last_reload_ok',
+    help: 'Whether the last reload put its rules in force: 1 or 0.',
+    aggregate: 'max',
+    read: () => lastReloadOk,
+  });
+
+  return {
+    current: () => ({ file, generation }),
+    async follow(next) {
+      follower = next;
+      await swap(file);
+      if (path === undefined) return;
+      watchFile(path, { interval: lookInterval, persistent: false }, () => void enqueue());
+      reloads.add(enqueue);
+    },
+    close() {
+      if (path !== undefined) unwatchFile(path);
+    },
+  };
+}
+
+/** Throws `RulesError` for a file that cannot be read. */
+function readOrigin(origin: RulesOrigin): RulesFile {
+  if (origin.kind === 'settings') return origin.file;
+  const { path } = origin;
+  try {
+    if (statSync(path).size > maxFileBytes) throw new RulesError(`${path} has more than ${maxFileBytes} bytes`);
+    return { name: path, text: readFileSync(path, 'utf8') };
+  } catch (cause) {
+    if (cause instanceof RulesError) throw cause;
+    const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
+    throw new RulesError(`${path} cannot be read${code}. Name a file that can.`, { cause });
+  }
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : 'unknown';
+}

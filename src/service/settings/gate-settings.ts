@@ -1,0 +1,112 @@
+import type { RulesFile } from '../../gate/rules-reader.ts';
+import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
+import { readSettings, type SettingSources, type Settings } from './settings.ts';
+
+/** Where the gate has its rules from: a file that may change, or the settings. */
+export type RulesOrigin =
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'settings'; readonly file: RulesFile };
+
+/** The effective settings of the gate. */
+export interface GateSettings {
+  readonly settings: Settings;
+  readonly rules: RulesOrigin;
+}
+
+export type GateSettingsResult =
+  | ({ readonly kind: 'settings' } & GateSettings)
+  | { readonly kind: 'problems'; readonly problems: readonly SettingProblem[] };
+
+/** Who may ask for decisions, if nothing else is said: proxies on this machine. */
+const loopback = '127.0.0.0/8,::1';
+/** In the place of what the rules say themselves. */
+const unused = { domain: 'unused.invalid', audience: 'unused' };
+const policyFlags: ReadonlySet<string> = new Set(['--issuer', '--domain', '--audience', '--scope']);
+
+/** Reads the settings of the gate, which has either rules or one issuer, audience and scope for everything. */
+export function readGateSettings({ args, environment }: SettingSources): GateSettingsResult {
+  const given = args.map(nameDomain);
+  const result = readSettings({
+    args: given.flat(),
+    // It has no variants.
+    environment: { ...environment, VARIANT: undefined },
+    defaults: { ...unused, 'trust-proxy': loopback },
+  });
+  if (result.kind === 'problems') return result;
+  const { settings, effective } = result;
+  const problems = [...checkTrust(settings), ...checkPolicy(settings, { effective, args: given.flat() })];
+  if (problems.length > 0) return { kind: 'problems', problems };
+  if (settings.rules !== '') return { kind: 'settings', settings, rules: { kind: 'file', path: settings.rules } };
+  return { kind: 'settings', settings, rules: { kind: 'settings', file: writeRules(settings) } };
+}
+
+/** `--issuer` takes a domain too. */
+function nameDomain(arg: string, index: number, args: readonly string[]): string {
+  if (arg === '--issuer' && isDomain(args[index + 1])) return '--domain';
+  return arg.startsWith('--issuer=') && isDomain(arg.slice('--issuer='.length)) ? arg.replace('issuer', 'domain') : arg;
+}
+
+function isDomain(value: string | undefined): boolean {
+  return value !== undefined && !value.includes('//');
+}
+
+function checkTrust({ trustProxy }: Settings): readonly SettingProblem[] {
+  if (trustProxy !== 'all') return [];
+  const fix = 'Anybody could ask for decisions, and say what is asked about. Write the addresses of the proxies.';
+  return [{ name: 'TRUST_PROXY', value: 'true', fix }];
+}
+
+interface Given {
+  readonly effective: readonly EffectiveSetting[];
+  readonly args: readonly string[];
+}
+
+function checkPolicy(settings: Settings, { effective, args }: Given): readonly SettingProblem[] {
+  const isGiven = (name: string): boolean => effective.some((each) => each.name === name && each.source !== 'default');
+  const { domain, audience } = settings.variant.names;
+  if (settings.rules !== '') {
+    return args
+      .map((arg) => arg.replace(/=.*/s, ''))
+      .filter((arg) => policyFlags.has(arg))
+      .map((name) => ({
+        name,
+        value: undefined,
+        fix: 'The rules say it themselves. Leave it out, or leave out --rules.',
+      }));
+  }
+  const problems: SettingProblem[] = [];
+  const issuers = [isGiven(domain), settings.issuer !== ''].filter(Boolean).length;
+  if (issuers === 0) {
+    problems.push({
+      name: '--issuer',
+      value: undefined,
+      fix: 'It is required without --rules. Write the issuer of the tokens, such as https://id.example.com/, or its domain.',
+    });
+  }
+  if (issuers === 2) {
+    problems.push({
+      name: domain,
+      value: undefined,
+      fix: 'ISSUER is set too. Write one of the two, and remove the other.',
+    });
+  }
+  if (!isGiven(audience)) {
+    problems.push({
+      name: '--audience',
+      value: undefined,
+      fix: 'It is required without --rules. Write the identifier of the API, as the issuer knows it.',
+    });
+  }
+  return problems;
+}
+
+/** One rule for everything. */
+function writeRules({ issuer, domain, audience, scope }: Settings): RulesFile {
+  const full = issuer === '' ? `https://${domain.text}/` : issuer;
+  const scopes = scope === '' ? {} : { scopes: scope.split(' ') };
+  const text = JSON.stringify({
+    issuers: { issuer: { issuer: full, audience } },
+    rules: [{ id: 'all', path: '/**', ...scopes }],
+  });
+  return { name: 'settings', text };
+}

@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
+import { send } from '../support/http-client.ts';
+import { ServiceStartError, startService } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+
+let provider: TestProvider;
+beforeAll(async () => {
+  provider = await startTestProvider();
+});
+afterAll(() => provider?.close());
+
+const open = (path: string) => ({ rules: [{ id: `open-${path.slice(1)}`, path, access: 'open' }] });
+
+/** Asks until the answer has the status: a change takes effect within 5 s. */
+async function settle(gate: GateProcess, path: string, status: number): Promise<void> {
+  const deadline = Date.now() + 15_000;
+  for (;;) {
+    const answer = await gate.ask({ path });
+    if (answer.status === status) return;
+    if (Date.now() > deadline) throw new Error(`${path} is still answered with ${answer.status}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
+  let gate: GateProcess;
+  beforeAll(async () => {
+    gate = await startGate(provider, open('/one'), { WORKERS: workers });
+  });
+  afterAll(() => gate?.stop());
+
+  it('a changed file takes effect, without a signal', async () => {
+    await settle(gate, '/one', 200);
+    await gate.writeRules(open('/two'));
+    await settle(gate, '/two', 200);
+    for (let i = 0; i < 8; i++) {
+      expect(await gate.ask({ path: '/two' })).toMatchObject({ status: 200 });
+      expect(await gate.ask({ path: '/one' })).toMatchObject({ status: 403 });
+    }
+    expect(await gate.metrics()).toMatch(/^portcullis_rules_generation 2$/m);
+  });
+
+  it('a wrong file changes nothing, and one line of level error names it', async () => {
+    const before = gate.logs.length;
+    await gate.writeRules('{ "rules": [{ "id": "x", "path": "/three", "acces": "open" }] }');
+    gate.signal('SIGHUP');
+    const line = await gate.findLog(({ event }) => event === 'rules_kept');
+    expect(line.level).toBe('error');
+    expect(line['problem']).toMatch(/rules\.json:1:\d+: There is no member "acces" here/);
+    for (let i = 0; i < 8; i++) expect(await gate.ask({ path: '/two' })).toMatchObject({ status: 200 });
+    expect(await gate.metrics()).toMatch(/^portcullis_rules_last_reload_ok 0$/m);
+    expect(gate.logs.slice(before).some(({ event }) => event === 'rules_loaded')).toBe(false);
+  });
+
+  it('the next good file takes effect, with SIGHUP at once', async () => {
+    await gate.writeRules(open('/four'));
+    gate.signal('SIGHUP');
+    await settle(gate, '/four', 200);
+    for (let i = 0; i < 8; i++) expect(await gate.ask({ path: '/two' })).toMatchObject({ status: 403 });
+    expect(await gate.metrics()).toMatch(/^portcullis_rules_last_reload_ok 1$/m);
+  });
+
+  it('rules that come with an issuer: its tokens are judged once the rules are in force', async () => {
+    const token = await provider.sign();
+    await gate.writeRules({
+      issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+      rules: [{ id: 'all', path: '/**' }],
+    });
+    gate.signal('SIGHUP');
+    await settle(gate, '/five', 401);
+    for (let i = 0; i < 8; i++) {
+      const answer = await gate.ask({ path: '/five', headers: ['Authorization', `Bearer ${token}`] });
+      expect(answer.status).toBe(200);
+    }
+  });
+
+  it('SIGTERM ends it with 0', async () => {
+    expect(await gate.stop()).toBe(0);
+  });
+});
+
+it('reloads under load: every decision is by the old rules or by the new ones, none is wrong', async () => {
+  const gate = await startGate(provider, open('/always'));
+  try {
+    let reloading = true;
+    const statuses = new Set<string>();
+    const load = Array.from({ length: 4 }, async () => {
+      while (reloading) {
+        const [always, never, either] = await Promise.all([
+          gate.ask({ path: '/always' }),
+          gate.ask({ path: '/never' }),
+          gate.ask({ path: '/either' }),
+        ]);
+        statuses.add(`always ${always.status}`).add(`never ${never.status}`);
+        expect([200, 403]).toContain(either.status);
+      }
+    });
+    const always = open('/always').rules;
+    for (let i = 1; i <= 40; i++) {
+      const generation = new RegExp(`^portcullis_rules_generation ${i + 1}$`, 'm');
+      await gate.writeRules({ rules: i % 2 === 0 ? always : [...always, ...open('/either').rules] });
+      gate.signal('SIGHUP');
+      const deadline = Date.now() + 15_000;
+      while (!generation.test(await gate.metrics())) {
+        if (Date.now() > deadline) throw new Error(`reload ${i} was not seen`);
+      }
+    }
+    reloading = false;
+    await Promise.all(load);
+    expect([...statuses].toSorted()).toEqual(['always 200', 'never 403']);
+  } finally {
+    await gate.stop();
+  }
+});
+
+describe('the start', () => {
+  it('wrong rules → every problem on stderr, exit 78', async () => {
+    const failure = await startGate(provider, { rules: [{ id: 'a' }, { path: '/' }] }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(ServiceStartError);
+    const { end, stderr } = failure as ServiceStartError;
+    expect(end.code).toBe(78);
+    expect(stderr).toMatch(/rules\.json:1:\d+: "path" is missing.*\n.*rules\.json:1:\d+: "id" is missing/);
+  });
+
+  const fail = async (args: readonly string[], environment: Readonly<Record<string, string>> = {}) => {
+    const failure = await startService({ command: 'gate', args, environment }).then(
+      () => undefined,
+      (error: unknown) => error as ServiceStartError,
+    );
+    return { code: failure?.end.code, stderr: failure?.stderr ?? '' };
+  };
+
+  it.each<[string, readonly string[], Readonly<Record<string, string>>, RegExp]>([
+    ['nothing', [], {}, /--issuer: It is required without --rules[\s\S]*--audience: It is required/],
+    ['no audience', ['--issuer', 'id.example'], {}, /--audience: It is required without --rules/],
+    ['rules and an issuer', ['--rules', 'x.json', '--issuer', 'id.example'], {}, /leave out --rules/],
+    [
+      'trust in everybody',
+      ['--issuer', 'id.example', '--audience', 'a'],
+      { TRUST_PROXY: 'true' },
+      /TRUST_PROXY: "true"/,
+    ],
+    [
+      'a file that is not there',
+      ['--rules', '/nowhere/rules.json'],
+      {},
+      /\/nowhere\/rules\.json cannot be read \(ENOENT\)/,
+    ],
+    ['an issuer that is none', ['--issuer', 'http://id.example/', '--audience', 'a'], {}, /ISSUER/],
+  ])('%s → 78 with what to do', async (_claim, args, environment, message) => {
+    const { code, stderr } = await fail(args, environment);
+    expect(code).toBe(78);
+    expect(stderr).toMatch(message);
+  });
+
+  it('serve refuses rules: nobody must believe that they are in force', async () => {
+    const failure = await startService({ args: ['--rules', 'x.json'] }).catch((error: unknown) => error);
+    expect((failure as ServiceStartError).end.code).toBe(78);
+    expect((failure as ServiceStartError).stderr).toContain('portcullis gate');
+  });
+});
+
+describe('without rules', () => {
+  it('one issuer, audience and scope protect everything', async () => {
+    const gate = await startService({
+      command: 'gate',
+      args: ['--issuer', provider.issuer, '--audience', provider.audience, '--scope', 'read:messages'],
+      environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
+    });
+    try {
+      const ask = async (claims: object | undefined) => {
+        const headers = claims === undefined ? [] : ['Authorization', `Bearer ${await provider.sign({ ...claims })}`];
+        return send(gate.url, '/forward-auth', { headers: tell({ path: '/any/thing', headers }) });
+      };
+      expect(await ask(undefined)).toMatchObject({ status: 401 });
+      expect(await ask({ scope: 'other' })).toMatchObject({ status: 403 });
+      const { status, headers } = await ask({});
+      expect(status).toBe(200);
+      expect(headers.get('x-auth-scope')).toBe('read:messages');
+    } finally {
+      await gate.stop();
+    }
+  });
+
+  it('a peer that is not trusted gets 403, whatever it asks', async () => {
+    const gate = await startService({
+      command: 'gate',
+      args: ['--issuer', provider.issuer, '--audience', provider.audience],
+      environment: { NODE_EXTRA_CA_CERTS: provider.caFile, TRUST_PROXY: '10.0.0.0/8' },
+    });
+    try {
+      const headers = tell({ path: '/', headers: ['Authorization', `Bearer ${await provider.sign()}`] });
+      for (const path of ['/forward-auth', '/ext-authz/', '/other']) {
+        const answer = await send(gate.url, path, { headers });
+        expect(answer.status).toBe(403);
+        expect(answer.json).toMatchObject({ detail: { error: 'access_denied' } });
+      }
+      await gate.findLog(({ reason }) => reason === 'untrusted_peer');
+    } finally {
+      await gate.stop();
+    }
+  });
+});

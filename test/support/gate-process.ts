@@ -1,0 +1,79 @@
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Answer, send } from './http-client.ts';
+import { type ServiceProcess, startService } from './service-process.ts';
+import type { TestProvider } from './test-provider.ts';
+
+/** A request of a client, as a proxy tells the gate of it. */
+export interface Asked {
+  /** Default GET. */
+  readonly method?: string;
+  /** Default `api.example`. */
+  readonly host?: string;
+  /** Path and query. */
+  readonly path: string;
+  /** Default https. */
+  readonly proto?: string;
+  /** Names and values in turn. */
+  readonly headers?: readonly string[];
+}
+
+/** A gate in a process of its own, with rules in a file. */
+export interface GateProcess extends ServiceProcess {
+  /** Writes other rules in the place of those that are there. */
+  writeRules(rules: unknown): Promise<void>;
+  /** Asks as nginx, Traefik, Caddy and HAProxy do. */
+  ask(asked: Asked): Promise<Answer>;
+  metrics(): Promise<string>;
+}
+
+/** Starts a gate before the provider; `rules` is what the file holds, as text or to be written in JSON. */
+export async function startGate(
+  provider: TestProvider,
+  rules: unknown,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<GateProcess> {
+  const folder = await mkdtemp(join(tmpdir(), 'portcullis-gate-'));
+  const file = join(folder, 'rules.json');
+  const writeRules = async (content: unknown): Promise<void> => {
+    // At once, as a deployment does it.
+    await writeFile(`${file}.new`, typeof content === 'string' ? content : JSON.stringify(content));
+    await rename(`${file}.new`, file);
+  };
+  await writeRules(rules);
+  const removeFolder = () => rm(folder, { recursive: true, force: true });
+  const service = await startService({
+    command: 'gate',
+    args: ['--rules', file],
+    environment: { NODE_EXTRA_CA_CERTS: provider.caFile, ...environment },
+  }).catch(async (error: unknown) => {
+    await removeFolder();
+    throw error;
+  });
+  return Object.assign(Object.create(service) as ServiceProcess, {
+    writeRules,
+    ask: (asked: Asked) => send(service.url, '/forward-auth', { headers: tell(asked) }),
+    metrics: async () => (await send(service.adminUrl ?? '', '/metrics')).body,
+    async stop() {
+      const code = await service.stop();
+      await removeFolder();
+      return code;
+    },
+  });
+}
+
+/** The headers in which a proxy tells of a request. */
+export function tell({
+  method = 'GET',
+  host = 'api.example',
+  path,
+  proto = 'https',
+  headers = [],
+}: Asked): readonly string[] {
+  return [
+    ...['X-Forwarded-Method', method, 'X-Forwarded-Proto', proto],
+    ...['X-Forwarded-Host', host, 'X-Forwarded-Uri', path],
+    ...headers,
+  ];
+}
