@@ -68,7 +68,10 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
   return {
     async prepare(rules) {
       const opened = new Map<string, ServiceKeys>();
-      for (const { issuer } of rules.issuers.values()) {
+      for (const trusted of rules.issuers.values()) {
+        const { issuer } = trusted;
+        // Keys at an address of their own are fetched by the server that needs them.
+        if ('jwksUri' in trusted || 'insecure' in trusted) continue;
         if (!opened.has(issuer)) opened.set(issuer, keys.get(issuer) ?? (await keySource.open(issuer)));
       }
       const share = new Set(rules.rules.map(({ issuers, dpop, mode }) => JSON.stringify([issuers, dpop, mode]))).size;
@@ -90,7 +93,9 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
         adopt() {
           for (const [key, server] of servers) {
             const { hits, misses } = server.tokenCacheStatus() ?? { hits: 0, misses: 0 };
-            if (!used.has(key)) gone = { hits: gone.hits + hits, misses: gone.misses + misses };
+            if (used.has(key)) continue;
+            gone = { hits: gone.hits + hits, misses: gone.misses + misses };
+            server.close();
           }
           servers = used;
           keys = opened;
