@@ -72,12 +72,22 @@ export async function startService({ provider, identity, environment = {} }) {
     async awaitReady(seconds) {
       for (const deadline = performance.now() + seconds * 1000; performance.now() < deadline; await sleep(20)) {
         const answer = await fetch(`${adminUrl}/readyz`);
-        const { ready, checks } = /** @type {{ ready: boolean, checks: Record<string, string> }} */ (await answer.json());
+        const { ready, checks } = /** @type {{ ready: boolean, checks: Record<string, string> }} */ (
+          await answer.json()
+        );
         const [, up, all] = /^(\d+) of (\d+) ready$/.exec(checks.workers ?? '1 of 1 ready') ?? [];
         if (ready && up === all) return true;
       }
       return false;
     },
+    /** The value of a metric without labels, now. */
+    async count(name) {
+      const text = await (await fetch(`${adminUrl}/metrics`)).text();
+      return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+    },
+    /** Reads its log no more, until `readLog()`. */
+    blockLog: () => child.stdout.pause(),
+    readLog: () => child.stdout.resume(),
     /** Fetches that were tried, by all of its processes. */
     get attempts() {
       return countLines('keys_fetched') + countLines('keys_fetch_failed');

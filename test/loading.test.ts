@@ -87,6 +87,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   './fetch': [],
   './hono': [],
   './node': [],
+  './providers': [],
   './testing': [],
 };
 

@@ -22,14 +22,19 @@ const blankLine = Buffer.from('\r\n\r\n');
 export interface OwedAnswersOptions {
   /** Seconds without a byte taken, after which a connection is closed. */
   readonly unreadTimeout: number;
+  /** The event with which the server begins to read requests: `secureConnection` under TLS. Default `connection`. */
+  readonly event?: 'connection' | 'secureConnection';
 }
 
 /** Watches over what the connections of one server are owed. */
 export interface OwedAnswers {
   /** Counts what a listener owes. It is not called for a connection that is closed. */
   count(listener: RequestListener): RequestListener;
-  /** Gives up a connection that speaks another protocol from now on; returns what was read and not parsed. */
-  release(socket: Socket): Buffer;
+  /**
+   * Gives up a connection that speaks another protocol from now on; returns what was read and not parsed. It is still
+   * closed if nothing is taken from it. `undefined` if answers are owed on it: what comes now would go between them.
+   */
+  release(socket: Socket): Buffer | undefined;
   close(): void;
 }
 
@@ -52,14 +57,15 @@ interface Connection {
  * of one read (64 KiB, 1,724 short ones) in one go, and goes on if the connection is closed meanwhile. So a larger read
  * is parsed in slices, and no further while answers are owed.
  */
-export function boundOwedAnswers(server: Server, { unreadTimeout }: OwedAnswersOptions): OwedAnswers {
+export function boundOwedAnswers(server: Server, options: OwedAnswersOptions): OwedAnswers {
+  const { unreadTimeout, event = 'connection' } = options;
   const connections = new Map<Socket, Connection>();
   const waiting = new Set<Connection>();
   const queue = new Set<Connection>();
   let heldBytes = 0;
   let working = false;
 
-  server.on('connection', (socket) => {
+  server.on(event, (socket: Socket) => {
     const [onData] = socket.listeners('data');
     // Other runtimes parse outside the stream; there is nothing to slice.
     if (onData === undefined) return;
@@ -176,8 +182,9 @@ export function boundOwedAnswers(server: Server, { unreadTimeout }: OwedAnswersO
     release(socket) {
       const connection = connections.get(socket);
       if (connection === undefined) return Buffer.alloc(0);
+      if (countOwed(connection) > 0) return undefined;
       connection.released = true;
-      connections.delete(socket);
+      waiting.delete(connection);
       socket.removeAllListeners('data');
       const rest = Buffer.concat(connection.rest);
       heldBytes -= rest.length;
