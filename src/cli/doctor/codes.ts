@@ -24,7 +24,7 @@ export const findingCodes = {
   D131: fail('The service cannot be reached under the URL that clients call.'),
   D132: fail('The URL answers a call without a token, or does not answer as the service does.'),
   D133: fail('The URL begins with https, and the port speaks plain HTTP.'),
-  D140: fail('Two instances give different nonces in one step: their secrets differ.'),
+  D140: fail('An instance does not know the nonces of another: their secrets differ.'),
   D141: fail('An instance cannot be reached.'),
   D150: fail('Redis cannot be reached.'),
   D151: fail('Redis refuses the user or the password.'),

@@ -1,3 +1,4 @@
+import { failures } from '../../failures.ts';
 import { type CallAnswer, call, codeOf, headerOf } from './call.ts';
 import type { ClientCredentials, DoctorCheck, Scene } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
@@ -41,45 +42,39 @@ const unreachable = (shown: string, error: unknown): Outcome =>
   });
 
 /** A nonce of an instance: with any 401, or in answer to a proof without one. */
-async function askNonce(
-  { get }: Instance,
-  target: URL,
-  credentials: ClientCredentials | undefined,
-): Promise<string | undefined> {
+async function askNonce({ get }: Instance, target: URL, credentials: ClientCredentials): Promise<string | undefined> {
   const given = headerOf(await get(undefined), 'dpop-nonce');
-  if (given !== undefined || credentials === undefined) return given;
+  if (given !== undefined) return given;
   return headerOf(await get(makeProof({ url: target, ...credentials, nonce: undefined })), 'dpop-nonce');
 }
 
+/** Shows a nonce of the first instance to the others: those that share its secret know it. */
 async function checkNonces(scene: Scene): Promise<readonly Outcome[]> {
   const opened = open(scene);
   if (opened === undefined) return [skipped(fewPeers)];
+  const { credentials } = scene;
+  if (credentials === undefined) return [skipped(noCredentials)];
   const { target, instances } = opened;
-  const ask = (): Promise<readonly (string | undefined | Outcome)[]> =>
-    Promise.all(
-      instances.map((each) =>
-        askNonce(each, target, scene.credentials).catch((error: unknown) => unreachable(each.shown, error)),
-      ),
-    );
-  const isEqual = (nonces: readonly unknown[]): boolean => new Set(nonces).size === 1;
-  let nonces = await ask();
-  // The first and the last may have been asked in two different steps: the second time they cannot be.
-  if (!isEqual(nonces)) nonces = await ask();
+  const nonces = await Promise.all(
+    instances.map((each) =>
+      askNonce(each, target, credentials).catch((error: unknown) => unreachable(each.shown, error)),
+    ),
+  );
   const away = nonces.filter((nonce) => typeof nonce === 'object');
   if (away.length > 0) return away;
-  if (nonces.includes(undefined)) {
-    return [
-      skipped(
-        `an instance gives no nonce${scene.credentials === undefined ? ` without a token; ${noCredentials}` : ''}`,
-      ),
-    ];
-  }
-  if (isEqual(nonces)) return [ok(`${instances.length} instances give the same nonce`)];
+  const [nonce] = nonces;
+  if (typeof nonce !== 'string' || nonces.includes(undefined)) return [skipped('an instance gives no nonce')];
+  const answers = await Promise.all(
+    instances.slice(1).map(({ get }) => get(makeProof({ url: target, ...credentials, nonce }))),
+  );
+  const isForeign = answers.map((answer) => describeRefusal(answer) === failures.invalid_proof_nonce.description);
+  if (!isForeign.includes(true)) return [ok(`${instances.length} instances know the nonces of each other`)];
   const secret = scene.subject.nameOf('dpopNonceSecret');
+  const strangers = instances.slice(1).filter((_, index) => isForeign[index]);
   return [
     problem('D140', {
-      seen: `${instances.length} instances gave different nonces in one step: ${secret} differs`,
-      expected: 'the same nonce of each',
+      seen: `${strangers.map(({ shown }) => shown).join(', ')} does not know a nonce of ${instances[0]?.shown}: ${secret} differs`,
+      expected: 'each instance knows the nonces of the others',
       fix: `Set the same ${secret} for all instances, and restart them.`,
     }),
   ];
@@ -130,6 +125,6 @@ function describeRefusal(answer: CallAnswer): string {
 
 /** Checks that compare instances. */
 export const peerChecks: readonly DoctorCheck[] = [
-  { id: 'nonces', title: 'All instances give the same nonces.', run: checkNonces },
+  { id: 'nonces', title: 'All instances know the nonces of each other.', run: checkNonces },
   { id: 'replay', title: 'A proof that one instance has seen is known to the others.', run: checkReplay },
 ];

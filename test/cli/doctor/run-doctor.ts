@@ -36,7 +36,8 @@ export async function runDoctor(
   args: readonly string[],
   environment: Environment,
 ): Promise<{ readonly status: number | null; readonly findings: readonly Finding[] }> {
-  const { status, stdout, stderr } = await runCommand(['doctor', '--json', ...args], environment);
+  // Long enough for a machine that is busy with other tests.
+  const { status, stdout, stderr } = await runCommand(['doctor', '--json', '--timeout', '30', ...args], environment);
   if (stdout === '') throw new Error(`doctor ended with ${status}: ${stderr}`);
   return { status, findings: (JSON.parse(stdout) as { readonly findings: readonly Finding[] }).findings };
 }
