@@ -213,6 +213,10 @@ export const failures = {
     'aud does not contain the audience of this API, byte for byte. Let the client request the token for this API, or correct the audience here. A slash at the end counts.',
     { concept: 'audience' },
   ),
+  unaccepted_client: token(
+    'The access token was issued to a client that is not accepted here.',
+    'client_id, or azp if that is absent, is none of clientIds. Add the client to clientIds, or let it ask for tokens as one that is named there.',
+  ),
   missing_exp: token('The access token has no expiry.', 'exp is absent. Let the provider issue tokens that expire.'),
   malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 10^11.'),
   expired: token(
@@ -234,7 +238,18 @@ export const failures = {
     'iat is in the future. Compare the clock of this machine with the clock of the provider.',
   ),
   malformed_sub: token('The access token has no valid subject.', 'sub is absent or not a string (RFC 9068 §2.2).'),
-  malformed_scope: token('The access token is malformed.', 'scope is present and not a string (RFC 9068 §2.2.3).'),
+  malformed_scope: token(
+    'The access token is malformed.',
+    'scope is present and not a string (RFC 9068 §2.2.3), or the claim that scopeClaim names is neither a string nor a list of strings.',
+  ),
+  malformed_client_id: token(
+    'The access token names no valid client.',
+    'client_id is present and not a string, or absent although the profile rfc9068 requires it (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
+  ),
+  malformed_jti: token(
+    'The access token has no valid identifier.',
+    'jti is present and not a string, or absent although the profile rfc9068 requires it (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
+  ),
   not_an_access_token: token(
     'The token is not an access token.',
     'The token says that it is an ID, refresh, logout or security-event token: at_hash, c_hash, s_hash, token_use, typ or events in its claims. Let the client send the access token.',
@@ -266,16 +281,6 @@ export const failures = {
     'The thumbprint of the presented certificate is not cnf.x5t#S256. Another client uses the token, or the client has a new certificate and needs a new token.',
   ),
 
-  // Profile
-  malformed_client_id: token(
-    'The access token names no valid client.',
-    'The profile rfc9068 requires client_id, a string (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
-  ),
-  malformed_jti: token(
-    'The access token has no valid identifier.',
-    'The profile rfc9068 requires jti, a string (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
-  ),
-
   // Introspection and deny list
   inactive_token: token(
     'The access token is not active.',
@@ -284,6 +289,10 @@ export const failures = {
   revoked_token: token(
     'The access token has been revoked.',
     'The jti, the sub or the kid of the token is on the deny list. Remove the entry from the deny list to let the token in again.',
+  ),
+  deny_list_unavailable: unavailable(
+    'Access tokens cannot be verified at the moment.',
+    'The deny list failed, or answered with something else than true and false. Nobody is let in until it answers: check where it keeps what it denies.',
   ),
 
   // Proof
@@ -407,6 +416,10 @@ export const failures = {
     'The path of the request can be understood in more than one way.',
     'The path has dot segments, an empty segment, a semicolon, a backslash or an escape that another server may read as another path. Let the client send the plain path; "encodedSlash": "allow" in a rule takes an encoded slash.',
   ),
+  ambiguous_request: request(
+    'The request can be understood in more than one way.',
+    'The request has two Host headers, a body whose end is not plain, a target of another host, or Connection names a header that every server needs; the context says which. Another server could read another request. Look what stands between client and gate.',
+  ),
   no_rule: denied(
     'Access to this resource is not allowed.',
     'No rule of the gate matches host, path and method of the request. Add a rule, or correct the URL that the client uses.',
@@ -467,7 +480,7 @@ export type Reason = keyof typeof failures;
 
 /** What only the gate refuses for: neither the library nor the endpoints of the service do. */
 export const gateReasons: ReadonlySet<Reason> = new Set<Reason>([
-  ...(['ambiguous_path', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
+  ...(['ambiguous_path', 'ambiguous_request', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
   ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout'] as const),
 ]);
 
@@ -503,13 +516,14 @@ export class AccessError extends Error {
 
   constructor(reason: Reason, options?: AccessErrorOptions) {
     // A refusal is an answer and no fault of this program: where it was thrown says nothing, and costs most of it.
+    // `Error` itself may be frozen, as hardened realms do: then the stack is only not needed.
     const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
+    Reflect.set(Error, 'stackTraceLimit', 0);
     super(
       failures[reason].description,
       options !== undefined && 'cause' in options ? { cause: options.cause } : undefined,
     );
-    Error.stackTraceLimit = stackTraceLimit;
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
     this.reason = reason;
     this.scopes = options?.scopes;
     this.stepUp = options?.stepUp;

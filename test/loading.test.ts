@@ -86,6 +86,7 @@ const expected: Readonly<Record<string, readonly string[]>> = {
   './fetch': [],
   './hono': [],
   './node': [],
+  './providers': [],
   './testing': [],
 };
 

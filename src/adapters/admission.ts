@@ -6,6 +6,7 @@ import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 
 /** One request to a protected route, and what follows: the handler or a refusal. */
 export interface ProtectedRequest<T, C> {
@@ -14,6 +15,8 @@ export interface ProtectedRequest<T, C> {
   readonly connection: Connection | undefined;
   /** Where the challenge says that the metadata is. Default: where the server says. */
   readonly metadataUrl?: string | undefined;
+  /** Realm of the challenge. Default: the audiences of the server. */
+  readonly realm?: (() => string | undefined) | undefined;
   /** What it throws goes to the framework: it is no refusal. */
   readonly admit: (access: Access<C>) => MaybePromise<T>;
   readonly refuse: (refusal: Refusal, error: unknown) => T;
@@ -23,10 +26,13 @@ export interface ProtectedRequest<T, C> {
  * Judges a request, then calls `admit` or `refuse`: what the adapters and the service all do. Waits only if the resource
  * server has to.
  */
-export function admitOrRefuse<T, C>(server: ResourceServer, call: ProtectedRequest<T, C>): MaybePromise<T> {
-  const { request, policy, connection, metadataUrl, admit } = call;
+export function admitOrRefuse<T, C>(
+  server: ResourceServer<RegisteredClaims>,
+  call: ProtectedRequest<T, C>,
+): MaybePromise<T> {
+  const { request, policy, connection, metadataUrl, realm, admit } = call;
   const refuse = (error: unknown): T =>
-    call.refuse(server.describeRefusal(error, request, { policy, connection, metadataUrl }), error);
+    call.refuse(server.describeRefusal(error, request, { policy, connection, metadataUrl, realm: realm?.() }), error);
   return settle<Access<C> | AccessError, T>(
     () => server.judge(request, policy, connection),
     (judged) => (judged instanceof AccessError ? refuse(judged) : admit(judged)),

@@ -6,13 +6,8 @@ import type { KeySet, ManagedKeySet } from '../keys/key-set.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
 import type { CertificateBinding } from '../token/confirmation.ts';
-import {
-  readAlgorithms,
-  readAudiences,
-  readIssuer,
-  type TokenRuleOptions,
-  type TrustedIssuer,
-} from './trusted-issuer.ts';
+import { readAlgorithms, readRecipients, type TokenRuleOptions } from './token-rules.ts';
+import { type KeySource, readIssuer, type TrustedIssuer } from './trusted-issuer.ts';
 
 /** Issuers by name, or with keys and rules of their own. */
 export type IssuerList = readonly (string | TrustedIssuer)[];
@@ -36,8 +31,8 @@ export type ResolveIssuers = (request: IssuerRequest) => IssuerList | Promise<Is
 export interface Issuers {
   /** Those of a request. Throws, or rejects with, what the resolver does; `TypeError` for a list that cannot work. */
   find(request: ResourceRequest, url: ExternalUrl): AccessTokenRules | Promise<AccessTokenRules>;
-  /** Every audience that is accepted, as far as it is known before a request. */
-  readonly audiences: ReadonlySet<string>;
+  /** What challenges name: every audience that is accepted, else every issuer, as far as known before a request. */
+  readonly realm: string;
   /** Resolves when tokens of all of them can be judged; rejects with `ProviderError`. */
   ready(): Promise<void>;
   /** Closes the key sets that were opened here. */
@@ -49,7 +44,7 @@ export interface IssuersOptions {
   readonly issuers: IssuerList | ResolveIssuers;
   /** For issuers that do not say otherwise. */
   readonly rules: TokenRuleOptions;
-  readonly openKeys: (issuer: string) => ManagedKeySet;
+  readonly openKeys: (source: KeySource) => ManagedKeySet;
   /** Whether tokens may be bound to client certificates. Default `off`. */
   readonly certificates?: CertificateBinding;
 }
@@ -61,26 +56,40 @@ interface KnownList {
 
 /** Headers of access tokens that are kept: an issuer writes one for each of its keys. */
 const keptHeaders = 1000;
-/** Names of a resolver that are kept as they were read. */
-const keptNames = 10_000;
+/** Issuers that a resolver has named and whose keys are kept: the one that was asked for least lately makes room. */
+const keptIssuers = 1000;
 
 /** Reads the issuers. Throws `TypeError` for a list that cannot work; that of a resolver is read with each request. */
 export function createIssuers({ issuers, rules: defaults, openKeys, certificates = 'off' }: IssuersOptions): Issuers {
-  const opened = new Map<string, ManagedKeySet>();
+  const opened = new LRUCache<string, ManagedKeySet>({
+    // A list that is fixed is kept whole.
+    max: typeof issuers === 'function' ? keptIssuers : Math.max(issuers.length, 1),
+    dispose: (keys) => keys.close(),
+  });
+  const ownSets = new WeakSet<KeySet>();
   const headers = new LRUCache<string, JsonObject>({ max: keptHeaders });
-  const named = new LRUCache<string, IssuerRules>({ max: keptNames });
+  const named = new LRUCache<string, IssuerRules>({ max: keptIssuers });
   const read = new WeakMap<TrustedIssuer, IssuerRules>();
   const lists = new WeakMap<IssuerList, KnownList>();
 
-  const open = (issuer: string): ManagedKeySet => {
-    const keys = opened.get(issuer) ?? openKeys(issuer);
-    opened.set(issuer, keys);
+  const open = (source: KeySource): ManagedKeySet => {
+    const { issuer, jwksUri, insecure = false } = source;
+    // Another list may name the same issuer with another place for its keys.
+    const place = JSON.stringify([issuer, jwksUri, insecure]);
+    const known = opened.get(place);
+    if (known !== undefined) return known;
+    const keys = openKeys(source);
+    ownSets.add(keys);
+    opened.set(place, keys);
     return keys;
   };
 
+  /** Whether the keys are still open: those that were not opened here always are. Notes that they are asked for. */
+  const isOpen = ({ issuer, keys }: IssuerRules): boolean => !ownSets.has(keys) || opened.get(issuer) === keys;
+
   const readOnce = (entry: string | TrustedIssuer): IssuerRules => {
     const known = typeof entry === 'string' ? named.get(entry) : read.get(entry);
-    if (known !== undefined) return known;
+    if (known !== undefined && isOpen(known)) return known;
     const rules = readIssuer(entry, defaults, open);
     if (typeof entry === 'string') named.set(entry, rules);
     else read.set(entry, rules);
@@ -101,17 +110,22 @@ export function createIssuers({ issuers, rules: defaults, openKeys, certificates
     return { issuers: byName, algorithms, certificates, headers };
   };
 
+  const isCurrent = (known: KnownList): boolean => {
+    for (const rules of known.rules.issuers.values()) if (!isOpen(rules)) return false;
+    return true;
+  };
+
   /** A list that is the same as before, entry for entry: it may have been changed in place. */
   const readKnownList = (entries: IssuerList): AccessTokenRules => {
     const known = lists.get(entries);
-    if (known !== undefined && isSame(known.entries, entries)) return known.rules;
+    if (known !== undefined && isSame(known.entries, entries) && isCurrent(known)) return known.rules;
     const rules = readList(entries);
     lists.set(entries, { entries: [...entries], rules });
     return rules;
   };
 
   const close = (): void => {
-    for (const keys of opened.values()) keys.close();
+    opened.clear();
   };
 
   if (typeof issuers === 'function') {
@@ -119,15 +133,18 @@ export function createIssuers({ issuers, rules: defaults, openKeys, certificates
       const list = issuers(withoutCredentials(request, url));
       return list instanceof Promise ? list.then(readKnownList) : readKnownList(list);
     };
-    return { find, audiences: readAudiences(defaults.audience), ready: async () => undefined, close };
+    const realm = [...readRecipients(defaults).audiences].join(' ');
+    return { find, realm, ready: async () => undefined, close };
   }
   const rules = readList(issuers);
   const all = [...rules.issuers.values()];
   // With no issuer at all every token is refused; what is missing is said all the same.
-  const own = all.length === 0 || defaults.audience !== undefined ? readAudiences(defaults.audience) : [];
+  const isSaid = defaults.audience !== undefined || defaults.clientIds !== undefined;
+  const own = all.length === 0 || isSaid ? [...readRecipients(defaults).audiences] : [];
+  const audiences = new Set([...own, ...all.flatMap((each) => [...each.audiences])]);
   return {
     find: () => rules,
-    audiences: new Set([...own, ...all.flatMap(({ audiences }) => [...audiences])]),
+    realm: [...(audiences.size > 0 ? audiences : rules.issuers.keys())].join(' '),
     ready: async () => void (await Promise.all(all.map(({ keys }) => awaitKeys(keys)))),
     close,
   };

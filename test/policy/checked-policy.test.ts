@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type } from 'arktype';
 import * as v from 'valibot';
@@ -7,24 +8,25 @@ import { AccessError, type Reason } from '../../src/failures.ts';
 import { checkPolicy, namedScopes } from '../../src/policy/checked-policy.ts';
 import { allOf, anyOf } from '../../src/policy/combination.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import type { Claims } from '../../src/token/claims.ts';
-import { parseScope } from '../../src/token/scope.ts';
+import type { ClaimPath } from '../../src/token/claim-path.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
+import { readScopes } from '../../src/token/scope.ts';
 import type { JudgedToken } from '../../src/token/token-policy.ts';
 
 const now = 1_700_000_000;
 
-function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim = 'permissions'): JudgedToken {
-  const all: Claims = { iss: 'https://idp.example/', exp: now + 60, iat: now, ...claims };
+function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim: ClaimPath = 'permissions'): JudgedToken {
+  const all: RegisteredClaims = { iss: 'https://idp.example/', exp: now + 60, iat: now, ...claims };
   return {
     claims: Object.freeze(all), // as those of a verified token are
-    scopes: parseScope(all.scope),
+    scopes: readScopes(all, undefined),
     verifiedBy: { issuer: { expTolerance: 5, nbfTolerance: 5, permissionsClaim } },
   };
 }
 
 /** The claims for the handler, or the refusal. */
 async function judge(policy: Policy<unknown>, token: JudgedToken): Promise<unknown> {
-  const verdict = await checkPolicy({ ...policy }).judge(token, now); // a policy is read once: each case reads its own
+  const verdict = await checkPolicy({ ...policy }).judge({ token, now }); // a policy is read once: each case reads its own
   if (verdict instanceof AccessError) throw verdict;
   return verdict === undefined ? token.claims : verdict.claims;
 }
@@ -130,6 +132,33 @@ describe('permissions: all of them', () => {
     expect(await judge(policy, tokenOf(claims, 'roles'))).toMatchObject(claims);
     await expect(judge(policy, tokenOf({ permissions: ['a', 'b'] }, 'roles'))).rejects.toThrow(AccessError);
     await expect(judge(policy, tokenOf({}, 'constructor'))).rejects.toThrow(AccessError);
+  });
+
+  it('are read from a claim inside others', async () => {
+    const path = ['realm_access', 'roles'];
+    expect(await judge(policy, tokenOf({ realm_access: { roles: ['a', 'b'] } }, path))).toBeDefined();
+    await expect(judge(policy, tokenOf({ realm_access: { roles: ['a'] } }, path))).rejects.toThrow(AccessError);
+    await expect(judge(policy, tokenOf({ roles: ['a', 'b'] }, path))).rejects.toThrow(AccessError);
+    await expect(judge(policy, tokenOf({ realm_access: 'a b' }, path))).rejects.toThrow(AccessError);
+  });
+});
+
+describe('audience: one of them, besides those of the server', () => {
+  it.each<[string | readonly string[], unknown, Reason | 'granted']>([
+    ['orders', 'orders', 'granted'],
+    ['orders', ['billing', 'orders'], 'granted'],
+    [['orders', 'billing'], 'billing', 'granted'],
+    ['orders', 'billing', 'invalid_audience'],
+    ['orders', ['billing'], 'invalid_audience'],
+    ['orders', 'Orders', 'invalid_audience'],
+    ['orders', 'orders ', 'invalid_audience'],
+    ['orders', undefined, 'invalid_audience'],
+  ])('%j, aud %j → %s', async (audience, aud, reason) => {
+    expect(await reasonOf({ audience }, { aud })).toBe(reason);
+  });
+
+  it.each([[[]], [''], [['']], [7], [[7]]])('%j → TypeError', (audience) => {
+    expect(() => checkPolicy({ audience } as unknown as Policy)).toThrow(TypeError);
   });
 });
 
@@ -238,7 +267,9 @@ describe('claims: what a schema gives', () => {
 
   it('nothing is waited for where the schema does not wait', () => {
     const [[, claims]] = schemas;
-    expect(checkPolicy({ claims }).judge(tokenOf({ sub: 'alice', level: 2 }), now)).not.toBeInstanceOf(Promise);
+    expect(checkPolicy({ claims }).judge({ token: tokenOf({ sub: 'alice', level: 2 }), now })).not.toBeInstanceOf(
+      Promise,
+    );
   });
 
   it.each<[readonly unknown[] | undefined, string]>([
@@ -375,13 +406,64 @@ describe('scopes of the challenge', () => {
   });
 });
 
+describe('what is undefined, or no result', () => {
+  it.each(['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'])('{ %s: undefined } → TypeError', (name) => {
+    const policy = { [name]: undefined } as Policy;
+    expect(() => checkPolicy(policy)).toThrow(`policy: ${name} is undefined; write a value, or leave it out`);
+    expect(() => allOf({ scopes: ['a'] }, policy)).toThrow(TypeError);
+  });
+
+  /** A schema that gives this, whatever it is given. */
+  const giving = (result: unknown): Policy<unknown> => ({
+    claims: {
+      '~standard': { version: 1, vendor: 'tests', validate: () => result as StandardSchemaV1.Result<unknown> },
+    },
+  });
+  const thenable = (result: unknown) => ({
+    // biome-ignore lint/suspicious/noThenProperty: what is tested is that it is waited for
+    then: (resolve: (value: unknown) => void) => resolve(result),
+  });
+  const foreign = (code: string): unknown => runInNewContext(code);
+
+  it.each([
+    ['a thenable', () => thenable({ issues: [{ message: 'no' }] })],
+    ['a promise of another realm', () => foreign('Promise.resolve({ issues: [{ message: "no" }] })')],
+    ['a list of another realm', () => foreign('({ issues: [{ message: "no" }] })')],
+    ['issues that are no list', () => ({ issues: true, value: {} })],
+  ])('%s that refuses → refused', async (_name, make) => {
+    expect(await reasonOf(giving(make()), {})).toBe('unaccepted_claims');
+  });
+
+  it.each([
+    ['a thenable', () => thenable({ value: { sub: 'given' } })],
+    ['a promise of another realm', () => foreign('Promise.resolve({ value: { sub: "given" } })')],
+  ])('%s that gives claims → waited for', async (_name, make) => {
+    expect(await judge(giving(make()), tokenOf({}))).toEqual({ sub: 'given' });
+  });
+
+  it.each([
+    ['{}', {}],
+    ['true', true],
+    ['false', false],
+    ['nothing', undefined],
+    ['null', null],
+    ['a value that is not its own', Object.create({ value: {} })],
+    ['a promise of {}', Promise.resolve({})],
+  ])('%s → TypeError, nobody is let in', async (_name, result) => {
+    await expect(judge(giving(result), tokenOf({}))).rejects.toThrow('gave neither issues nor a value');
+  });
+});
+
 describe('a policy that cannot work → TypeError that says the fix', () => {
   it.each<[unknown, RegExp]>([
     [undefined, /write an object, as in/],
     [null, /write an object, as in/],
     ['read:messages', /write an object, as in/],
-    [['read:messages'], /there is no 0; write any of scopes/],
-    [{ scope: 'read:messages' }, /there is no scope; write any of scopes, anyScope, permissions, acr, maxAge, claims/],
+    [['read:messages'], /there is no 0; write any of audience, scopes/],
+    [
+      { scope: 'read:messages' },
+      /there is no scope; write any of audience, scopes, anyScope, permissions, acr, maxAge, claims/,
+    ],
     [{ scopes: [] }, /scopes names at least one, in a list; to ask for none leave it out/],
     [{ scopes: 'read:messages' }, /scopes names at least one, in a list/],
     [{ scopes: [7] }, /write each of scopes as a text of its own/],
@@ -423,6 +505,6 @@ it('a policy is read once: what is changed later is not looked at', () => {
   const policy = { scopes };
   expect(checkPolicy(policy)).toBe(checkPolicy(policy));
   scopes[0] = 'b';
-  expect(checkPolicy(policy).judge(tokenOf({ scope: 'a' }), now)).toBeUndefined();
+  expect(checkPolicy(policy).judge({ token: tokenOf({ scope: 'a' }), now })).toBeUndefined();
   expect(namedScopes(policy)).toEqual(['a']);
 });

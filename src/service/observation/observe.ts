@@ -1,10 +1,10 @@
-import type { RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
 import { after } from '../../maybe-promise.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
 import { createAnswerBatch } from '../app/answer-batch.ts';
-import type { App } from '../app/app.ts';
 import { beginExchange, type Exchange } from '../app/exchange.ts';
+import { passedOn, type StreamApp, type Wire } from '../app/stream.ts';
 import type { Metrics } from './metrics.ts';
 import type { WriteRequestLine } from './request-log.ts';
 import { registerRequestMetrics } from './request-metrics.ts';
@@ -12,7 +12,7 @@ import { endRequestSpan, traceRequest } from './traces.ts';
 
 /** What is put around the app. */
 export interface ObserveOptions {
-  readonly app: App;
+  readonly app: StreamApp;
   readonly metrics: Metrics;
   readonly writeLine: WriteRequestLine;
 }
@@ -27,6 +27,8 @@ interface ReadyAnswer {
 /** An app with sockets around it. */
 export interface Observed {
   readonly onRequest: RequestListener;
+  /** For an app that passes on what it is asked. */
+  serveUpgrade(incoming: IncomingMessage, outgoing: ServerResponse, takeSocket: NonNullable<Wire['takeSocket']>): void;
   /** Sends the answers that wait for the end of the turn: a connection is about to be closed. */
   sendReady(): void;
 }
@@ -35,7 +37,7 @@ export interface Observed {
 export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
   const count = registerRequestMetrics(metrics);
 
-  const record = ({ exchange, answer: { status } }: ReadyAnswer): void => {
+  const record = (exchange: Exchange, status: number): void => {
     const milliseconds = performance.now() - exchange.startedAt;
     count.end(exchange, status, milliseconds / 1000);
     writeLine(exchange, status, milliseconds);
@@ -44,20 +46,35 @@ export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
 
   const batch = createAnswerBatch<ReadyAnswer>((answers) => {
     for (const { answer, outgoing } of answers) sendAnswer(answer, outgoing);
-    for (const each of answers) record(each);
+    for (const { exchange, answer } of answers) record(exchange, answer.status);
   });
 
-  const onRequest: RequestListener = (incoming, outgoing) => {
+  const serve = (incoming: IncomingMessage, outgoing: ServerResponse, takeSocket?: Wire['takeSocket']): void => {
     const target = incoming.url ?? '';
     const exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
     count.begin();
-    const send = (answer: Answer): void => {
+    const send = (answer: Answer | typeof passedOn): void => {
+      if (answer === passedOn) return;
       // Who asks why a call was refused has something to ask with.
       const final = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', exchange.id);
       batch.add({ exchange, answer: final, outgoing });
     };
-    const answer = traceRequest(exchange, () => app(exchange, target));
+    const onDone = (): void => record(exchange, readStatus(outgoing));
+    const answer = traceRequest(exchange, () => app(exchange, target, { incoming, outgoing, takeSocket, onDone }));
     void after(answer, send, undefined);
   };
-  return { onRequest, sendReady: batch.sendNow };
+  return {
+    onRequest: (incoming, outgoing) => serve(incoming, outgoing),
+    serveUpgrade: serve,
+    sendReady: batch.sendNow,
+  };
+}
+
+/** What nginx writes if the client has gone before there was an answer. */
+const clientGone = 499;
+const switchingProtocols = 101;
+
+/** The status that the client got. */
+function readStatus({ headersSent, statusCode }: ServerResponse): number {
+  return headersSent || statusCode === switchingProtocols ? statusCode : clientGone;
 }

@@ -1,10 +1,13 @@
 import { createNonces, type Nonces } from '../../dpop/nonce.ts';
 import { AccessError } from '../../failures.ts';
 import type { Admission, Gate } from '../../gate/gate.ts';
+import { createReverseProxy, type ReverseProxy } from '../../gate/reverse-proxy.ts';
+import { createReadExternalUrl } from '../../http/external-url.ts';
 import { type IsTrusted, parseTrust } from '../../http/trust.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import type { Readiness } from '../app/admin.ts';
 import { createGateApp } from '../app/gate-app.ts';
+import { createGateProxyApp } from '../app/gate-proxy-app.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
 import type { Metrics, Series } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
@@ -21,7 +24,7 @@ export interface GateServiceOptions extends ServiceOptions {
   readonly rules: RulesSource;
 }
 
-/** Composes the gate beside a proxy. Rejects with `RulesError` if the rules cannot be used. */
+/** Composes the gate, beside a proxy or as one. Rejects with `RulesError` if the rules cannot be used. */
 export async function createGateService(options: GateServiceOptions): Promise<Service> {
   const { settings, log, metrics, keySource, reloads, replay, rules } = options;
   registerProcessMetrics(metrics);
@@ -47,16 +50,21 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
     if (gate === undefined) throw new TypeError('The gate has no rules yet.');
     return gate;
   };
-  const app = createGateApp({
-    current,
-    isTrusted: readTrust(settings),
-    errorBody: errorBodyFormats[settings.errorBody],
-    names: nameSettings(settings.variant),
-    onAdmitted: createAdmissionCount(metrics),
-  });
+  const proxy = settings.upstream === '' ? undefined : await openProxy(settings);
+  const common = { current, names: nameSettings(settings.variant), onAdmitted: createAdmissionCount(metrics) };
+  const app =
+    proxy === undefined
+      ? createGateApp({ ...common, isTrusted: readTrust(settings), errorBody: errorBodyFormats[settings.errorBody] })
+      : createGateProxyApp({
+          ...{ ...common, proxy },
+          readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
+          isTrusted: parseTrust(settings.trustProxy),
+        });
+  const observed = observeApp({ app, settings, log, metrics });
   let draining = false;
   return {
-    ...observeApp({ app, settings, log, metrics }),
+    ...observed,
+    ...(proxy !== undefined && { onUpgrade: observed.serveUpgrade }),
     readiness: () => {
       const readiness = describeReadiness(servers);
       return draining ? { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } } : readiness;
@@ -70,9 +78,14 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
     },
     close: () => {
       denied?.close();
+      proxy?.close();
       rules.close();
     },
   };
+}
+
+function openProxy({ upstream, upstreamTimeout }: Settings): Promise<ReverseProxy> {
+  return createReverseProxy({ upstream, timeout: upstreamTimeout });
 }
 
 /** Lets a set of servers follow the rules; `onSwap` is told of each gate that comes in force. */
@@ -95,8 +108,12 @@ export function createGateFollower(
 
 /** What all resource servers of a gate are set to. */
 export function readCommonOptions(settings: Settings): CommonOptions {
-  const { algorithms, clockTolerance, errorBody, variant } = settings;
-  return { algorithms, clockTolerance, errorBody, subject: variant.subject, dpop: readDpop(settings) };
+  const { algorithms, clockTolerance, errorBody, variant, upstream, trustProxy } = settings;
+  return {
+    ...{ algorithms, clockTolerance, errorBody, subject: variant.subject, dpop: readDpop(settings) },
+    // Beside a proxy the original request is told in another way, and believed as a whole.
+    ...(upstream !== '' && { trustProxy }),
+  };
 }
 
 function readDpop(settings: Settings): NonNullable<CommonOptions['dpop']> {

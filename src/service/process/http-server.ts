@@ -1,10 +1,20 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
 import type { ConnectionLimit } from './descriptors.ts';
 import type { CreateTlsServer } from './open-tls.ts';
-import { boundOwedAnswers } from './owed-answers.ts';
+import { boundOwedAnswers, type OwedAnswers } from './owed-answers.ts';
+import { createUpgradeAnswer } from './upgrade-answer.ts';
+
+/** The connection of a client, for another protocol from now on, and what it has sent of that. */
+export interface TakenSocket {
+  readonly socket: Socket;
+  readonly head: Buffer;
+}
+
+/** A request that asks for an upgrade: it is answered, or its connection is taken. */
+export type UpgradeListener = (incoming: IncomingMessage, outgoing: ServerResponse, take: () => TakenSocket) => void;
 
 /** How requests are read from connections. */
 export interface HttpServerOptions {
@@ -25,6 +35,11 @@ export interface HttpServerOptions {
   readonly limit?: ConnectionLimit;
   /** Seconds without a byte of an answer taken, after which a connection is closed. Default 30. */
   readonly unreadTimeout?: number;
+  /**
+   * Makes this a server of streams: a body may take as long as it moves, `Expect: 100-continue` is left to the request
+   * listener, and upgrades come here.
+   */
+  readonly onUpgrade?: UpgradeListener;
 }
 
 /** A server of HTTP, with or without a socket of its own to listen on. */
@@ -58,7 +73,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const settings = {
     maxHeaderSize: maxHeaderBytes,
     headersTimeout,
-    requestTimeout,
+    requestTimeout: options.onUpgrade === undefined ? requestTimeout : 0,
     keepAliveTimeout: options.keepAlive * 1000,
     connectionsCheckingInterval: checkingInterval,
     // Node 24.10 and later: a request without a body costs no stream events; bodies are read by nobody here.
@@ -69,6 +84,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const event = createTlsServer === undefined ? 'connection' : 'secureConnection';
   const owedAnswers = boundOwedAnswers(server, { unreadTimeout, event });
   server.on('request', owedAnswers.count(options.onRequest));
+  if (options.onUpgrade !== undefined) passStreams(server, owedAnswers, options);
   // Size bounds the headers already; a limit on their number would drop some without a word.
   server.maxHeadersCount = 0;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -134,6 +150,27 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       owedAnswers.close();
     },
   };
+}
+
+function passStreams(server: Server, owedAnswers: OwedAnswers, options: HttpServerOptions): void {
+  // Without a listener Node asks for the body before anybody has judged the request.
+  server.on('checkContinue', owedAnswers.count(options.onRequest));
+  server.on('upgrade', (incoming, duplex, head) => {
+    const socket = duplex as Socket; // an HTTP/1 server has no other sockets
+    const rest = owedAnswers.release(socket);
+    if (rest === undefined) {
+      // Answers to earlier requests are still on their way: nothing can be put between them.
+      options.beforeCut?.();
+      socket.destroy();
+      return;
+    }
+    socket.setTimeout(0);
+    const outgoing = createUpgradeAnswer(incoming, socket);
+    options.onUpgrade?.(incoming, outgoing, () => {
+      outgoing.detachSocket(socket);
+      return { socket, head: Buffer.concat([head, rest]) };
+    });
+  });
 }
 
 function phrase(status: number): string {

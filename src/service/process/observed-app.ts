@@ -1,5 +1,5 @@
 import { createReadClientAddress } from '../../http/client-address.ts';
-import type { App } from '../app/app.ts';
+import type { StreamApp } from '../app/stream.ts';
 import { createDescribeIdentity, type DescribeIdentity } from '../observation/identity.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
@@ -17,7 +17,7 @@ export interface ObservedApp extends Observed {
 
 /** What an app is observed with. */
 export interface ObservedAppOptions {
-  readonly app: App;
+  readonly app: StreamApp;
   readonly settings: Settings;
   readonly log: Log;
   readonly metrics: Metrics;

@@ -30,8 +30,11 @@ export interface OwedAnswersOptions {
 export interface OwedAnswers {
   /** Counts what a listener owes. It is not called for a connection that is closed. */
   count(listener: RequestListener): RequestListener;
-  /** Gives up a connection that speaks another protocol from now on; returns what was read and not parsed. */
-  release(socket: Socket): Buffer;
+  /**
+   * Gives up a connection that speaks another protocol from now on; returns what was read and not parsed. It is still
+   * closed if nothing is taken from it. `undefined` if answers are owed on it: what comes now would go between them.
+   */
+  release(socket: Socket): Buffer | undefined;
   close(): void;
 }
 
@@ -179,8 +182,9 @@ export function boundOwedAnswers(server: Server, options: OwedAnswersOptions): O
     release(socket) {
       const connection = connections.get(socket);
       if (connection === undefined) return Buffer.alloc(0);
+      if (countOwed(connection) > 0) return undefined;
       connection.released = true;
-      connections.delete(socket);
+      waiting.delete(connection);
       socket.removeAllListeners('data');
       const rest = Buffer.concat(connection.rest);
       heldBytes -= rest.length;

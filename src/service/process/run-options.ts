@@ -44,6 +44,7 @@ export function readHttpOptions({ keepAlive, errorBody }: Settings, service: Ser
     keepAlive,
     errorBody: errorBodyFormats[errorBody],
     onRequest: service.onRequest,
+    ...(service.onUpgrade !== undefined && { onUpgrade: service.onUpgrade }),
     onMalformed: service.noteMalformed,
     onConnection: service.noteConnection,
     beforeCut: service.sendReady,

@@ -1,4 +1,5 @@
-import type { FetchedKeys, KeySet } from '../../keys/key-set.ts';
+import type { KeySet } from '../../keys/key-set.ts';
+import type { FetchedKeys } from '../../keys/key-set-options.ts';
 
 /** The keys of one issuer as the service uses them, whether this process fetches them or another. */
 export interface ServiceKeys extends KeySet {

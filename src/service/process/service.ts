@@ -11,6 +11,7 @@ import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
+import type { UpgradeListener } from './http-server.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import type { Reloads } from './reload.ts';
@@ -36,6 +37,8 @@ export interface ServiceOptions {
 /** The service without its sockets. */
 export interface Service {
   readonly onRequest: RequestListener;
+  /** Of a service of streams. */
+  readonly onUpgrade?: UpgradeListener;
   /** Sends what is answered and not yet sent: a connection is about to be closed. */
   sendReady(): void;
   /** Counts a request that was not HTTP enough to reach the app. */
@@ -53,11 +56,11 @@ export interface Service {
 /** Composes the service. Rejects with `StartFailure` where the keys must be there first and are not. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { settings, log, metrics, keySource, reloads, replay } = options;
-  const { variant } = settings;
+  const { variant, issuer } = settings;
   registerProcessMetrics(metrics);
   const mode = dpopMode(settings);
   const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
-  const issuer = readIssuer(settings);
+  // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
   const keys = issuer === undefined ? undefined : await keySource.open(issuer);
   if (keys === undefined) warnOfScheme(log, variant.names.domain);
 
@@ -124,11 +127,6 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     },
     close: () => denied?.close(),
   };
-}
-
-/** A domain with a scheme has no issuer: every token is refused before a broken URL could be called. */
-export function readIssuer({ domain }: Settings): string | undefined {
-  return domain.kind === 'host' ? `https://${domain.text}/` : undefined;
 }
 
 function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {

@@ -1,6 +1,6 @@
 import type { RulesFile } from '../../gate/rules-reader.ts';
 import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
-import { readSettings, type SettingSources, type Settings } from './settings.ts';
+import { readSettings, type SettingSources, type Settings, type SettingsResult } from './settings.ts';
 
 /** Where the gate has its rules from: a file that may change, or the settings. */
 export type RulesOrigin =
@@ -26,12 +26,16 @@ const policyFlags: ReadonlySet<string> = new Set(['--issuer', '--domain', '--aud
 /** Reads the settings of the gate, which has either rules or one issuer, audience and scope for everything. */
 export function readGateSettings({ args, environment }: SettingSources): GateSettingsResult {
   const given = args.map(nameDomain);
-  const result = readSettings({
-    args: given.flat(),
-    // It has no variants.
-    environment: { ...environment, VARIANT: undefined },
-    defaults: { ...unused, 'trust-proxy': loopback },
-  });
+  const read = (trust: string): SettingsResult =>
+    readSettings({
+      args: given.flat(),
+      // It has no variants.
+      environment: { ...environment, VARIANT: undefined },
+      defaults: { ...unused, 'trust-proxy': trust },
+    });
+  const first = read(loopback);
+  // As the proxy it answers everybody; whose X-Forwarded-* to believe is another question.
+  const result = first.kind === 'settings' && first.settings.upstream !== '' ? read('false') : first;
   if (result.kind === 'problems') return result;
   const { settings, effective } = result;
   const problems = [...checkTrust(settings), ...checkPolicy(settings, { effective, args: given.flat() })];
@@ -50,8 +54,8 @@ function isDomain(value: string | undefined): boolean {
   return value !== undefined && !value.includes('//');
 }
 
-function checkTrust({ trustProxy }: Settings): readonly SettingProblem[] {
-  if (trustProxy !== 'all') return [];
+function checkTrust({ trustProxy, upstream }: Settings): readonly SettingProblem[] {
+  if (trustProxy !== 'all' || upstream !== '') return [];
   const fix = 'Anybody could ask for decisions, and say what is asked about. Write the addresses of the proxies.';
   return [{ name: 'TRUST_PROXY', value: 'true', fix }];
 }
@@ -75,20 +79,15 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
       }));
   }
   const problems: SettingProblem[] = [];
-  const issuers = [isGiven(domain), settings.issuer !== ''].filter(Boolean).length;
-  if (issuers === 0) {
+  if (!isGiven(domain) && !isGiven('ISSUER')) {
     problems.push({
       name: '--issuer',
       value: undefined,
       fix: 'It is required without --rules. Write the issuer of the tokens, such as https://id.example.com/, or its domain.',
     });
   }
-  if (issuers === 2) {
-    problems.push({
-      name: domain,
-      value: undefined,
-      fix: 'ISSUER is set too. Write one of the two, and remove the other.',
-    });
+  if (settings.issuer === undefined) {
+    problems.push({ name: domain, value: undefined, fix: 'Write only the host of the provider, without https://.' });
   }
   if (!isGiven(audience)) {
     problems.push({
@@ -101,11 +100,10 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
 }
 
 /** One rule for everything. */
-function writeRules({ issuer, domain, audience, scope }: Settings): RulesFile {
-  const full = issuer === '' ? `https://${domain.text}/` : issuer;
+function writeRules({ issuer, audience, scope }: Settings): RulesFile {
   const scopes = scope === '' ? {} : { scopes: scope.split(' ') };
   const text = JSON.stringify({
-    issuers: { issuer: { issuer: full, audience } },
+    issuers: { issuer: { issuer, audience } },
     rules: [{ id: 'all', path: '/**', ...scopes }],
   });
   return { name: 'settings', text };

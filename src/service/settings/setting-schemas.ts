@@ -49,7 +49,7 @@ const list = v.union([
   ),
 ]);
 
-export function algorithmList(allowed: readonly string[]) {
+export function algorithmList<Name extends string>(allowed: readonly Name[]) {
   return v.pipe(list, v.array(v.picklist(allowed)), v.minLength(1));
 }
 

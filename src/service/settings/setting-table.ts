@@ -1,5 +1,6 @@
 import * as v from 'valibot';
-import { algorithms, proofAlgorithms } from '../../jose/algorithms.ts';
+import { isUpstream } from '../../gate/reverse-proxy-upstream.ts';
+import { proofAlgorithms, tokenAlgs } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
@@ -59,7 +60,8 @@ export const settingTable = {
     environment: ({ names }) => names.domain,
     schema: domain,
     defaultValue: undefined,
-    meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
+    meaning:
+      'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; another one goes into `ISSUER`.',
     fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
     redact: hideCredentials,
   },
@@ -268,10 +270,10 @@ export const settingTable = {
   algorithms: {
     flag: 'algorithms',
     environment: 'ALGORITHMS',
-    schema: algorithmList([...algorithms.keys()]),
+    schema: algorithmList(tokenAlgs),
     defaultValue: 'RS256',
     meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
-    fix: `Write any of ${[...algorithms.keys()].join(', ')}, separated by commas.`,
+    fix: `Write any of ${tokenAlgs.join(', ')}, separated by commas.`,
   },
   keysStale: {
     flag: 'keys-stale',
@@ -377,6 +379,23 @@ export const settingTable = {
     defaultValue: '',
     meaning: 'Of `gate`: the file with the rules; read again when it changes, and on SIGHUP.',
     fix: 'Name a file with rules, in JSON or YAML.',
+  },
+  upstream: {
+    flag: 'upstream',
+    environment: 'UPSTREAM',
+    schema: v.union([v.literal(''), v.pipe(v.string(), v.check(isUpstream))]),
+    defaultValue: '',
+    meaning:
+      'Of `gate`: the server that requests go on to, `http://host:port`, `https://host:port` or `unix:/path`. Without it the gate only answers other proxies.',
+    fix: 'Write http://host:port, https://host:port or unix:/path/of/socket, with nothing behind it.',
+  },
+  upstreamTimeout: {
+    flag: 'upstream-timeout',
+    environment: 'UPSTREAM_TIMEOUT',
+    schema: integer(1, 3600),
+    defaultValue: '60',
+    meaning: 'Seconds for the upstream to take a connection, to begin its answer, and between two parts of it.',
+    fix: 'Write a number of seconds from 1 to 3600.',
   },
   scope: {
     flag: 'scope',

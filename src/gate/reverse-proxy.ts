@@ -1,0 +1,98 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { AccessError } from '../failures.ts';
+import { createAnswering, discardRest } from './reverse-proxy-answer.ts';
+import { forwardByDispatcher } from './reverse-proxy-dispatcher.ts';
+import type { Forwarding } from './reverse-proxy-forwarding.ts';
+import { createRequestHead, type Framing, readFraming } from './reverse-proxy-head.ts';
+import { forwardByRequest } from './reverse-proxy-request.ts';
+import { forwardUpgrade, isWebSocketRequest } from './reverse-proxy-upgrade.ts';
+import { openUpstream } from './reverse-proxy-upstream.ts';
+
+export { discardRest } from './reverse-proxy-answer.ts';
+export type { Credentials, Forwarding, Identity, TakeSocket } from './reverse-proxy-forwarding.ts';
+
+/** How requests reach the upstream. */
+export interface ReverseProxyOptions {
+  /** `http://host[:port]`, `https://host[:port]` or `unix:/path`; nothing behind it. */
+  readonly upstream: string;
+  /** Seconds for the upstream to take a connection, to begin its answer, and between two parts of it. Default 60. */
+  readonly timeout?: number;
+  /** Requests and tunnels that may be on their way at one time; one more is refused with 503. Default 4096. */
+  readonly maxInFlight?: number;
+  /** PEM certificates that an `https://` upstream is trusted by; default those of Node. */
+  readonly ca?: string;
+}
+
+/** A way to one upstream. */
+export interface ReverseProxy {
+  /**
+   * Says whether a request must be refused since another server could read it in another way. Ask in the turn in which
+   * it came, before it is judged: what follows on its connection cannot be believed, so the answer closes it. Asked by
+   * `forward` as well.
+   */
+  examine(incoming: IncomingMessage, outgoing: ServerResponse): AccessError | undefined;
+  /** Passes on one request, and its answer. Never throws. */
+  forward(forwarding: Forwarding): void;
+  /** Requests and tunnels on their way. */
+  inFlight(): number;
+  /** Drops every connection to the upstream. */
+  close(): void;
+}
+
+const defaultTimeout = 60;
+const defaultMaxInFlight = 4096;
+
+/**
+ * Makes a streaming HTTP/1.1 reverse proxy to one upstream: no retries, no cache, nothing buffered. Rejects with
+ * `TypeError` for an upstream that is not a URL of the three forms, or has a path.
+ */
+export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
+  const { maxInFlight = defaultMaxInFlight } = options;
+  const upstream = await openUpstream({ ...options, timeout: options.timeout ?? defaultTimeout });
+  let inFlight = 0;
+
+  /** Connections on which a request was ambiguous. */
+  const doubtful = new WeakMap<Socket, AccessError>();
+  const examine = (incoming: IncomingMessage, outgoing: ServerResponse): Framing | AccessError => {
+    const { socket } = incoming;
+    const framing = doubtful.get(socket) ?? readFraming(incoming);
+    if (framing instanceof AccessError) {
+      doubtful.set(socket, framing);
+      outgoing.shouldKeepAlive = false;
+    }
+    return framing;
+  };
+
+  return {
+    examine(incoming, outgoing) {
+      const framing = examine(incoming, outgoing);
+      return framing instanceof AccessError ? framing : undefined;
+    },
+    forward(forwarding) {
+      const framing = examine(forwarding.incoming, forwarding.outgoing);
+      if (framing instanceof AccessError || inFlight >= maxInFlight) {
+        forwarding.refuse(framing instanceof AccessError ? framing : new AccessError('upstream_overloaded'));
+        if (!(framing instanceof AccessError)) discardRest(forwarding.incoming);
+        forwarding.onDone?.();
+        return;
+      }
+      const head = createRequestHead(forwarding, framing);
+      inFlight++;
+      const answering = createAnswering(forwarding, () => {
+        inFlight--;
+        forwarding.onDone?.();
+      });
+      try {
+        if (isWebSocketRequest(forwarding, head)) forwardUpgrade({ upstream, forwarding, head, answering });
+        else if (head.body === 'none' && !head.expectsContinue) {
+          forwardByDispatcher({ upstream, forwarding, head, answering });
+        } else forwardByRequest({ upstream, forwarding, head, answering });
+      } catch (cause) {
+        answering.fail(new AccessError('unexpected', { cause }));
+      }
+    },
+    inFlight: () => inFlight,
+    close: () => upstream.close(),
+  };
+}

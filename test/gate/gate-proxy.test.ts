@@ -1,0 +1,200 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { createDpopClient } from '../support/dpop-client.ts';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { send } from '../support/http-client.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { sendRaw } from './proxied.ts';
+
+interface Arrived {
+  readonly line: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+let provider: TestProvider;
+let upstream: Server;
+let upstreamUrl: string;
+let gate: GateProcess;
+let token: string;
+const arrived: Arrived[] = [];
+const client = createDpopClient();
+
+beforeAll(async () => {
+  upstream = createServer((incoming, outgoing) => {
+    text(incoming).then(
+      (body) => {
+        arrived.push({ line: `${incoming.method} ${incoming.url}`, headers: incoming.headers, body });
+        outgoing.setHeader('x-upstream', 'yes').end(`echo ${body}`);
+      },
+      () => {}, // a body that was cut off
+    );
+  });
+  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // a TCP server has an address of this shape
+  provider = await startTestProvider();
+  gate = await startGate(
+    provider,
+    {
+      issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+      rules: [
+        { id: 'health', path: '/healthz', access: 'open' },
+        { id: 'closed', path: '/closed/**', access: 'deny' },
+        { id: 'orders', path: '/orders/**', scopes: ['read:messages'] },
+        { id: 'deep', path: '/deep', forward: ['authorization'] },
+        { id: 'bound', path: '/bound', dpop: 'required' },
+        { id: 'watched', path: '/watched', mode: 'report', scopes: ['other'] },
+      ],
+    },
+    { UPSTREAM: upstreamUrl },
+  );
+  token = await provider.sign({ client_id: 'shop' });
+});
+afterAll(async () => {
+  client.close();
+  await gate?.stop();
+  upstream?.closeAllConnections();
+  upstream?.close();
+  await provider?.close();
+});
+
+const bearer = (value: string): readonly string[] => ['Authorization', `Bearer ${value}`];
+const lastArrived = (): Arrived | undefined => arrived.at(-1);
+
+describe('portcullis gate --upstream', () => {
+  it('a good token → the upstream answers; it gets the identity, and no token', async () => {
+    const { status, headers, body } = await send(gate.url, '/orders/1?a=b', {
+      headers: [...bearer(token), 'X_Auth_Subject', 'you', 'X-Auth-Scope', 'all'],
+    });
+    expect([status, headers.get('x-upstream'), body]).toEqual([200, 'yes', 'echo ']);
+    const request = lastArrived();
+    expect(request?.line).toBe('GET /orders/1?a=b');
+    expect(request?.headers).toMatchObject({
+      'x-auth-client': 'shop',
+      'x-auth-scope': 'read:messages',
+      'x-auth-issuer': provider.issuer,
+      'x-forwarded-proto': 'http',
+      'x-forwarded-host': new URL(gate.url).host,
+      'x-forwarded-for': '127.0.0.1',
+      via: '1.1 portcullis',
+    });
+    expect(request?.headers.authorization).toBeUndefined();
+    expect(Object.keys(request?.headers ?? {})).not.toContain('x_auth_subject');
+  });
+
+  it('a body → arrives', async () => {
+    const { body } = await send(gate.url, '/orders/1', { method: 'POST', headers: bearer(token), body: 'hello' });
+    expect(body).toBe('echo hello');
+  });
+
+  it.each([
+    ['no token', '/orders/1', [], 401],
+    ['no rule', '/other', ['Authorization', 'Bearer a.b.c'], 403],
+    ['access: deny', '/closed/1', [], 403],
+    ['an ambiguous path', '/closed/../healthz', [], 400],
+    ['a path in another spelling', '/healthz/%2e%2e/closed', [], 400],
+  ] as const)('%s → refused, and the upstream hears nothing', async (_claim, path, headers, expected) => {
+    const before = arrived.length;
+    const { status } = await send(gate.url, path, { headers });
+    expect(status).toBe(expected);
+    expect(arrived.length).toBe(before);
+  });
+
+  it('an open rule → all identity headers are empty', async () => {
+    await send(gate.url, '/healthz', { headers: ['X-Auth-Subject', 'you'] });
+    expect(lastArrived()?.headers).toMatchObject({ 'x-auth-subject': '', 'x-auth-client': '', 'x-auth-scope': '' });
+  });
+
+  it('forward: ["authorization"] → the upstream gets the token', async () => {
+    await send(gate.url, '/deep', { headers: bearer(token) });
+    expect(lastArrived()?.headers.authorization).toBe(`Bearer ${token}`);
+  });
+
+  it('mode: report → passes with its Authorization and without an identity', async () => {
+    const { status } = await send(gate.url, '/watched', { headers: bearer(token) });
+    expect(status).toBe(200);
+    expect(lastArrived()?.headers).toMatchObject({ authorization: `Bearer ${token}`, 'x-auth-subject': '' });
+  });
+
+  it('DPoP → once; a replay is refused, and the proof stays here', async () => {
+    const bound = await provider.sign({ cnf: { jkt: client.jkt } });
+    const proof = client.prove(bound, { url: `${gate.url}/bound` });
+    const headers = ['Authorization', `DPoP ${bound}`, 'DPoP', proof];
+    const first = await send(gate.url, '/bound', { headers });
+    expect(first.status).toBe(200);
+    expect(lastArrived()?.headers).not.toHaveProperty('dpop');
+    expect((await send(gate.url, '/bound', { headers })).status).toBe(401);
+  });
+
+  it('a WebSocket → judged like any request, then passed on', async () => {
+    upstream.on('upgrade', (incoming, socket) => {
+      arrived.push({ line: `upgrade ${incoming.url}`, headers: incoming.headers, body: '' });
+      socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\nConnection: close\r\n\r\nnever');
+    });
+    const ask = (more: string): Promise<string> =>
+      sendRaw(
+        Number(new URL(gate.url).port),
+        `GET /orders/ws HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${more}\r\n`,
+      );
+    const before = arrived.length;
+    expect(await ask('')).toMatch(/^HTTP\/1\.1 401 /);
+    expect(arrived.length).toBe(before);
+    expect(await ask(`Authorization: Bearer ${token}\r\n`)).toMatch(/^HTTP\/1\.1 403 [\s\S]*never$/);
+    expect(lastArrived()?.headers['x-auth-client']).toBe('shop');
+  });
+
+  it('two Host headers → 400 before anything is judged, and the connection ends', async () => {
+    const before = arrived.length;
+    const answer = await sendRaw(
+      Number(new URL(gate.url).port),
+      'GET /healthz HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\nGET /healthz HTTP/1.1\r\nHost: a.example\r\n\r\n',
+    );
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400']);
+    expect(arrived.length).toBe(before);
+  });
+
+  it('each request → one line in the log and one in the metrics, by its rule; none is left in flight', async () => {
+    const socket = connect(Number(new URL(gate.url).port), '127.0.0.1');
+    socket.write('POST /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf');
+    await once(socket, 'connect');
+    socket.destroy();
+    await vi.waitFor(async () => {
+      const metrics = await gate.metrics();
+      expect(metrics).toMatch(/portcullis_requests_total\{route="orders",status="200",scheme="Bearer"/);
+      expect(metrics).toMatch(/^portcullis_requests_in_flight 0$/m);
+    }, 5000);
+  });
+
+  it('the upstream goes away → 502 with the reason in the log', async () => {
+    const away = await startService({
+      command: 'gate',
+      args: ['--issuer', provider.issuer, '--audience', provider.audience, '--upstream', 'http://127.0.0.1:1'],
+      environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
+    });
+    const { status, json } = await send(away.url, '/', { headers: bearer(token) });
+    const line = await away.findLog(({ event, status: logged }) => event === 'request' && logged === 502);
+    await away.stop();
+    expect(status).toBe(502);
+    expect(json).toMatchObject({ detail: { error: 'temporarily_unavailable' } });
+    expect(line).toMatchObject({ reason: 'upstream_unavailable', rule: 'all' });
+  });
+});
+
+describe('settings', () => {
+  it.each([
+    ['an upstream with a path', { UPSTREAM: 'http://127.0.0.1:1/api' }],
+    ['an upstream without a scheme', { UPSTREAM: 'localhost:3000' }],
+    ['no time', { UPSTREAM: 'http://127.0.0.1:1', UPSTREAM_TIMEOUT: '0' }],
+  ])('%s → exit 78', async (_claim, environment) => {
+    const started: Promise<ServiceProcess> = startService({
+      command: 'gate',
+      args: ['--issuer', provider.issuer, '--audience', provider.audience],
+      environment,
+    });
+    await expect(started).rejects.toThrow(/UPSTREAM/);
+  });
+});

@@ -1,0 +1,186 @@
+import { once } from 'node:events';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { readNodeRequest } from '../../src/adapters/node-request.ts';
+import { AccessError } from '../../src/failures.ts';
+import {
+  createReverseProxy,
+  type Forwarding,
+  type Identity,
+  type ReverseProxy,
+  type ReverseProxyOptions,
+} from '../../src/gate/reverse-proxy.ts';
+import { createReadExternalUrl } from '../../src/http/external-url.ts';
+import { errorBodyFormats } from '../../src/refusal/error-body.ts';
+import { createDescribeRefusal } from '../../src/refusal/refusal.ts';
+import { type Listener, listen } from '../../src/service/process/listener.ts';
+
+/** What one connection of the proxy has sent to the upstream, byte by byte. */
+export interface Arrival {
+  readonly bytes: string;
+}
+
+/** An upstream of bytes: it notes what arrives, and answers as it is told. */
+export interface RawUpstream {
+  readonly url: string;
+  /** What arrived, one text for each connection, in the order of connections. */
+  readonly arrivals: readonly string[];
+  readonly sockets: ReadonlySet<Socket>;
+  close(): Promise<void>;
+}
+
+/** Answers what has arrived on a connection so far; called for each piece. */
+export type Respond = (socket: Socket, arrived: string) => void;
+
+export const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+
+/** Answers each request head with 200. */
+export const answerHeads = (): Respond => {
+  const answered = new WeakMap<Socket, number>();
+  return (socket, arrived) => {
+    const heads = arrived.split('\r\n\r\n').length - 1;
+    const before = answered.get(socket) ?? 0;
+    if (heads > before) {
+      answered.set(socket, heads);
+      socket.write(ok);
+    }
+  };
+};
+
+export async function startRawUpstream(respond: Respond): Promise<RawUpstream> {
+  const arrivals: string[] = [];
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    const place = arrivals.push('') - 1;
+    sockets.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => sockets.delete(socket));
+    socket.on('data', (chunk) => {
+      arrivals[place] += chunk.toString('latin1');
+      respond(socket, arrivals[place] ?? '');
+    });
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo; // a TCP server that listens has an address of this shape
+  return {
+    url: `http://127.0.0.1:${port}`,
+    arrivals,
+    sockets,
+    async close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** A proxy behind the listener of the gate. */
+export interface Proxied {
+  readonly port: number;
+  readonly proxy: ReverseProxy;
+  /** Reasons of refusals, in their order. */
+  readonly refused: string[];
+  readonly cut: string[];
+  close(): Promise<void>;
+}
+
+export interface ProxiedOptions extends ReverseProxyOptions {
+  readonly identity?: Identity;
+  readonly credentials?: Forwarding['credentials'];
+  readonly isPeerTrusted?: boolean;
+  readonly unreadTimeout?: number;
+  /** Called for each request before it is forwarded; it may answer by itself and return `true`. */
+  readonly before?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
+}
+
+const noIdentity: Identity = { names: [], values: [] };
+
+export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
+  const {
+    identity = noIdentity,
+    credentials = 'remove',
+    isPeerTrusted = false,
+    unreadTimeout,
+    before,
+    ...rest
+  } = options;
+  const proxy = await createReverseProxy(rest);
+  const readExternalUrl = createReadExternalUrl({ trust: 'none' });
+  const describe = createDescribeRefusal({
+    challenge: { style: 'full', mode: 'off', realm: 'api', proofAlgorithms: [] },
+    errorBody: errorBodyFormats.detail,
+    statuses: new Map(),
+    readExternalUrl,
+    issueNonce: () => undefined,
+  });
+  const refused: string[] = [];
+  const cut: string[] = [];
+  const handle = (incoming: IncomingMessage, outgoing: ServerResponse, takeSocket?: Forwarding['takeSocket']): void => {
+    const request = readNodeRequest(incoming);
+    const refuse = (error: AccessError): void => {
+      refused.push(error.reason);
+      const { status, headers, body } = describe(error, request, {});
+      outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
+      outgoing.end(body);
+    };
+    const ambiguous = proxy.examine(incoming, outgoing);
+    if (ambiguous !== undefined) {
+      refuse(ambiguous);
+      return;
+    }
+    if (before?.(incoming, outgoing) === true) return;
+    const externalUrl = readExternalUrl(request, incoming.socket);
+    if (externalUrl instanceof AccessError) {
+      refuse(externalUrl);
+      return;
+    }
+    proxy.forward({
+      ...{ incoming, outgoing, takeSocket, identity, externalUrl, isPeerTrusted, credentials, refuse },
+      onCut: ({ reason }) => cut.push(reason),
+    });
+  };
+  const onRequest: RequestListener = (incoming, outgoing) => handle(incoming, outgoing);
+  const listener: Listener = await listen({
+    onRequest,
+    onUpgrade: handle,
+    host: '127.0.0.1',
+    port: 0,
+    keepAlive: 5,
+    errorBody: errorBodyFormats.detail,
+    ...(unreadTimeout !== undefined && { unreadTimeout }),
+  });
+  return {
+    port: Number(new URL(listener.url).port),
+    proxy,
+    refused,
+    cut,
+    async close() {
+      proxy.close();
+      await listener.close(0);
+    },
+  };
+}
+
+/** Sends bytes as they are, and reads until the proxy closes the connection. */
+export async function sendRaw(port: number, bytes: string | Buffer): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+  socket.setEncoding('latin1');
+  return text(socket);
+}
+
+/** Like {@link sendRaw} until so many answers have come, then closes the connection. */
+export async function sendRawFor(port: number, bytes: string, isEnough: (answer: string) => boolean): Promise<string> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.setEncoding('latin1').write(Buffer.from(bytes, 'latin1'));
+  let answer = '';
+  for await (const chunk of socket) {
+    answer += String(chunk);
+    if (isEnough(answer)) break;
+  }
+  socket.destroy();
+  return answer;
+}

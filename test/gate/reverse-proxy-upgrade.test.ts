@@ -1,0 +1,247 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import {
+  answerHeads,
+  ok,
+  type Proxied,
+  type ProxiedOptions,
+  type RawUpstream,
+  type Respond,
+  sendRaw,
+  startProxied,
+  startRawUpstream,
+} from './proxied.ts';
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close();
+});
+const keep = <T extends { close(): Promise<void> }>(one: T): T => {
+  open.push(one);
+  return one;
+};
+
+async function stage(
+  respond: Respond,
+  options: Partial<ProxiedOptions> = {},
+): Promise<{ readonly upstream: RawUpstream; readonly proxied: Proxied }> {
+  const upstream = keep(await startRawUpstream(respond));
+  return { upstream, proxied: keep(await startProxied({ upstream: upstream.url, ...options })) };
+}
+
+const key = randomBytes(16).toString('base64');
+const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64');
+const handshake = (more = ''): string =>
+  `GET /chat HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\n${more}\r\n`;
+const agreed = `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`;
+
+/** Agrees, and sends back in capitals what comes then. */
+const echo: Respond = (socket, arrived) => {
+  const end = arrived.indexOf('\r\n\r\n') + 4;
+  if (end < 4) return;
+  if (socket.listenerCount('data') > 1) return;
+  socket.write(agreed + arrived.slice(end).toUpperCase());
+  socket.on('data', (chunk) => socket.write(chunk.toString().toUpperCase()));
+};
+
+async function openTunnel(
+  proxied: Proxied,
+  first = '',
+): Promise<{ readonly socket: Socket; read(text: string): Promise<string> }> {
+  const socket = connect(proxied.port, '127.0.0.1').setEncoding('latin1');
+  socket.on('error', () => {});
+  let seen = '';
+  socket.on('data', (chunk) => {
+    seen += String(chunk);
+  });
+  socket.write(handshake() + first);
+  return {
+    socket,
+    async read(text) {
+      await vi.waitFor(() => expect(seen).toContain(text), 5000);
+      return seen;
+    },
+  };
+}
+
+describe('WebSocket', () => {
+  it('agreed → bytes go both ways, also those sent along with the handshake', async () => {
+    const { upstream, proxied } = await stage(echo, { identity: { names: ['X-Auth-Subject'], values: ['me'] } });
+    const tunnel = await openTunnel(proxied, 'first');
+    expect(await tunnel.read('FIRST')).toMatch(
+      new RegExp(
+        `^HTTP/1\\.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\nSec-WebSocket-Accept: ${accept.replaceAll('+', '\\+')}\\r\\n\\r\\n`,
+      ),
+    );
+    tunnel.socket.write('second');
+    await tunnel.read('SECOND');
+    expect(upstream.arrivals[0]).toMatch(
+      /\r\nX-Auth-Subject: me\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nfirstsecond$/,
+    );
+    expect(proxied.proxy.inFlight()).toBe(1);
+    tunnel.socket.destroy();
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+  });
+
+  it('the upstream ends it → the client sees the end', async () => {
+    const { upstream, proxied } = await stage(echo);
+    const tunnel = await openTunnel(proxied);
+    await tunnel.read('\r\n\r\n');
+    const closed = once(tunnel.socket, 'close');
+    for (const socket of upstream.sockets) socket.end();
+    await closed;
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+  });
+
+  it('megabytes each way → all arrive, in order', async () => {
+    const { proxied } = await stage((socket, arrived) => {
+      if (!arrived.endsWith('\r\n\r\n')) return;
+      socket.removeAllListeners('data');
+      socket.write(agreed);
+      socket.pipe(socket);
+    });
+    const socket = connect(proxied.port, '127.0.0.1');
+    socket.write(handshake());
+    await once(socket, 'data');
+    const sent = randomBytes(8 * 1024 * 1024);
+    const received: Buffer[] = [];
+    let length = 0;
+    socket.on('data', (chunk) => {
+      received.push(chunk);
+      length += chunk.length;
+    });
+    socket.write(sent);
+    await vi.waitFor(() => expect(length).toBe(sent.length), 10_000);
+    expect(Buffer.concat(received).equals(sent)).toBe(true);
+    socket.destroy();
+  });
+
+  it('a client that takes no byte for the time limit → closed, the upstream too', async () => {
+    const { upstream, proxied } = await stage(
+      (socket, arrived) => {
+        if (!arrived.endsWith('\r\n\r\n')) return;
+        socket.write(agreed);
+        const write = (): void => {
+          while (!socket.destroyed && socket.write(Buffer.alloc(65_536)));
+        };
+        socket.on('drain', write);
+        write();
+      },
+      { unreadTimeout: 1 },
+    );
+    const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
+    socket.pause();
+    socket.write(handshake());
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+    expect(proxied.proxy.inFlight()).toBe(0);
+    socket.destroy();
+  }, 30_000);
+
+  it('the listener closes → tunnels end after the grace', async () => {
+    const { proxied } = await stage(echo);
+    const tunnel = await openTunnel(proxied);
+    await tunnel.read('\r\n\r\n');
+    const closed = once(tunnel.socket, 'close');
+    await proxied.close();
+    await closed;
+    open.pop();
+  });
+});
+
+describe('an upgrade that is not agreed', () => {
+  it.each([
+    [
+      '401 with a body',
+      'HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Bearer\r\nContent-Length: 2\r\n\r\nno',
+      /^HTTP\/1\.1 401 [\s\S]*Bearer[\s\S]*no$/,
+    ],
+    [
+      '426',
+      'HTTP/1.1 426 Upgrade Required\r\nSec-WebSocket-Version: 13\r\nContent-Length: 0\r\n\r\n',
+      /^HTTP\/1\.1 426 [\s\S]*Sec-WebSocket-Version: 13/,
+    ],
+    [
+      '200 in chunks',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n',
+      /^HTTP\/1\.1 200 [\s\S]*3\r\nabc\r\n0\r\n\r\n$/,
+    ],
+    ['101 with the wrong Sec-WebSocket-Accept', agreed.replace(accept, 'x'.repeat(28)), /^HTTP\/1\.1 502 /],
+    [
+      '101 without it',
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+      /^HTTP\/1\.1 502 /,
+    ],
+    ['101 to another protocol', agreed.replace('Upgrade: websocket', 'Upgrade: h2c'), /^HTTP\/1\.1 502 /],
+  ])('%s → answered, and nothing goes by', async (_name, bytes, expected) => {
+    const { upstream, proxied } = await stage((socket, arrived) => {
+      if (arrived.endsWith('\r\n\r\n')) socket.write(bytes);
+    });
+    const answer = await sendRaw(proxied.port, `${handshake()}GET /admin HTTP/1.1\r\nHost: api.example\r\n\r\n`);
+    expect(answer).toMatch(expected);
+    expect(upstream.arrivals.join('')).not.toContain('/admin');
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+  });
+
+  it('the upstream is away → 502; too slow → 504', async () => {
+    const gone = await startRawUpstream(() => {});
+    await gone.close();
+    const away = keep(await startProxied({ upstream: gone.url }));
+    expect(await sendRaw(away.port, handshake())).toMatch(/^HTTP\/1\.1 502 /);
+    const { proxied } = await stage(() => {}, { timeout: 0.3 });
+    expect(await sendRaw(proxied.port, handshake())).toMatch(/^HTTP\/1\.1 504 /);
+  });
+
+  it('refused before it is forwarded → the refusal, and the upstream hears nothing', async () => {
+    const { upstream, proxied } = await stage(answerHeads(), {
+      before: (_incoming, outgoing) => {
+        outgoing.writeHead(401, { 'content-length': 2 }).end('no');
+        return true;
+      },
+    });
+    expect(await sendRaw(proxied.port, handshake())).toMatch(/^HTTP\/1\.1 401 [\s\S]*no$/);
+    expect(upstream.arrivals).toEqual([]);
+  });
+
+  it.each([
+    ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n'],
+    ['TLS', 'Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n'],
+    ['two protocols', 'Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n'],
+    ['a WebSocket without a key', 'Connection: Upgrade\r\nUpgrade: websocket\r\n'],
+  ])('%s → answered as if it had not been asked for, and nothing goes by', async (_name, lines) => {
+    const { upstream, proxied } = await stage(answerHeads());
+    const answer = await sendRaw(
+      proxied.port,
+      `GET / HTTP/1.1\r\nHost: api.example\r\n${lines}\r\nGET /admin HTTP/1.1\r\nHost: api.example\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(upstream.arrivals).toHaveLength(1);
+    expect(upstream.arrivals[0]).not.toMatch(/upgrade|http2-settings|\/admin/i);
+  });
+
+  it.each(['Content-Length: 5', 'Transfer-Encoding: chunked'])(
+    'with a body (%s) → 400, and the upstream hears nothing',
+    async (line) => {
+      const { upstream, proxied } = await stage(answerHeads());
+      const answer = await sendRaw(proxied.port, `${handshake(`${line}\r\n`)}5\r\nhello\r\n0\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+      expect(upstream.arrivals).toEqual([]);
+    },
+  );
+
+  it('behind a request that is not answered yet → closed: its answer cannot be put between', async () => {
+    const { upstream, proxied } = await stage(() => {});
+    const answer = await sendRaw(proxied.port, `GET /slow HTTP/1.1\r\nHost: api.example\r\n\r\n${handshake()}`);
+    expect(answer).toBe('');
+    expect(upstream.arrivals.join('')).not.toContain('/chat');
+  });
+
+  it('CONNECT → closed, and the upstream hears nothing', async () => {
+    const { upstream, proxied } = await stage(answerHeads());
+    expect(await sendRaw(proxied.port, `CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n${ok}`)).toBe('');
+    expect(upstream.arrivals).toEqual([]);
+  });
+});

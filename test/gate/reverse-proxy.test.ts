@@ -1,0 +1,659 @@
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createTestCertificates } from '../support/tls.ts';
+import {
+  answerHeads,
+  ok,
+  type Proxied,
+  type ProxiedOptions,
+  type RawUpstream,
+  type Respond,
+  sendRaw,
+  sendRawFor,
+  startProxied,
+  startRawUpstream,
+} from './proxied.ts';
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close();
+});
+const keep = <T extends { close(): Promise<void> }>(one: T): T => {
+  open.push(one);
+  return one;
+};
+
+interface Scene {
+  readonly upstream: RawUpstream;
+  readonly proxied: Proxied;
+}
+
+async function stage(respond: Respond, options: Partial<ProxiedOptions> = {}): Promise<Scene> {
+  const upstream = keep(await startRawUpstream(respond));
+  return { upstream, proxied: keep(await startProxied({ upstream: upstream.url, ...options })) };
+}
+
+/** An upstream of node:http. */
+async function serve(listener: RequestListener, server: Server = createServer()): Promise<string> {
+  server.on('request', listener).on('checkContinue', listener);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  keep({
+    async close() {
+      const closed = once(server.close(), 'close');
+      server.closeAllConnections();
+      await closed;
+    },
+  });
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`; // a TCP server that listens has an address of this shape
+}
+
+const get = (path = '/', more = ''): string => `GET ${path} HTTP/1.1\r\nHost: api.example\r\n${more}\r\n`;
+const last = (path = '/', more = ''): string => get(path, `Connection: close\r\n${more}`);
+const post = (body: string, more = ''): string =>
+  `POST / HTTP/1.1\r\nHost: api.example\r\nContent-Length: ${body.length}\r\n${more}\r\n${body}`;
+const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
+const bodyOf = (answer: string): string => answer.slice(answer.indexOf('\r\n\r\n') + 4);
+/** Answers one head with these bytes, and closes where that is said. */
+const answerWith =
+  (bytes: string, end: 'keep' | 'close' = 'keep'): Respond =>
+  (socket, arrived) => {
+    if (!arrived.endsWith('\r\n\r\n')) return;
+    socket.write(Buffer.from(bytes, 'latin1'));
+    if (end === 'close') socket.end();
+  };
+
+describe('a request', () => {
+  it('without a body → its line and headers arrive, and then ours', async () => {
+    const identity = { names: ['X-Auth-Subject'], values: ['me'] };
+    const { upstream, proxied } = await stage(answerHeads(), { identity });
+    const answer = await sendRaw(proxied.port, last('/a?b', 'X_Auth_Subject: you\r\nAccept: */*\r\n'));
+    expect(statusOf(answer)).toBe(200);
+    expect(upstream.arrivals).toEqual([
+      'GET /a?b HTTP/1.1\r\nhost: api.example\r\nconnection: keep-alive\r\nAccept: */*\r\nVia: 1.1 portcullis\r\n' +
+        'X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: api.example\r\n' +
+        'X-Auth-Subject: me\r\n\r\n',
+    ]);
+  });
+
+  it('with a body → arrives with the same length', async () => {
+    const { upstream, proxied } = await stage((socket, arrived) => {
+      if (arrived.endsWith('hello')) socket.write(ok);
+    });
+    expect(statusOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toBe(200);
+    expect(upstream.arrivals[0]).toMatch(/\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello$/);
+  });
+
+  it('with a body in chunks and trailers → both arrive, trailers that frame, route, authenticate or name somebody do not', async () => {
+    const identity = { names: ['X-Auth-Subject'], values: ['me'] };
+    const { upstream, proxied } = await stage(
+      (socket, arrived) => {
+        if (/\r\n0\r\n(?:.+\r\n)*\r\n$/.test(arrived)) socket.write(ok);
+      },
+      { identity },
+    );
+    const trailers =
+      'X-Checksum: abc\r\nX-Auth-Subject: you\r\nx_auth_subject: you\r\nHost: evil\r\n' +
+      'Authorization: Bearer x\r\nX-Forwarded-For: 1.2.3.4\r\nCookie: a=b\r\n' +
+      'Content-Type: text/evil\r\n';
+    const answer = await sendRaw(
+      proxied.port,
+      `POST / HTTP/1.1\r\nHost: api.example\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\n${trailers}\r\n`,
+    );
+    expect(statusOf(answer)).toBe(200);
+    expect(upstream.arrivals[0]).toMatch(/\r\n\r\n3\r\nabc\r\n0\r\nX-Checksum: abc\r\n\r\n$/);
+  });
+
+  it('of HTTP/1.0 → arrives as HTTP/1.1; an answer in chunks ends with the connection', async () => {
+    const { upstream, proxied } = await stage(
+      answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'),
+    );
+    const answer = await sendRaw(proxied.port, 'GET / HTTP/1.0\r\nHost: api.example\r\n\r\n');
+    expect(answer).not.toMatch(/transfer-encoding/i);
+    expect(bodyOf(answer)).toBe('abc');
+    expect(upstream.arrivals[0]).toMatch(/^GET \/ HTTP\/1\.1\r\n[\s\S]*\r\nVia: 1\.0 portcullis\r\n/);
+  });
+
+  it.each([
+    ['untrusted', false, '127.0.0.1'],
+    ['trusted', true, '192.0.2.9, 192.0.2.8, 127.0.0.1'],
+  ] as const)('peer %s → X-Forwarded-For accordingly', async (_name, isPeerTrusted, expected) => {
+    const { upstream, proxied } = await stage(answerHeads(), { isPeerTrusted });
+    await sendRaw(
+      proxied.port,
+      last('/', 'X-Forwarded-For: 192.0.2.9\r\nX-Forwarded-For: 192.0.2.8\r\nVia: 1.1 edge\r\n'),
+    );
+    expect(upstream.arrivals[0]).toContain(`\r\nX-Forwarded-For: ${expected}\r\n`);
+    expect(upstream.arrivals[0]).toContain('\r\nVia: 1.1 edge, 1.1 portcullis\r\n');
+  });
+
+  it.each([
+    ['remove', []],
+    ['forward', ['Authorization', 'DPoP']],
+  ] as const)('credentials: %s → %j arrive', async (credentials, expected) => {
+    const { upstream, proxied } = await stage(answerHeads(), { credentials });
+    await sendRaw(proxied.port, last('/', 'Authorization: DPoP a.b.c\r\nDPoP: d.e.f\r\n'));
+    const arrived = [...(upstream.arrivals[0] ?? '').matchAll(/^(authorization|dpop):/gim)].map(([, name]) => name);
+    expect(arrived).toEqual(expected);
+  });
+
+  it('header bytes that are no ASCII → arrive, and come back, as they were', async () => {
+    const { upstream, proxied } = await stage(
+      answerWith(
+        'HTTP/1.1 200 OK\r\nX-Name: \xe2\x82\xac\xfc\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: 0\r\n\r\n',
+      ),
+    );
+    const answer = await sendRaw(proxied.port, last('/', 'X-Name: \xe2\x82\xac\xfc\r\n'));
+    expect(upstream.arrivals[0]).toContain('X-Name: \xe2\x82\xac\xfc\r\n');
+    expect(answer).toContain('X-Name: \xe2\x82\xac\xfc\r\n');
+    expect(answer).toContain('Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n');
+  });
+
+  it('Expect: 100-continue → the upstream decides; its 100 comes back, and then the body goes', async () => {
+    const seen: string[] = [];
+    const authority = await serve((incoming, outgoing) => {
+      seen.push(`expect ${incoming.headers.expect}`);
+      outgoing.writeContinue();
+      void text(incoming).then((body) => {
+        seen.push(body);
+        outgoing.end('done');
+      });
+    });
+    const proxied = keep(await startProxied({ upstream: `http://${authority}` }));
+    const upload = request({
+      port: proxied.port,
+      method: 'POST',
+      headers: { expect: '100-continue', 'content-length': 4 },
+    });
+    upload.on('continue', () => {
+      seen.push('continue');
+      upload.end('body');
+    });
+    upload.flushHeaders();
+    const [response] = (await once(upload, 'response')) as [IncomingMessage]; // the argument of this event
+    expect(await text(response)).toBe('done');
+    expect(seen).toEqual(['expect 100-continue', 'continue', 'body']);
+  });
+
+  it('Expect: 100-continue, and the upstream refuses → no 100, and the refusal', async () => {
+    const { proxied } = await stage(
+      answerWith('HTTP/1.1 413 Content Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n', 'close'),
+    );
+    const head = 'POST / HTTP/1.1\r\nHost: api.example\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n';
+    const answer = await sendRaw(proxied.port, head);
+    expect(statusOf(answer)).toBe(413);
+  });
+
+  it('Expect: 100-continue, refused before it is forwarded → no 100', async () => {
+    const { upstream, proxied } = await stage(answerHeads(), {
+      before: (_incoming, outgoing) => {
+        outgoing.writeHead(401, { 'content-length': 0 }).end();
+        return true;
+      },
+    });
+    const head = 'POST / HTTP/1.1\r\nHost: api.example\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n';
+    expect(statusOf(await sendRaw(proxied.port, head))).toBe(401);
+    expect(upstream.arrivals).toEqual([]);
+  });
+
+  it('in a row, all sent at once → answers in their order', async () => {
+    const authority = await serve((incoming, outgoing) => {
+      setTimeout(() => outgoing.end(incoming.url), incoming.url === '/1' ? 50 : 0);
+    });
+    const proxied = keep(await startProxied({ upstream: `http://${authority}` }));
+    const answer = await sendRaw(proxied.port, get('/1') + get('/2') + last('/3'));
+    expect(answer.match(/\/\d(?=\r?\n|$|H)/g)).toEqual(['/1', '/2', '/3']);
+  });
+});
+
+describe('an answer', () => {
+  it('with trailers → they come along, but for those that control', async () => {
+    const { proxied } = await stage(
+      answerWith(
+        'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\nSet-Cookie: a=b\r\n\r\n',
+      ),
+    );
+    const answer = await sendRaw(proxied.port, last());
+    expect(answer).toContain('\r\nTrailer: X-Sum\r\n');
+    expect(bodyOf(answer)).toBe('3\r\nabc\r\n0\r\nX-Sum: 1\r\n\r\n');
+  });
+
+  it.each([
+    ['HEAD', 'HEAD', 'HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n', /^HTTP\/1\.1 200 OK\r\nContent-Length: 7\r\n/],
+    ['204', 'GET', 'HTTP/1.1 204 No Content\r\n\r\n', /^HTTP\/1\.1 204 No Content\r\n/],
+    ['304', 'GET', 'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n', /^HTTP\/1\.1 304 Not Modified\r\nETag: "a"\r\n/],
+  ])('%s → without a body', async (_name, method, bytes, expected) => {
+    const { proxied } = await stage(answerWith(bytes));
+    const answer = await sendRaw(
+      proxied.port,
+      `${method} / HTTP/1.1\r\nHost: api.example\r\nConnection: close\r\n\r\n`,
+    );
+    expect(answer).toMatch(expected);
+    expect(bodyOf(answer)).toBe('');
+  });
+
+  it('hop-by-hop headers and those that Connection names → stay behind', async () => {
+    const { proxied } = await stage(
+      answerWith(
+        'HTTP/1.1 200 OK\r\nConnection: keep-alive, X-Hop\r\nKeep-Alive: timeout=9\r\nX-Hop: 1\r\nUpgrade: h2c\r\nProxy-Authenticate: Basic\r\nX-End: 1\r\nContent-Length: 0\r\n\r\n',
+      ),
+    );
+    const answer = await sendRaw(proxied.port, last());
+    expect(answer).not.toMatch(/x-hop|timeout=9|upgrade|proxy-authenticate/i);
+    expect(answer).toContain('\r\nX-End: 1\r\n');
+  });
+
+  it('without a length → in chunks; the part that is there comes at once', async () => {
+    const { upstream, proxied } = await stage(
+      answerWith('HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n'),
+    );
+    const first = await sendRawFor(proxied.port, get(), (answer) => answer.includes('data: 1'));
+    expect(first).toMatch(/\r\nTransfer-Encoding: chunked\r\n/);
+    // The client has gone, so nothing more is asked of the upstream.
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    expect(proxied.proxy.inFlight()).toBe(0);
+  });
+
+  it('only its head is there → comes at once', async () => {
+    const { proxied } = await stage(answerWith('HTTP/1.1 200 OK\r\nX-Early: 1\r\nContent-Length: 3\r\n\r\n'));
+    expect(await sendRawFor(proxied.port, get(), (answer) => answer.includes('\r\n\r\n'))).toContain('X-Early: 1');
+  });
+
+  it('103 → comes before it; other 1xx do not', async () => {
+    const { proxied } = await stage(
+      answerWith(
+        `HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX-Other: 1\r\n\r\n${ok}`,
+      ),
+    );
+    const answer = await sendRaw(proxied.port, last());
+    expect(answer).toMatch(/^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>; rel=preload\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
+  });
+
+  it('headers set before → go with it', async () => {
+    const { proxied } = await stage(
+      answerWith('HTTP/1.1 200 OK\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 0\r\n\r\n'),
+      {
+        before: (_incoming, outgoing) => {
+          outgoing.setHeader('dpop-nonce', 'fresh');
+          return false;
+        },
+      },
+    );
+    const answer = await sendRaw(proxied.port, last());
+    expect(answer).toMatch(/dpop-nonce: fresh\r\n/i);
+    expect(answer.match(/Set-Cookie: [ab]\r\n/g)).toEqual(['Set-Cookie: a\r\n', 'Set-Cookie: b\r\n']);
+  });
+
+  it('before the body of the request has ended → whole, and the connection can be used again', async () => {
+    const { proxied } = await stage(
+      answerWith('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno', 'close'),
+    );
+    const socket = connect(proxied.port, '127.0.0.1').setEncoding('latin1');
+    socket.write('POST / HTTP/1.1\r\nHost: api.example\r\nContent-Length: 10\r\n\r\n');
+    const [first] = await once(socket, 'data');
+    expect(String(first)).toMatch(/^HTTP\/1\.1 403 [\s\S]*no$/);
+    socket.write(`0123456789${last('/again')}`);
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 403 /);
+  });
+
+  it('refused while a client goes on to send → closed after a bounded rest', async () => {
+    const { proxied } = await stage((socket) => {
+      if (socket.bytesWritten === 0) socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno');
+    });
+    const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
+    socket.write('POST / HTTP/1.1\r\nHost: api.example\r\nTransfer-Encoding: chunked\r\n\r\n');
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;
+    const more = setInterval(() => socket.write(chunk), 1);
+    await closed;
+    clearInterval(more);
+    expect(proxied.proxy.inFlight()).toBe(0);
+  });
+});
+
+describe('back-pressure', () => {
+  const megabyte = Buffer.alloc(1024 * 1024, 'x');
+  /** Waits until a number no longer grows. */
+  async function settle(read: () => number): Promise<number> {
+    for (let before = -1; ; ) {
+      const now = read();
+      if (now > 0 && now === before) return now;
+      before = now;
+      await sleep(300);
+    }
+  }
+
+  it('a client that does not read → the upstream is not read either; then all arrives', async () => {
+    let written = 0;
+    const total = 64;
+    const authority = await serve((_incoming, outgoing) => {
+      const write = (): void => {
+        while (written < total) {
+          written++;
+          if (!outgoing.write(megabyte)) {
+            outgoing.once('drain', write);
+            return;
+          }
+        }
+        outgoing.end();
+      };
+      write();
+    });
+    const proxied = keep(await startProxied({ upstream: `http://${authority}` }));
+    const [response] = (await once(request({ port: proxied.port }).end(), 'response')) as [IncomingMessage]; // as above
+    expect(await settle(() => written)).toBeLessThan(total / 2);
+    let length = 0;
+    for await (const chunk of response) length += (chunk as Buffer).length;
+    expect(length).toBe(total * megabyte.length);
+  });
+
+  it('an upstream that does not read → the client is not read either; then all arrives', async () => {
+    let goOn = (): void => {};
+    let length = 0;
+    const authority = await serve((incoming, outgoing) => {
+      goOn = () => {
+        incoming.on('data', (chunk: Buffer) => {
+          length += chunk.length;
+        });
+        incoming.on('end', () => outgoing.end('done'));
+      };
+    });
+    const proxied = keep(await startProxied({ upstream: `http://${authority}` }));
+    const total = 64;
+    const upload = request({ port: proxied.port, method: 'POST' });
+    let written = 0;
+    const write = (): void => {
+      while (written < total) {
+        written++;
+        if (!upload.write(megabyte)) {
+          upload.once('drain', write);
+          return;
+        }
+      }
+      upload.end();
+    };
+    write();
+    expect(await settle(() => written)).toBeLessThan(total / 2);
+    goOn();
+    const [response] = (await once(upload, 'response')) as [IncomingMessage]; // as above
+    expect(await text(response)).toBe('done');
+    expect(length).toBe(total * megabyte.length);
+  });
+
+  it('a client that takes no byte for the time limit → closed, and the upstream is let go', async () => {
+    const { upstream, proxied } = await stage(
+      (socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n');
+        const write = (): void => {
+          while (!socket.destroyed && socket.write(`100000\r\n${megabyte}\r\n`));
+        };
+        socket.on('drain', write);
+        write();
+      },
+      { unreadTimeout: 1 },
+    );
+    const client = connect(proxied.port, '127.0.0.1').on('error', () => {});
+    client.pause();
+    client.write(get());
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+    expect(proxied.proxy.inFlight()).toBe(0);
+    client.destroy();
+  }, 30_000);
+});
+
+describe('the pool', () => {
+  it('one request after the other → one connection, with and without bodies', async () => {
+    const { upstream, proxied } = await stage((socket, arrived) => {
+      if (/(?:\r\n\r\n|hello)$/.test(arrived) && !/: 5\r\n.*\r\n\r\n$/.test(arrived)) socket.write(ok);
+    });
+    for (let i = 0; i < 3; i++) expect(statusOf(await sendRaw(proxied.port, last()))).toBe(200);
+    expect(upstream.arrivals).toHaveLength(1);
+    for (let i = 0; i < 3; i++) await sendRaw(proxied.port, post('hello', 'Connection: close\r\n'));
+    expect(upstream.arrivals).toHaveLength(2);
+  });
+
+  it('a kept connection that the upstream closes → the next request takes another', async () => {
+    const { upstream, proxied } = await stage(answerWith(ok, 'close'));
+    for (let i = 0; i < 3; i++) {
+      expect(statusOf(await sendRaw(proxied.port, last()))).toBe(200);
+      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    }
+  });
+
+  it.each([
+    ['GET', last('/lost')],
+    ['POST', post('hello', 'Connection: close\r\n')],
+  ])('%s whose answer is lost on a kept connection → 502, and sent once', async (_name, bytes) => {
+    let first = true;
+    const { upstream, proxied } = await stage((socket, arrived) => {
+      if (!/(?:\r\n\r\n|hello)$/.test(arrived) || /: 5\r\n.*\r\n\r\n$/.test(arrived)) return;
+      if (first) socket.write(ok);
+      else socket.destroy();
+      first = false;
+    });
+    expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(200);
+    expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(502);
+    expect(upstream.arrivals).toHaveLength(1);
+    expect(upstream.arrivals[0]?.match(/HTTP\/1\.1\r\n/g)).toHaveLength(2);
+    expect(proxied.refused).toEqual(['upstream_unavailable']);
+  });
+
+  it('a client that goes away → its request to the upstream is given up', async () => {
+    const { upstream, proxied } = await stage(() => {});
+    const clients = [get(), post('hello'), `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf`].map(
+      (bytes) => {
+        const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
+        socket.write(bytes);
+        return socket;
+      },
+    );
+    await vi.waitFor(
+      () => expect(upstream.arrivals.filter((bytes) => bytes.includes('\r\n\r\n'))).toHaveLength(3),
+      5000,
+    );
+    for (const client of clients) client.destroy();
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+    expect(proxied.proxy.inFlight()).toBe(0);
+  });
+});
+
+describe('what goes wrong', () => {
+  const slow = { timeout: 0.3 };
+
+  it.each([
+    ['GET', last()],
+    ['POST', post('hello', 'Connection: close\r\n')],
+  ])('%s, nobody listens → 502 in the configured body, at once', async (_name, bytes) => {
+    const upstream = await startRawUpstream(() => {});
+    await upstream.close();
+    const proxied = keep(await startProxied({ upstream: upstream.url }));
+    const answer = await sendRaw(proxied.port, bytes);
+    expect(statusOf(answer)).toBe(502);
+    expect(JSON.parse(bodyOf(answer))).toEqual({
+      detail: { error: 'temporarily_unavailable', error_description: 'The server behind this gate cannot be reached.' },
+    });
+    expect(proxied.refused).toEqual(['upstream_unavailable']);
+  });
+
+  it.each([
+    ['GET', last()],
+    ['POST', post('hello', 'Connection: close\r\n')],
+  ])('%s, no answer in time → 504', async (_name, bytes) => {
+    const { proxied, upstream } = await stage(() => {}, slow);
+    expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(504);
+    expect(proxied.refused).toEqual(['upstream_timeout']);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+  });
+
+  it.each([
+    ['GET', last()],
+    ['POST', post('hello', 'Connection: close\r\n')],
+  ])(
+    '%s, the answer stops in the middle → the connection is cut, and never ends as if it were whole',
+    async (_name, bytes) => {
+      const { proxied } = await stage((socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n');
+      }, slow);
+      const answer = await sendRaw(proxied.port, bytes);
+      expect(answer).toContain('3\r\nabc\r\n');
+      expect(answer).not.toContain('0\r\n\r\n');
+      expect(proxied.cut).toEqual(['upstream_timeout']);
+    },
+  );
+
+  it.each(['Content-Length: 9', 'Transfer-Encoding: chunked'])(
+    'the upstream dies in an answer with %s → cut',
+    async (framing) => {
+      const part = framing.startsWith('T') ? '3\r\nabc\r\n' : 'abc';
+      const { proxied } = await stage(answerWith(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n${part}`, 'close'));
+      const answer = await sendRaw(proxied.port, last());
+      expect(answer).toContain('abc');
+      expect(answer).not.toContain('0\r\n\r\n');
+      expect(proxied.cut).toEqual(['upstream_unavailable']);
+    },
+  );
+
+  it('the same for a client of HTTP/1.0 → a reset, since a plain end would look whole', async () => {
+    const { proxied } = await stage(
+      answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n', 'close'),
+    );
+    const socket = connect(proxied.port, '127.0.0.1');
+    socket.write('GET / HTTP/1.0\r\nHost: a\r\n\r\n');
+    socket.resume();
+    const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException]; // the argument of this event
+    expect(error.code).toBe('ECONNRESET');
+  });
+
+  it.each([
+    [
+      'a length and chunks',
+      'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n',
+    ],
+    ['two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd'],
+    ['a coding besides chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'],
+    ['an unknown coding', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nabc'],
+    ['a bare CR in a header', 'HTTP/1.1 200 OK\r\nX-A: a\rX-B: b\r\nContent-Length: 0\r\n\r\n'],
+    ['a space before a colon', 'HTTP/1.1 200 OK\r\nContent-Length : 3\r\n\r\nabc'],
+    ['a folded header', 'HTTP/1.1 200 OK\r\nX-A: a\r\n b\r\nContent-Length: 0\r\n\r\n'],
+    ['a status of no meaning', 'HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'],
+    [
+      'an upgrade that nobody asked for',
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n',
+    ],
+    ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n'],
+    ['headers over 64 KiB', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(70_000)}\r\nContent-Length: 0\r\n\r\n`],
+    ['HTTP/0.9', 'hello\r\n\r\n'],
+  ])('the answer has %s → 502, nothing of it comes', async (_name, bytes) => {
+    const { proxied } = await stage((socket, arrived) => {
+      if (arrived.endsWith('\r\n\r\n') || arrived.endsWith('hello')) socket.end(Buffer.from(bytes, 'latin1'));
+    });
+    for (const sent of [last(), post('hello', 'Connection: close\r\n')]) {
+      const answer = await sendRaw(proxied.port, sent);
+      expect(statusOf(answer)).toBe(502);
+      expect(answer).not.toContain('abc');
+    }
+    expect(proxied.refused).toEqual(['upstream_unavailable', 'upstream_unavailable']);
+  });
+
+  it('a second answer that nobody asked for → not the answer of the next request', async () => {
+    const { proxied } = await stage(answerWith(`${ok}HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison`));
+    for (let i = 0; i < 5; i++) {
+      const answer = await sendRaw(proxied.port, last());
+      expect(answer).not.toContain('poison');
+    }
+  });
+
+  it('more requests than may be on their way → 503 with Retry-After; later ones pass', async () => {
+    const { upstream, proxied } = await stage(
+      (socket, arrived) => {
+        if (arrived.startsWith('GET /fine')) socket.write(ok);
+      },
+      { maxInFlight: 2 },
+    );
+    const waiting = [0, 1].map(() => {
+      const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
+      socket.write(get());
+      return socket;
+    });
+    await vi.waitFor(() => expect(upstream.arrivals.filter(Boolean)).toHaveLength(2), 5000);
+    const refused = await sendRaw(proxied.port, last('/fine'));
+    expect(statusOf(refused)).toBe(503);
+    expect(refused).toMatch(/\r\nretry-after: 5\r\n/i);
+    for (const socket of waiting) socket.destroy();
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+    expect(statusOf(await sendRaw(proxied.port, last('/fine')))).toBe(200);
+  });
+
+  it('a body that stops in the middle → the request is given up after the time limit', async () => {
+    const { upstream, proxied } = await stage(() => {}, slow);
+    const answer = await sendRaw(proxied.port, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf');
+    expect(answer).toBe('');
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+  });
+});
+
+describe('kinds of upstream', () => {
+  it('unix:/path → over its socket, with and without a body', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'portcullis-proxy-'));
+    const path = join(folder, 'upstream.sock');
+    const server = createServer((incoming, outgoing) => {
+      void text(incoming).then((body) => outgoing.end(`${incoming.method} ${body}`));
+    });
+    await once(server.listen(path), 'listening');
+    keep({
+      async close() {
+        server.closeAllConnections();
+        await once(server.close(), 'close');
+        rmSync(folder, { recursive: true });
+      },
+    });
+    const proxied = keep(await startProxied({ upstream: `unix:${path}` }));
+    expect(bodyOf(await sendRaw(proxied.port, last()))).toContain('GET ');
+    expect(bodyOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toContain('POST hello');
+  });
+
+  it('https:// → over TLS; the name of the upstream counts, not the Host of the client', async () => {
+    const { key, cert, ca } = await createTestCertificates();
+    const hosts: (string | undefined)[] = [];
+    const authority = await serve(
+      (incoming, outgoing) => {
+        hosts.push(incoming.headers.host);
+        void text(incoming).then((body) => outgoing.end(`${incoming.method} ${body}`));
+      },
+      createTlsServer({ key, cert }) as unknown as Server,
+    ); // it has the same events
+    const url = `https://localhost:${authority.split(':')[1]}`;
+    const proxied = keep(await startProxied({ upstream: url, ca }));
+    expect(bodyOf(await sendRaw(proxied.port, last()))).toContain('GET ');
+    expect(bodyOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toContain('POST hello');
+    expect(hosts).toEqual(['api.example', 'api.example']);
+    const distrustful = keep(await startProxied({ upstream: url }));
+    expect(statusOf(await sendRaw(distrustful.port, last()))).toBe(502);
+    expect(statusOf(await sendRaw(distrustful.port, post('a', 'Connection: close\r\n')))).toBe(502);
+  });
+
+  it.each([
+    '',
+    'localhost:3000',
+    'ftp://a',
+    'http://a/path',
+    'http://a/?q',
+    'http://u:p@a',
+    'http://a/#f',
+    'unix:relative',
+  ])('%j → TypeError', async (upstream) => {
+    await expect(startProxied({ upstream })).rejects.toThrow(TypeError);
+  });
+
+  it.each([0, -1, Number.NaN, 3601])('a timeout of %d → TypeError', async (timeout) => {
+    await expect(startProxied({ upstream: 'http://127.0.0.1:1', timeout })).rejects.toThrow(TypeError);
+  });
+});
