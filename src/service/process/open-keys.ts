@@ -113,10 +113,11 @@ async function awaitKeys(keys: ManagedKeySet, issuer: string): Promise<void> {
 }
 
 function describeNews(keys: ManagedKeySet, fetched: FetchedKeys | undefined): KeyNews {
-  const { usableSeconds, lastError } = keys.status();
+  const { usableSeconds, lastError, fetches } = keys.status();
   // Infinity has no form in JSON.
   const bounded = Math.min(usableSeconds, Number.MAX_SAFE_INTEGER);
-  return { fetched, generation: keys.generation, usableSeconds: bounded, problem: lastError?.message };
+  const { generation } = keys;
+  return { fetched, generation, fetches: fetches.ok, usableSeconds: bounded, problem: lastError?.message };
 }
 
 function describe(cause: unknown): string {

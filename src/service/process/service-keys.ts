@@ -21,6 +21,8 @@ export interface KeyNews {
   /** `undefined` if it is the set that was told before. */
   readonly fetched: FetchedKeys | undefined;
   readonly generation: number;
+  /** How many fetches have succeeded: who has seen fewer has older keys. */
+  readonly fetches: number;
   /** Seconds for which the keys can be used if nothing else is heard. */
   readonly usableSeconds: number;
   readonly problem: string | undefined;

@@ -191,7 +191,8 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
       return Number(/^portcullis_connections_refused_total (\d+)$/m.exec(body)?.[1]);
     };
     await expect.poll(() => counts.closed, { timeout: 20_000 }).toBeGreaterThanOrEqual(200 - 64 * Number(WORKERS));
-    await expect.poll(refused, { timeout: 10_000 }).toBe(counts.closed);
+    // Those that were let in are closed later, as they send nothing.
+    await expect.poll(refused, { timeout: 10_000 }).toBeGreaterThanOrEqual(200 - 64 * Number(WORKERS));
     expect(log).toContain('"connections_refused"');
     for (const socket of sockets) socket.destroy();
     await expect.poll(async () => (await send(url, '/api/public').catch(() => undefined))?.status).toBe(200);
