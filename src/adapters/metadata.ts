@@ -1,5 +1,5 @@
 import { checkMembers } from '../policy/members.ts';
-import { linkMetadata, metadataPath } from '../refusal/refusal.ts';
+import { linkMetadata, metadataPath } from '../refusal/metadata-link.ts';
 import type { ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import { checkServer } from './admission.ts';

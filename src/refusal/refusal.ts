@@ -7,9 +7,7 @@ import { namedScopes } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { type ChallengeFacts, type ChallengeSettings, formatChallenge } from './challenge.ts';
 import type { ErrorBodyFormat } from './error-body.ts';
-
-/** Where the protected resource metadata stands (RFC 9728 §3). */
-export const metadataPath = '/.well-known/oauth-protected-resource';
+import { type MetadataLink, metadataPath, onMetadataLink } from './metadata-link.ts';
 
 /** How one resource server refuses. */
 export interface RefusalSettings {
@@ -45,22 +43,6 @@ export interface Refusal {
 
 /** Turns any error into the one answer that the contract wants; what is no `AccessError` is `unexpected`. */
 export type DescribeRefusal = (error: unknown, request: ResourceRequest, context?: RefusalContext) => Refusal;
-
-/**
- * Where challenges say that the metadata is (RFC 9728 §5.1): a URL, or that of the request as the client sees it, for
- * programs that serve the metadata themselves under any host.
- */
-export type MetadataLink = { readonly url: string } | 'request';
-
-const linkers = new WeakMap<DescribeRefusal, (link: MetadataLink) => void>();
-
-/** Lets the challenges of one server link to the metadata. A link to nothing would mislead clients: none without this. */
-export function linkMetadata(
-  { describeRefusal }: { readonly describeRefusal: DescribeRefusal },
-  link: MetadataLink,
-): void {
-  linkers.get(describeRefusal)?.(link);
-}
 
 /** Seconds after which a client may try again when keys or the replay store are unavailable. */
 const retryAfterSeconds = 5;
@@ -100,7 +82,7 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
     const nonce = settings.issueNonce({ status: refusal.status, error: refused.failure.error });
     return nonce === undefined ? refusal : { ...refusal, headers: { ...refusal.headers, 'dpop-nonce': nonce } };
   };
-  linkers.set(describeRefusal, (given) => {
+  onMetadataLink(describeRefusal, (given) => {
     link = given;
   });
   return describeRefusal;

@@ -4,14 +4,8 @@ import { createReadExternalUrl } from '../../src/http/external-url.ts';
 import type { ResourceRequest } from '../../src/http/request.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';
-import {
-  createDescribeRefusal,
-  linkMetadata,
-  type MetadataLink,
-  metadataPath,
-  type RefusalContext,
-  type RefusalSettings,
-} from '../../src/refusal/refusal.ts';
+import { linkMetadata, type MetadataLink, metadataPath } from '../../src/refusal/metadata-link.ts';
+import { createDescribeRefusal, type RefusalContext, type RefusalSettings } from '../../src/refusal/refusal.ts';
 
 const settings: RefusalSettings = {
   challenge: { style: 'full', mode: 'allowed', realm: 'api', proofAlgorithms: ['ES256'] },

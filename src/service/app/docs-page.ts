@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { DpopMode } from '../../http/credentials.ts';
-import { metadataPath } from '../../refusal/refusal.ts';
+import { metadataPath } from '../../refusal/metadata-link.ts';
 import type { Endpoint } from '../variants/endpoint.ts';
 
 /** A page and the policy it is served with. */

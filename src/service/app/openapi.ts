@@ -1,7 +1,7 @@
 import { type Failure, failures, gateReasons, type Reason } from '../../failures.ts';
 import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credentials.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
-import { metadataPath } from '../../refusal/refusal.ts';
+import { metadataPath } from '../../refusal/metadata-link.ts';
 import type { Endpoint } from '../variants/endpoint.ts';
 
 /** What the document is made from. */

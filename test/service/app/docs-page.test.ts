@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { metadataPath } from '../../../src/refusal/refusal.ts';
+import { metadataPath } from '../../../src/refusal/metadata-link.ts';
 import { createDocsPage } from '../../../src/service/app/docs-page.ts';
 import type { Endpoint } from '../../../src/service/variants/endpoint.ts';
 import { type Variant, type VariantName, variants } from '../../../src/service/variants/variants.ts';

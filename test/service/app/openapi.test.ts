@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Failure, failures, gateReasons, type Reason } from '../../../src/failures.ts';
 import type { DpopMode } from '../../../src/http/credentials.ts';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
-import { metadataPath } from '../../../src/refusal/refusal.ts';
+import { metadataPath } from '../../../src/refusal/metadata-link.ts';
 import { createOpenApi } from '../../../src/service/app/openapi.ts';
 import { type Variant, type VariantName, variants } from '../../../src/service/variants/variants.ts';
 
