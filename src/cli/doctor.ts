@@ -59,7 +59,7 @@ export async function runDoctor(args: readonly string[], environment: Environmen
   }
   const findings = await examine(
     chosen,
-    createScene({ ...parts, subject: readSubject(settings.settings, environment) }),
+    createScene({ ...parts, subject: readSubject(settings.settings, environment, settings.domain) }),
   );
   const isFailed = findings.some(({ level }) => level === 'fail');
   const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
@@ -119,9 +119,12 @@ function readServiceSettings(
   args: readonly string[],
   environment: Environment,
   isOptional: boolean,
-): { readonly settings: Settings | undefined } | string {
+): { readonly settings: Settings | undefined; readonly domain?: string | undefined } | string {
   const result = readSettings({ args, environment });
-  if (result.kind === 'settings') return { settings: result.settings };
+  if (result.kind === 'settings') {
+    const { settings, effective } = result;
+    return { settings, domain: effective.find(({ name }) => name === settings.variant.names.domain)?.value };
+  }
   const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
   return isOptional && areAbsent ? { settings: undefined } : formatProblems(result.problems);
 }

@@ -7,6 +7,7 @@ import { type DryRun, dryRun, type Gathered } from '../resource-server/dry-run.t
 import { findJudgementRules, type ResourceServer } from '../resource-server/resource-server.ts';
 import { stepKinds } from '../resource-server/steps.ts';
 import type { Step } from '../resource-server/walk.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { readFacts, readForce, secretsOf } from './call-facts.ts';
 import { findCauses, type NamedCause } from './causes/causes.ts';
 import type { CheckVerdict, ExplainedCheck, Explanation } from './explanation.ts';
@@ -46,7 +47,7 @@ export interface ExplainOptions {
  * const explanation = await explain(server, request, { scopes: ['read:messages'] });
  */
 export async function explain<C>(
-  server: ResourceServer,
+  server: ResourceServer<RegisteredClaims>,
   request: ResourceRequest,
   policy?: Policy<C>,
   connection?: Connection,

@@ -1,7 +1,6 @@
 import { type SettingName, settingTable } from '../../service/settings/setting-table.ts';
 import { environmentName, type Settings } from '../../service/settings/settings.ts';
 import { variants } from '../../service/variants/variants.ts';
-import { readSetIssuer } from '../set-issuer.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -25,14 +24,14 @@ export interface Subject {
   nameOf(setting: SettingName): string;
 }
 
-/** The subject of these settings; `undefined` for none. */
-export function readSubject(settings: Settings | undefined, environment: Environment): Subject {
+/** The subject of these settings, if there are any; `domain` as it was written. */
+export function readSubject(settings: Settings | undefined, environment: Environment, domain?: string): Subject {
   const variant = settings?.variant ?? variants.a;
-  const issuer = settings && readSetIssuer(settings);
+  const issuer = settings?.issuer;
   const endpoint = variant.endpoints.find(({ access }) => access !== 'open' && access.scopes === undefined);
   return {
     issuer,
-    domainWithScheme: settings !== undefined && issuer === undefined ? settings.domain.text : undefined,
+    domainWithScheme: settings !== undefined && issuer === undefined ? domain : undefined,
     clockTolerance: settings?.clockTolerance.nbf ?? 5,
     replayStore: settings?.replayStore,
     corsOrigins: settings?.corsOrigins ?? [],

@@ -3,7 +3,7 @@ import { createNonces } from '../../dpop/nonce.ts';
 import { audiencesOf, optionLabels, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { readUnverified } from '../../explain/unverified.ts';
 import type { DpopMode } from '../../http/credentials.ts';
-import { algorithms } from '../../jose/algorithms.ts';
+import { algorithms, type TokenAlg } from '../../jose/algorithms.ts';
 import type { JwkSet } from '../../jose/jwk.ts';
 import { createKeySet, type KeySet } from '../../keys/key-set.ts';
 import { createStaticKeySet } from '../../keys/static-key-set.ts';
@@ -11,12 +11,12 @@ import type { Policy } from '../../policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import type { EffectiveSetting } from '../../service/settings/setting-report.ts';
 import type { Settings } from '../../service/settings/settings.ts';
-import { readSetIssuer } from '../set-issuer.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
 import { labelSettings } from './labels.ts';
 
 /** What a call is explained against. */
 export interface ExplainedServer {
-  readonly server: ResourceServer;
+  readonly server: ResourceServer<RegisteredClaims>;
   readonly labels: SettingLabels;
   readonly domainHasScheme: boolean;
   /** Whether there is nothing to judge by. */
@@ -89,8 +89,7 @@ export async function openSettings(
   effective: readonly EffectiveSetting[],
   options: KeyOptions,
 ): Promise<ExplainedServer> {
-  const { variant, externalUrl } = settings;
-  const issuer = readSetIssuer(settings);
+  const { variant, externalUrl, issuer } = settings;
   const opened = issuer === undefined ? undefined : await openKeys(issuer, options);
   const mode: DpopMode = settings.dpopEnabled ? (settings.dpopRequired ? 'required' : 'allowed') : 'off';
   const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
@@ -134,7 +133,7 @@ export function openNothing({ header, claims }: ReturnType<typeof readUnverified
     server: createResourceServer({
       issuers: [{ issuer: textOf(claims['iss']) || 'none', keys: noKeys }],
       audience: audience.length === 0 ? 'none' : audience,
-      ...(algorithms.has(alg) && { algorithms: [alg] }),
+      ...(algorithms.has(alg) && { algorithms: [alg as TokenAlg] }), // as just seen
     }),
     labels: optionLabels,
     domainHasScheme: false,
