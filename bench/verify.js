@@ -1,6 +1,6 @@
 // What judging a token costs beside the one signature check that it needs: interleaved rounds, medians, ratios.
 import { constants, createPublicKey, randomUUID, verify } from 'node:crypto';
-import { createResourceServer } from '../dist/index.js';
+import { createMemoryReplayStore, createResourceServer } from '../dist/index.js';
 import { createTestIssuer } from '../dist/testing/index.js';
 
 const issuer = 'https://idp.example/';
@@ -45,7 +45,9 @@ export async function bench({ quick }) {
   };
   // Each token is new to this one in every round; the other keeps what it has verified.
   const forgetful = createResourceServer({ issuers: [{ issuer, keys }], audience, tokenCache: 'off' });
-  const server = createResourceServer({ issuers: [{ issuer, keys }], audience });
+  // It is asked in the second in which it is made.
+  const dpop = { replay: createMemoryReplayStore({ since: 0 }) };
+  const server = createResourceServer({ issuers: [{ issuer, keys }], audience, dpop });
   const policy = { scopes: ['read:messages'] };
   const bearer = Array.from({ length: size }, () => mint({}));
   const bound = mint({ cnf: { jkt: client.jkt } });
@@ -58,10 +60,10 @@ export async function bench({ quick }) {
   const cases = {
     'floor: one RS256 verify': () => each(rsa, ([input, signature]) => verify('sha256', input, rsaKey, signature)),
     'Bearer, every token new': () =>
-      each(bearer, (token) => forgetful.authorize(request({ authorization: `Bearer ${token}` }), policy)),
+      each(bearer, (token) => forgetful.judge(request({ authorization: `Bearer ${token}` }), policy)),
     'floor: one ES256 verify': () => each(ec, ([input, signature]) => verify('sha256', input, ecKey, signature)),
     'DPoP, one key, every proof new': () =>
-      each(proofs, (dpop) => server.authorize(request({ authorization: `DPoP ${bound}`, dpop }), policy)),
+      each(proofs, (dpop) => server.judge(request({ authorization: `DPoP ${bound}`, dpop }), policy)),
     'malformed token': () =>
       each(bearer, (token) => {
         server.judge(request({ authorization: `Bearer ${token}=` }), policy);

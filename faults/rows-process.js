@@ -90,7 +90,6 @@ const workerKilled = {
   name: 'worker-killed',
   title: 'one of two workers killed',
   setup: { workers: 2 },
-  processes: 3,
   async play(scene) {
     const { service } = scene;
     await scene.begin();
@@ -99,8 +98,8 @@ const workerKilled = {
     process.kill(victim, 'SIGKILL');
     const killedAt = performance.now();
     scene.faultEnds();
-    const back = await service.awaitLines('keys_fetched', 3, 30);
-    scene.demand(back && service.workers().length === 2, 'the worker was not replaced');
+    const isBack = (await service.awaitLines('worker_exited', 1, 10)) && (await service.awaitReady(30));
+    scene.demand(isBack, 'the worker was not replaced');
     await scene.sleep(scene.pace(3, 1.5));
     const { cut } = await scene.load.state('steady');
     scene.note(

@@ -34,7 +34,7 @@ export async function openScene(bench, setup) {
   if (providerDown) await breakProvider('down');
   const settings = workers > 1 ? { ...environment, WORKERS: `${workers}` } : environment;
   const services = [await startService({ provider, identity, environment: settings })];
-  if (!providerDown && !(await services[0].awaitLines('keys_fetched', workers, keysSeconds))) {
+  if (!providerDown && !(await services[0].awaitLines('keys_fetched', 1, keysSeconds))) {
     throw new Error('the service has found no keys');
   }
   await sleep(settleSeconds * 1000);
@@ -148,7 +148,7 @@ export async function openScene(bench, setup) {
       unanswered += count;
     },
     /** Ends the load; the reports by stream, and what was measured beside them. */
-    async end({ forced, processes = workers }) {
+    async end({ forced, processes = 1 }) {
       await Promise.all([...streams].map(scene.stopStream));
       clearInterval(sampling);
       const age = services.reduce((sum, { age: read }) => sum + read(), 0);

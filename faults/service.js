@@ -68,6 +68,16 @@ export async function startService({ provider, identity, environment = {} }) {
       }
       return countLines(event) >= count;
     },
+    /** Waits until all of its workers are ready; whether it came to that within the seconds. */
+    async awaitReady(seconds) {
+      for (const deadline = performance.now() + seconds * 1000; performance.now() < deadline; await sleep(20)) {
+        const answer = await fetch(`${adminUrl}/readyz`);
+        const { ready, checks } = /** @type {{ ready: boolean, checks: Record<string, string> }} */ (await answer.json());
+        const [, up, all] = /^(\d+) of (\d+) ready$/.exec(checks.workers ?? '1 of 1 ready') ?? [];
+        if (ready && up === all) return true;
+      }
+      return false;
+    },
     /** Fetches that were tried, by all of its processes. */
     get attempts() {
       return countLines('keys_fetched') + countLines('keys_fetch_failed');

@@ -6,7 +6,7 @@ import { createReadExternalUrl } from '../dist/http/external-url.js';
 import { parseJsonObject } from '../dist/jose/json.js';
 import { parseJws } from '../dist/jose/jws.js';
 import { readJwks } from '../dist/keys/jwks.js';
-import { KeyFetchError } from '../dist/outbound/provider-error.js';
+import { ProviderError } from '../dist/outbound/provider-error.js';
 import { quote } from '../dist/refusal/challenge.js';
 import { claimChecks } from '../dist/token/claims.js';
 
@@ -40,9 +40,9 @@ function fuzzClaims(input) {
   if (claims === undefined) return;
   for (const { reason, passes } of claimChecks) {
     assert.ok(Object.hasOwn(failures, reason));
-    assert.equal(typeof passes(claims, rules, now), 'boolean');
+    assert.equal(typeof passes({ claims, rules, now }), 'boolean');
   }
-  if (!claimChecks.every(({ passes }) => passes(claims, rules, now))) return;
+  if (!claimChecks.every(({ passes }) => passes({ claims, rules, now }))) return;
   assert.ok([claims.aud].flat().includes('https://api.example/'));
   assert.ok(Number.isFinite(claims.exp) && claims.exp > now - 5);
   assert.ok(Number.isFinite(claims.iat) && claims.iat <= now + 5);
@@ -63,13 +63,8 @@ function fuzzExternalUrl(input) {
     headers: { get: (name) => headers.get(name.toLowerCase()) || null },
   };
   for (const read of readers) {
-    let url;
-    try {
-      url = read(request, { remoteAddress: '127.0.0.1' });
-    } catch (error) {
-      if (error instanceof AccessError) continue;
-      throw error;
-    }
+    const url = read(request, { remoteAddress: '127.0.0.1' });
+    if (url instanceof AccessError) continue;
     // A name that RFC 3986 allows may be none to WHATWG URL: `xn--a` is no Punycode.
     if (URL.canParse(url.origin)) {
       const { host, username, pathname, search } = new URL(url.origin);
@@ -120,7 +115,7 @@ function fuzzJwks(input) {
   try {
     jwks = readJwks(value);
   } catch (error) {
-    if (error instanceof KeyFetchError) return;
+    if (error instanceof ProviderError) return;
     throw error;
   }
   assert.ok(jwks.keys.size + jwks.dropped.length === value.keys.length);

@@ -214,12 +214,12 @@ export const failures = {
     { concept: 'audience' },
   ),
   missing_exp: token('The access token has no expiry.', 'exp is absent. Let the provider issue tokens that expire.'),
-  malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 2^53.'),
+  malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 10^11.'),
   expired: token(
     'The access token has expired.',
     'exp has passed. Let the client get a new token. If the client has just got one, compare the clocks of both machines.',
   ),
-  malformed_nbf: token('The access token is malformed.', 'nbf is not a number of seconds between 0 and 2^53.'),
+  malformed_nbf: token('The access token is malformed.', 'nbf is not a number of seconds between 0 and 10^11.'),
   not_yet_valid: token(
     'The access token is not valid yet.',
     'nbf is in the future. Compare the clock of this machine with the clock of the provider.',
@@ -228,13 +228,17 @@ export const failures = {
     'The access token has no time of issue.',
     'iat is absent. Let the provider put it in (RFC 9068 §2.2).',
   ),
-  malformed_iat: token('The access token is malformed.', 'iat is not a number of seconds between 0 and 2^53.'),
+  malformed_iat: token('The access token is malformed.', 'iat is not a number of seconds between 0 and 10^11.'),
   issued_in_future: token(
     'The access token was issued in the future.',
     'iat is in the future. Compare the clock of this machine with the clock of the provider.',
   ),
   malformed_sub: token('The access token has no valid subject.', 'sub is absent or not a string (RFC 9068 §2.2).'),
   malformed_scope: token('The access token is malformed.', 'scope is present and not a string (RFC 9068 §2.2.3).'),
+  not_an_access_token: token(
+    'The token is not an access token.',
+    'The token says that it is an ID, refresh, logout or security-event token: at_hash, c_hash, s_hash, token_use, typ or events in its claims. Let the client send the access token.',
+  ),
 
   // Sender binding
   malformed_cnf: token(
@@ -344,7 +348,8 @@ export const failures = {
     'The DPoP proof is for another access token.',
     'ath is not the base64url SHA-256 of the access token that came with the proof.',
   ),
-  proof_key_mismatch: proof(
+  // The example of RFC 9449 §7.1: the token is refused.
+  proof_key_mismatch: token(
     'The DPoP proof was made with another key.',
     'The thumbprint of jwk is not the cnf.jkt of the token. The token was bound to another key: the client must sign with the key that it used at the token endpoint.',
   ),
@@ -355,6 +360,11 @@ export const failures = {
   invalid_proof_nonce: nonce(
     'The DPoP proof needs a fresh nonce.',
     'The nonce is too old, or was made with another secret. All instances must share one secret for nonces.',
+    { concept: 'nonceSecret' },
+  ),
+  proof_before_start: nonce(
+    'The DPoP proof needs a nonce.',
+    'The proof may have been made before this service, or its Redis, was started, and nobody remembers what was used then. The client repeats the call with the DPoP-Nonce of the answer. If that goes on for minutes, compare the clocks of client and server; instances that do not share a nonce secret do not understand the nonces of each other.',
     { concept: 'nonceSecret' },
   ),
   proof_replayed: proof(

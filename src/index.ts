@@ -31,7 +31,7 @@ export {
 } from './keys/key-set.ts';
 export { createStaticKeySet } from './keys/static-key-set.ts';
 export type { Fetch, FetchInit, FetchResponse } from './outbound/http-client.ts';
-export { KeyFetchError, type KeyFetchFailure } from './outbound/provider-error.ts';
+export { KeyFetchError, type KeyFetchFailure, ProviderError, type ProviderFailure } from './outbound/provider-error.ts';
 export { allOf, anyOf } from './policy/combination.ts';
 export type { ClaimsPolicy, CombinedPolicy, PlainPolicy, Policy, Requirements } from './policy/policy.ts';
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './refusal/error-body.ts';

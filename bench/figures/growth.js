@@ -72,7 +72,7 @@ function openCase({ claims, keys, policy }, size) {
   return {
     size,
     mint: () => mint(claims?.(size) ?? {}),
-    authorize: (token) => server.authorize(request(token), told),
+    judge: (token) => server.judge(request(token), told),
     samples: /** @type {Record<'cold' | 'warm' | 'bytes', number[]>} */ ({ cold: [], warm: [], bytes: [] }),
   };
 }
@@ -95,12 +95,12 @@ export async function measureGrowth() {
   }));
   const all = opened.flatMap(({ rows }) => rows);
   for (let round = 0; round <= rounds; round++) {
-    for (const { mint: make, authorize, samples } of all) {
+    for (const { mint: make, judge, samples } of all) {
       const tokens = Array.from({ length: count }, make);
       if (new Set(tokens).size < count) throw new Error('Tokens that are to be new are alike.');
-      const cold = await time(count, (i) => authorize(tokens[i]));
-      for (const token of tokens.slice(0, 10)) await authorize(token); // kept when it comes for the second time
-      const warm = await time(count * repeats, (i) => authorize(tokens[i % 10]));
+      const cold = await time(count, (i) => judge(tokens[i]));
+      for (const token of tokens.slice(0, 10)) await judge(token); // kept when it comes for the second time
+      const warm = await time(count * repeats, (i) => judge(tokens[i % 10]));
       if (round === 0) continue; // the first is the warm-up
       samples.cold.push(cold);
       samples.warm.push(warm);

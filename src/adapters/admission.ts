@@ -1,5 +1,6 @@
 import { AccessError } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
+import { type MaybePromise, settle } from '../maybe-promise.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -11,25 +12,26 @@ export interface ProtectedRequest<T, C> {
   readonly request: ResourceRequest;
   readonly policy: Policy<C>;
   readonly connection: Connection | undefined;
+  /** Where the challenge says that the metadata is. Default: where the server says. */
+  readonly metadataUrl?: string | undefined;
   /** What it throws goes to the framework: it is no refusal. */
-  readonly admit: (access: Access<C>) => T | Promise<T>;
+  readonly admit: (access: Access<C>) => MaybePromise<T>;
   readonly refuse: (refusal: Refusal, error: unknown) => T;
 }
 
-/** Judges a request, then calls `admit` or `refuse`: what all adapters do. Waits only where the resource server has to. */
-export function admitOrRefuse<T, C>(server: ResourceServer, call: ProtectedRequest<T, C>): T | Promise<T> {
-  const { request, policy, connection, admit } = call;
+/**
+ * Judges a request, then calls `admit` or `refuse`: what the adapters and the service all do. Waits only if the resource
+ * server has to.
+ */
+export function admitOrRefuse<T, C>(server: ResourceServer, call: ProtectedRequest<T, C>): MaybePromise<T> {
+  const { request, policy, connection, metadataUrl, admit } = call;
   const refuse = (error: unknown): T =>
-    call.refuse(server.describeRefusal(error, request, { policy, connection }), error);
-  const pass = (judged: Access<C> | AccessError): T | Promise<T> =>
-    judged instanceof AccessError ? refuse(judged) : admit(judged);
-  let judged: Access<C> | AccessError | Promise<Access<C> | AccessError>;
-  try {
-    judged = server.judge(request, policy, connection);
-  } catch (error) {
-    return refuse(error);
-  }
-  return judged instanceof Promise ? judged.then(pass, refuse) : pass(judged);
+    call.refuse(server.describeRefusal(error, request, { policy, connection, metadataUrl }), error);
+  return settle<Access<C> | AccessError, T>(
+    () => server.judge(request, policy, connection),
+    (judged) => (judged instanceof AccessError ? refuse(judged) : admit(judged)),
+    refuse,
+  );
 }
 
 /** Throws `TypeError` for a route that cannot work, where it is made: a policy that is none, or no handler. */

@@ -1,22 +1,38 @@
-import type { NextFunction, Request, RequestHandler, Response } from 'express';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { admitOrRefuse, checkNodeHttp, checkRoute, checkServer } from './admission.ts';
-import { sendRefusal, setNonce } from './node-answer.ts';
+import { checkNodeHttp, checkRoute } from './admission.ts';
+import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
+import { sendRefusal, serveMetadata } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
+import { passOn, passToHandler } from './node-visit.ts';
+
+export type { MetadataOptions } from './metadata.ts';
+
+declare global {
+  namespace Express {
+    interface Request {
+      /** What `authorize` or `protect` of Portcullis has let in; `undefined` if nobody has judged the request. */
+      access?: Access;
+    }
+  }
+}
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions {
-  /** Told of every refusal, for logs and metrics. Default: nobody is. */
-  readonly onRefused?: (error: unknown, request: Request) => void;
+  /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
+  readonly onRefused?: (error: unknown, request: Request) => unknown;
 }
 
 /** Answers a request that was let in. `P` are the parameters of the path, `C` the claims that the policy gives. */
-export type ProtectedHandler<P, C = Claims> = (
+export type ProtectedHandler<P, C = Claims, A = Access<C>> = (
   request: Request<P>,
   response: Response,
-  access: Access<C>,
+  access: A,
   next: NextFunction,
 ) => unknown;
 
@@ -24,39 +40,133 @@ export type ProtectedHandler<P, C = Claims> = (
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect = <C = Claims, P = Request['params']>(
-  policy: Policy<C>,
-  handler: ProtectedHandler<P, NoInfer<C>>,
-) => RequestHandler<P>;
+export interface Protect {
+  <C = Claims, P = Request['params']>(policy: Policy<C>, handler: ProtectedHandler<P, NoInfer<C>>): RequestHandler<P>;
+  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional<C = Claims, P = Request['params']>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<P, NoInfer<C>, Access<NoInfer<C>> | undefined>,
+  ): RequestHandler<P>;
+}
+
+/** Middleware whose types leave the parameters and bodies of the route as Express finds them. */
+export type AuthorizeMiddleware = (
+  request: IncomingMessage & { readonly originalUrl: string },
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void;
+
+/** Makes middleware of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
+export interface Authorize {
+  (policy?: Policy<unknown>): AuthorizeMiddleware;
+  /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional(policy?: Policy<unknown>): AuthorizeMiddleware;
+}
 
 /**
  * Creates the `protect` function of an Express application. Refusals are answered here and never reach error handlers;
- * what a handler throws, or rejects with, does.
+ * what a handler throws, or rejects with, does, unless it is an `AccessError`.
  *
  * @example
  * const protect = createProtect(resourceServer);
  * app.get('/messages', protect({ scopes: ['read:messages'] }, (req, res, access) => res.json(access.claims)));
  */
 export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
-  checkNodeHttp('createProtect');
-  checkServer('createProtect', server);
-  return (policy, handler) => {
-    checkRoute(policy, handler);
-    return (req, res, next) =>
-      admitOrRefuse(server, {
-        // A router cuts its prefix off `url`; a proof is for the URL that the client called.
-        request: readNodeRequest(req, req.originalUrl),
-        policy,
-        connection: req.socket,
-        admit: (access): unknown => {
-          setNonce(access, res);
-          return handler(req, res, access, next);
-        },
-        refuse: (refusal, error): unknown => {
+  const checkpoint = open('createProtect', server, options);
+  const create =
+    (credentials: Demand<never>['credentials']) =>
+    <C, P>(policy: Policy<C>, handler: ProtectedHandler<P, C>): RequestHandler<P> => {
+      checkRoute(policy, handler);
+      const asked = demand(policy, credentials);
+      return (req, res, next) =>
+        passToHandler(checkpoint, asked, {
           // The parameters of the path are of no interest to whoever is told.
-          options.onRefused?.(error, req as Request);
-          return sendRefusal(refusal, res);
-        },
-      });
+          incoming: req as Request,
+          outgoing: res,
+          // A router cuts its prefix off `url`; a proof is for the URL that the client called.
+          target: req.originalUrl,
+          // Absent only if credentials are optional, and then the handler is one that knows.
+          handle: (access) => handler(req, res, access as Access<C>, next),
+        });
+    };
+  // The handler of `optional` has the type that the interface says.
+  return Object.assign(create('required'), { optional: create('optional') }) as Protect;
+}
+
+/**
+ * Creates the `authorize` function of an Express application: middleware for a route, a router or the whole application.
+ * Handlers behind it find the access with `accessOf(req)`.
+ *
+ * @example
+ * const authorize = createAuthorize(resourceServer);
+ * app.get('/messages/:id', authorize({ scopes: ['read:messages'] }), (req, res) => {
+ *   res.json({ id: req.params.id, reader: accessOf(req).claims.sub });
+ * });
+ */
+export function createAuthorize(server: ResourceServer, options: ProtectOptions = {}): Authorize {
+  const checkpoint = open('createAuthorize', server, options);
+  const create =
+    (credentials: Demand<never>['credentials']) =>
+    (policy?: Policy<unknown>): AuthorizeMiddleware => {
+      const asked = demand(policy, credentials);
+      return (req, res, next) =>
+        passOn(checkpoint, asked, {
+          incoming: req as Request, // Express calls with nothing else
+          outgoing: res,
+          target: req.originalUrl,
+          next,
+          admitted: (access) => {
+            Object.assign(req, { access });
+          },
+        });
+    };
+  return Object.assign(create('required'), { optional: create('optional') });
+}
+
+/**
+ * Creates an error handler, to be mounted last: an `AccessError` that a handler has thrown is answered as that refusal.
+ * Every other error is passed on.
+ *
+ * @example
+ * app.use(answerAccessErrors(resourceServer));
+ */
+export function answerAccessErrors(server: ResourceServer, options: ProtectOptions = {}): ErrorRequestHandler {
+  const checkpoint = open('answerAccessErrors', server, options);
+  return (error, req, res, next) => {
+    const request = readNodeRequest(req, req.originalUrl);
+    const seen = { key: req, request, connection: req.socket, told: req };
+    const refusal = res.headersSent ? undefined : checkpoint.describeThrown(error, seen);
+    if (refusal === undefined) return next(error);
+    sendRefusal(refusal, res);
   };
+}
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
+ */
+export function createMetadata(server: ResourceServer, options: MetadataOptions): AuthorizeMiddleware {
+  const metadata = openMetadata(server, options);
+  return (incoming, outgoing, next) => {
+    if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
+  };
+}
+
+/** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
+export function accessOf<C = Claims>(request: IncomingMessage, policy?: Policy<C>): Access<C> {
+  return requireAccessOf(request, policy);
+}
+
+/** The same; `undefined` if nobody has let it in. */
+export function findAccess<C = Claims>(request: IncomingMessage, policy?: Policy<C>): Access<C> | undefined {
+  return findAccessOf(request, policy);
+}
+
+function open(caller: string, server: ResourceServer, options: ProtectOptions) {
+  checkNodeHttp(caller);
+  checkAdapterOptions(caller, options, ['onRefused']);
+  return createCheckpoint<Request>(caller, server, options);
 }

@@ -1,14 +1,28 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteGenericInterface } from 'fastify';
+import type { IncomingMessage } from 'node:http';
+import type {
+  FastifyInstance,
+  FastifyPluginCallback,
+  FastifyReply,
+  FastifyRequest,
+  RouteGenericInterface,
+} from 'fastify';
+import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
+import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { admitOrRefuse, checkNodeHttp, checkRoute, checkServer } from './admission.ts';
+import { checkNodeHttp, checkRoute } from './admission.ts';
+import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataAnswer, type MetadataOptions, openMetadata } from './metadata.ts';
 import { readNodeRequest } from './node-request.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions {
-  /** Told of every refusal, for logs and metrics. Default: nobody is. */
-  readonly onRefused?: (error: unknown, request: FastifyRequest) => void;
+  /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
+  readonly onRefused?: (error: unknown, request: FastifyRequest) => unknown;
 }
 
 type Req<R extends RouteGenericInterface> = FastifyRequest<R>;
@@ -18,11 +32,11 @@ type Rep<R extends RouteGenericInterface> = FastifyReply<R>;
  * Answers a request that was let in. `R` has the types of the route: `Params`, `Querystring`, `Body`; `C` are the claims
  * that the policy gives.
  */
-export type ProtectedHandler<R extends RouteGenericInterface, C = Claims> = (
+export type ProtectedHandler<R extends RouteGenericInterface, C = Claims, A = Access<C>> = (
   this: FastifyInstance,
   request: Req<R>,
   reply: Rep<R>,
-  access: Access<C>,
+  access: A,
 ) => unknown;
 
 /** The two options of a route that belong together: the hook judges, before a body is read, and the handler answers. */
@@ -35,10 +49,42 @@ export interface ProtectedRoute<R extends RouteGenericInterface> {
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect = <C = Claims, R extends RouteGenericInterface = RouteGenericInterface>(
-  policy: Policy<C>,
-  handler: ProtectedHandler<R, NoInfer<C>>,
-) => ProtectedRoute<R>;
+export interface Protect {
+  <C = Claims, R extends RouteGenericInterface = RouteGenericInterface>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<R, NoInfer<C>>,
+  ): ProtectedRoute<R>;
+  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional<C = Claims, R extends RouteGenericInterface = RouteGenericInterface>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<R, NoInfer<C>, Access<NoInfer<C>> | undefined>,
+  ): ProtectedRoute<R>;
+}
+
+/** What is read of a request of Fastify, whatever the types of its route are. */
+export interface JudgedRequest {
+  readonly raw: IncomingMessage;
+  readonly originalUrl: string;
+}
+
+/** What is done with a reply of Fastify, whatever the types of its route are. */
+export interface JudgedReply {
+  readonly sent: boolean;
+  code(status: number): unknown;
+  header(name: string, value: string): unknown;
+  headers(values: Readonly<Record<string, string>>): unknown;
+  send(body: Buffer): unknown;
+}
+
+/** A hook, for `onRequest` or `preHandler`. Its types leave parameters and bodies as Fastify finds them. */
+export type AuthorizeHook = (request: JudgedRequest, reply: JudgedReply, done: (error?: Error) => void) => void;
+
+/** Makes a hook of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
+export interface Authorize {
+  (policy?: Policy<unknown>): AuthorizeHook;
+  /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional(policy?: Policy<unknown>): AuthorizeHook;
+}
 
 /**
  * Creates the `protect` function of a Fastify application. What it returns are the options of a route; more of them
@@ -49,41 +95,156 @@ export type Protect = <C = Claims, R extends RouteGenericInterface = RouteGeneri
  * app.get('/messages', protect({ scopes: ['read:messages'] }, async (request, reply, access) => access.claims));
  */
 export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
-  checkNodeHttp('createProtect');
-  checkServer('createProtect', server);
-  return <C, R extends RouteGenericInterface>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<R, NoInfer<C>>,
-  ): ProtectedRoute<R> => {
-    checkRoute(policy, handler);
-    const admitted = new WeakMap<object, Access<C>>();
-    return {
-      onRequest(request, reply, done) {
-        const passed = admitOrRefuse(server, {
-          request: readNodeRequest(request.raw, request.originalUrl),
-          policy,
-          connection: request.raw.socket,
-          admit: (access) => {
-            admitted.set(request, access);
-            if (access.dpopNonce !== undefined) reply.header('dpop-nonce', access.dpopNonce);
-            done();
-          },
-          refuse: ({ status, headers, body }, error) => {
-            // The types that a route has for its own requests and answers do not matter here.
-            options.onRefused?.(error, request as FastifyRequest);
-            // Bytes: to the type of a text Fastify would add a charset.
-            (reply as FastifyReply).code(status).headers(headers).send(Buffer.from(body));
-          },
-        });
-        if (passed instanceof Promise) passed.catch(done);
-      },
-      handler(request, reply) {
-        const access = admitted.get(request);
-        if (access === undefined) {
-          throw new TypeError('protect: the route has lost its onRequest hook; spread protect(…) after other options');
-        }
-        return handler.call(this, request, reply, access);
-      },
+  const checkpoint = open('createProtect', server, options);
+  const create =
+    (credentials: Demand<never>['credentials']) =>
+    <C, R extends RouteGenericInterface>(policy: Policy<C>, handler: ProtectedHandler<R, C>): ProtectedRoute<R> => {
+      checkRoute(policy, handler);
+      const onRequest = createHook(checkpoint, demand(policy, credentials));
+      // Not by `accessOf`: a request that another route has let in was not let in here.
+      const passed = new WeakSet<object>();
+      return {
+        onRequest(request, reply, done) {
+          onRequest(request, reply as JudgedReply, (error) => {
+            if (error === undefined) passed.add(request);
+            done(error);
+          });
+        },
+        handler(request, reply) {
+          if (!passed.has(request)) {
+            throw new TypeError(
+              'protect: the route has lost its onRequest hook; spread protect(…) after other options',
+            );
+          }
+          // Absent only if credentials are optional, and then the handler is one that knows.
+          const access = findAccessOf(request.raw, policy) as Access<C>;
+          return settle(
+            () => handler.call(this, request, reply, access),
+            same,
+            (error) => {
+              const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, see(request));
+              if (refusal === undefined) throw error;
+              return send(refusal, reply as JudgedReply);
+            },
+          );
+        },
+      };
     };
+  // The handler of `optional` has the type that the interface says.
+  return Object.assign(create('required'), { optional: create('optional') }) as Protect;
+}
+
+/**
+ * Creates the `authorize` function of a Fastify application: a hook for a route, a plugin or the whole application.
+ * Handlers behind it find the access with `accessOf(request)`.
+ *
+ * @example
+ * const authorize = createAuthorize(resourceServer);
+ * app.get<{ Params: { id: string } }>(
+ *   '/messages/:id',
+ *   { onRequest: authorize({ scopes: ['read:messages'] }) },
+ *   async (request) => ({ id: request.params.id, reader: accessOf(request).claims.sub }),
+ * );
+ */
+export function createAuthorize(server: ResourceServer, options: ProtectOptions = {}): Authorize {
+  const checkpoint = open('createAuthorize', server, options);
+  const create = (credentials: Demand<never>['credentials']) => (policy?: Policy<unknown>) =>
+    createHook(checkpoint, demand(policy, credentials));
+  return Object.assign(create('required'), { optional: create('optional') });
+}
+
+/**
+ * Creates an error handler: an `AccessError` that a handler has thrown is answered as that refusal. Every other error
+ * goes on to the error handler around it, at last to Fastify's own.
+ *
+ * @example
+ * app.setErrorHandler(answerAccessErrors(resourceServer));
+ */
+export function answerAccessErrors(
+  server: ResourceServer,
+  options: ProtectOptions = {},
+): (error: unknown, request: JudgedRequest, reply: JudgedReply) => unknown {
+  const checkpoint = open('answerAccessErrors', server, options);
+  return (error, request, reply) => {
+    const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, see(request));
+    if (refusal === undefined) throw error;
+    return send(refusal, reply);
   };
+}
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * app.register(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
+ */
+export function createMetadata(server: ResourceServer, options: MetadataOptions): FastifyPluginCallback {
+  const metadata = openMetadata(server, options);
+  const answer = (request: FastifyRequest, reply: FastifyReply): void => {
+    const { status, headers, body } = metadata.answer(request.method, metadata.path) ?? notFound;
+    // Bytes: to the type of a text Fastify would add a charset.
+    reply
+      .code(status)
+      .headers(headers)
+      .send(body === null ? undefined : Buffer.from(body));
+  };
+  return (app, _options, done) => {
+    // As clients write it, and with the slash of a resource that ends in one.
+    for (const url of [metadata.path, `${metadata.path}/`]) {
+      // Answered before a body is read, whatever its type is.
+      app.route({ method: [...app.supportedMethods], url, exposeHeadRoute: false, onRequest: answer, handler: answer });
+    }
+    done();
+  };
+}
+
+/** Not for paths that are routed here. */
+const notFound: MetadataAnswer = { status: 404, headers: {}, body: null };
+
+/** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
+export function accessOf<C = Claims>(request: Pick<JudgedRequest, 'raw'>, policy?: Policy<C>): Access<C> {
+  return requireAccessOf(request.raw, policy);
+}
+
+/** The same; `undefined` if nobody has let it in. */
+export function findAccess<C = Claims>(request: Pick<JudgedRequest, 'raw'>, policy?: Policy<C>): Access<C> | undefined {
+  return findAccessOf(request.raw, policy);
+}
+
+function createHook<C>(checkpoint: Checkpoint<FastifyRequest>, asked: Demand<C>): AuthorizeHook {
+  return (request, reply, done) => {
+    const passed = checkpoint.pass<void, C>(asked, {
+      ...see(request),
+      admit: (access) => {
+        if (access?.dpopNonce !== undefined) reply.header('dpop-nonce', access.dpopNonce);
+        done();
+      },
+      refuse: (refusal) => {
+        send(refusal, reply);
+      },
+    });
+    if (passed instanceof Promise) passed.catch(done);
+  };
+}
+
+function see(request: JudgedRequest) {
+  const { raw, originalUrl } = request;
+  // Fastify calls with nothing else; the types of the route do not matter here.
+  const told = request as FastifyRequest;
+  return { key: raw, request: readNodeRequest(raw, originalUrl), connection: raw.socket, told };
+}
+
+function send({ status, headers, body }: Refusal, reply: JudgedReply): JudgedReply {
+  reply.code(status);
+  reply.headers(headers);
+  // Bytes: to the type of a text Fastify would add a charset.
+  reply.send(Buffer.from(body));
+  return reply;
+}
+
+function open(caller: string, server: ResourceServer, options: ProtectOptions) {
+  checkNodeHttp(caller);
+  checkAdapterOptions(caller, options, ['onRefused']);
+  return createCheckpoint<FastifyRequest>(caller, server, options);
 }

@@ -1,9 +1,16 @@
 import type { Connection } from '../http/request.ts';
+import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { admitOrRefuse, checkRoute, checkServer } from './admission.ts';
+import { checkRoute } from './admission.ts';
+import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { addNonce } from './nonce-header.ts';
+import { toMetadataResponse, toResponse } from './web-answer.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the runtime around it. `rest` is what the runtime passes after the request. */
 export interface ProtectOptions {
@@ -12,17 +19,23 @@ export interface ProtectOptions {
    * that of the URL.
    */
   readonly connection?: (request: Request, ...rest: never[]) => Connection | undefined;
-  /** Told of every refusal, for logs and metrics. Default: nobody is. */
-  readonly onRefused?: (error: unknown, request: Request) => void;
+  /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
+  readonly onRefused?: (error: unknown, request: Request) => unknown;
 }
 
 /**
  * Answers a request that was let in. `rest` is what the runtime passes after the request: an environment, a context; `C`
  * are the claims that the policy gives.
  */
-export type ProtectedHandler<R extends Request, Rest extends readonly unknown[], C = Claims> = (
+export type ProtectedHandler<R extends Request, Rest extends readonly unknown[], C = Claims, A = Access<C>> = (
   request: R,
-  access: Access<C>,
+  access: A,
+  ...rest: Rest
+) => Response | Promise<Response>;
+
+/** A handler behind its policy. */
+export type FetchHandler<R extends Request, Rest extends readonly unknown[]> = (
+  request: R,
   ...rest: Rest
 ) => Response | Promise<Response>;
 
@@ -30,10 +43,30 @@ export type ProtectedHandler<R extends Request, Rest extends readonly unknown[],
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect = <R extends Request, Rest extends readonly unknown[], C = Claims>(
-  policy: Policy<C>,
-  handler: ProtectedHandler<R, Rest, NoInfer<C>>,
-) => (request: R, ...rest: Rest) => Response | Promise<Response>;
+export interface Protect {
+  <R extends Request, Rest extends readonly unknown[], C = Claims>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<R, Rest, NoInfer<C>>,
+  ): FetchHandler<R, Rest>;
+  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional<R extends Request, Rest extends readonly unknown[], C = Claims>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<R, Rest, NoInfer<C>, Access<NoInfer<C>> | undefined>,
+  ): FetchHandler<R, Rest>;
+}
+
+/** Judges a request: the answer to one that is refused, `undefined` for one that is let in. */
+export type AuthorizeRequest = (
+  request: Request,
+  ...rest: readonly unknown[]
+) => Response | undefined | Promise<Response | undefined>;
+
+/** Makes a judge of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
+export interface Authorize {
+  (policy?: Policy<unknown>): AuthorizeRequest;
+  /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional(policy?: Policy<unknown>): AuthorizeRequest;
+}
 
 /**
  * Creates the `protect` function for handlers from `Request` to `Response`: those of Bun, Deno, Cloudflare Workers, Next.js and
@@ -44,20 +77,98 @@ export type Protect = <R extends Request, Rest extends readonly unknown[], C = C
  * export const GET = protect({ scopes: ['read:messages'] }, (request, access) => Response.json(access.claims));
  */
 export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
-  checkServer('createProtect', server);
-  return (policy, handler) => {
-    checkRoute(policy, handler);
-    return (request, ...rest) =>
-      admitOrRefuse(server, {
-        request,
-        policy,
-        // Whoever writes the function knows what the runtime passes; here it is passed on unseen.
-        connection: options.connection?.(request, ...(rest as readonly unknown[] as never[])),
-        admit: (access) => addNonce(handler(request, access, ...rest), access),
-        refuse: ({ status, headers, body }, error) => {
-          options.onRefused?.(error, request);
-          return new Response(body, { status, headers });
-        },
-      });
-  };
+  const checkpoint = open('createProtect', server, options);
+  const create =
+    (credentials: Demand<never>['credentials']) =>
+    <R extends Request, Rest extends readonly unknown[], C>(
+      policy: Policy<C>,
+      handler: ProtectedHandler<R, Rest, C>,
+    ): FetchHandler<R, Rest> => {
+      checkRoute(policy, handler);
+      const asked = demand(policy, credentials);
+      return (request, ...rest) => {
+        const seen = see(options, request, rest);
+        const answer = (error: unknown): Response => {
+          const refusal = checkpoint.describeThrown(error, seen);
+          if (refusal === undefined) throw error;
+          return toResponse(refusal);
+        };
+        return checkpoint.pass<Response, C>(asked, {
+          ...seen,
+          admit: (access) => {
+            // Absent only if credentials are optional, and then the handler is one that knows.
+            const answered = settle(() => handler(request, access as Access<C>, ...rest), same, answer);
+            return access === undefined ? answered : addNonce(answered, access);
+          },
+          refuse: toResponse,
+        });
+      };
+    };
+  // The handler of `optional` has the type that the interface says.
+  return Object.assign(create('required'), { optional: create('optional') }) as Protect;
+}
+
+/**
+ * Creates the `authorize` function for places without handlers to wrap, such as middleware of Next.js. What is behind it
+ * finds the access with `accessOf(request)`.
+ *
+ * @example
+ * const authorize = createAuthorize(resourceServer)({ scopes: ['read:messages'] });
+ * export async function answer(request: Request): Promise<Response> {
+ *   return (await authorize(request)) ?? Response.json({ reader: accessOf(request).claims.sub });
+ * }
+ */
+export function createAuthorize(server: ResourceServer, options: ProtectOptions = {}): Authorize {
+  const checkpoint = open('createAuthorize', server, options);
+  const create =
+    (credentials: Demand<never>['credentials']) =>
+    (policy?: Policy<unknown>): AuthorizeRequest => {
+      const asked = demand(policy, credentials);
+      return (request, ...rest) =>
+        checkpoint.pass<Response | undefined, unknown>(asked, {
+          ...see(options, request, rest),
+          admit: () => undefined,
+          refuse: toResponse,
+        });
+    };
+  return Object.assign(create('required'), { optional: create('optional') });
+}
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * const answerMetadata = createMetadata(resourceServer, {
+ *   resource: 'https://api.example/', authorizationServers: ['https://idp.example/'],
+ * });
+ * const answer = (request: Request) => answerMetadata(request) ?? new Response('what is not the metadata');
+ */
+export function createMetadata(
+  server: ResourceServer,
+  options: MetadataOptions,
+): (request: Request) => Response | undefined {
+  const metadata = openMetadata(server, options);
+  return ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname));
+}
+
+/** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
+export function accessOf<C = Claims>(request: Request, policy?: Policy<C>): Access<C> {
+  return requireAccessOf(request, policy);
+}
+
+/** The same; `undefined` if nobody has let it in. */
+export function findAccess<C = Claims>(request: Request, policy?: Policy<C>): Access<C> | undefined {
+  return findAccessOf(request, policy);
+}
+
+function see(options: ProtectOptions, request: Request, rest: readonly unknown[]) {
+  // Whoever writes the function knows what the runtime passes; here it is passed on unseen.
+  const connection = options.connection?.(request, ...(rest as never[]));
+  return { key: request, request, connection, told: request };
+}
+
+function open(caller: string, server: ResourceServer, options: ProtectOptions) {
+  checkAdapterOptions(caller, options, ['connection', 'onRefused']);
+  return createCheckpoint<Request>(caller, server, options);
 }

@@ -1,33 +1,83 @@
-import type { Context, Env } from 'hono';
+import type { Context, Env, ErrorHandler, Handler, Input, MiddlewareHandler, Next, ValidationTargets } from 'hono';
+import type { BlankInput } from 'hono/types';
 import type { Connection } from '../http/request.ts';
+import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { admitOrRefuse, checkRoute, checkServer } from './admission.ts';
+import { checkRoute } from './admission.ts';
+import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { addNonce } from './nonce-header.ts';
+import { toMetadataResponse, toResponse } from './web-answer.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions<E extends Env> {
   /** The transport under a request; needed for proxies that are trusted by address. */
   readonly connection?: (c: Context<E>) => Connection | undefined;
-  /** Told of every refusal, for logs and metrics. */
-  readonly onRefused?: (error: unknown, c: Context<E>) => void;
+  /** Told of every refusal, for logs and metrics. What it throws changes no answer. */
+  readonly onRefused?: (error: unknown, c: Context<E>) => unknown;
 }
 
-/** Answers a request that was let in; `C` are the claims that the policy gives. */
-export type ProtectedHandler<E extends Env, C = Claims> = (
-  c: Context<E>,
-  access: Access<C>,
-) => Response | Promise<Response>;
+/** Any path: `c.req.param('id')` is `string | undefined`, as in every handler of Hono that stands apart from its route. */
+export type AnyPath = Parameters<Handler>[0] extends Context<infer _E, infer P> ? P : never;
+
+/** Any validated input, with the types that Hono gives to each target. */
+export interface AnyInput {
+  readonly in: ValidationTargets;
+  readonly out: ValidationTargets;
+}
+
+/**
+ * Answers a request that was let in; `C` are the claims that the policy gives. `P` and `I` are the path and the validated
+ * input of the route, as the annotation of `c` says; `R` is the answer, as `hc` sees it.
+ */
+export type ProtectedHandler<
+  E extends Env,
+  C = Claims,
+  A = Access<C>,
+  P extends string = AnyPath,
+  I extends Input = AnyInput,
+  R = Response | Promise<Response>,
+> = (c: Context<E, P, I>, access: A) => R;
+
+/** A handler behind its policy: of the path and the input that `c` was annotated with, or of any. */
+export type RouteHandler<E extends Env, P extends string, I extends Input, R> = (
+  c: Context<E, P, AnyInput extends I ? BlankInput : I>,
+  next: Next,
+) => R;
 
 /**
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect<E extends Env> = <C = Claims>(
-  policy: Policy<C>,
-  handler: ProtectedHandler<E, NoInfer<C>>,
-) => (c: Context<E>) => Response | Promise<Response>;
+export interface Protect<E extends Env> {
+  <C = Claims, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<E, NoInfer<C>, Access<NoInfer<C>>, P, I, R>,
+  ): RouteHandler<E, P, I, R>;
+  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional<C = Claims, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<E, NoInfer<C>, Access<NoInfer<C>> | undefined, P, I, R>,
+  ): RouteHandler<E, P, I, R>;
+}
+
+/** Middleware that leaves the types of the route as Hono finds them, and adds `c.var.access`. */
+export type AuthorizeMiddleware<A> = MiddlewareHandler<{ Variables: { access: A } }, string, BlankInput>;
+
+/** What `accessOf` needs of a context of Hono, whatever the types of its route are. */
+export type JudgedContext = { readonly req: { readonly raw: Request } };
+
+/** Makes middleware of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
+export interface Authorize {
+  <C = Claims>(policy?: Policy<C>): AuthorizeMiddleware<Access<C>>;
+  /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional<C = Claims>(policy?: Policy<C>): AuthorizeMiddleware<Access<C> | undefined>;
+}
 
 /**
  * Creates the `protect` function of a Hono application. Nothing is awaited unless the resource server has to wait.
@@ -40,19 +90,121 @@ export function createProtect<E extends Env = Env>(
   server: ResourceServer,
   options: ProtectOptions<E> = {},
 ): Protect<E> {
-  checkServer('createProtect', server);
-  return (policy, handler) => {
-    checkRoute(policy, handler);
-    return (c) =>
-      admitOrRefuse(server, {
-        request: c.req.raw,
-        policy,
-        connection: options.connection?.(c),
-        admit: (access) => addNonce(handler(c, access), access),
-        refuse: ({ status, headers, body }, error) => {
-          options.onRefused?.(error, c);
-          return new Response(body, { status, headers });
-        },
-      });
+  const checkpoint = open('createProtect', server, options);
+  const create =
+    (credentials: Demand<never>['credentials']) =>
+    <C>(policy: Policy<C>, handler: (c: Context<E>, access: Access<C>) => Response | Promise<Response>) => {
+      checkRoute(policy, handler);
+      const asked = demand(policy, credentials);
+      return (c: Context<E>): Response | Promise<Response> => {
+        const seen = see(options, c);
+        const answer = (error: unknown): Response => {
+          const refusal = checkpoint.describeThrown(error, seen);
+          if (refusal === undefined) throw error;
+          return toResponse(refusal);
+        };
+        return checkpoint.pass<Response, C>(asked, {
+          ...seen,
+          admit: (access) => {
+            // Absent only if credentials are optional, and then the handler is one that knows.
+            const answered = settle(() => handler(c, access as Access<C>), same, answer);
+            return access === undefined ? answered : addNonce(answered, access);
+          },
+          refuse: toResponse,
+        });
+      };
+    };
+  // Path, input, answer and the handler of `optional` have the types that the interface says; nothing looks at them here.
+  return Object.assign(create('required'), { optional: create('optional') }) as unknown as Protect<E>;
+}
+
+/**
+ * Creates the `authorize` function of a Hono application: middleware for a route, a path or the whole application.
+ * Handlers behind it find the access in `c.var.access`.
+ *
+ * @example
+ * const authorize = createAuthorize(resourceServer);
+ * app.get('/messages/:id', authorize({ scopes: ['read:messages'] }), (c) =>
+ *   c.json({ id: c.req.param('id'), reader: c.var.access.claims.sub }),
+ * );
+ */
+export function createAuthorize<E extends Env = Env>(
+  server: ResourceServer,
+  options: ProtectOptions<E> = {},
+): Authorize {
+  const checkpoint = open('createAuthorize', server, options);
+  const create =
+    (credentials: Demand<never>['credentials']) =>
+    <C>(policy?: Policy<C>): AuthorizeMiddleware<Access<C>> => {
+      const asked = demand(policy, credentials);
+      return async (context, next) => {
+        const c = context as unknown as Context<E>; // the application has the variables that it says
+        const admit = async (access: Access<C> | undefined): Promise<undefined> => {
+          if (access !== undefined) context.set('access', access);
+          await next();
+          if (access?.dpopNonce !== undefined) context.header('dpop-nonce', access.dpopNonce);
+        };
+        return checkpoint.pass<Response | undefined, C>(asked, { ...see(options, c), admit, refuse: toResponse });
+      };
+    };
+  // Without credentials `optional` sets no access, as its type says.
+  return Object.assign(create('required'), { optional: create('optional') }) as Authorize;
+}
+
+/**
+ * Creates an error handler: an `AccessError` that a handler has thrown is answered as that refusal. Every other error
+ * goes to `otherwise`. Default: what Hono does without an error handler.
+ *
+ * @example
+ * app.onError(answerAccessErrors(resourceServer));
+ */
+export function answerAccessErrors<E extends Env = Env>(
+  server: ResourceServer,
+  options: ProtectOptions<E> & { readonly otherwise?: ErrorHandler<E> } = {},
+): ErrorHandler<E> {
+  checkAdapterOptions('answerAccessErrors', options, ['connection', 'onRefused', 'otherwise']);
+  const checkpoint = createCheckpoint<Context<E>>('answerAccessErrors', server, options);
+  const otherwise: ErrorHandler<E> = options.otherwise ?? answerAsHono;
+  return (error, c) => {
+    const refusal = checkpoint.describeThrown(error, see(options, c));
+    return refusal === undefined ? otherwise(error, c) : toResponse(refusal);
   };
+}
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
+ */
+export function createMetadata(server: ResourceServer, options: MetadataOptions): MiddlewareHandler {
+  const metadata = openMetadata(server, options);
+  return async (c, next) => toMetadataResponse(metadata.answer(c.req.method, c.req.path)) ?? next();
+}
+
+/** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
+export function accessOf<C = Claims>(c: JudgedContext, policy?: Policy<C>): Access<C> {
+  return requireAccessOf(c, policy);
+}
+
+/** The same; `undefined` if nobody has let it in. */
+export function findAccess<C = Claims>(c: JudgedContext, policy?: Policy<C>): Access<C> | undefined {
+  return findAccessOf(c, policy);
+}
+
+const answerAsHono = (error: Parameters<ErrorHandler>[0], c: Pick<Context, 'text'>): Response => {
+  if ('getResponse' in error) return error.getResponse();
+  // biome-ignore lint/suspicious/noConsole: Hono itself logs an error that nobody answers, in this way.
+  console.error(error);
+  return c.text('Internal Server Error', 500);
+};
+
+function see<E extends Env>(options: ProtectOptions<E>, c: Context<E>) {
+  return { key: c, request: c.req.raw, connection: options.connection?.(c), told: c };
+}
+
+function open<E extends Env>(caller: string, server: ResourceServer, options: ProtectOptions<E>) {
+  checkAdapterOptions(caller, options, ['connection', 'onRefused']);
+  return createCheckpoint<Context<E>>(caller, server, options);
 }

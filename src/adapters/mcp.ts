@@ -2,12 +2,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from '@modelcontextprotocol/server';
 import { AccessError, type Failure } from '../failures.ts';
 import type { ResourceRequest } from '../http/request.ts';
+import { settle } from '../maybe-promise.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
+import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
-import { metadataPath } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import { admitOrRefuse } from './admission.ts';
+import { admitOrRefuse, checkServer } from './admission.ts';
+import { createTell } from './checkpoint.ts';
+import { createMetadataAnswers, metadataMembers } from './metadata.ts';
+import { sendRefusal, serveMetadata, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
+import { toMetadataResponse } from './web-answer.ts';
 
 /** Options of {@link createMcpAuth}. */
 export interface McpAuthOptions {
@@ -24,8 +29,8 @@ export interface McpAuthOptions {
   readonly scopesSupported?: readonly string[];
   /** More members of the metadata (RFC 9728 §2), laid over the others. Default: none. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Told of every refusal, for logs and metrics. */
-  readonly onRefused?: (error: unknown) => void;
+  /** Told of every refusal, for logs and metrics. What it throws changes no answer. */
+  readonly onRefused?: (error: unknown) => unknown;
 }
 
 /** What an MCP server is protected with. */
@@ -60,12 +65,6 @@ export type NodeMiddleware = (
   next: (error?: unknown) => void,
 ) => void;
 
-interface Answer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | null;
-}
-
 /** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 502 to 504. */
 const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
   400: OAuthErrorCode.InvalidRequest,
@@ -76,7 +75,6 @@ const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
   503: OAuthErrorCode.ServerError,
   504: OAuthErrorCode.ServerError,
 };
-const methods = 'GET, HEAD, OPTIONS';
 
 /**
  * Makes of a resource server what an MCP server needs to be one: a verifier of tokens with its settings, and the
@@ -90,62 +88,62 @@ const methods = 'GET, HEAD, OPTIONS';
  * app.all('/mcp', requireBearerAuth(auth.bearerAuth), toNodeHandler(createMcpHandler(createNotes)));
  */
 export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): McpAuth {
-  const { policy = {}, onRefused = () => undefined } = options;
+  checkServer('createMcpAuth', server);
+  checkMembers('createMcpAuth', options, ['policy', 'onRefused', ...metadataMembers]);
+  const { policy = {}, resource, authorizationServers, metadata: more } = options;
   const { scopes } = checkPolicy(policy);
-  const resource = readResource(options.resource);
-  const path = resource.pathname.replace(/\/$/, '');
-  const answerPath = createMetadataAnswers({ scopesSupported: scopes, ...options }, [
-    metadataPath,
-    metadataPath + path,
-  ]);
+  const { scopesSupported = scopes } = options;
+  const metadata = createMetadataAnswers(
+    { resource, authorizationServers, scopesSupported, metadata: more },
+    'both paths',
+  );
+  const onRefused = createTell(options.onRefused);
 
-  const verifyAccessToken = async (token: string): Promise<AuthInfo> => {
-    const request = describeCall(options.resource, token);
-    try {
-      return toAuthInfo(token, await server.authorize(request, policy), options.resource);
-    } catch (error) {
-      onRefused(error);
-      throw error instanceof AccessError ? new OAuthError(codes[error.failure.status], error.message) : error;
-    }
-  };
+  const verifyAccessToken = async (token: string): Promise<AuthInfo> =>
+    admitOrRefuse(server, {
+      request: describeCall(options.resource, token),
+      policy,
+      connection: undefined,
+      admit: (access) => toAuthInfo(token, access, options.resource),
+      refuse: (_refusal, error) => {
+        onRefused(error, undefined);
+        throw error instanceof AccessError ? new OAuthError(codes[error.failure.status], error.message) : error;
+      },
+    });
 
   const bearerAuth: McpBearerAuth = {
     verifier: { verifyAccessToken },
     // `requireBearerAuth` demands all of these. If one of several scopes will do, only the verifier judges.
     requiredScopes: [...(policy.scopes ?? [])],
-    resourceMetadataUrl: `${resource.origin}${metadataPath}${path}`,
+    resourceMetadataUrl: metadata.url,
   };
   return {
     bearerAuth,
     gate: bearerAuth,
     protect(incoming, response, next) {
       const request = readNodeRequest(incoming, incoming.originalUrl);
-      const settled = admitOrRefuse(server, {
-        request,
-        policy,
-        connection: incoming.socket,
-        admit: (access) => {
-          Object.assign(incoming, { auth: toAuthInfo(readToken(request), access, options.resource) });
-          if (access.dpopNonce !== undefined) response.setHeader('dpop-nonce', access.dpopNonce);
-          next();
-        },
-        refuse: (refusal, error) => {
-          onRefused(error);
-          send(response, refusal);
-        },
-      });
-      // What the handlers behind throw is theirs: Express asks for it through `next`.
-      if (settled instanceof Promise) settled.catch(next);
+      const judge = () =>
+        admitOrRefuse(server, {
+          request,
+          policy,
+          connection: incoming.socket,
+          metadataUrl: metadata.url,
+          admit: (access): void => {
+            Object.assign(incoming, { auth: toAuthInfo(readToken(request), access, options.resource) });
+            setNonce(access, response);
+            next();
+          },
+          refuse: (refusal, error): void => {
+            onRefused(error, undefined);
+            sendRefusal(refusal, response);
+          },
+        });
+      void settle(judge, () => undefined, next);
     },
     serveMetadata(incoming, response, next) {
-      const answer = answerPath(incoming.method, incoming.originalUrl ?? String(incoming.url));
-      if (answer === undefined) return next();
-      send(response, answer);
+      if (serveMetadata(metadata, incoming, response) === 'not ours') next();
     },
-    answerMetadata(request) {
-      const answer = answerPath(request.method, new URL(request.url).pathname);
-      return answer === undefined ? undefined : new Response(answer.body, answer);
-    },
+    answerMetadata: ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname)),
   };
 }
 
@@ -172,61 +170,4 @@ function toAuthInfo(token: string, { claims, scopes, scheme }: Access, resource:
     ...(isForResource && { resource: new URL(resource) }),
     extra: { claims, scheme },
   };
-}
-
-/** Both paths serve one document: some clients insert the path of the resource, some do not (RFC 9728 §3.1). */
-function createMetadataAnswers(options: McpAuthOptions, paths: readonly string[]) {
-  const { resource, authorizationServers, scopesSupported = [] } = options;
-  if (authorizationServers.length === 0) throw new TypeError('authorizationServers: name at least one issuer');
-  for (const each of authorizationServers) readHttps('authorizationServers', each);
-  const document = {
-    resource,
-    authorization_servers: authorizationServers,
-    // RFC 9728 §3.2: a parameter without values is left out.
-    ...(scopesSupported.length > 0 && { scopes_supported: scopesSupported }),
-    bearer_methods_supported: ['header'],
-    ...options.metadata,
-  };
-  const body = JSON.stringify(document);
-  // Clients in browsers read it from other origins; it holds nothing that is secret.
-  const open = { 'access-control-allow-origin': '*' };
-  const answers: ReadonlyMap<string | undefined, Answer> = new Map<string | undefined, Answer>([
-    ['GET', { status: 200, headers: { ...open, 'content-type': 'application/json' }, body }],
-    ['HEAD', { status: 200, headers: { ...open, 'content-type': 'application/json' }, body: null }],
-    [
-      'OPTIONS',
-      {
-        status: 204,
-        headers: { ...open, 'access-control-allow-methods': methods, 'access-control-allow-headers': '*' },
-        body: null,
-      },
-    ],
-  ]);
-  const notAllowed: Answer = { status: 405, headers: { allow: methods }, body: null };
-  const known = new Set(paths);
-  // A resource that ends in a slash has a well-known path that does; clients cut it off, or do not.
-  return (method: string | undefined, target: string): Answer | undefined =>
-    known.has(target.replace(/\/?(?:\?.*)?$/s, '')) ? (answers.get(method) ?? notAllowed) : undefined;
-}
-
-function send(response: ServerResponse, { status, headers, body }: Answer): void {
-  response.writeHead(status, { ...headers }).end(body ?? undefined);
-}
-
-function readResource(resource: string): URL {
-  const url = readHttps('resource', resource);
-  // RFC 9728 §1.2: no fragment. A query has no place in the well-known path here.
-  if (/[?#]/.test(resource))
-    throw new TypeError('resource: write the URL of the MCP endpoint without query and fragment');
-  return url;
-}
-
-/** https; plain http only for what does not leave the machine. */
-function readHttps(option: string, text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isLocal = url?.protocol === 'http:' && /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname);
-  if (url === undefined || !(url.protocol === 'https:' || isLocal)) {
-    throw new TypeError(`${option}: write an absolute https URL (http only for localhost)`);
-  }
-  return url;
 }

@@ -14,82 +14,130 @@ import {
   UseFilters,
   UseInterceptors,
 } from '@nestjs/common';
+import { AccessError } from '../failures.ts';
+import type { ResourceRequest } from '../http/request.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import { admitOrRefuse, checkNodeHttp, checkServer } from './admission.ts';
-import { sendRefusal, setNonce } from './node-answer.ts';
+import type { Claims } from '../token/claims.ts';
+import { checkNodeHttp } from './admission.ts';
+import { findAccessOf, findAdmission } from './admitted.ts';
+import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
+import {
+  answerCall,
+  type CalledRequest,
+  findCalledRequest,
+  findResponse,
+  keyOfCall,
+  readHeld,
+} from './nest-context.ts';
+import { serveMetadata, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface GuardOptions {
-  /** Told of every refusal, for logs and metrics. Default: nobody is. */
-  readonly onRefused?: (error: unknown, request: IncomingMessage) => void;
+  /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
+  readonly onRefused?: (error: unknown, request: IncomingMessage) => unknown;
+  /**
+   * Finds the request of a call that has it elsewhere, such as that of a gateway on `ws`. Default: HTTP requests, GraphQL
+   * contexts of Apollo and Mercurius, and clients of socket.io are known.
+   */
+  readonly findRequest?: (context: ExecutionContext) => IncomingMessage | undefined;
 }
 
 /** A decorator of a route or of a controller with all its routes. */
 export type RouteDecorator = MethodDecorator & ClassDecorator;
 
-const policyKey = Symbol('portcullis: policy');
-const admitted = new WeakMap<object, Access<unknown>>();
+/** Says who may call a route. */
+export interface Protect {
+  (policy: Policy<unknown>): RouteDecorator;
+  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional(policy: Policy<unknown>): RouteDecorator;
+}
+
+const demandKey = Symbol('portcullis: policy');
+/** Requests that guards have judged, by the call: an HTTP request, a GraphQL context, a client on a WebSocket. */
+const called = new WeakMap<object, CalledRequest>();
+/** What requests were judged by. A WebSocket has one request, its upgrade, for messages to several routes. */
+const judged = new WeakMap<object, Set<Demand<unknown>>>();
 
 /** A refused request, on its way from the guard to the one who answers it. */
 class RefusedRequest extends HttpException {
   readonly refusal: Refusal;
 
-  constructor(refusal: Refusal, cause: unknown) {
-    super(refusal.body, refusal.status, { cause });
+  constructor(refusal: Refusal) {
+    super(refusal.body, refusal.status);
     this.refusal = refusal;
   }
 }
 
-class RefusalFilter implements ExceptionFilter<RefusedRequest> {
-  catch({ refusal }: RefusedRequest, host: ArgumentsHost): void {
-    sendRefusal(refusal, host.switchToHttp().getResponse<ServerResponse>());
+/** Stands at every route with a policy, so that no filter of the application gives the refusal another form. */
+class RefusalFilter implements ExceptionFilter<RefusedRequest | AccessError> {
+  catch(error: RefusedRequest | AccessError, host: ArgumentsHost): unknown {
+    if (error instanceof RefusedRequest) return answerCall(host, error.refusal);
+    // Thrown by a handler, for a request that a guard has let in.
+    const call = called.get(keyOfCall(host));
+    const admission = call === undefined ? undefined : findAdmission(call.incoming);
+    if (call === undefined || admission === undefined) throw error;
+    const context = { policy: admission.policy, connection: call.incoming.socket };
+    return answerCall(host, admission.server.describeRefusal(error, readCalled(call), context));
   }
 }
-Catch(RefusedRequest)(RefusalFilter);
-
-/** Stands at every route with a policy, so that no filter of the application gives the refusal another form. */
+Catch(RefusedRequest, AccessError)(RefusalFilter);
 const refusalFilter = new RefusalFilter();
 
 /** Stands there too: without the guard a policy protects nothing. */
 const mustBeJudged: NestInterceptor = {
   intercept(context: ExecutionContext, next: CallHandler) {
-    if (readPolicy(context) !== 'open') findAccess(context);
+    const asked = readDemand(context);
+    const call = called.get(keyOfCall(context));
+    if (asked !== 'open' && (call === undefined || judged.get(call.incoming)?.has(asked) !== true)) {
+      throw new TypeError(unjudged);
+    }
     return next.handle();
   },
 };
+const unjudged = 'No guard has judged this request: put @Protect on the route, and mount createGuard(…)';
 
 /**
- * Creates the guard of a Nest application on Express. It lets nothing through that does not say who may: a route
- * without `@Protect` and without `@Open` fails with a `TypeError`, which Nest answers with 500.
+ * Creates the guard of a Nest application on Express or Fastify, for HTTP, GraphQL and WebSocket contexts. It lets nothing
+ * through that does not say who may: a route without `@Protect` and without `@Open` fails with a `TypeError`, which Nest
+ * answers with 500.
  *
  * @example
  * app.useGlobalGuards(createGuard(resourceServer));
  */
 export function createGuard(server: ResourceServer, options: GuardOptions = {}): CanActivate {
   checkNodeHttp('createGuard');
-  checkServer('createGuard', server);
+  checkAdapterOptions('createGuard', options, ['onRefused', 'findRequest']);
+  const checkpoint = createCheckpoint<IncomingMessage>('createGuard', server, options);
   return {
     canActivate(context) {
-      const policy = readPolicy(context);
-      if (policy === 'open') return true;
-      const incoming = readIncoming(context);
-      return admitOrRefuse(server, {
-        // Express cuts prefixes off `url`; a proof is for the URL that the client called.
-        request: readNodeRequest(incoming, incoming.originalUrl),
-        policy,
+      const asked = readDemand(context);
+      if (asked === 'open') return true;
+      const call = readHeld(options.findRequest?.(context)) ?? findCalledRequest(context);
+      if (call === undefined) {
+        throw new TypeError('createGuard: this call has no HTTP request that is known; name it with findRequest');
+      }
+      called.set(keyOfCall(context), call);
+      const { incoming } = call;
+      return checkpoint.pass<boolean, unknown>(asked, {
+        key: incoming,
+        request: readCalled(call),
         connection: incoming.socket,
+        told: incoming,
         admit: (access) => {
-          admitted.set(incoming, access);
-          setNonce(access, context.switchToHttp().getResponse<ServerResponse>());
+          judged.set(incoming, (judged.get(incoming) ?? new Set()).add(asked));
+          const response = findResponse(context);
+          if (access !== undefined && response !== undefined) setNonce(access, response);
           return true;
         },
-        refuse: (refusal, error): boolean => {
-          options.onRefused?.(error, incoming);
-          throw new RefusedRequest(refusal, error);
+        refuse: (refusal) => {
+          throw new RefusedRequest(refusal);
         },
       });
     },
@@ -98,7 +146,7 @@ export function createGuard(server: ResourceServer, options: GuardOptions = {}):
 
 /**
  * Says who may call a route, or the routes of a controller; that of a route goes before that of its controller.
- * Where the guard is not mounted, the route fails with a `TypeError`. Throws `TypeError` for a policy that cannot work.
+ * Without the guard the route fails with a `TypeError`. Throws `TypeError` for a policy that cannot work.
  *
  * @example
  * class Messages {
@@ -109,44 +157,83 @@ export function createGuard(server: ResourceServer, options: GuardOptions = {}):
  *   }
  * }
  */
-export function Protect(policy: Policy<unknown>): RouteDecorator {
-  checkPolicy(policy);
-  return applyDecorators(SetMetadata(policyKey, policy), UseFilters(refusalFilter), UseInterceptors(mustBeJudged));
-}
+export const Protect: Protect = Object.assign((policy: Policy<unknown>) => protect(policy, 'required'), {
+  optional: (policy: Policy<unknown>) => protect(policy, 'optional'),
+});
 
 /** Says that everybody may call a route, without a token; one that is sent along is not looked at. */
 export function Open(): RouteDecorator {
-  return SetMetadata(policyKey, 'open');
+  return SetMetadata(demandKey, 'open');
 }
 
-/** Hands `Access` to a parameter of a route with `@Protect`. On a route that no guard has judged: `TypeError`. */
+/**
+ * Hands `Access` to a parameter of a route with `@Protect`; `undefined` to one with `@Protect.optional` that was called
+ * without credentials. On a route that no guard has judged: `TypeError`.
+ */
 export const CurrentAccess: () => ParameterDecorator = createParamDecorator(
-  (_data: unknown, context: ExecutionContext): Access<unknown> => findAccess(context),
+  (_data: unknown, context: ExecutionContext): Access<unknown> | undefined => {
+    const asked = readDemand(context);
+    return asked !== 'open' && asked.credentials === 'optional' ? findAccess(context) : accessOf(context);
+  },
 );
 
-function findAccess(context: ExecutionContext): Access<unknown> {
-  const access = admitted.get(readIncoming(context));
-  if (access === undefined) {
-    throw new TypeError('No guard has judged this request: put @Protect on the route, and mount createGuard(…)');
-  }
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
+ */
+export function createMetadata(
+  server: ResourceServer,
+  options: MetadataOptions,
+): (
+  request: IncomingMessage & { readonly originalUrl?: string },
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void {
+  checkNodeHttp('createMetadata');
+  const metadata = openMetadata(server, options);
+  return (incoming, outgoing, next) => {
+    if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
+  };
+}
+
+/** What a call that was let in may do, by its context or its request. `TypeError` if nobody has let it in. */
+export function accessOf<C = Claims>(call: ExecutionContext | IncomingMessage, policy?: Policy<C>): Access<C> {
+  const access = findAccess(call, policy);
+  if (access === undefined) throw new TypeError(unjudged);
   return access;
 }
 
-function readPolicy(context: ExecutionContext): Policy<unknown> | 'open' {
+/** The same; `undefined` if nobody has let it in. */
+export function findAccess<C = Claims>(
+  call: ExecutionContext | IncomingMessage,
+  policy?: Policy<C>,
+): Access<C> | undefined {
+  const incoming = 'getHandler' in call ? called.get(keyOfCall(call))?.incoming : readHeld(call)?.incoming;
+  return incoming === undefined ? undefined : findAccessOf(incoming, policy);
+}
+
+function protect(policy: Policy<unknown>, credentials: Demand<unknown>['credentials']): RouteDecorator {
+  // Without a policy any valid token would do: a route says so with {}.
+  checkPolicy(policy);
+  const asked = demand(policy, credentials);
+  return applyDecorators(SetMetadata(demandKey, asked), UseFilters(refusalFilter), UseInterceptors(mustBeJudged));
+}
+
+/** Express cuts prefixes off `url`; a proof is for the URL that the client called. */
+function readCalled({ incoming, target }: CalledRequest): ResourceRequest {
+  return readNodeRequest(incoming, target);
+}
+
+function readDemand(context: ExecutionContext): Demand<unknown> | 'open' {
   const places = [context.getHandler(), context.getClass()];
   for (const place of places) {
     // Nothing else writes under this key.
-    const policy = Reflect.getMetadata(policyKey, place) as Policy<unknown> | 'open' | undefined;
-    if (policy !== undefined) return policy;
+    const asked = Reflect.getMetadata(demandKey, place) as Demand<unknown> | 'open' | undefined;
+    if (asked !== undefined) return asked;
   }
   const [route, controller] = places.map(({ name }) => name);
   throw new TypeError(`createGuard: put @Protect(policy) or @Open() on ${controller}.${route} or its controller`);
-}
-
-function readIncoming(context: ExecutionContext): IncomingMessage & { readonly originalUrl: string } {
-  const request = context.switchToHttp().getRequest<IncomingMessage & { readonly originalUrl: string }>();
-  if (!Array.isArray(request.rawHeaders)) {
-    throw new TypeError('createGuard: judges only HTTP requests of @nestjs/platform-express');
-  }
-  return request;
 }

@@ -1,33 +1,61 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { ResourceRequest } from '../http/request.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
-import { admitOrRefuse, checkNodeHttp, checkRoute, checkServer } from './admission.ts';
-import { sendRefusal, setNonce } from './node-answer.ts';
+import { checkNodeHttp, checkRoute } from './admission.ts';
+import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
+import { serveMetadata } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
+import { passOn, passToHandler } from './node-visit.ts';
+
+export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions {
-  /** Told of every refusal, for logs and metrics. Default: nobody is. */
-  readonly onRefused?: (error: unknown, request: IncomingMessage) => void;
+  /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
+  readonly onRefused?: (error: unknown, request: IncomingMessage) => unknown;
 }
 
 /** Answers a request that was let in; `C` are the claims that the policy gives. */
-export type ProtectedHandler<C = Claims> = (
+export type ProtectedHandler<C = Claims, A = Access<C>> = (
   request: IncomingMessage,
   response: ServerResponse,
-  access: Access<C>,
+  access: A,
 ) => unknown;
 
 /**
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export type Protect = <C = Claims>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<C>>) => RequestListener;
+export interface Protect {
+  <C = Claims>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<C>>): RequestListener;
+  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional<C = Claims>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<NoInfer<C>, Access<NoInfer<C>> | undefined>,
+  ): RequestListener;
+}
+
+/** Middleware as connect and its kin call it. */
+export type AuthorizeMiddleware = (
+  request: IncomingMessage & { readonly originalUrl?: string },
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void;
+
+/** Makes middleware of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
+export interface Authorize {
+  (policy?: Policy<unknown>): AuthorizeMiddleware;
+  /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  optional(policy?: Policy<unknown>): AuthorizeMiddleware;
+}
 
 /**
- * Creates the `protect` function of a `node:http` server; what it returns is a request listener. Where the handler
- * returns a promise, so does the listener.
+ * Creates the `protect` function of a `node:http` server; what it returns is a request listener. If the handler returns a
+ * promise, so does the listener.
  *
  * @example
  * const protect = createProtect(resourceServer);
@@ -37,23 +65,94 @@ export type Protect = <C = Claims>(policy: Policy<C>, handler: ProtectedHandler<
  * createServer(messages).listen(3000);
  */
 export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
-  checkNodeHttp('createProtect');
-  checkServer('createProtect', server);
-  return (policy, handler) => {
-    checkRoute(policy, handler);
-    return (incoming, outgoing) =>
-      admitOrRefuse(server, {
-        request: readNodeRequest(incoming),
-        policy,
-        connection: incoming.socket,
-        admit: (access): unknown => {
-          setNonce(access, outgoing);
-          return handler(incoming, outgoing, access);
-        },
-        refuse: (refusal, error): unknown => {
-          options.onRefused?.(error, incoming);
-          return sendRefusal(refusal, outgoing);
-        },
-      });
+  const checkpoint = open('createProtect', server, options);
+  const create =
+    (credentials: Demand<never>['credentials']) =>
+    <C>(policy: Policy<C>, handler: ProtectedHandler<C>): RequestListener => {
+      checkRoute(policy, handler);
+      const asked = demand(policy, credentials);
+      return (incoming, outgoing) =>
+        passToHandler(checkpoint, asked, {
+          incoming,
+          outgoing,
+          // Absent only if credentials are optional, and then the handler is one that knows.
+          handle: (access) => handler(incoming, outgoing, access as Access<C>),
+        });
+    };
+  // The handler of `optional` has the type that the interface says.
+  return Object.assign(create('required'), { optional: create('optional') }) as Protect;
+}
+
+/**
+ * Creates the `authorize` function for servers that call `next`, such as connect. What is behind it finds the access with
+ * `accessOf(request)`.
+ *
+ * @example
+ * const authorize = createAuthorize(resourceServer)({ scopes: ['read:messages'] });
+ * createServer((request, response) => {
+ *   authorize(request, response, () => response.end(accessOf(request).claims.sub));
+ * }).listen(3000);
+ */
+export function createAuthorize(server: ResourceServer, options: ProtectOptions = {}): Authorize {
+  const checkpoint = open('createAuthorize', server, options);
+  const create =
+    (credentials: Demand<never>['credentials']) =>
+    (policy?: Policy<unknown>): AuthorizeMiddleware => {
+      const asked = demand(policy, credentials);
+      return (incoming, outgoing, next) =>
+        passOn(checkpoint, asked, { incoming, outgoing, target: incoming.originalUrl, next });
+    };
+  return Object.assign(create('required'), { optional: create('optional') });
+}
+
+/**
+ * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
+ * for options that cannot work.
+ *
+ * @example
+ * const metadata = createMetadata(resourceServer, {
+ *   resource: 'https://api.example/', authorizationServers: ['https://idp.example/'],
+ * });
+ * createServer((request, response) => {
+ *   metadata(request, response, () => response.end('what is not the metadata'));
+ * }).listen(3000);
+ */
+export function createMetadata(server: ResourceServer, options: MetadataOptions): AuthorizeMiddleware {
+  const metadata = openMetadata(server, options);
+  return (incoming, outgoing, next) => {
+    if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
   };
+}
+
+/** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
+export function accessOf<C = Claims>(request: IncomingMessage, policy?: Policy<C>): Access<C> {
+  return requireAccessOf(request, policy);
+}
+
+/** The same; `undefined` if nobody has let it in. */
+export function findAccess<C = Claims>(request: IncomingMessage, policy?: Policy<C>): Access<C> | undefined {
+  return findAccessOf(request, policy);
+}
+
+/**
+ * A request of `node:http` as `authorize` of a resource server reads it: for upgrades to WebSocket, socket.io, GraphQL
+ * contexts, and other places that no adapter reaches. `target` is the path with its query as the client sent it, if a
+ * framework has cut something off `incoming.url`.
+ *
+ * @example
+ * const server = createServer();
+ * server.on('upgrade', async (incoming, socket) => {
+ *   const access = await resourceServer.authorize(toResourceRequest(incoming), { scopes: ['chat'] }, incoming.socket);
+ *   socket.end(access.scheme);
+ * });
+ */
+export function toResourceRequest(incoming: IncomingMessage, target?: string): ResourceRequest {
+  checkNodeHttp('toResourceRequest');
+  return readNodeRequest(incoming, target);
+}
+
+function open(caller: string, server: ResourceServer, options: ProtectOptions) {
+  checkNodeHttp(caller);
+  checkAdapterOptions(caller, options, ['onRefused']);
+  return createCheckpoint<IncomingMessage>(caller, server, options);
 }

@@ -1,14 +1,10 @@
+import { after, type MaybePromise } from '../maybe-promise.ts';
 import type { Access } from '../resource-server/resource-server.ts';
 
 /** Puts the fresh nonce of an admitted request on its answer (RFC 9449 §8.2). */
-export function addNonce(
-  response: Response | Promise<Response>,
-  { dpopNonce }: Access<unknown>,
-): Response | Promise<Response> {
+export function addNonce(response: MaybePromise<Response>, { dpopNonce }: Access<unknown>): MaybePromise<Response> {
   if (dpopNonce === undefined) return response;
-  return response instanceof Promise
-    ? response.then((settled) => withNonce(settled, dpopNonce))
-    : withNonce(response, dpopNonce);
+  return after(response, withNonce, dpopNonce);
 }
 
 function withNonce(response: Response, nonce: string): Response {

@@ -15,5 +15,8 @@ export async function runConfig(args: readonly string[], environment: NodeJS.Pro
   for (const { name, value, source } of result.effective) {
     process.stdout.write(`${name.padEnd(names)}  ${value.padEnd(values)}  ${source}\n`);
   }
+  for (const { name, likely } of result.misspellings) {
+    process.stderr.write(`portcullis: ${name} has no effect. ${likely} is probably meant.\n`);
+  }
   return exitCodes.ok;
 }

@@ -3,22 +3,23 @@ import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { failures, type Reason } from '../failures.ts';
-import { clientIds, defaultAudience, defaultCustomClaim, defaultIdpPort } from '../local-idp/defaults.ts';
+import { defaultAudience, defaultCustomClaim, defaultIdpPort } from '../local-idp/defaults.ts';
 import { errorCode, LocalIdpFailure } from '../local-idp/failure.ts';
 import { type LocalIdp, startLocalIdp } from '../local-idp/local-idp.ts';
 import { exitCodes } from '../service/process/exit.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../service/settings/settings.ts';
-import type { Endpoint } from '../service/variants/endpoint.ts';
 import { variants } from '../service/variants/variants.ts';
+import { announceProvider, announceService, type Listening } from './dev-announcement.ts';
+import { asksForHelp } from './help.ts';
 
-const usage = `portcullis: a flag is unknown, or lacks its value.
-portcullis dev runs a local identity provider and the service before it. Flags:
+const misuse = 'portcullis: a flag is unknown, or lacks its value.\n';
+const usage = `portcullis dev runs a local identity provider and the service before it. Flags:
   --port PORT       of the service; 0 picks a free one (default: PORT, or 8000)
   --idp-port PORT   of the identity provider; 0 picks a free one (default: ${defaultIdpPort})
   --variant a|b     which reference behaviour (default: VARIANT, or a)
   --audience TEXT   identifier of the API (default: ${defaultAudience})
+  --only-provider   the provider only, for your own server
 Every other setting is read from the environment, as portcullis serve reads it.
 `;
 
@@ -29,19 +30,24 @@ const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 /** `portcullis dev`: runs a local identity provider and the service until told to stop; the exit status. */
 export async function runDev(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const flags = readFlags(args);
-  if (flags === undefined) return fail(usage, exitCodes.usage);
+  if (flags === undefined) return fail(misuse + usage, exitCodes.usage);
   const customClaim = environment['CUSTOM_CLAIM'] || defaultCustomClaim;
   try {
     const idp = await startLocalIdp({ port: flags.idpPort, audience: flags.audience, customClaim, environment });
     try {
+      if (flags.onlyProvider) return await waitForStop(announceProvider(idp, flags.audience));
       return await runService(idp, serviceEnvironment(idp, flags, environment));
     } finally {
       await idp.close();
     }
   } catch (error) {
     if (!(error instanceof LocalIdpFailure)) throw error;
-    return fail(`portcullis: ${error.message}\n`, 1);
+    return fail(`portcullis: ${error.message}\n`, exitCodes.unavailable);
   }
 }
 
@@ -49,7 +55,8 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
   const result = readSettings({ args: [], environment });
   if (result.kind === 'problems') return fail(formatProblems(result.problems), exitCodes.config);
   const { settings } = result;
-  if (await isTaken(settings)) return fail(`portcullis: Port ${settings.port} of the service ${taken}\n`, 1);
+  if (await isTaken(settings))
+    return fail(`portcullis: Port ${settings.port} of the service ${taken}\n`, exitCodes.unavailable);
   const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc'];
   // In a group of its own: a Ctrl-C of the terminal reaches the service once, through us.
   const child = spawn(process.execPath, [main, 'serve'], { env: environment, stdio, detached: true });
@@ -64,7 +71,7 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
     if (typeof first !== 'number') {
       await answered(new URL('/api/public', first.url));
       await idp.announceService(first.url);
-      process.stdout.write(await announce(idp, settings, first));
+      process.stdout.write(await announceService(idp, settings, first));
     }
     return await exited;
   } finally {
@@ -72,26 +79,33 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
   }
 }
 
-const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
-/** What the service says once it listens. */
-interface Listening {
-  readonly type: 'listening';
-  readonly url: string;
-  readonly adminUrl: string | undefined;
+/** Prints how to use the provider, and waits until it is told to stop. */
+async function waitForStop(text: string): Promise<number> {
+  const stopped = new Promise<void>((resolve) => {
+    for (const signal of stopSignals) process.once(signal, () => resolve());
+  });
+  // A promise does not keep a process alive; the listener of the provider does.
+  process.stdout.write(text);
+  await stopped;
+  return exitCodes.ok;
 }
+
+const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 type Flags = NonNullable<ReturnType<typeof readFlags>>;
 
 function readFlags(args: readonly string[]) {
   const text = { type: 'string' } as const;
+  const flag = { type: 'boolean', default: false } as const;
   try {
     const { values } = parseArgs({
       args: [...args],
-      options: { port: text, 'idp-port': text, variant: text, audience: text },
+      options: { port: text, 'idp-port': text, variant: text, audience: text, 'only-provider': flag },
     });
     const { port, 'idp-port': idpPort = String(defaultIdpPort), variant, audience = defaultAudience } = values;
-    return /^\d{1,5}$/.test(idpPort) ? { port, idpPort: Number(idpPort), variant, audience } : undefined;
+    return /^\d{1,5}$/.test(idpPort)
+      ? { port, idpPort: Number(idpPort), variant, audience, onlyProvider: values['only-provider'] }
+      : undefined;
   } catch {
     return undefined;
   }
@@ -139,61 +153,4 @@ function answered(url: URL): Promise<void> {
 function fail(message: string, status: number): number {
   process.stderr.write(message);
   return status;
-}
-
-/** A token to be pasted, and what it stands for. */
-interface Sample {
-  readonly title: string;
-  readonly token: string | undefined;
-  readonly scope: string | undefined;
-}
-
-const shownPaths: ReadonlySet<string> = new Set(['/api/public', '/api/private', '/api/private-scoped']);
-
-async function announce(idp: LocalIdp, settings: Settings, { url, adminUrl }: Listening): Promise<string> {
-  const scope = 'read:messages';
-  const none = { title: 'without a token', token: undefined, scope: undefined };
-  const plain = { title: 'with a token without scope', token: await idp.token(), scope: undefined };
-  const scoped = { title: `with a token with the scope ${scope}`, token: await idp.token({ scope }), scope };
-  const calls = settings.variant.endpoints.flatMap((endpoint) => {
-    if (!shownPaths.has(endpoint.path)) return [];
-    const { path, access } = endpoint;
-    const samples = access === 'open' ? [none] : access.scopes === undefined ? [none, plain] : [none, plain, scoped];
-    return samples.flatMap((sample) => {
-      const header = sample.token === undefined ? '' : ` -H 'Authorization: Bearer ${sample.token}'`;
-      return [
-        `# ${path} ${sample.title} answers ${predictAnswer(endpoint, sample, settings)}`,
-        `curl -i${header} ${new URL(path, url)}`,
-      ];
-    });
-  });
-  return `
-${idp.notices.join('\n')}
-
-Identity provider  ${idp.issuer}
-  certificate      ${idp.certificateFile}
-  client           ${clientIds.service}: client credentials; its secret is in ${idp.clientSecretFile}
-  client           ${clientIds.app}: authorization code with PKCE, no secret
-Service            ${url}
-Admin              ${adminUrl ?? 'off'}
-
-${calls.join('\n')}
-
-More tokens: npx portcullis token --scope "${scope}". Stop with Ctrl-C.
-`;
-}
-
-/** Status and gist of the service's answer, from the tables that the service itself answers from. */
-function predictAnswer(endpoint: Endpoint, { token, scope }: Sample, settings: Settings): string {
-  const refuse = (reason: Reason, status: number = failures[reason].status): string =>
-    `${status}: ${failures[reason].description}`;
-  if (endpoint.access === 'open') return `200: ${JSON.stringify(endpoint.body)}`;
-  if (token === undefined) return refuse('missing_credentials');
-  if (settings.dpopRequired) return refuse('bearer_not_accepted');
-  const { scopes = [] } = endpoint.access;
-  if (scopes.some((needed) => needed !== scope)) {
-    return refuse('insufficient_scope', settings.variant.insufficientScopeStatus);
-  }
-  const claims = { iss: '', sub: clientIds.service, iat: 0, exp: 0 };
-  return `200: ${JSON.stringify(endpoint.answer(claims, settings))}`;
 }

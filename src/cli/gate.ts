@@ -4,7 +4,9 @@ import { createGateCommand } from '../service/process/gate-command.ts';
 import { RulesError } from '../service/process/rules-source.ts';
 import { run } from '../service/process/run.ts';
 import { readGateSettings } from '../service/settings/gate-settings.ts';
+import { demandSettings } from '../service/settings/running-settings.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
+import type { Settings } from '../service/settings/settings.ts';
 
 /** `portcullis gate`: judges requests for other servers, until it is asked to stop. */
 export async function runGate(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
@@ -15,7 +17,8 @@ export async function runGate(args: readonly string[], environment: NodeJS.Proce
   }
   const log = createLog({ fd: process.stdout.fd, style: process.stdout.isTTY ? 'pretty' : 'json' });
   try {
-    return await run({ settings: result.settings, environment, log, command: createGateCommand(result) });
+    const readAgain = (): Settings => demandSettings(readGateSettings({ args, environment }));
+    return await run({ settings: result.settings, readAgain, environment, log, command: createGateCommand(result) });
   } catch (error) {
     if (error instanceof RulesError) {
       process.stderr.write(`portcullis: the rules cannot be used\n${error.message}\n`);

@@ -1,12 +1,17 @@
-import { settingTable } from '../service/settings/setting-table.ts';
+import { type SettingRow, settingTable } from '../service/settings/setting-table.ts';
 import { environmentName } from '../service/settings/settings.ts';
 import { variants } from '../service/variants/variants.ts';
 
+/** Whether a command is asked what it does, rather than to do it. */
+export function asksForHelp(args: readonly string[]): boolean {
+  return args.includes('--help') || args.includes('-h');
+}
+
 /** The text of `portcullis --help`: commands, and every setting with its flag and variable. */
 export function help(commands: readonly (readonly [name: string, summary: string])[]): string {
-  const settings = Object.values(settingTable).map(
+  const settings = Object.values<SettingRow>(settingTable).map(
     (row) =>
-      `  --${row.flag.padEnd(20)} ${environmentName(row, variants.a).padEnd(18)} ${row.meaning.replaceAll('`', '')}`,
+      `  ${(row.secret === 'always' ? '' : `--${row.flag}`).padEnd(22)} ${environmentName(row, variants.a).padEnd(18)} ${row.meaning.replaceAll('`', '')}`,
   );
   return `Portcullis, an OAuth 2.0 resource server.
 
@@ -16,6 +21,7 @@ Commands:
 ${commands.map(([name, summary]) => `  ${name.padEnd(8)} ${summary}`).join('\n')}
 
 Settings of serve and config: flag over environment variable over --settings FILE (JSON) over default.
+  --settings             FILE               JSON file with the names of the variables as members.
 ${settings.join('\n')}
 
 Variant b names two of them ${variants.b.names.domain} and ${variants.b.names.audience}.

@@ -3,6 +3,9 @@ import * as modules from 'node:module';
 import { join } from 'node:path';
 import { exitCodes } from '../service/process/exit.ts';
 
+/** Commands that have a help of their own. */
+const withOwnHelp: ReadonlySet<string> = new Set(['dev', 'token', 'explain', 'doctor']);
+
 /** One command: loaded only when it is asked for, so that each starts as fast as it can. */
 type Command = (args: readonly string[], environment: NodeJS.ProcessEnv) => Promise<number>;
 
@@ -63,7 +66,9 @@ async function keepCompiledCode(environment: NodeJS.ProcessEnv): Promise<void> {
 async function main(): Promise<number> {
   await keepCompiledCode(process.env);
   const [name, ...args] = process.argv.slice(2);
-  if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
+  const asked = args.includes('--help') || args.includes('-h');
+  const isGeneral = name === undefined || name === '--help' || name === '-h' || name === 'help';
+  if (isGeneral || (asked && commands.has(name) && !withOwnHelp.has(name))) {
     const { help } = await import('./help.ts');
     process.stdout.write(help([...commands].map(([command, { summary }]) => [command, summary])));
     return name === undefined ? exitCodes.usage : exitCodes.ok;

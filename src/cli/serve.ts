@@ -1,8 +1,10 @@
+import cluster from 'node:cluster';
 import { createLog } from '../service/observation/log.ts';
 import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { run } from '../service/process/run.ts';
+import { demandSettings, warnOfMisspellings } from '../service/settings/running-settings.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
-import { readSettings } from '../service/settings/settings.ts';
+import { readSettings, type Settings } from '../service/settings/settings.ts';
 
 /** `portcullis serve`: runs the service until it is asked to stop. */
 export async function runServe(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
@@ -19,8 +21,11 @@ export async function runServe(args: readonly string[], environment: NodeJS.Proc
     return exitCodes.config;
   }
   const log = createLog({ fd: process.stdout.fd, style: process.stdout.isTTY ? 'pretty' : 'json' });
+  // Each worker reads them too.
+  if (cluster.isPrimary) warnOfMisspellings(result.misspellings, log);
+  const readAgain = (): Settings => demandSettings(readSettings({ args, environment }));
   try {
-    return await run({ settings: result.settings, environment, log });
+    return await run({ settings: result.settings, readAgain, environment, log });
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
     process.stderr.write(`portcullis: ${error.message}.\n`);

@@ -7,14 +7,21 @@ import { findRunning, findService } from '../local-idp/running.ts';
 import type { TokenOrder } from '../local-idp/token-order.ts';
 import { exitCodes } from '../service/process/exit.ts';
 import { createBoundCall } from './bound-call.ts';
+import { asksForHelp } from './help.ts';
 
 const fallback = 'http://localhost:8000';
 
-const usage = `portcullis: a flag is unknown, lacks its value, or contradicts another.
-portcullis token prints an access token of the running local provider. Flags:
+const misuse = 'portcullis: a flag is unknown, lacks its value, or contradicts another.\n';
+const usage = `portcullis token prints an access token of the running local provider. Flags:
   --scope "a b"     with these scopes; without the flag there are none
   --expired         expired an hour ago
   --not-yet-valid   valid in an hour
+  --sub TEXT        of another subject
+  --permissions "a b"  with these permissions
+  --acr TEXT        of this authentication level
+  --auth-time N     of a user who signed in N seconds ago
+  --claim NAME=VALUE  with another claim, as often as you like; a VALUE that is JSON is read as JSON, null leaves it out
+  --opaque          no JWT: only the introspection endpoint understands the token
   --audience TEXT   for another API
   --issuer TEXT     in the name of another issuer
   --unknown-key     signed with a key that is not published
@@ -31,9 +38,13 @@ With --dpop:
  * and command. The exit status.
  */
 export async function runToken(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const request = readRequest(args);
   if (request === undefined) {
-    process.stderr.write(usage);
+    process.stderr.write(misuse + usage);
     return exitCodes.usage;
   }
   const cacheFolder = findCacheFolder(environment);
@@ -87,6 +98,8 @@ function readRequest(args: readonly string[]): TokenRequest | undefined {
   if (flags.idp !== undefined && !URL.canParse(flags.idp)) return undefined;
   const call = readCall(flags);
   if (call === 'invalid') return undefined;
+  const claims = readClaims(flags);
+  if (claims === undefined) return undefined;
   return {
     order: {
       ...(flags.scope !== undefined && { scope: flags.scope }),
@@ -95,10 +108,36 @@ function readRequest(args: readonly string[]): TokenRequest | undefined {
       ...(flags.expired && { validity: 'expired' }),
       ...(flags['not-yet-valid'] && { validity: 'not-yet-valid' }),
       ...(flags['unknown-key'] && { key: 'unknown' }),
+      ...(Object.keys(claims).length > 0 && { claims }),
+      ...(flags.opaque && { form: 'opaque' }),
     },
     issuer: flags.idp && new URL(flags.idp).href,
     call,
   };
+}
+
+/** The claims that the flags name; `undefined` if one of them names none. */
+function readClaims(flags: Flags): Readonly<Record<string, unknown>> | undefined {
+  const { sub, permissions, acr, claim } = flags;
+  const age = flags['auth-time'];
+  if (age !== undefined && !/^\d{1,9}$/.test(age)) return undefined;
+  const named = claim.map((text) => /^([^=]+)=(.*)$/s.exec(text));
+  if (named.some((match) => match === null)) return undefined;
+  return {
+    ...(sub !== undefined && { sub }),
+    ...(permissions !== undefined && { permissions: permissions.split(' ').filter((name) => name !== '') }),
+    ...(acr !== undefined && { acr }),
+    ...(age !== undefined && { auth_time: Math.floor(Date.now() / 1000) - Number(age) }),
+    ...Object.fromEntries(named.flatMap((match) => (match === null ? [] : [[match[1], readValue(match[2] ?? '')]]))),
+  };
+}
+
+function readValue(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
 }
 
 type Flags = NonNullable<ReturnType<typeof parseFlags>>;
@@ -123,6 +162,12 @@ function parseFlags(args: readonly string[]) {
         issuer: { type: 'string' },
         'unknown-key': { type: 'boolean', default: false },
         idp: { type: 'string' },
+        sub: { type: 'string' },
+        permissions: { type: 'string' },
+        acr: { type: 'string' },
+        'auth-time': { type: 'string' },
+        claim: { type: 'string', multiple: true, default: [] },
+        opaque: { type: 'boolean', default: false },
         dpop: { type: 'boolean', default: false },
         url: { type: 'string' },
         method: { type: 'string' },

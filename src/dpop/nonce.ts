@@ -1,14 +1,27 @@
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto';
 
 /** What a nonce is worth: of this time step, of the one before, or none of ours. */
 export type NonceVerdict = 'current' | 'previous' | 'invalid';
 
 /** Nonces of one secret (RFC 9449 §8, §9): nothing is stored, and instances that share the secret know each other's. */
 export interface Nonces {
-  /** The nonce of the time step that `now` (seconds) falls in. */
-  issue(now: number): string;
+  /**
+   * A nonce of the second `now` (since the epoch). `generation` is that of the replay store, a whole number below 2^32:
+   * the nonce proves that it was issued after the store began that generation.
+   */
+  issue(now: number, generation?: number): string;
   /** Judges a nonce at `now` (seconds); a client that sent the previous one should be given the current. */
   check(nonce: string, now: number): NonceVerdict;
+  /** What a nonce of ours that is still good at `now` (seconds) says; `undefined` for every other. */
+  read(nonce: string, now: number): NonceOrigin | undefined;
+}
+
+/** When a nonce was issued, and by whom. */
+export interface NonceOrigin {
+  /** Seconds since the epoch, by the clock of the instance that issued it. */
+  readonly issuedAt: number;
+  /** What the replay store of that instance called its generation. */
+  readonly generation: number;
 }
 
 /** Options of {@link createNonces}. */
@@ -19,15 +32,12 @@ export interface NonceOptions {
   readonly stepSeconds?: number;
 }
 
-interface Step {
-  readonly number: number;
-  readonly current: Buffer;
-  readonly previous: Buffer;
-}
-
 const minSecretBytes = 32;
-/** 144 bits: 24 characters of base64url, without padding. */
-const nonceBytes = 18;
+/** Second and generation, 32 bits each. */
+const originBytes = 8;
+const macBytes = 16;
+/** 32 characters of base64url, without padding. */
+const nonceGrammar = /^[\w-]{32}$/;
 
 /** Creates stateless nonces. Throws `TypeError` for a short secret or a step that is no positive number. */
 export function createNonces({ secret, stepSeconds = 120 }: NonceOptions): Nonces {
@@ -36,33 +46,47 @@ export function createNonces({ secret, stepSeconds = 120 }: NonceOptions): Nonce
   if (!(stepSeconds > 0 && stepSeconds < Number.POSITIVE_INFINITY)) {
     throw new TypeError('stepSeconds: write a number of seconds above 0');
   }
-  // A key of its own (RFC 5869): the secret may serve other purposes, and may be text of uneven strength.
-  const key = Buffer.from(hkdfSync('sha256', bytes, '', 'portcullis DPoP nonce', 32));
+  // A key of its own (RFC 5869): the secret may serve other purposes, and may be text of uneven strength. Nonces of
+  // steps of another length have another key.
+  const key = createSecretKey(
+    Buffer.from(hkdfSync('sha256', bytes, '', `portcullis DPoP nonce 2, steps of ${stepSeconds} s`, 32)),
+  );
+  const sign = (origin: Buffer): Buffer => createHmac('sha256', key).update(origin).digest().subarray(0, macBytes);
+  const stepOf = (seconds: number): number => Math.floor(seconds / stepSeconds);
+  let latest = { second: -1, generation: 0, nonce: '' };
 
-  const make = (step: number): Buffer => {
-    const text = createHmac('sha256', key).update(`${stepSeconds}:${step}`).digest().subarray(0, nonceBytes);
-    return Buffer.from(text.toString('base64url'));
+  const read = (nonce: string): NonceOrigin | undefined => {
+    if (!nonceGrammar.test(nonce)) return undefined;
+    const given = Buffer.from(nonce, 'base64url');
+    // In constant time: how long it takes tells nothing of a right nonce.
+    if (!timingSafeEqual(given.subarray(originBytes), sign(given.subarray(0, originBytes)))) return undefined;
+    return { issuedAt: given.readUInt32BE(0), generation: given.readUInt32BE(4) };
   };
-  const makeStep = (number: number): Step => ({ number, current: make(number), previous: make(number - 1) });
-  let latest = makeStep(0);
-  // The nonces of one step are the same for everybody: they are made once.
-  const stepAt = (now: number): Step => {
-    const number = Math.floor(now / stepSeconds);
-    if (number !== latest.number) latest = makeStep(number);
-    return latest;
+  const judge = ({ issuedAt }: NonceOrigin, now: number): NonceVerdict => {
+    const age = stepOf(now) - stepOf(issuedAt);
+    if (age === 0) return 'current';
+    return age === 1 ? 'previous' : 'invalid';
   };
 
   return {
-    issue: (now) => stepAt(now).current.toString('latin1'),
+    issue(now, generation = 0) {
+      const second = Math.floor(now);
+      // The nonces of one second are the same for everybody: they are made once.
+      if (second !== latest.second || generation !== latest.generation) {
+        const origin = Buffer.alloc(originBytes);
+        origin.writeUInt32BE(second, 0);
+        origin.writeUInt32BE(generation, 4);
+        latest = { second, generation, nonce: Buffer.concat([origin, sign(origin)]).toString('base64url') };
+      }
+      return latest.nonce;
+    },
     check(nonce, now) {
-      const { current, previous } = stepAt(now);
-      const given = Buffer.from(nonce);
-      if (given.length !== current.length) return 'invalid';
-      // Both are compared, each in constant time: how long it takes tells nothing of a right nonce.
-      const isCurrent = timingSafeEqual(given, current);
-      const isPrevious = timingSafeEqual(given, previous);
-      if (isCurrent) return 'current';
-      return isPrevious ? 'previous' : 'invalid';
+      const origin = read(nonce);
+      return origin === undefined ? 'invalid' : judge(origin, now);
+    },
+    read(nonce, now) {
+      const origin = read(nonce);
+      return origin === undefined || judge(origin, now) === 'invalid' ? undefined : origin;
     },
   };
 }

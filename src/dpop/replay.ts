@@ -1,23 +1,34 @@
 import { hash, randomBytes } from 'node:crypto';
 import { AccessError } from '../failures.ts';
 import { createExpiringSet, type Fingerprint } from './expiring-set.ts';
+import { isAfterStart, openHorizon, type ReadNonce } from './horizon.ts';
+
+/** Whether a proof is seen for the first time, or why that cannot be told. */
+export type Witnessed = boolean | AccessError;
 
 /** Remembers used proofs (RFC 9449 §11.1). */
 export interface ReplayStore {
   /**
    * Whether this `jti` of this key is seen for the first time; if so it is remembered until `until` (seconds since the
-   * epoch, inclusive). Throws, or rejects with, `AccessError` where that cannot be told: never lets a proof pass then.
+   * epoch, inclusive). An `AccessError` if the store cannot tell. Only `true` lets a proof pass.
+   * A store that may have forgotten proofs of that time, or has not seen them, answers `proof_before_start` unless
+   * `readNonce` gives a nonce that is younger than the loss: the client is asked for one, and repeats the call.
    */
-  witness(jkt: string, jti: string, until: number): boolean | Promise<boolean>;
+  witness(jkt: string, jti: string, until: number, readNonce?: ReadNonce): Witnessed | Promise<Witnessed>;
+  /** A number below 2^32 that changes whenever the store may have lost proofs: nonces carry it. Default: it loses none. */
+  readonly generation?: number;
+  /** `instances` where others ask the same store: they must understand the nonces that it asks for. Default `process`. */
+  readonly sharedBy?: 'process' | 'instances';
 }
 
 /** A replay store in the memory of this process. */
 export interface MemoryReplayStore extends ReplayStore {
   /**
-   * As {@link ReplayStore.witness}, at once. Throws `replay_store_full`; and `proof_too_old` where `until` has passed
-   * by the clock of the store, which may have forgotten the proof.
+   * As {@link ReplayStore.witness}, at once. `replay_store_full`; `proof_too_old` if `until` has passed by the clock of
+   * the store, which may have forgotten the proof; `proof_before_start` for a proof that was made before the store was.
    */
-  witness(jkt: string, jti: string, until: number): boolean;
+  witness(jkt: string, jti: string, until: number, readNonce?: ReadNonce): Witnessed;
+  readonly generation: number;
   /** How many proofs are remembered. */
   readonly size: number;
 }
@@ -28,6 +39,12 @@ export interface MemoryReplayOptions {
   readonly capacity?: number;
   /** Seconds since the epoch: the clock that proofs are judged by. Default: the clock of this machine. */
   readonly now?: () => number;
+  /**
+   * Seconds since the epoch. A proof with this `iat` or an earlier one may have been used before the store was there: it
+   * needs a nonce that is younger. Default: the second in which the store is made. 0 turns that off, for tests, and for
+   * processes that live for a few requests only.
+   */
+  readonly since?: number;
 }
 
 const maxCapacity = 100_000_000;
@@ -35,22 +52,28 @@ const maxCapacity = 100_000_000;
 /**
  * Creates a replay store that refuses when it is full and forgets nothing that is alive. A proof is remembered by 96
  * bits of a hash under a key of this process: the chance that a new proof is taken for one of 3.5 million others is
- * below 10^-22, and nobody can look for such a pair. Throws `TypeError` for a capacity that is no whole number.
+ * below 10^-22, and nobody can look for such a pair. Throws `TypeError` for a capacity or `since` that is no such number.
  */
 export function createMemoryReplayStore(options: MemoryReplayOptions = {}): MemoryReplayStore {
   const { capacity = 3_500_000, now = () => Date.now() / 1000 } = options;
   if (!Number.isInteger(capacity) || capacity < 1 || capacity > maxCapacity) {
     throw new TypeError(`capacity: write a whole number from 1 to ${maxCapacity}`);
   }
+  const { since = now() } = options;
+  if (!(Number.isFinite(since) && since >= 0)) throw new TypeError('since: write seconds since the epoch, 0 or more');
+  const horizon = openHorizon(since);
   const seen = createExpiringSet(capacity);
   const key = randomBytes(32).toString('base64url');
 
   return {
-    witness(jkt, jti, until) {
-      seen.expire(Math.floor(now()));
+    generation: horizon.generation,
+    witness(jkt, jti, until, readNonce) {
+      const seconds = now();
+      seen.expire(Math.floor(seconds));
+      if (!isAfterStart(horizon, seconds, { until, readNonce })) return new AccessError('proof_before_start');
       const outcome = seen.add(fingerprint(`${key}${replayName(jkt, jti)}`), Math.floor(until));
-      if (outcome === 'full') throw new AccessError('replay_store_full');
-      if (outcome === 'late') throw new AccessError('proof_too_old');
+      if (outcome === 'full') return new AccessError('replay_store_full');
+      if (outcome === 'late') return new AccessError('proof_too_old');
       return outcome === 'added';
     },
     get size() {

@@ -3,7 +3,7 @@ import type { DpopMode } from '../http/credentials.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { Trust } from '../http/trust.ts';
-import type { Refusal } from '../refusal/refusal.ts';
+import { linkMetadata, type Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity-headers.ts';
@@ -71,6 +71,8 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
   const servers = new Map(rules.rules.map((rule) => [rule, openServer(orderOf(rule, rules))]));
+  // What a refusal is told of a request leads to the resource of the rules, or nowhere.
+  for (const server of [outside, ...servers.values()]) linkMetadata(server, 'request');
 
   const refuse = (error: unknown, request: ResourceRequest, rule?: Rule): Rejection => {
     const server = (rule && servers.get(rule)) ?? outside;
@@ -112,7 +114,9 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
   };
 
   const findRule = (request: ResourceRequest, connection: Connection | undefined): Rule | AccessError => {
-    const { origin } = readExternalUrl(request, connection);
+    const url = readExternalUrl(request, connection);
+    if (url instanceof AccessError) return url;
+    const { origin } = url;
     const path = readRequestPath(request.target ?? targetOf(request.url));
     if (path === undefined) return new AccessError('ambiguous_path');
     const rule = rules.find(readOriginHost(origin), path.segments, request.method);

@@ -11,11 +11,14 @@ import { parseTrust, type Trust } from './trust.ts';
  */
 export type ClientCertificateSource = 'tls' | 'header';
 
-/** Finds the thumbprint (`x5t#S256`, RFC 8705 §3.1) of the certificate that a client presented, if it did. */
+/**
+ * Finds the thumbprint (`x5t#S256`, RFC 8705 §3.1) of the certificate that a client presented, if it did;
+ * `bad_forwarded_header` if the header of a trusted proxy holds no certificate.
+ */
 export type ReadClientCertificate = (
   request: ResourceRequest,
   connection: Connection | undefined,
-) => string | undefined;
+) => string | AccessError | undefined;
 
 /** As the header comes: a header line of Node's is 16 KiB at most, a certificate a few. */
 const maxHeaderLength = 16_384;
@@ -36,18 +39,17 @@ export function createReadClientCertificate(source: ClientCertificateSource, tru
     throw new TypeError('clientCertificate: header is believed only from trusted proxies; name them in trustProxy');
   }
   const isTrusted = parseTrust(trust);
-  const thumbprints = new LRUCache<string, string>({ max: keptThumbprints, memoMethod: parseHeader });
+  const thumbprints = new LRUCache<string, string>({ max: keptThumbprints });
   return (request, connection) => {
     if (!isTrusted(connection?.remoteAddress)) return undefined;
     const value = request.headers.get('client-cert');
-    return value === null ? undefined : thumbprints.memo(value);
+    if (value === null) return undefined;
+    const known = thumbprints.get(value);
+    if (known !== undefined) return known;
+    const thumbprint = parseHeader(value);
+    if (typeof thumbprint === 'string') thumbprints.set(value, thumbprint);
+    return thumbprint;
   };
-}
-
-/** Refuses a token that is bound to another certificate than the one that was presented (RFC 8705 §3). */
-export function confirmCertificate(bound: string, presented: string | undefined): void {
-  if (presented === undefined) throw new AccessError('missing_client_certificate');
-  if (presented !== bound) throw new AccessError('client_certificate_mismatch');
 }
 
 function createReadFromTls(): ReadClientCertificate {
@@ -66,9 +68,9 @@ function createReadFromTls(): ReadClientCertificate {
   };
 }
 
-function parseHeader(value: string): string {
+function parseHeader(value: string): string | AccessError {
   const certificate = value.length > maxHeaderLength ? undefined : decode(byteSequence.exec(value)?.[1]);
-  if (certificate === undefined) throw new AccessError('bad_forwarded_header', { context: { header: 'Client-Cert' } });
+  if (certificate === undefined) return new AccessError('bad_forwarded_header', { context: { header: 'Client-Cert' } });
   return hash('sha256', certificate, 'base64url');
 }
 

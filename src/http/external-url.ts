@@ -13,12 +13,17 @@ export interface ExternalUrl {
   readonly path: string;
 }
 
-/** Finds the external URL of a request. Throws `bad_host_header` and `bad_forwarded_header`. */
-export type ReadExternalUrl = (request: ResourceRequest, connection: Connection | undefined) => ExternalUrl;
+/** Finds the external URL of a request; `bad_host_header` or `bad_forwarded_header` if there is none. */
+export type ReadExternalUrl = (
+  request: ResourceRequest,
+  connection: Connection | undefined,
+) => ExternalUrl | AccessError;
 
 /** Who is believed about the URL. */
 export interface ExternalUrlOptions {
   readonly trust: Trust;
+  /** Origin, and prefix if there is one, that stand for whatever the request says. Default: what it says. */
+  readonly pinned?: string;
 }
 
 type Scheme = 'http' | 'https';
@@ -45,24 +50,36 @@ const prefixDeceit = /\.\.|\/\.(?:\/|$)|%(?:2e|2f|5c)/i;
 
 /**
  * Creates the reader of external URLs. Headers of an untrusted peer are ignored, unread; those of a trusted one are
- * held to their grammars. Throws `TypeError` for a malformed entry of `trust`.
+ * held to their grammars. Throws `TypeError` for a malformed entry of `trust`, and a malformed `pinned`.
  */
-export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExternalUrl {
+export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): ReadExternalUrl {
   const isTrusted = parseTrust(trust);
+  const base = pinned === undefined ? undefined : parseBaseUrl(pinned);
+  if (pinned !== undefined && base === undefined) {
+    throw new TypeError('externalUrl: write an http or https URL without query, fragment and credentials');
+  }
   const read: ReadExternalUrl = (request, connection) => {
     const header = request.headers.get('host');
     const target =
       header === null || request.target === undefined || connection === undefined
         ? splitUrl(request.url)
         : { scheme: schemeOf(connection), host: header, path: cutPath(request.target) };
+    if (target instanceof AccessError) return target;
     // Valid always, also where a trusted proxy names another: whatever else reads it must not be misled.
     const host = parseHost(header ?? target.host);
-    if (host === undefined) throw new AccessError('bad_host_header', { context: { header: 'Host' } });
+    if (host === undefined) return new AccessError('bad_host_header', { context: { header: 'Host' } });
     const scheme = connection === undefined ? target.scheme : schemeOf(connection);
-    if (!isTrusted(connection?.remoteAddress)) {
+    const isForwarded = isTrusted(connection?.remoteAddress);
+    if (base !== undefined) {
+      // They have no say, and must be well-formed all the same: whatever else reads them must not be misled.
+      if (isForwarded) readForwarded(request.headers);
+      return { ...base, path: base.prefix + target.path };
+    }
+    if (!isForwarded) {
       return { origin: formatOrigin(scheme, host), prefix: '', path: target.path };
     }
     const forwarded = readForwarded(request.headers);
+    if (forwarded instanceof AccessError) return forwarded;
     const prefix = forwarded.prefix ?? '';
     return {
       origin: formatOrigin(forwarded.scheme ?? scheme, forwarded.host ?? host),
@@ -71,6 +88,15 @@ export function createReadExternalUrl({ trust }: ExternalUrlOptions): ReadExtern
     };
   };
   return trust === 'none' ? rememberLast(read) : read;
+}
+
+/** The origin and prefix of a URL that is written down; `undefined` if it is none, or says more than that. */
+export function parseBaseUrl(text: string): Omit<ExternalUrl, 'path'> | undefined {
+  const [, scheme, authority = '', path = ''] = /^(https?):\/\/([^/?#]+)(\/[^?#]*)?$/i.exec(text) ?? [];
+  const host = parseHost(authority);
+  const prefix = path === '' ? '' : parsePrefix(path);
+  if (scheme === undefined || host === undefined || prefix === undefined) return undefined;
+  return { origin: formatOrigin(scheme.toLowerCase() === 'https' ? 'https' : 'http', host), prefix };
 }
 
 /** Spares a service that is asked for the same again and again; only where no header but Host has a say. */
@@ -85,6 +111,7 @@ function rememberLast(read: ReadExternalUrl): ReadExternalUrl {
     const scheme = schemeOf(connection);
     if (last !== undefined && host === last.host && target === last.target && scheme === last.scheme) return last.url;
     const url = read(request, connection);
+    if (url instanceof AccessError) return url;
     last = { host, target, scheme, url };
     return url;
   };
@@ -101,9 +128,9 @@ interface Target {
 }
 
 /** `URL` would rewrite the path (dot segments, backslashes, encodings), so the text itself is split. */
-function splitUrl(url: string): Target {
+function splitUrl(url: string): Target | AccessError {
   // The target of a request may be a URL of any scheme (RFC 9112 §3.2.2); here it is served only over HTTP.
-  if (!/^https?:\/\//i.test(url)) throw new AccessError('bad_host_header', { context: { header: 'request target' } });
+  if (!/^https?:\/\//i.test(url)) return new AccessError('bad_host_header', { context: { header: 'request target' } });
   const scheme = url.charAt(4) === ':' ? 'http' : 'https';
   const rest = url.slice(scheme.length + 3);
   const hier = cutPath(rest);
@@ -145,24 +172,23 @@ interface Forwarded {
   readonly prefix: string | undefined;
 }
 
-function readForwarded(headers: ResourceRequest['headers']): Forwarded {
-  return {
-    scheme: parseHeader(headers, 'X-Forwarded-Proto', (value) => parseScheme(firstValue(value))),
-    host: parseHeader(headers, 'X-Forwarded-Host', (value) => parseHost(firstValue(value))),
-    prefix: parseHeader(headers, 'X-Forwarded-Prefix', parsePrefix),
-  };
+function readForwarded(headers: ResourceRequest['headers']): Forwarded | AccessError {
+  const scheme = parseHeader(headers, 'X-Forwarded-Proto', (value) => parseScheme(firstValue(value)));
+  if (scheme instanceof AccessError) return scheme;
+  const host = parseHeader(headers, 'X-Forwarded-Host', (value) => parseHost(firstValue(value)));
+  if (host instanceof AccessError) return host;
+  const prefix = parseHeader(headers, 'X-Forwarded-Prefix', parsePrefix);
+  return prefix instanceof AccessError ? prefix : { scheme, host, prefix };
 }
 
 function parseHeader<T>(
   headers: ResourceRequest['headers'],
   header: string,
   parse: (value: string) => T | undefined,
-): T | undefined {
+): T | AccessError | undefined {
   const value = headers.get(header);
   if (value === null) return undefined;
-  const parsed = parse(value);
-  if (parsed === undefined) throw new AccessError('bad_forwarded_header', { context: { header } });
-  return parsed;
+  return parse(value) ?? new AccessError('bad_forwarded_header', { context: { header } });
 }
 
 /** Each proxy of a chain adds its value behind the others: the first is what the client used. */

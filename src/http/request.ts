@@ -6,6 +6,11 @@ export interface ResourceRequest {
   /** The path with its query as it was sent, where the URL was put together from it and Host. */
   readonly target?: string | undefined;
   readonly headers: { get(name: string): string | null };
+  /**
+   * Set by adapters if they judge one request by several policies: the same server has accepted the proof of this very
+   * request before, so it is not refused as one that was used before.
+   */
+  readonly proofWitnessed?: boolean | undefined;
 }
 
 /** The transport under a request, where the runtime tells it; a Node socket already is one. */

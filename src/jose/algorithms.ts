@@ -44,6 +44,11 @@ export const algorithms: ReadonlyMap<string, Algorithm> = new Map([
   ['EdDSA', { kty: 'OKP', crv: 'Ed25519', digest: null, signatureLength: 64 }],
 ]);
 
+/** The algorithm that an `alg` names, if it is among the allowed ones. Default: all of the table are. */
+export function readAlg(alg: unknown, allowed: { has(alg: string): boolean } = algorithms): Algorithm | undefined {
+  return typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;
+}
+
 /** `alg` of a DPoP proof: every one that can be accepted. */
 export type ProofAlg = 'ES256' | 'ES384' | 'EdDSA' | 'RS256' | 'PS256';
 

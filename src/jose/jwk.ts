@@ -108,8 +108,15 @@ export function importJwk(jwk: unknown): VerificationKey | JwkDefect {
 
 /** The JWK SHA-256 thumbprint (RFC 7638 §3) of a public JWK, in base64url; of another type of key: `TypeError`. */
 export function thumbprint(jwk: JsonObject): string {
+  const found = findThumbprint(jwk);
+  if (found === undefined) throw new TypeError('A thumbprint is made of a JWK of type RSA, EC or OKP.');
+  return found;
+}
+
+/** The same; `undefined` for another type of key. */
+export function findThumbprint(jwk: JsonObject): string | undefined {
   const members = thumbprintMembers.get(jwk['kty']);
-  if (members === undefined) throw new TypeError('A thumbprint is made of a JWK of type RSA, EC or OKP.');
+  if (members === undefined) return undefined;
   const canonical = JSON.stringify(Object.fromEntries(members.map((member) => [member, jwk[member]])));
   return createHash('sha256').update(canonical).digest('base64url');
 }

@@ -8,7 +8,7 @@ import { verifyOnWorkerd } from './workerd-signature.ts';
 const verifySignature = pickByPlatform<typeof verifyOnWorkerd>({ workerd: verifyOnWorkerd, others: verify });
 
 /** Header parameters that would change what is signed or how (RFC 7515 §4.1.11, RFC 7797, RFC 7516): none is understood. */
-export const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
+const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
 
 /** A compact JWS, parsed and not yet verified. */
 export interface Jws {
@@ -55,6 +55,12 @@ export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {
   const header = knownHeader ?? parseJsonObject(headerBytes);
   if (header === undefined) return 'header';
   return { header, headerText, payload, signingInput: text.slice(0, secondDot), signature };
+}
+
+/** The first header parameter that no JWS may have here. */
+export function findRefusedParameter(header: JsonObject): string | undefined {
+  for (const parameter of refusedHeaderParameters) if (Object.hasOwn(header, parameter)) return parameter;
+  return undefined;
 }
 
 /** Whether the signature over the signing input is by this key. The only caller of `crypto.verify`. */

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../jose/json.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
 import type { FetchJson } from '../outbound/outbound.ts';
-import { KeyFetchError } from '../outbound/provider-error.ts';
+import { ProviderError } from '../outbound/provider-error.ts';
 
 /** Where keys are looked for when there is no discovery document: at `<issuer>.well-known/jwks.json`, or nowhere. */
 export type DiscoveryFallback = 'well-known' | 'none';
@@ -14,7 +14,7 @@ export interface DiscoveryOptions {
   readonly fetchJson: FetchJson;
 }
 
-/** Finds the `jwks_uri` of the issuer, within so many seconds; rejects with `KeyFetchError`. */
+/** Finds the `jwks_uri` of the issuer, within so many seconds; rejects with `ProviderError`. */
 export type Discover = (timeoutSeconds: number) => Promise<string>;
 
 /** Bytes of one answer of the identity provider, at most. */
@@ -48,7 +48,7 @@ function readWellKnown(issuer: string): string {
 }
 
 function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string): string {
-  if (issuer !== expected) throw new KeyFetchError('foreign_issuer');
-  if (!isPlainHttps(jwksUri)) throw new KeyFetchError('bad_jwks_uri');
+  if (issuer !== expected) throw new ProviderError('foreign_issuer');
+  if (!isPlainHttps(jwksUri)) throw new ProviderError('bad_jwks_uri');
   return jwksUri;
 }

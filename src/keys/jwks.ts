@@ -1,5 +1,5 @@
 import { importJwk, isKid, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
-import { KeyFetchError } from '../outbound/provider-error.ts';
+import { ProviderError } from '../outbound/provider-error.ts';
 
 /** A published key that is not used. */
 export interface DroppedKey {
@@ -21,10 +21,10 @@ export interface Jwks {
 
 const maxKeys = 100;
 
-/** Reads a key set: broken keys are dropped one by one; one with no array of keys, or too many, is a `KeyFetchError`. */
+/** Reads a key set: broken keys are dropped one by one; one with no array of keys, or too many, is a `ProviderError`. */
 export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
-  if (!Array.isArray(entries)) throw new KeyFetchError('not_a_key_set');
-  if (entries.length > maxKeys) throw new KeyFetchError('too_many_keys', { detail: String(entries.length) });
+  if (!Array.isArray(entries)) throw new ProviderError('not_a_key_set');
+  if (entries.length > maxKeys) throw new ProviderError('too_many_keys', { detail: String(entries.length) });
   const keys = new Map<string, VerificationKey>();
   const published = new Set<string>();
   const dropped: DroppedKey[] = [];

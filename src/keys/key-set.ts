@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { createOutbound, type OutboundOptions } from '../outbound/outbound.ts';
-import { KeyFetchError, type KeyFetchFailure } from '../outbound/provider-error.ts';
+import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
 import { createDiscovery, type DiscoveryFallback, maxAnswerBytes } from './discovery.ts';
 import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
 import { createRefresher } from './refresher.ts';
@@ -16,8 +16,9 @@ export interface KeySet {
   /** Whether tokens can be judged now: a set is loaded, and fresh or still within the stale period. */
   usable(): boolean;
   /**
-   * Fetches after a miss: an unknown `kid`, or nothing usable. Joins the fetch in flight; `undefined` where the
-   * throttle or the backoff forbids a new one. Never rejects: look up again afterwards.
+   * Fetches after a miss: an unknown `kid`, or nothing usable. Joins the fetch in flight; `undefined` if a new one is not
+   * allowed now: three for unknown keys at once, one more every 10 s; after failures, the backoff. Never rejects: look up
+   * again afterwards.
    */
   refetch(): Promise<void> | undefined;
 }
@@ -25,7 +26,7 @@ export interface KeySet {
 /** A key set that keeps itself up to date. */
 export interface ManagedKeySet extends KeySet {
   /**
-   * Resolves when tokens can be judged; fetches where they cannot. Rejects with the `KeyFetchError` of that fetch, or of
+   * Resolves when tokens can be judged; fetches where they cannot. Rejects with the `ProviderError` of that fetch, or of
    * the last one where the backoff forbids another; a refreshing set goes on trying by itself.
    */
   ready(): Promise<void>;
@@ -57,7 +58,7 @@ export interface KeySetStatus {
   /** How many usable keys are loaded. */
   readonly keys: number;
   /** Why the last fetch failed; `undefined` when it did not. */
-  readonly lastError: { readonly kind: KeyFetchFailure; readonly message: string } | undefined;
+  readonly lastError: { readonly kind: ProviderFailure; readonly message: string } | undefined;
   /** Seconds for which the keys can be used if nothing else is heard; 0 where they cannot. */
   readonly usableSeconds: number;
   /** Fetches so far. */
@@ -71,7 +72,7 @@ export type KeySetEvent =
   /** The `attempt`-th failure in a row; `retryInSeconds` is `undefined` where nothing is tried again unasked. */
   | {
       readonly type: 'failed';
-      readonly error: KeyFetchError;
+      readonly error: ProviderError;
       readonly attempt: number;
       readonly retryInSeconds: number | undefined;
     }
@@ -101,7 +102,8 @@ const attemptSeconds = 3;
 const discoverySeconds = 2; // leaves time for the fallback
 const freshSeconds = { least: 60, usual: 600, most: 3600 } as const;
 const refreshAhead = 0.8;
-const throttleSeconds = 10;
+/** Fetches for unknown keys: so many at once, and one more each so many seconds. */
+const forced = { atOnce: 3, everySeconds: 10 } as const;
 const maxStaleSeconds = 86_400;
 /** A failure longer ago says that the retries do not run: the process was suspended, or the runtime has no timers. */
 const watchedSeconds = 60;
@@ -133,6 +135,8 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
   let loaded = options.restored === undefined ? undefined : restore(options.restored, now());
   let generation = 0;
   let droppedBefore: string | undefined;
+  /** When all fetches for unknown keys are allowed again, in seconds. */
+  let forcedAgainAt = Number.NEGATIVE_INFINITY;
 
   async function load(): Promise<number> {
     const startedAt = now();
@@ -141,7 +145,7 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
     const { value, maxAge } = await outbound.fetchJson(jwksUri, { timeoutSeconds, maxBytes: maxAnswerBytes });
     const jwks = readJwks(value);
     reportDropped(jwks.dropped);
-    if (jwks.keys.size === 0) throw new KeyFetchError('no_usable_keys');
+    if (jwks.keys.size === 0) throw new ProviderError('no_usable_keys');
     const lifetime = Math.min(freshSeconds.most, Math.max(freshSeconds.least, maxAge ?? freshSeconds.usual));
     if (loaded === undefined || fingerprint(jwks) !== fingerprint(loaded)) generation++;
     loaded = {
@@ -183,8 +187,21 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
 
   function refetch(): Promise<void> | undefined {
     if (mode === 'once' && loaded?.freshUntil === Number.POSITIVE_INFINITY) return undefined;
-    const { lastAttemptAt, failure } = refresher;
-    return refresher.request(usableAt(now()) ? lastAttemptAt + throttleSeconds : (failure?.retryAt ?? lastAttemptAt));
+    return refresher.request(usableAt(now()) ? takeForced : isRetryDue);
+  }
+
+  /** A rotation straight after a fetch is found, and a flood of unknown keys costs the provider little. */
+  function takeForced(): boolean {
+    const time = now();
+    const from = Math.max(forcedAgainAt, time);
+    if (from - time > (forced.atOnce - 1) * forced.everySeconds) return false;
+    forcedAgainAt = from + forced.everySeconds;
+    return true;
+  }
+
+  function isRetryDue(): boolean {
+    const { failure, lastAttemptAt } = refresher;
+    return now() >= (failure?.retryAt ?? lastAttemptAt);
   }
 
   return {
@@ -201,7 +218,7 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
     async ready() {
       if (usableAt(now())) return;
       await refetch();
-      if (!usableAt(now())) throw refresher.failure?.error ?? new KeyFetchError('closed');
+      if (!usableAt(now())) throw refresher.failure?.error ?? new ProviderError('closed');
     },
     status() {
       const time = now();

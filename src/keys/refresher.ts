@@ -1,8 +1,8 @@
-import { type KeyFetchError, toKeyFetchError } from '../outbound/provider-error.ts';
+import { type ProviderError, toProviderError } from '../outbound/provider-error.ts';
 
 /** The last attempt, where it failed. */
 export interface FailedAttempt {
-  readonly error: KeyFetchError;
+  readonly error: ProviderError;
   /** How many have failed in a row. */
   readonly attempt: number;
   /** When it failed, in seconds. */
@@ -19,8 +19,8 @@ export interface Refresher {
   readonly failure: FailedAttempt | undefined;
   /** Attempts so far. */
   readonly attempts: { readonly ok: number; readonly failed: number };
-  /** Joins the attempt in flight, or makes one unless it is earlier than that; never rejects. */
-  request(notBefore: number): Promise<void> | undefined;
+  /** Joins the attempt in flight, or makes one if that is allowed, which is asked only then. Never rejects. */
+  request(isAllowed: () => boolean): Promise<void> | undefined;
   /** Makes no attempt any more. */
   stop(): void;
 }
@@ -56,13 +56,13 @@ export function createRefresher({ attempt, onFailure, timer, now, random }: Refr
       failure = undefined;
       schedule(dueInSeconds);
     } catch (error) {
-      if (!stopped) fail(toKeyFetchError(error));
+      if (!stopped) fail(toProviderError(error));
     } finally {
       inFlight = undefined;
     }
   }
 
-  function fail(error: KeyFetchError): void {
+  function fail(error: ProviderError): void {
     const count = (failure?.attempt ?? 0) + 1;
     // Doubles from 2 s; half of it is left to chance, so that instances that failed together do not return together.
     const retryInSeconds = Math.min(maxBackoffSeconds, 2 ** count) * (0.5 + random() / 2);
@@ -94,8 +94,8 @@ export function createRefresher({ attempt, onFailure, timer, now, random }: Refr
       return failure;
     },
     attempts,
-    request(notBefore) {
-      if (inFlight !== undefined || stopped || now() < notBefore) return inFlight;
+    request(isAllowed) {
+      if (inFlight !== undefined || stopped || !isAllowed()) return inFlight;
       return start();
     },
     stop() {

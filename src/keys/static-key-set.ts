@@ -1,15 +1,15 @@
 import type { JwkSet } from '../jose/jwk.ts';
-import { KeyFetchError } from '../outbound/provider-error.ts';
+import { ProviderError } from '../outbound/provider-error.ts';
 import { readJwks } from './jwks.ts';
 import type { KeySet } from './key-set.ts';
 
 /**
  * Makes a key set of keys at hand, which is never fetched: for tests, and where there is no network. Not a JWK set
- * with a usable key: `KeyFetchError`.
+ * with a usable key: `ProviderError`.
  */
 export function createStaticKeySet(jwks: JwkSet): KeySet {
   const { keys, published } = readJwks(jwks);
-  if (keys.size === 0) throw new KeyFetchError('no_usable_keys');
+  if (keys.size === 0) throw new ProviderError('no_usable_keys');
   return {
     find(kid, alg) {
       const found = keys.get(kid);

@@ -3,14 +3,14 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { jsonAnswer, send } from './answer.ts';
 import { type Environment, findCacheFolder, makeCacheFolder } from './cache-folder.ts';
-import { createDevTokenEndpoint, devTokenPath } from './dev-token.ts';
+import { createDevTokenEndpoint, createIntrospectionEndpoint, devTokenPath, introspectionPath } from './dev-token.ts';
 import { errorCode, LocalIdpFailure } from './failure.ts';
 import { ensureIdentity, type Identity } from './identity.ts';
 import { createIdpClient } from './idp-client.ts';
 import { createInteraction, interactionPath } from './interaction.ts';
 import { describeRuntime, type Libraries, loadLibraries } from './libraries.ts';
 import { isLocalRequest } from './local-request.ts';
-import { createMint } from './minting.ts';
+import { createMinting } from './minting.ts';
 import { createProvider } from './provider.ts';
 import { announceRunning } from './running.ts';
 import { makeSigningKey } from './signing-key.ts';
@@ -42,6 +42,8 @@ export interface LocalIdp {
   readonly certificateFile: string;
   /** File with the secret of the service client. */
   readonly clientSecretFile: string;
+  /** Where opaque tokens are asked about, as the service client. */
+  readonly introspectionEndpoint: string;
   /** What whoever starts it must know; one sentence each. */
   readonly notices: readonly string[];
   /** An access token of the service client. */
@@ -109,6 +111,7 @@ function running({ issuer, domain, identity, announceService, withdraw, stop }: 
     domain,
     certificateFile: identity.certificateFile,
     clientSecretFile: identity.clientSecretFile,
+    introspectionEndpoint: new URL(introspectionPath, issuer).href,
     notices: [forDevelopment, ...describeRuntime(process.versions.node)],
     token: (order = {}) => client.getToken(order),
     announceService,
@@ -119,16 +122,15 @@ function running({ issuer, domain, identity, announceService, withdraw, stop }: 
   };
 }
 
-type HandlerOptions = Parameters<typeof createProvider>[1] & Pick<Parameters<typeof createMint>[0], 'now'>;
+type HandlerOptions = Parameters<typeof createProvider>[1] & Pick<Parameters<typeof createMinting>[0], 'now'>;
 
 function createHandler(libraries: Libraries, options: HandlerOptions) {
   const provider = createProvider(libraries, options);
   const provide = provider.callback();
   const interact = createInteraction(provider);
-  const answerDevToken = createDevTokenEndpoint(
-    createMint({ ...options, key: options.developmentKey }),
-    options.clientSecret,
-  );
+  const { mint, introspect } = createMinting({ ...options, key: options.developmentKey });
+  const answerDevToken = createDevTokenEndpoint(mint, options.clientSecret);
+  const answerIntrospection = createIntrospectionEndpoint(introspect, options.clientSecret);
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isLocalRequest({ peer: request.socket.remoteAddress, host: request.headers.host })) {
       // RFC 9110 §15.5.20
@@ -136,6 +138,7 @@ function createHandler(libraries: Libraries, options: HandlerOptions) {
     }
     const path = String(request.url).replace(/\?.*$/s, '');
     if (path === devTokenPath) return send(response, await answerDevToken(request));
+    if (path === introspectionPath) return send(response, await answerIntrospection(request));
     if (path.startsWith(interactionPath)) return interact(request, response);
     return provide(request, response);
   };

@@ -14,6 +14,10 @@ export interface TokenOrder {
   readonly key?: 'published' | 'unknown';
   /** Thumbprint of the key that it is bound to (RFC 9449 §6.1). Default: it is bound to none. */
   readonly jkt?: string;
+  /** Claims laid over those that a token has anyway. A claim that is `null` is left out. Default: none. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** A JWT, or a text that only the introspection endpoint understands (RFC 7662). Default `jwt`. */
+  readonly form?: 'jwt' | 'opaque';
 }
 
 const text = (value: unknown): boolean => typeof value === 'string';
@@ -24,6 +28,8 @@ const members: ReadonlyMap<string, (value: unknown) => boolean> = new Map([
   ['validity', (value) => value === 'current' || value === 'expired' || value === 'not-yet-valid'],
   ['key', (value) => value === 'published' || value === 'unknown'],
   ['jkt', text],
+  ['claims', (value) => typeof value === 'object' && value !== null && !Array.isArray(value)],
+  ['form', (value) => value === 'jwt' || value === 'opaque'],
 ]);
 
 /** Parses an order written as a JSON object; `undefined` for anything else in it. */
@@ -43,8 +49,8 @@ const knownScopes: ReadonlySet<string> = new Set(apiScopes);
 
 /** Whether the token endpoint itself would issue such a token. */
 export function isPlain(order: TokenOrder): boolean {
-  const { scope, audience, issuer, validity = 'current', key = 'published', jkt } = order;
+  const { scope, audience, issuer, validity = 'current', key = 'published', jkt, claims, form = 'jwt' } = order;
   const known = scope === undefined || scope.split(' ').every((element) => knownScopes.has(element));
-  const usual = audience === undefined && issuer === undefined && jkt === undefined;
+  const usual = [audience, issuer, jkt, claims].every((member) => member === undefined) && form === 'jwt';
   return known && usual && validity === 'current' && key === 'published';
 }

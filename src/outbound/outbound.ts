@@ -9,7 +9,7 @@ import {
   type HttpClient,
   type HttpClientOptions,
 } from './http-client.ts';
-import { KeyFetchError, toKeyFetchError } from './provider-error.ts';
+import { ProviderError, toProviderError } from './provider-error.ts';
 import { createWorkerdClient } from './workerd-client.ts';
 
 /** Bounds of one call. */
@@ -27,7 +27,7 @@ export interface FetchedJson {
   readonly maxAge: number | undefined;
 }
 
-/** GETs a JSON object within the limits, following no redirect; rejects with `KeyFetchError`. Not https: `TypeError`. */
+/** GETs a JSON object within the limits, following no redirect; rejects with `ProviderError`. Not https: `TypeError`. */
 export type FetchJson = (url: string, limits: FetchLimits) => Promise<FetchedJson>;
 
 /** A form that is posted with credentials. */
@@ -74,24 +74,24 @@ export function createOutbound(options: OutboundOptions = {}, connections?: numb
     },
     close() {
       closed = true;
-      for (const controller of inFlight) controller.abort(new KeyFetchError('closed'));
+      for (const controller of inFlight) controller.abort(new ProviderError('closed'));
       client.close();
     },
   };
 
   async function callWithin({ timeoutSeconds, maxBytes }: FetchLimits, url: string, call: Call): Promise<FetchedJson> {
     if (!url.startsWith('https://')) throw new TypeError('Only https URLs are fetched.');
-    if (closed) throw new KeyFetchError('closed');
+    if (closed) throw new ProviderError('closed');
     const controller = new AbortController();
     const { signal } = controller;
-    const timer = setTimeout(() => controller.abort(new KeyFetchError('timeout')), timeoutSeconds * 1000);
+    const timer = setTimeout(() => controller.abort(new ProviderError('timeout')), timeoutSeconds * 1000);
     inFlight.add(controller);
     try {
       // The race binds also a `fetch` that does not heed its signal.
       return await Promise.race([aborted(signal), readJson(url, { ...call, redirect: 'manual', signal }, maxBytes)]);
     } catch (error) {
       controller.abort(); // lets go of a body that was not read to its end
-      throw toKeyFetchError(error);
+      throw toProviderError(error);
     } finally {
       clearTimeout(timer);
       inFlight.delete(controller);
@@ -102,10 +102,10 @@ export function createOutbound(options: OutboundOptions = {}, connections?: numb
     const response = await client.fetch(url, init);
     const { status, redirected, body, headers } = response;
     // A runtime that hides an answer with a redirect gives it the status 0.
-    if (redirected || status === 0 || (status >= 300 && status < 400)) throw new KeyFetchError('redirect');
-    if (status !== 200) throw new KeyFetchError('status', { detail: String(status) });
+    if (redirected || status === 0 || (status >= 300 && status < 400)) throw new ProviderError('redirect');
+    if (status !== 200) throw new ProviderError('status', { detail: String(status) });
     const value = parseJsonObject(await readBody(body, maxBytes));
-    if (value === undefined) throw new KeyFetchError('not_json');
+    if (value === undefined) throw new ProviderError('not_json');
     return { value, maxAge: readMaxAge(headers.get('cache-control')) };
   }
 }
@@ -128,7 +128,7 @@ async function readBody(body: FetchResponse['body'], maxBytes: number): Promise<
   let size = 0;
   for await (const chunk of readChunks(body)) {
     size += chunk.length;
-    if (size > maxBytes) throw new KeyFetchError('too_large');
+    if (size > maxBytes) throw new ProviderError('too_large');
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);

@@ -16,16 +16,19 @@ const texts = {
   no_usable_keys: 'The key set of the identity provider has no key that can verify a token.',
 } as const;
 
-/** Why keys could not be fetched: a closed set. */
-export type KeyFetchFailure = keyof typeof texts;
+/** Why the identity provider could not be asked: a closed set. */
+export type ProviderFailure = keyof typeof texts;
 
-/** A failed fetch from the identity provider; the message is safe for logs, and tells no address and no credentials. */
-export class KeyFetchError extends Error {
-  override readonly name = 'KeyFetchError';
-  readonly kind: KeyFetchFailure;
+/**
+ * A failed call to the identity provider, for its keys or about a token. The message is safe for logs: it has no address and
+ * no credentials.
+ */
+export class ProviderError extends Error {
+  override readonly name = 'ProviderError';
+  readonly kind: ProviderFailure;
 
   /** `detail` is a code or a number that says more, such as ECONNREFUSED or 503. */
-  constructor(kind: KeyFetchFailure, options: { readonly detail?: string | undefined; readonly cause?: unknown } = {}) {
+  constructor(kind: ProviderFailure, options: { readonly detail?: string | undefined; readonly cause?: unknown } = {}) {
     const { detail, cause } = options;
     super(
       detail === undefined ? texts[kind] : `${texts[kind]} (${detail})`,
@@ -35,12 +38,19 @@ export class KeyFetchError extends Error {
   }
 }
 
-/** Whatever was thrown on the way to the identity provider, as a `KeyFetchError`; one that already is stays the same. */
-export function toKeyFetchError(thrown: unknown): KeyFetchError {
-  if (thrown instanceof KeyFetchError) return thrown;
+/** @deprecated Use `ProviderError`: the error is not about keys only. */
+export const KeyFetchError = ProviderError;
+/** @deprecated Use `ProviderError`. */
+export type KeyFetchError = ProviderError;
+/** @deprecated Use `ProviderFailure`. */
+export type KeyFetchFailure = ProviderFailure;
+
+/** Whatever was thrown on the way to the identity provider, as a `ProviderError`; one that already is stays the same. */
+export function toProviderError(thrown: unknown): ProviderError {
+  if (thrown instanceof ProviderError) return thrown;
   const code = findCode(thrown);
   const kind = code !== undefined && tlsCode.test(code) ? 'tls' : 'network';
-  return new KeyFetchError(kind, { detail: code, cause: thrown });
+  return new ProviderError(kind, { detail: code, cause: thrown });
 }
 
 // OpenSSL's verification results and Node's TLS errors have no prefix in common.

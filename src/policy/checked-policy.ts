@@ -1,14 +1,19 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
+import { refuseByFirst } from '../check.ts';
 import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
-import { isTime } from '../jose/numeric-date.ts';
-import type { Claims } from '../token/claims.ts';
-import type { CheckedPolicy, Given, JudgedToken, Verdict } from '../token/token-policy.ts';
+import { after, type MaybePromise } from '../maybe-promise.ts';
+import type { CheckedPolicy, Given, ReadClaims, Verdict } from '../token/token-policy.ts';
 import { checkMembers } from './members.ts';
 import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
-
-type Rule = (token: JudgedToken, now: number) => AccessError | undefined;
-type SchemaReader = (claims: Claims) => Verdict | Promise<Verdict>;
+import {
+  type PolicyCheck,
+  requireAcr,
+  requireAge,
+  requireAnyScope,
+  requirePermissions,
+  requireScopes,
+} from './policy-checks.ts';
 
 /** The members of a policy. */
 export const memberNames = ['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
@@ -45,22 +50,17 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
 function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unknown>>): CheckedPolicy {
   checkMembers('policy', policy, memberNames);
   const { scopes, anyScope, permissions } = policy;
-  const rules: Rule[] = [];
-  if (scopes !== undefined) rules.push(requireScopes(readNames('scopes', scopes, tokenGrammar)));
-  if (anyScope !== undefined) rules.push(requireAnyScope(readNames('anyScope', anyScope, tokenGrammar)));
-  if (permissions !== undefined) rules.push(requirePermissions(readNames('permissions', permissions, textGrammar)));
-  rules.push(...requireAuthentication(policy));
-  const read = policy.claims === undefined ? undefined : createSchemaReader(policy.claims);
+  const checks: PolicyCheck[] = [];
+  if (scopes !== undefined) checks.push(requireScopes(readNames('scopes', scopes, tokenGrammar)));
+  if (anyScope !== undefined) checks.push(requireAnyScope(readNames('anyScope', anyScope, tokenGrammar)));
+  if (permissions !== undefined) checks.push(requirePermissions(readNames('permissions', permissions, textGrammar)));
+  checks.push(...requireAuthentication(policy));
+  const readClaims = policy.claims === undefined ? undefined : createSchemaReader(policy.claims);
   return {
     scopes: [...(scopes ?? []), ...(anyScope ?? [])],
-    hasSchema: read !== undefined,
-    judge(token, now) {
-      for (const rule of rules) {
-        const refusal = rule(token, now);
-        if (refusal !== undefined) return refusal;
-      }
-      return read?.(token.claims);
-    },
+    hasSchema: readClaims !== undefined,
+    made: { of: 'checks', checks, readClaims },
+    judge: (token, now) => refuseByFirst(checks, { token, now }) ?? readClaims?.(token.claims),
   };
 }
 
@@ -74,56 +74,20 @@ function readNames(name: string, value: unknown, grammar: RegExp): readonly stri
   return [...value];
 }
 
-function requireScopes(scopes: readonly string[]): Rule {
-  return (token) => {
-    for (const scope of scopes) {
-      if (!token.scopes.has(scope)) return new AccessError('insufficient_scope', { scopes });
-    }
-    return undefined;
-  };
-}
-
-function requireAnyScope(scopes: readonly string[]): Rule {
-  return (token) =>
-    scopes.some((scope) => token.scopes.has(scope)) ? undefined : new AccessError('no_accepted_scope', { scopes });
-}
-
-function requirePermissions(permissions: readonly string[]): Rule {
-  return ({ claims, verifiedBy }) => {
-    const name = verifiedBy.issuer.permissionsClaim;
-    const held = Object.hasOwn(claims, name) ? claims[name] : undefined;
-    if (Array.isArray(held) && permissions.every((permission) => held.includes(permission))) return undefined;
-    return new AccessError('missing_permission');
-  };
-}
-
-/** Both rules tell the whole of what is needed: a client that steps up does it once. */
-function requireAuthentication({ acr, maxAge }: Requirements): readonly Rule[] {
+/** Both checks tell the whole of what is needed: a client that steps up does it once. */
+function requireAuthentication({ acr, maxAge }: Requirements): readonly PolicyCheck[] {
   const acrValues = acr === undefined ? [] : readNames('acr', typeof acr === 'string' ? [acr] : acr, tokenGrammar);
   if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
     throw new TypeError('policy: write maxAge in whole seconds, 0 or more');
   }
   const stepUp = { acrValues, maxAge };
-  const rules: Rule[] = [];
-  if (acrValues.length > 0) {
-    rules.push(({ claims }) =>
-      acrValues.some((value) => value === claims['acr']) ? undefined : new AccessError('unaccepted_acr', { stepUp }),
-    );
-  }
-  if (maxAge !== undefined) {
-    rules.push(({ claims, verifiedBy }, now) => {
-      const time = claims['auth_time'];
-      const { expTolerance, nbfTolerance } = verifiedBy.issuer;
-      // One from the future, or in milliseconds, would stay recent without end.
-      if (!isTime(time) || time > now + nbfTolerance) return new AccessError('missing_auth_time', { stepUp });
-      if (now - time <= maxAge + expTolerance) return undefined;
-      return new AccessError('authentication_too_old', { stepUp });
-    });
-  }
-  return rules;
+  return [
+    ...(acrValues.length > 0 ? [requireAcr(stepUp)] : []),
+    ...(maxAge === undefined ? [] : requireAge(maxAge, stepUp)),
+  ];
 }
 
-function createSchemaReader(schema: StandardSchemaV1): SchemaReader {
+function createSchemaReader(schema: StandardSchemaV1): ReadClaims {
   // A schema may be a function, as those of arktype are.
   const standard: unknown = Object(schema)['~standard'];
   if (!isJsonObject(standard) || typeof standard['validate'] !== 'function') {
@@ -132,7 +96,7 @@ function createSchemaReader(schema: StandardSchemaV1): SchemaReader {
   const { validate } = schema['~standard'];
   return (claims) => {
     const result = validate(copy(claims));
-    return result instanceof Promise ? result.then(readResult) : readResult(result);
+    return after(result, readResult, undefined);
   };
 }
 
@@ -164,13 +128,14 @@ function checkAll(parts: readonly CheckedPolicy[]): CheckedPolicy {
   return {
     scopes: [...new Set(parts.flatMap(({ scopes }) => scopes))],
     hasSchema: parts.some(({ hasSchema }) => hasSchema),
+    made: { of: 'all', parts },
     judge(token, now) {
-      const judgeFrom = (index: number, given: Given | undefined): Verdict | Promise<Verdict> => {
+      const judgeFrom = (index: number, given: Given | undefined): MaybePromise<Verdict> => {
         const part = parts[index];
         if (part === undefined) return given;
-        return after(part.judge(token, now), (verdict) =>
-          verdict instanceof AccessError ? verdict : judgeFrom(index + 1, merge(given, verdict)),
-        );
+        const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
+          verdict instanceof AccessError ? verdict : judgeFrom(index + 1, merge(given, verdict));
+        return after(part.judge(token, now), goOn, undefined);
       };
       return judgeFrom(0, undefined);
     },
@@ -184,20 +149,21 @@ function checkAny(first: CheckedPolicy, others: readonly CheckedPolicy[]): Check
     // A client that asked for the scopes of all would ask for more than it needs.
     scopes: parts.find(({ scopes }) => scopes.length > 0)?.scopes ?? [],
     hasSchema,
+    made: { of: 'any', parts },
     judge(token, now) {
       // Beside schemas, the claims as they are count as given.
       const pass = (verdict: Given | undefined): Verdict =>
         verdict ?? (hasSchema ? { claims: token.claims } : undefined);
-      const judgeFrom = (index: number, refusal: AccessError): Verdict | Promise<Verdict> => {
+      const judgeFrom = (index: number, refusal: AccessError): MaybePromise<Verdict> => {
         const part = others[index];
         if (part === undefined) return refusal;
-        return after(part.judge(token, now), (verdict) =>
-          verdict instanceof AccessError ? judgeFrom(index + 1, refusal) : pass(verdict),
-        );
+        const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
+          verdict instanceof AccessError ? judgeFrom(index + 1, refusal) : pass(verdict);
+        return after(part.judge(token, now), goOn, undefined);
       };
-      return after(first.judge(token, now), (verdict) =>
-        verdict instanceof AccessError ? judgeFrom(0, verdict) : pass(verdict),
-      );
+      const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
+        verdict instanceof AccessError ? judgeFrom(0, verdict) : pass(verdict);
+      return after(first.judge(token, now), goOn, undefined);
     },
   };
 }
@@ -208,9 +174,4 @@ function merge(given: Given | undefined, added: Given | undefined): Given | unde
     throw new TypeError('policy: schemas in one allOf(…) must all give objects');
   }
   return { claims: { ...given.claims, ...added.claims } };
-}
-
-/** Goes on at once where there is nothing to wait for. */
-function after<T, R>(value: T | Promise<T>, next: (value: T) => R | Promise<R>): R | Promise<R> {
-  return value instanceof Promise ? value.then(next) : next(value);
 }

@@ -19,8 +19,8 @@ export interface RefusalSettings {
   /** Statuses that differ from the table of reasons. */
   readonly statuses: ReadonlyMap<Reason, number>;
   readonly readExternalUrl: ReadExternalUrl;
-  /** Makes the nonce that goes with `use_dpop_nonce`. */
-  readonly issueNonce: () => string | undefined;
+  /** Makes the nonce that goes with a refusal; `undefined` for one that needs none. */
+  readonly issueNonce: (refusal: { readonly status: number; readonly error: string | null }) => string | undefined;
 }
 
 /** What is known of the request besides itself. */
@@ -28,6 +28,8 @@ export interface RefusalContext {
   /** What the route asks for: the challenge names its scopes, besides those that the error names. */
   readonly policy?: Policy<unknown> | undefined;
   readonly connection?: Connection | undefined;
+  /** URL of the metadata for this request's challenge. Default: the URL that the server links to; none if nothing serves it. */
+  readonly metadataUrl?: string | undefined;
 }
 
 /** A refused request's answer, for any way of sending it. */
@@ -42,6 +44,22 @@ export interface Refusal {
 /** Turns any error into the one answer that the contract wants; what is no `AccessError` is `unexpected`. */
 export type DescribeRefusal = (error: unknown, request: ResourceRequest, context?: RefusalContext) => Refusal;
 
+/**
+ * Where challenges say that the metadata is (RFC 9728 §5.1): a URL, or that of the request as the client sees it, for
+ * programs that serve the metadata themselves under any host.
+ */
+export type MetadataLink = { readonly url: string } | 'request';
+
+const linkers = new WeakMap<DescribeRefusal, (link: MetadataLink) => void>();
+
+/** Lets the challenges of one server link to the metadata. A link to nothing would mislead clients: none without this. */
+export function linkMetadata(
+  { describeRefusal }: { readonly describeRefusal: DescribeRefusal },
+  link: MetadataLink,
+): void {
+  linkers.get(describeRefusal)?.(link);
+}
+
 /** Seconds after which a client may try again when keys or the replay store are unavailable. */
 const retryAfterSeconds = 5;
 /** Refusals that are kept as they were written: few differ, unless somebody makes up hosts. */
@@ -51,11 +69,12 @@ const keptRefusals = 256;
 export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusal {
   const kept = new LRUCache<string, Refusal>({ max: keptRefusals });
   const last = new Map<Reason, Written>();
+  let link: MetadataLink | undefined;
 
   const write = (refused: AccessError, cause: Cause): Refusal => {
     const { reason, failure, stepUp } = refused;
     const { scheme, url } = cause;
-    const metadataUrl = url === undefined ? undefined : `${url.origin}${url.prefix}${metadataPath}`;
+    const metadataUrl = typeof url === 'object' ? `${url.origin}${url.prefix}${metadataPath}` : url;
     const scopes = [...new Set([...namedScopes(cause.policy), ...(refused.scopes ?? [])])];
     const key = [reason, scheme, metadataUrl, ...scopes, JSON.stringify(stepUp)].join(' ');
     const known = kept.get(key);
@@ -65,19 +84,32 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
     return refusal;
   };
 
-  return (error, request, { policy, connection } = {}) => {
+  const describeRefusal: DescribeRefusal = (error, request, { policy, connection, metadataUrl } = {}) => {
     const refused = error instanceof AccessError ? error : new AccessError('unexpected');
     const { reason, scopes, stepUp } = refused;
     const scheme = usedScheme(request);
-    const url = findUrl(settings.readExternalUrl, request, connection);
+    const url = metadataUrl ?? (link === 'request' ? readOwnUrl(settings, request, connection) : link?.url);
     const cause: Cause = { policy, scopes, stepUp, scheme, url };
     const before = last.get(reason);
     const refusal = before !== undefined && isSameCause(before.cause, cause) ? before.refusal : write(refused, cause);
     if (refusal !== before?.refusal) last.set(reason, { cause, refusal });
-    if (refused.failure.error !== 'use_dpop_nonce') return refusal;
-    const nonce = settings.issueNonce();
+    const nonce = settings.issueNonce({ status: refusal.status, error: refused.failure.error });
     return nonce === undefined ? refusal : { ...refusal, headers: { ...refusal.headers, 'dpop-nonce': nonce } };
   };
+  linkers.set(describeRefusal, (given) => {
+    link = given;
+  });
+  return describeRefusal;
+}
+
+/** A URL that is not fit to be repeated is left out. */
+function readOwnUrl(
+  { readExternalUrl }: RefusalSettings,
+  request: ResourceRequest,
+  connection: Connection | undefined,
+): ExternalUrl | undefined {
+  const url = readExternalUrl(request, connection);
+  return url instanceof AccessError ? undefined : url;
 }
 
 /** What a refusal is written from, besides its reason; compared as it is, which costs less than to make a key of it. */
@@ -86,8 +118,8 @@ interface Cause {
   readonly scopes: readonly string[] | undefined;
   readonly stepUp: StepUp | undefined;
   readonly scheme: Scheme | undefined;
-  /** Absent where the request's own URL is not fit to be repeated. */
-  readonly url: ExternalUrl | undefined;
+  /** Of the metadata, or of the request that it is made from. */
+  readonly url: ExternalUrl | string | undefined;
 }
 
 interface Written {
@@ -101,9 +133,13 @@ function isSameCause(a: Cause, b: Cause): boolean {
     a.scopes === b.scopes &&
     a.stepUp === b.stepUp &&
     a.scheme === b.scheme &&
-    a.url?.origin === b.url?.origin &&
-    a.url?.prefix === b.url?.prefix
+    isSameUrl(a.url, b.url)
   );
+}
+
+function isSameUrl(a: Cause['url'], b: Cause['url']): boolean {
+  if (a === b) return true;
+  return typeof a === 'object' && typeof b === 'object' && a.origin === b.origin && a.prefix === b.prefix;
 }
 
 /** All that an answer depends on, but for a nonce. */
@@ -131,16 +167,4 @@ function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
 function usedScheme(request: ResourceRequest): Scheme | undefined {
   const value = request.headers.get('authorization') ?? '';
   return parseAuthorizationScheme(value.slice(0, Math.max(value.indexOf(' '), 0)));
-}
-
-function findUrl(
-  readExternalUrl: ReadExternalUrl,
-  request: ResourceRequest,
-  connection: Connection | undefined,
-): ExternalUrl | undefined {
-  try {
-    return readExternalUrl(request, connection);
-  } catch {
-    return undefined;
-  }
 }

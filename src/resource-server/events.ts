@@ -1,5 +1,6 @@
 import { AccessError } from '../failures.ts';
 import type { ResourceRequest } from '../http/request.ts';
+import { type MaybePromise, settle } from '../maybe-promise.ts';
 import type { ResourceServerEvent } from './options.ts';
 
 /** Tells the caller's listener of an event. */
@@ -18,9 +19,9 @@ export function createEmit(onEvent: Emit): Emit {
 
 /** Tells of every refusal, whether it comes at once or later; what is thrown is a defect, and told as one. */
 export function watchRefusals<Rest extends unknown[], Result>(
-  judge: (request: ResourceRequest, ...rest: Rest) => Result | Promise<Result>,
+  judge: (request: ResourceRequest, ...rest: Rest) => MaybePromise<Result>,
   emit: Emit,
-): (request: ResourceRequest, ...rest: Rest) => Result | Promise<Result> {
+): (request: ResourceRequest, ...rest: Rest) => MaybePromise<Result> {
   return (request, ...rest) => {
     const { method } = request;
     const tellRefusal = (judged: Result): Result => {
@@ -34,11 +35,6 @@ export function watchRefusals<Rest extends unknown[], Result>(
       emit({ type: 'refused', reason: 'unexpected', method, context: undefined, cause });
       throw cause;
     };
-    try {
-      const judged = judge(request, ...rest);
-      return judged instanceof Promise ? judged.then(tellRefusal, tellDefect) : tellRefusal(judged);
-    } catch (error) {
-      return tellDefect(error);
-    }
+    return settle(() => judge(request, ...rest), tellRefusal, tellDefect);
   };
 }

@@ -3,7 +3,7 @@ import type { ExternalUrl } from '../http/external-url.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { KeySet, ManagedKeySet } from '../keys/key-set.ts';
-import { KeyFetchError } from '../outbound/provider-error.ts';
+import { ProviderError } from '../outbound/provider-error.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
 import type { CertificateBinding } from '../token/confirmation.ts';
 import {
@@ -38,7 +38,7 @@ export interface Issuers {
   find(request: ResourceRequest, url: ExternalUrl): AccessTokenRules | Promise<AccessTokenRules>;
   /** Every audience that is accepted, as far as it is known before a request. */
   readonly audiences: ReadonlySet<string>;
-  /** Resolves when tokens of all of them can be judged; rejects with `KeyFetchError`. */
+  /** Resolves when tokens of all of them can be judged; rejects with `ProviderError`. */
   ready(): Promise<void>;
   /** Closes the key sets that were opened here. */
   close(): void;
@@ -149,5 +149,5 @@ async function awaitKeys(keys: KeySet): Promise<void> {
   if ('ready' in keys && typeof keys.ready === 'function') return keys.ready();
   if (keys.usable()) return;
   await keys.refetch();
-  if (!keys.usable()) throw new KeyFetchError('no_usable_keys');
+  if (!keys.usable()) throw new ProviderError('no_usable_keys');
 }

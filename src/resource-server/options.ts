@@ -24,8 +24,13 @@ export interface DpopOptions {
   readonly algorithms?: readonly string[];
   /** Where used proofs are remembered. Default: the memory of this process. */
   readonly replay?: ReplayStore | 'off';
-  /** Demands nonces of this server in proofs. Default: none. */
+  /** Nonces of this server, under a secret that instances share. Default: made under a random secret if they are needed. */
   readonly nonces?: Nonces;
+  /**
+   * `always` demands one of `nonces` in each proof; `after-start` only in a proof that may have been used before this
+   * process, or the replay store, was started. Default: `always` with `nonces`, else `after-start`.
+   */
+  readonly nonceDemand?: 'always' | 'after-start';
 }
 
 /** Options of {@link createResourceServer}: `issuer` or `issuers`, and the audience; all else has a default. */
@@ -49,6 +54,11 @@ export interface ResourceServerOptions extends TokenRuleOptions {
   readonly tokenCache?: TokenCacheOptions | 'off';
   /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
   readonly trustProxy?: Trust;
+  /**
+   * Origin (and prefix) under which clients call, as in `https://api.example`. DPoP proofs are held against it, whatever
+   * Host and X-Forwarded-* say. Default: what the request says.
+   */
+  readonly externalUrl?: string;
   /**
    * Where client certificates are found that tokens are bound to (RFC 8705): `tls`, the connection to this server, or
    * `header`, the Client-Cert (RFC 9440) of a proxy in `trustProxy`. Default: nowhere, and such tokens are refused.
@@ -119,6 +129,7 @@ export const serverChecks: Checks = {
   ],
   onEvent: [isFunction, 'write a function'],
   trustProxy: [isAny, ''],
+  externalUrl: [isText, 'write the origin that clients call, as in https://api.example'],
   errorBody: [
     (value) => isFunction(value) || (typeof value === 'string' && Object.hasOwn(errorBodyFormats, value)),
     `write ${Object.keys(errorBodyFormats).join(', ')}, or a function`,
@@ -137,6 +148,7 @@ export const dpopChecks: Checks = {
     'write off, or a store: createMemoryReplayStore(), createRedisReplayStore()',
   ],
   nonces: [hasMethod('issue'), 'write createNonces({ secret })'],
+  nonceDemand: oneOf('always', 'after-start'),
 };
 
 /** Throws `TypeError` for options that cannot work, and names the fix; what is `undefined` counts as absent. */
@@ -152,6 +164,9 @@ export function checkOptions(options: ResourceServerOptions): void {
     throw new TypeError('keys: they are for issuer; in issuers each has its own: [{ issuer, keys }]');
   }
   checkIntrospection(options);
+  if (options.dpop?.nonceDemand === 'always' && options.dpop.nonces === undefined) {
+    throw new TypeError('nonces: nonceDemand always needs them; write createNonces({ secret })');
+  }
   if (options.fetch !== undefined && options.ca !== undefined) {
     throw new TypeError('ca: it is for the built-in client; let your fetch trust the certificate');
   }

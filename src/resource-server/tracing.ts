@@ -1,5 +1,6 @@
 import type { Span, Tracer, TracerProvider } from '@opentelemetry/api';
 import { AccessError } from '../failures.ts';
+import { type MaybePromise, settle } from '../maybe-promise.ts';
 
 /**
  * The place where each copy of `@opentelemetry/api` 1.x keeps what an SDK has registered. It is read directly: loading
@@ -25,29 +26,20 @@ function findTracer(): Tracer | undefined {
 }
 
 /** Runs a judgement in a span `authorize` that carries its outcome: `granted`, or the reason of the refusal it returned. */
-export function traceAuthorize<T>(judge: () => T | Promise<T>): T | Promise<T> {
+export function traceAuthorize<T>(judge: () => MaybePromise<T>): MaybePromise<T> {
   const span = findTracer()?.startSpan('authorize');
   if (span === undefined || !span.isRecording()) return judge();
-  try {
-    const result = judge();
-    if (result instanceof Promise) {
-      return result.then(
-        (settled) => {
-          end(span, outcomeOf(settled));
-          return settled;
-        },
-        (error: unknown) => {
-          end(span, 'unexpected');
-          throw error;
-        },
-      );
-    }
-    end(span, outcomeOf(result));
-    return result;
-  } catch (error) {
-    end(span, 'unexpected');
-    throw error;
-  }
+  return settle(
+    judge,
+    (judged) => {
+      end(span, outcomeOf(judged));
+      return judged;
+    },
+    (error) => {
+      end(span, 'unexpected');
+      throw error;
+    },
+  );
 }
 
 function outcomeOf(judged: unknown): string {

@@ -76,6 +76,15 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOpt
   };
 }
 
+/** Whether tokens of a test issuer are let in: then this is a test, where the first call follows the start at once. */
+export function hasTestIssuer({ issuers }: { readonly issuers?: unknown }): boolean {
+  return Array.isArray(issuers) && issuers.some(isTestIssuer);
+}
+
+function isTestIssuer(entry: unknown): boolean {
+  return typeof entry === 'object' && entry !== null && 'token' in entry && 'dpopClient' in entry;
+}
+
 /** The audiences of an option. Throws `TypeError` where there is none. */
 export function readAudiences(audience: unknown): ReadonlySet<string> {
   const audiences: readonly unknown[] = Array.isArray(audience) ? audience : [audience];

@@ -48,6 +48,7 @@ const flaws = {
   issued_in_future: ({ now }) => ({ claims: { iat: now + hour, exp: now + 2 * hour } }),
   malformed_sub: claims({ sub: 1 }),
   malformed_scope: claims({ scope: ['read:messages'] }),
+  not_an_access_token: claims({ token_use: 'id' }),
   malformed_cnf: claims({ cnf: { jkt: 'short' } }),
   unsupported_cnf: claims({ cnf: { kid: 'of another key' } }),
   bound_token_as_bearer: () => ({ claims: { cnf: { jkt: random() } } }),

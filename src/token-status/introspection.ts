@@ -1,9 +1,10 @@
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
+import type { MaybePromise } from '../maybe-promise.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
 import { createOutbound, type OutboundOptions } from '../outbound/outbound.ts';
-import { KeyFetchError, toKeyFetchError } from '../outbound/provider-error.ts';
+import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
 
 /** Options of {@link createIntrospection}. */
 export interface IntrospectionOptions extends OutboundOptions {
@@ -41,10 +42,10 @@ export interface Introspection extends Pick<Required<IntrospectionOptions>, 'iss
   handles(token: string): boolean;
   /**
    * The answer about an active token: at once where it is known. `digest` is the SHA-256 of the token: only another
-   * token with the same digest could be taken for it. Throws, or rejects with, `AccessError`: `malformed_token`,
+   * token with the same digest could be taken for it. An `AccessError` if there is none: `malformed_token`,
    * `inactive_token`, `introspection_unavailable`.
    */
-  introspect(token: string, digest: string): JsonObject | Promise<JsonObject>;
+  introspect(token: string, digest: string): MaybePromise<JsonObject | AccessError>;
   status(): IntrospectionStatus;
   /** Ends calls in flight, and makes no more. */
   close(): void;
@@ -95,21 +96,21 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   const active = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxCacheBytes });
   // Apart: whoever tries tokens at random pushes out no answer about a good one.
   const inactive = new LRUCache<string, number>({ max: maxEntries });
-  const inFlight = new Map<string, Promise<JsonObject>>();
+  const inFlight = new Map<string, Promise<JsonObject | AccessError>>();
   const calls = { ok: 0, failed: 0 };
 
-  async function ask(token: string, digest: string): Promise<JsonObject> {
+  async function ask(token: string, digest: string): Promise<JsonObject | AccessError> {
     const body = new URLSearchParams({ token, token_type_hint: 'access_token' }).toString();
     const limits = { timeoutSeconds, maxBytes: maxAnswerBytes };
     let answer: JsonObject;
     try {
       const { value } = await outbound.postForm(endpoint, { body, authorization }, limits);
-      if (typeof value['active'] !== 'boolean') throw new KeyFetchError('not_an_introspection');
+      if (typeof value['active'] !== 'boolean') throw new ProviderError('not_an_introspection');
       answer = value;
       calls.ok++;
     } catch (error) {
       calls.failed++;
-      throw unavailable(toKeyFetchError(error));
+      return unavailable(toProviderError(error));
     } finally {
       inFlight.delete(digest);
     }
@@ -117,7 +118,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
     const time = now();
     if (answer['active'] === false) {
       inactive.set(digest, time + inactiveSeconds);
-      throw new AccessError('inactive_token');
+      return new AccessError('inactive_token');
     }
     const size = JSON.stringify(answer).length * bytesPerCharacter + bytesPerEntry;
     active.set(digest, { answer, until: time + maxSeconds }, { size });
@@ -133,11 +134,11 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
       const known = active.get(digest);
       if (known !== undefined && time < known.until) return known.answer;
       const refusedUntil = inactive.get(digest);
-      if (refusedUntil !== undefined && time < refusedUntil) throw new AccessError('inactive_token');
+      if (refusedUntil !== undefined && time < refusedUntil) return new AccessError('inactive_token');
       const asked = inFlight.get(digest);
       if (asked !== undefined) return asked;
-      if (!tokenGrammar.test(token)) throw new AccessError('malformed_token');
-      if (inFlight.size >= maxCalls) throw unavailable(new KeyFetchError('too_many_calls'));
+      if (!tokenGrammar.test(token)) return new AccessError('malformed_token');
+      if (inFlight.size >= maxCalls) return unavailable(new ProviderError('too_many_calls'));
       const call = ask(token, digest);
       inFlight.set(digest, call);
       return call;
@@ -152,7 +153,7 @@ function isJws(token: string): boolean {
   return /^[^.]+\.[^.]*\.[^.]+$/.test(token);
 }
 
-function unavailable(cause: KeyFetchError): AccessError {
+function unavailable(cause: ProviderError): AccessError {
   return new AccessError('introspection_unavailable', { context: { kind: cause.kind }, cause });
 }
 

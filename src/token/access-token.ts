@@ -1,13 +1,14 @@
 import type { KeyObject } from 'node:crypto';
+import { type Check, createCheck, refuseByFirst } from '../check.ts';
 import { AccessError } from '../failures.ts';
-import { type Algorithm, algorithms } from '../jose/algorithms.ts';
+import { type Algorithm, readAlg } from '../jose/algorithms.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { isKid } from '../jose/jwk.ts';
-import { type JwsDefect, type KnownHeaders, parseJws, refusedHeaderParameters, verifyJws } from '../jose/jws.ts';
+import { findRefusedParameter, type Jws, type JwsDefect, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { type ClaimRules, type Claims, claimChecks } from './claims.ts';
 import { type CertificateBinding, type Confirmation, readConfirmation } from './confirmation.ts';
-import { findProfileDefect, isProfileType, type TokenProfile } from './profile.ts';
+import { isProfileType, profileChecks, type TokenProfile } from './profile.ts';
 import { parseScope } from './scope.ts';
 import type { CheckedPolicy } from './token-policy.ts';
 
@@ -73,70 +74,109 @@ const defectReasons = {
   header: 'malformed_header',
 } as const satisfies Record<JwsDefect, string>;
 
+/** A JOSE header, and what it is held against. */
+export interface HeaderFacts {
+  readonly header: JsonObject;
+  /** `alg` values that are allowed. */
+  readonly algorithms: ReadonlySet<string>;
+}
+
+/** Key material in the header (jwk, jku, x5u, x5c) is ignored: keys come from the issuer only (RFC 8725 §3.10). */
+export const headerChecks: readonly Check<HeaderFacts>[] = [
+  createCheck('alg', 'unsupported_alg', ({ header: { alg }, algorithms }) => readAlg(alg, algorithms) !== undefined),
+  createCheck(
+    'typ',
+    'unsupported_typ',
+    ({ header: { typ } }) => typ === undefined || (typeof typ === 'string' && accessTokenTypes.has(typ.toLowerCase())),
+  ),
+  createCheck('parameters', 'unsupported_header', ({ header }) => findRefusedParameter(header) === undefined, {
+    details: ({ header }) => ({ context: { parameter: String(findRefusedParameter(header)) } }),
+  }),
+  createCheck('kid_form', 'malformed_kid', ({ header: { kid } }) => kid === undefined || isKid(kid), { group: 'kid' }),
+];
+
+/** A JOSE header, and the issuer that the claims name. */
+export interface IssuerFacts {
+  readonly header: JsonObject;
+  readonly issuer: IssuerRules;
+}
+
+/** What one issuer among several wants of a header. */
+export const issuerChecks: readonly Check<IssuerFacts>[] = [
+  createCheck(
+    'issuer_typ',
+    'unsupported_typ',
+    ({ header, issuer }) => issuer.profile === undefined || isProfileType(header),
+    { group: 'typ' },
+  ),
+  createCheck(
+    'issuer_alg',
+    'unsupported_alg',
+    ({ header: { alg }, issuer }) => readAlg(alg, issuer.algorithms) !== undefined,
+    { group: 'alg' },
+  ),
+  createCheck('kid', 'missing_kid', ({ header: { kid } }) => kid !== undefined),
+];
+
 /**
  * Judges a JWT access token (RFC 9068 §4, RFC 8725): shape, JOSE header, issuer, key, signature, claims, in this
- * order, so that nothing costs a key look-up or a signature before it must. A refusal is returned and not thrown, for
- * anybody can send what is refused, and a throw costs more than most of the checks. Synchronous: for a key that is not
+ * order, so that nothing costs a key look-up or a signature before it must. Synchronous: for a key that is not
  * at hand it is `unknown_kid` or `keys_unavailable`, and the caller decides whether to fetch. `now` is in seconds.
  */
 export function verifyAccessToken(token: string, rules: AccessTokenRules, now: number): VerifiedToken | AccessError {
-  const jws = parseJws(token, rules.headers);
-  if (typeof jws === 'string') return new AccessError(defectReasons[jws]);
-  const claims = parseJsonObject(jws.payload);
-  if (claims === undefined) return new AccessError('malformed_claims');
-  const header = readHeader(jws.header, rules.algorithms);
-  if (header instanceof AccessError) return header;
+  const jws = readToken(token, rules.headers);
+  if (jws instanceof AccessError) return jws;
+  const claims = readClaims(jws);
+  if (claims instanceof AccessError) return claims;
+  const { header, headerText } = jws;
+  const badHeader = refuseByFirst(headerChecks, { header, algorithms: rules.algorithms });
+  if (badHeader !== undefined) return badHeader;
   const issuer = findIssuer(claims, rules.issuers);
-  if (issuer === undefined) return new AccessError('invalid_issuer');
-  const { profile } = issuer;
-  if (profile !== undefined && !isProfileType(jws.header)) return new AccessError('unsupported_typ');
-  if (!issuer.algorithms.has(header.alg)) return new AccessError('unsupported_alg');
-  const verifiedBy = findKey(issuer, header);
+  if (issuer instanceof AccessError) return issuer;
+  const badForIssuer = refuseByFirst(issuerChecks, { header, issuer });
+  if (badForIssuer !== undefined) return badForIssuer;
+  const { kid, alg } = header as unknown as CheckedHeader; // the checks above are the proof
+  const verifiedBy = findKey(issuer, kid, alg);
   if (verifiedBy instanceof AccessError) return verifiedBy;
-  if (!verifyJws(jws, header.algorithm, verifiedBy.key)) return new AccessError('invalid_signature');
+  const algorithm = readAlg(alg) as Algorithm; // so is this
+  if (!verifyJws(jws, algorithm, verifiedBy.key)) return new AccessError('invalid_signature');
   // Only what an issuer of ours has signed is kept, so that nobody else can push it out.
-  if (rules.headers.get(jws.headerText) === undefined) rules.headers.set(jws.headerText, jws.header);
-  for (const check of claimChecks) {
-    if (!check.passes(claims, issuer, now)) return new AccessError(check.reason);
-  }
-  const lacking = profile === undefined ? undefined : findProfileDefect(claims);
-  if (lacking !== undefined) return new AccessError(lacking);
+  if (rules.headers.get(headerText) === undefined) rules.headers.set(headerText, header);
+  const badClaim = refuseByFirst(claimChecks, { claims, rules: issuer, now });
+  if (badClaim !== undefined) return badClaim;
+  const lacking = issuer.profile === undefined ? undefined : refuseByFirst(profileChecks, { claims });
+  if (lacking !== undefined) return lacking;
   const confirmation = readConfirmation(claims, rules.certificates ?? 'off');
   if (confirmation instanceof AccessError) return confirmation;
   const { jkt, certificate } = confirmation;
-  const verified = claims as Claims; // the checks above are the proof
+  const verified = claims as Claims; // so are these
   return { claims: verified, scopes: parseScope(verified.scope), jkt, certificate, verifiedBy };
 }
 
-interface Header {
+interface CheckedHeader {
   readonly alg: string;
-  readonly algorithm: Algorithm;
-  readonly kid: string | undefined;
+  readonly kid: string;
 }
 
-/** Key material in the header (jwk, jku, x5u, x5c) is ignored: keys come only from the issuer (RFC 8725 §3.10). */
-function readHeader(header: JsonObject, allowed: ReadonlySet<string>): Header | AccessError {
-  const { alg, typ, kid } = header;
-  const algorithm = typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;
-  if (typeof alg !== 'string' || algorithm === undefined) return new AccessError('unsupported_alg');
-  if (typ !== undefined && !(typeof typ === 'string' && accessTokenTypes.has(typ.toLowerCase()))) {
-    return new AccessError('unsupported_typ');
-  }
-  for (const parameter of refusedHeaderParameters) {
-    if (Object.hasOwn(header, parameter)) return new AccessError('unsupported_header', { context: { parameter } });
-  }
-  if (kid !== undefined && !isKid(kid)) return new AccessError('malformed_kid');
-  return { alg, algorithm, kid };
+/** The token as a JWS, not yet verified. */
+export function readToken(token: string, known?: KnownHeaders): Jws | AccessError {
+  const jws = parseJws(token, known);
+  return typeof jws === 'string' ? new AccessError(defectReasons[jws]) : jws;
+}
+
+/** The claims of a token, not yet looked into. */
+export function readClaims({ payload }: Jws): JsonObject | AccessError {
+  return parseJsonObject(payload) ?? new AccessError('malformed_claims');
 }
 
 /** The claims are still unverified here: this can only refuse. */
-function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, IssuerRules>): IssuerRules | undefined {
-  return typeof iss === 'string' ? issuers.get(iss) : undefined;
+export function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, IssuerRules>): IssuerRules | AccessError {
+  const issuer = typeof iss === 'string' ? issuers.get(iss) : undefined;
+  return issuer ?? new AccessError('invalid_issuer');
 }
 
-/** The context names the issuer, one of ours, so that its keys can be fetched. */
-function findKey(issuer: IssuerRules, { kid, alg }: Header): VerifiedBy | AccessError {
-  if (kid === undefined) return new AccessError('missing_kid');
+/** The key at hand. The context names the issuer, one of ours, so that its keys can be fetched. */
+export function findKey(issuer: IssuerRules, kid: string, alg: string): VerifiedBy | AccessError {
   const { keys } = issuer;
   const key = keys.find(kid, alg);
   if (key !== undefined) return { issuer, kid, alg, key, generation: keys.generation };

@@ -1,5 +1,5 @@
-import type { Reason } from '../failures.ts';
-import type { JsonObject } from '../jose/json.ts';
+import { type Check, createCheck } from '../check.ts';
+import { isJsonObject, type JsonObject } from '../jose/json.ts';
 import { isTime } from '../jose/numeric-date.ts';
 
 /** The claims of a verified access token; every member is still of unknown type, but for those that were checked. */
@@ -23,14 +23,52 @@ export interface ClaimRules {
   readonly subject: 'required' | 'optional';
 }
 
-/** One check of one claim: verification stops at the first that fails, an explanation runs them all. */
-export interface ClaimCheck {
-  readonly claim: string;
-  /** Why the token is refused when the check fails. */
-  readonly reason: Reason;
-  /** `now` is in seconds since the epoch. */
-  readonly passes: (claims: JsonObject, rules: ClaimRules, now: number) => boolean;
+/** Claims, and what they are held against. */
+export interface ClaimFacts {
+  readonly claims: JsonObject;
+  readonly rules: ClaimRules;
+  /** Seconds since the epoch. */
+  readonly now: number;
 }
+
+/** The checks of contract order: audience, times, subject, scope, kind. A comparison with a missing time fails closed. */
+export const claimChecks: readonly Check<ClaimFacts>[] = [
+  createCheck('aud', 'invalid_audience', ({ claims: { aud }, rules }) => hasAudience(aud, rules.audiences)),
+  createCheck('exp_present', 'missing_exp', ({ claims: { exp } }) => exp !== undefined, { group: 'exp' }),
+  createCheck('exp_form', 'malformed_exp', ({ claims: { exp } }) => isTime(exp), { group: 'exp' }),
+  // `exp` equal to now is expired (RFC 7519 §4.1.4).
+  createCheck('exp', 'expired', ({ claims: { exp }, rules, now }) => isTime(exp) && now < exp + rules.expTolerance),
+  createCheck('nbf_form', 'malformed_nbf', ({ claims: { nbf } }) => nbf === undefined || isTime(nbf), { group: 'nbf' }),
+  createCheck(
+    'nbf',
+    'not_yet_valid',
+    ({ claims: { nbf }, rules, now }) => nbf === undefined || (isTime(nbf) && nbf <= now + rules.nbfTolerance),
+  ),
+  createCheck('iat_present', 'missing_iat', ({ claims: { iat } }) => iat !== undefined, { group: 'iat' }),
+  createCheck('iat_form', 'malformed_iat', ({ claims: { iat } }) => isTime(iat), { group: 'iat' }),
+  createCheck(
+    'iat',
+    'issued_in_future',
+    ({ claims: { iat }, rules, now }) => isTime(iat) && iat <= now + rules.nbfTolerance,
+  ),
+  createCheck(
+    'sub',
+    'malformed_sub',
+    ({ claims: { sub }, rules }) => typeof sub === 'string' || (sub === undefined && rules.subject === 'optional'),
+  ),
+  createCheck('scope', 'malformed_scope', ({ claims: { scope } }) => scope === undefined || typeof scope === 'string'),
+  createCheck('kind', 'not_an_access_token', ({ claims }) => !isOtherKind(claims)),
+];
+
+const timeIds: ReadonlySet<string> = new Set(['exp', 'nbf', 'iat']);
+
+/** The checks whose outcome changes while time passes. */
+export const timeChecks: readonly Check<ClaimFacts>[] = claimChecks.filter(({ id }) => timeIds.has(id));
+
+const hashClaims: readonly string[] = ['at_hash', 'c_hash', 's_hash'];
+const otherUses: ReadonlySet<unknown> = new Set(['id', 'refresh']);
+const otherTypes: ReadonlySet<unknown> = new Set(['ID', 'Refresh', 'Logout']);
+const uriStart = /^[a-z][a-z\d+.-]*:/i;
 
 function hasAudience(aud: unknown, audiences: ReadonlySet<string>): boolean {
   if (typeof aud === 'string') return audiences.has(aud);
@@ -44,39 +82,19 @@ function hasAudience(aud: unknown, audiences: ReadonlySet<string>): boolean {
   return found;
 }
 
-/** The checks of contract order: audience, times, subject, scope. A comparison with a missing time fails closed. */
-export const claimChecks: readonly ClaimCheck[] = [
-  { claim: 'aud', reason: 'invalid_audience', passes: ({ aud }, rules) => hasAudience(aud, rules.audiences) },
-  { claim: 'exp', reason: 'missing_exp', passes: ({ exp }) => exp !== undefined },
-  { claim: 'exp', reason: 'malformed_exp', passes: ({ exp }) => isTime(exp) },
-  // `exp` equal to now is expired (RFC 7519 §4.1.4).
-  { claim: 'exp', reason: 'expired', passes: ({ exp }, rules, now) => isTime(exp) && now < exp + rules.expTolerance },
-  { claim: 'nbf', reason: 'malformed_nbf', passes: ({ nbf }) => nbf === undefined || isTime(nbf) },
-  {
-    claim: 'nbf',
-    reason: 'not_yet_valid',
-    passes: ({ nbf }, rules, now) => nbf === undefined || (isTime(nbf) && nbf <= now + rules.nbfTolerance),
-  },
-  { claim: 'iat', reason: 'missing_iat', passes: ({ iat }) => iat !== undefined },
-  { claim: 'iat', reason: 'malformed_iat', passes: ({ iat }) => isTime(iat) },
-  {
-    claim: 'iat',
-    reason: 'issued_in_future',
-    passes: ({ iat }, rules, now) => isTime(iat) && iat <= now + rules.nbfTolerance,
-  },
-  {
-    claim: 'sub',
-    reason: 'malformed_sub',
-    passes: ({ sub }, rules) => typeof sub === 'string' || (sub === undefined && rules.subject === 'optional'),
-  },
-  {
-    claim: 'scope',
-    reason: 'malformed_scope',
-    passes: ({ scope }) => scope === undefined || typeof scope === 'string',
-  },
-];
+/**
+ * Whether a token says that it is an ID, refresh, logout or security-event token. Their hashes are of OpenID Connect Core
+ * §3.3.2.11; `token_use` is what Cognito writes, `typ` what Keycloak writes.
+ */
+function isOtherKind(claims: JsonObject): boolean {
+  for (const name of hashClaims) if (Object.hasOwn(claims, name)) return true;
+  const { token_use: use, typ, events } = claims;
+  return otherUses.has(use) || otherTypes.has(typ) || isEvents(events);
+}
 
-const timeReasons: ReadonlySet<Reason> = new Set(['expired', 'not_yet_valid', 'issued_in_future']);
-
-/** The checks whose outcome changes while time passes. */
-export const timeChecks: readonly ClaimCheck[] = claimChecks.filter(({ reason }) => timeReasons.has(reason));
+/** RFC 8417 §2.2: an object whose members are named by URIs. */
+function isEvents(events: unknown): boolean {
+  if (!isJsonObject(events)) return false;
+  const names = Object.keys(events);
+  return names.length > 0 && names.every((name) => uriStart.test(name));
+}

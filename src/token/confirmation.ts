@@ -1,4 +1,6 @@
+import { type Check, createCheck } from '../check.ts';
 import { AccessError } from '../failures.ts';
+import type { Scheme } from '../http/credentials.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { isJsonObject } from '../jose/json.ts';
 
@@ -12,6 +14,39 @@ export interface Confirmation {
 
 /** Whether client certificates can be confirmed here. */
 export type CertificateBinding = 'off' | 'on';
+
+/** What a token is bound to, and how it was sent. */
+export interface BindingFacts extends Confirmation {
+  readonly scheme: Scheme;
+  /** Thumbprint of the certificate that the client presented. */
+  readonly presented: string | undefined;
+}
+
+/** Only its owner may send a bound token (RFC 8705 §3, RFC 9449 §7). The proof is judged after these. */
+export const bindingChecks: readonly Check<BindingFacts>[] = [
+  createCheck(
+    'certificate_presented',
+    'missing_client_certificate',
+    ({ certificate, presented }) => certificate === undefined || presented !== undefined,
+    { group: 'certificate' },
+  ),
+  createCheck(
+    'certificate',
+    'client_certificate_mismatch',
+    ({ certificate, presented }) => certificate === undefined || presented === certificate,
+  ),
+  createCheck('bound_scheme', 'bound_token_as_bearer', ({ jkt, scheme }) => jkt === undefined || scheme === 'DPoP', {
+    group: 'binding',
+  }),
+  createCheck(
+    'unbound_scheme',
+    'unbound_token_as_dpop',
+    ({ jkt, scheme }) => jkt !== undefined || scheme === 'Bearer',
+    {
+      group: 'binding',
+    },
+  ),
+];
 
 /** base64url of 32 bytes. */
 const thumbprintLength = 43;

@@ -1,7 +1,8 @@
+import { type Check, refuseBy } from '../check.ts';
 import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { TokenRules, ValidToken } from './access-token.ts';
-import { type ClaimCheck, type Claims, claimChecks } from './claims.ts';
+import { type ClaimFacts, type Claims, claimChecks } from './claims.ts';
 import { type CertificateBinding, readConfirmation } from './confirmation.ts';
 import { parseScope } from './scope.ts';
 
@@ -16,11 +17,11 @@ export interface IntrospectionRules {
   readonly certificates: CertificateBinding;
 }
 
-/** The checks of a JWT's claims, but that RFC 7662 §2.2 leaves the time of issue to the server. */
-const checks: readonly ClaimCheck[] = claimChecks.map((check) => {
-  if (check.claim !== 'iat') return check;
-  return { ...check, passes: (claims, rules, now) => claims['iat'] === undefined || check.passes(claims, rules, now) };
-});
+/** What RFC 7662 §2.2 leaves to the server: when the token was issued, and, if so configured, for whom. */
+function isLeftOut({ group }: Check<ClaimFacts>, answer: JsonObject, { audience }: IntrospectionRules): boolean {
+  if (group === 'iat') return answer['iat'] === undefined;
+  return group === 'aud' && answer['aud'] === undefined && audience === 'optional';
+}
 
 /**
  * Judges the answer about a token that is active (RFC 7662 §2.2) as the claims of a JWT are judged: issuer, where it is
@@ -31,11 +32,11 @@ export function verifyIntrospectedToken(
   rules: IntrospectionRules,
   now: number,
 ): ValidToken | AccessError {
-  const { iss = rules.issuer, aud } = answer;
+  const { iss = rules.issuer } = answer;
   if (iss !== rules.issuer) return new AccessError('invalid_issuer');
-  for (const check of checks) {
-    if (check.claim === 'aud' && aud === undefined && rules.audience === 'optional') continue;
-    if (!check.passes(answer, rules.token, now)) return new AccessError(check.reason);
+  const facts: ClaimFacts = { claims: answer, rules: rules.token, now };
+  for (const check of claimChecks) {
+    if (!isLeftOut(check, answer, rules) && !check.passes(facts)) return refuseBy(check, facts);
   }
   const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as Claims; // the checks are the proof
   const confirmation = readConfirmation(claims, rules.certificates);

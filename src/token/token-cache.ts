@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
-import { AccessError } from '../failures.ts';
+import { refuseByFirst } from '../check.ts';
+import type { AccessError } from '../failures.ts';
 import type { IssuerRules, VerifiedToken } from './access-token.ts';
 import { timeChecks } from './claims.ts';
 import { createSeenFilter } from './seen-filter.ts';
@@ -72,9 +73,8 @@ export function createTokenCache({
       }
       const { verified } = entry;
       const { issuer } = verified.verifiedBy;
-      for (const check of timeChecks) {
-        if (!check.passes(verified.claims, issuer, now)) return new AccessError(check.reason);
-      }
+      const refusal = refuseByFirst(timeChecks, { claims: verified.claims, rules: issuer, now });
+      if (refusal !== undefined) return refusal;
       hits++;
       return verified;
     },

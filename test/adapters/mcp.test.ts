@@ -93,7 +93,7 @@ describe('the verifier', () => {
     const defect = new RangeError('a defect');
     const broken: ResourceServer = {
       ...server,
-      authorize: () => {
+      judge: () => {
         throw defect;
       },
     };
@@ -263,7 +263,7 @@ describe('over sockets, on Express', () => {
 
 describe('over sockets, on Node alone', () => {
   const nonces = createNonces({ secret: 'a secret of thirty-two bytes, or more', stepSeconds: 2 });
-  const start = Math.floor(Date.now() / 2000) * 2;
+  let start = 0;
   let later = 0;
   const demanding = createResourceServer({
     issuers: [issuer],
@@ -284,6 +284,8 @@ describe('over sockets, on Node alone', () => {
   afterAll(() => new Promise((resolve) => listener.close(resolve)));
 
   it('a nonce that is demanded → told; with it → handed on with the next', async () => {
+    // Here and not above: on a busy machine a proof that is made now would be in the future by then.
+    start = Math.floor(Date.now() / 2000) * 2;
     const client = issuer.dpopClient();
     const first = await fetch(url, { headers: client.headers({ url }) });
     expect(first.status).toBe(401);
@@ -292,7 +294,7 @@ describe('over sockets, on Node alone', () => {
     const second = await fetch(url, { headers: client.headers({ url, nonce }) });
     expect(await second.text()).toBe('handed on');
     expect(second.headers.get('dpop-nonce')).not.toBe(nonce);
-    expect(second.headers.get('dpop-nonce')).toMatch(/^[\w-]{24}$/);
+    expect(second.headers.get('dpop-nonce')).toMatch(/^[\w-]{32}$/);
   });
 
   it('metadata under the URL as it was sent, with its query', async () => {

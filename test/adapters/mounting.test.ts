@@ -193,24 +193,6 @@ describe('fastify', () => {
     );
     expect((await app.inject({ url: '/messages', headers: headers() })).json()).toBe(true);
   });
-
-  it.each([
-    ['at once', 'usual', {}],
-    ['after waiting', 'withoutReplay', client.headers({ url: 'http://localhost/messages', scope: 'read:messages' })],
-  ] as const)('an onRefused that throws, %s → 500 by the framework', async (_when, name, refused) => {
-    const app = fastify();
-    const onRefused = () => {
-      throw new Error('of onRefused');
-    };
-    const protect = createFastifyProtect(createServers(issuer)[name], { onRefused });
-    app.get(
-      '/messages',
-      protect(policy, async () => 'let in'),
-    );
-    const answer = await app.inject({ url: '/messages', headers: refused });
-    expect(answer.statusCode).toBe(500);
-    expect(answer.json().message).toBe('of onRefused');
-  });
 });
 
 describe('express', () => {

@@ -108,6 +108,7 @@ export const refusedCalls: readonly RefusedCall[] = [
   },
   { reason: 'missing_proof_nonce', server: 'withNonces', headers: (url) => dpop(url) },
   { reason: 'invalid_proof_nonce', server: 'withNonces', headers: (url) => dpop(url, { nonce: 'stale' }) },
+  { reason: 'proof_before_start', server: 'justStarted', headers: (url) => dpop(url) },
   { reason: 'proof_replayed', headers: (url) => dpop(url), repeated: 'after one that is let in' },
   { reason: 'insufficient_scope', headers: () => bearer(issuer.token({ scope: 'write:messages' })) },
   {

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { createNonces } from '../../src/dpop/nonce.ts';
+import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
 import { AccessError } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
@@ -70,6 +71,9 @@ const serverOptions = {
   dpopOff: () => ({ dpop: { mode: 'off' } }),
   dpopRequired: () => ({ dpop: { mode: 'required' } }),
   withNonces: () => ({ dpop: { nonces } }),
+  justStarted: () => ({
+    dpop: { nonces, nonceDemand: 'after-start', replay: { witness: () => new AccessError('proof_before_start') } },
+  }),
   behindProxy: () => ({ trustProxy: proxies }),
   withoutKeys: ({ issuer }) => ({ issuers: [{ issuer, keys: noKeys }] }),
   withoutReplay: () => ({
@@ -102,9 +106,12 @@ export function createServers(of: SceneIssuer): Servers {
     ...(ca !== undefined && { ca }),
     ...(fetch !== undefined && { fetch }),
   };
-  const made = Object.entries<MakeOptions>(serverOptions).map(
-    ([name, make]) => [name, createResourceServer({ ...usual, ...make(of) })] as const,
-  );
+  const made = Object.entries<MakeOptions>(serverOptions).map(([name, make]) => {
+    const { dpop, ...options } = make(of);
+    // It began long ago, and its nonces are those of every other server here.
+    const replay = { ...createMemoryReplayStore({ capacity: 1000, now, since: 0 }), generation: 0 };
+    return [name, createResourceServer({ ...usual, ...options, dpop: { replay, ...dpop } })] as const;
+  });
   return Object.fromEntries(made) as Servers; // of the names above
 }
 

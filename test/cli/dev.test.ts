@@ -207,16 +207,16 @@ describe('in this process', () => {
   });
 
   test('production → 1, nothing is started', async () => {
-    expect(await dev([], { NODE_ENV: 'production' })).toBe(1);
+    expect(await dev([], { NODE_ENV: 'production' })).toBe(69);
     expect(err).toContain('development only');
   });
 
   test('taken ports → 1, which one, and how to choose another', async () => {
     const { server, port } = await occupy();
-    expect(await dev(['--port', String(port)])).toBe(1);
+    expect(await dev(['--port', String(port)])).toBe(69);
     expect(err).toMatch(new RegExp(`Port ${port} of the service is taken.*--port`));
     err = '';
-    expect(await dev(['--idp-port', String(port)])).toBe(1);
+    expect(await dev(['--idp-port', String(port)])).toBe(69);
     expect(err).toMatch(new RegExp(`Port ${port} of the local identity provider is taken.*--idp-port`));
     await new Promise((resolve) => server.close(resolve));
   });

@@ -40,7 +40,7 @@ function run(...args: readonly string[]) {
 describe('without the optional packages of the local identity provider', () => {
   it('dev → says the one command that installs them', () => {
     expect(run('dev', '--port', '0', '--idp-port', '0')).toEqual({
-      status: 1,
+      status: 69,
       stdout: '',
       stderr: `portcullis: The local identity provider needs two optional packages. Install them: ${install}\n`,
     });

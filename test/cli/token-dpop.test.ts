@@ -11,6 +11,7 @@ import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, EmbeddedJWK, 
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { runToken } from '../../src/cli/token.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 import { hashToken } from '../support/proofs.ts';
 import { type ServiceProcess, startService, superviseChild } from '../support/service-process.ts';
@@ -41,6 +42,7 @@ beforeAll(async () => {
   idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', environment });
   service = await start();
   await idp.announceService(service.url);
+  await passStart();
 });
 afterAll(async () => {
   await service?.stop();
@@ -226,6 +228,7 @@ describe('portcullis dev --port 0', () => {
       if (said.includes('Stop with Ctrl-C')) break;
     }
     dev.stdout.resume();
+    await passStart();
     const { stdout } = await shell(process.execPath, [main, 'token', '--dpop', '--method', 'HEAD'], { env });
     const [, , command = ''] = stdout.split('\n');
     expect(said).toContain(/ '(\S+)\/api\/private'$/.exec(command)?.[1]);

@@ -139,3 +139,42 @@ test('provider that refuses → 69 and its status', async () => {
   expect(err).toContain('status 503');
   await new Promise((resolve) => server.close(resolve));
 });
+
+test.each([
+  [['--sub', 'alice'], { sub: 'alice' }],
+  [['--permissions', 'read:a write:a'], { permissions: ['read:a', 'write:a'] }],
+  [['--acr', 'gold'], { acr: 'gold' }],
+  [['--claim', 'tenant=acme', '--claim', 'age=7', '--claim', 'roles=["a"]'], { tenant: 'acme', age: 7, roles: ['a'] }],
+  [['--claim', 'url=https://a.example/?b=c'], { url: 'https://a.example/?b=c' }],
+])('%j → %j', async (args, claims) => {
+  expect(await runToken(args, environment)).toBe(0);
+  expect(decodeJwt(out.trim())).toMatchObject(claims);
+});
+
+test('--claim NAME=null → the claim is left out', async () => {
+  expect(await runToken(['--claim', 'client_id=null'], environment)).toBe(0);
+  expect(decodeJwt(out.trim())).not.toHaveProperty('client_id');
+});
+
+test('--auth-time → seconds ago', async () => {
+  expect(await runToken(['--auth-time', '600'], environment)).toBe(0);
+  const { auth_time: signedIn, iat } = decodeJwt(out.trim());
+  expect(Number(iat) - Number(signedIn)).toBeGreaterThanOrEqual(599);
+  expect(Number(iat) - Number(signedIn)).toBeLessThan(660);
+});
+
+test.each([[['--claim', 'nothing']], [['--claim', '=x']], [['--auth-time', 'now']]])('%j → 64', async (args) => {
+  expect(await runToken(args, environment)).toBe(64);
+  expect(out).toBe('');
+});
+
+test('--opaque → no dots', async () => {
+  expect(await runToken(['--opaque'], environment)).toBe(0);
+  expect(out).toMatch(/^[\w-]{43}\n$/);
+});
+
+test.each(['--help', '-h'])('%s → every flag, and 0', async (flag) => {
+  expect(await runToken([flag], environment)).toBe(0);
+  expect(out).toContain('--claim NAME=VALUE');
+  expect(err).toBe('');
+});

@@ -65,9 +65,9 @@ export const stricter: Readonly<Partial<Record<Reason, Stricter>>> = {
     source: 'RFC 7519 §4.1.3',
   },
   malformed_exp: { peers: all, why: '`1e400` is no time: the token would never end.', source: 'RFC 7519 §2' },
-  malformed_nbf: { peers: all, why: 'Times are numbers from 0 to 2^53.', source: 'RFC 7519 §2' },
+  malformed_nbf: { peers: all, why: 'Times are numbers from 0 to 10^11.', source: 'RFC 7519 §2' },
   missing_iat: { peers: [express], why: '`iat` is required in an access token.', source: 'RFC 9068 §2.2' },
-  malformed_iat: { peers: all, why: 'Times are numbers from 0 to 2^53.', source: 'RFC 7519 §2' },
+  malformed_iat: { peers: all, why: 'Times are numbers from 0 to 10^11.', source: 'RFC 7519 §2' },
   issued_in_future: {
     peers: all,
     why: 'A token from the future says that a clock, or the token, is wrong.',

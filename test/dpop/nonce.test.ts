@@ -42,21 +42,28 @@ describe('a nonce', () => {
   });
 
   it('of another release with the same secret → the same', () => {
-    const key = Buffer.from(hkdfSync('sha256', secret, '', 'portcullis DPoP nonce', 32));
-    const hash = createHmac('sha256', key)
-      .update(`${step}:${Math.floor(now / step)}`)
-      .digest('base64url');
-    expect(current).toBe(hash.slice(0, 24));
+    const key = Buffer.from(hkdfSync('sha256', secret, '', `portcullis DPoP nonce 2, steps of ${step} s`, 32));
+    const origin = Buffer.from([now >>> 24, now >>> 16, now >>> 8, now, 0, 0, 0, 7]);
+    const mac = createHmac('sha256', key).update(origin).digest().subarray(0, 16);
+    expect(nonces.issue(now, 7)).toBe(Buffer.concat([origin, mac]).toString('base64url'));
   });
 
   it('fits a header and a JSON string as it is', () => {
-    expect(current).toMatch(/^[\w-]{24}$/);
+    expect(current).toMatch(/^[\w-]{32}$/);
   });
 
-  it('is the same within a step, another in the next, and the same again for a clock set back', () => {
-    expect(nonces.issue(now + 1)).toBe(current);
-    expect(nonces.issue(now + step)).not.toBe(current);
+  it('is the same within a second and a generation, and the same again for a clock set back', () => {
+    expect(nonces.issue(now + 0.9)).toBe(current);
+    expect(nonces.issue(now + 1)).not.toBe(current);
+    expect(nonces.issue(now, 1)).not.toBe(current);
     expect(nonces.issue(now)).toBe(current);
+  });
+
+  it('tells when it was issued, and in which generation, while it is good', () => {
+    const nonce = nonces.issue(now + 0.9, 4_294_967_295);
+    expect(nonces.read(nonce, now + step)).toEqual({ issuedAt: now, generation: 4_294_967_295 });
+    expect(nonces.read(nonce, now + 3 * step)).toBeUndefined();
+    expect(nonces.read(`${nonce.slice(0, 4)}AA${nonce.slice(6)}`, now)).toBeUndefined();
   });
 
   it('of steps of ten seconds → current, previous, invalid', () => {
@@ -86,6 +93,6 @@ describe('options that cannot work', () => {
   });
 
   it('a secret of 32 bytes in fewer characters → enough', () => {
-    expect(createNonces({ secret: 'é'.repeat(16) }).issue(now)).toHaveLength(24);
+    expect(createNonces({ secret: 'é'.repeat(16) }).issue(now)).toHaveLength(32);
   });
 });

@@ -1,20 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import {
+  accept,
   change,
   claims,
   goodClaims,
   judge,
   judgeCase,
-  key,
   mint,
   now,
   refusalOf,
   token,
-  url,
   verify,
 } from '../support/proof-judge.ts';
-import { hashToken, thumbprintOf } from '../support/proofs.ts';
+import { hashToken } from '../support/proofs.ts';
 
 describe('the claims of a proof', () => {
   it.each([
@@ -52,9 +51,9 @@ describe('the claims of a proof', () => {
       'malformed_proof_claims',
       change({ claimsText: JSON.stringify(goodClaims).replace(`${now}`, '1e400') }),
     ],
-    ['iat above 2^53', 'malformed_proof_claims', claims({ iat: 2 ** 53 + 2 })],
-    ['iat 2^53', 'proof_in_future', claims({ iat: 2 ** 53 })],
-    ['iat in milliseconds', 'proof_in_future', claims({ iat: now * 1000 })],
+    ['iat above 10^11', 'malformed_proof_claims', claims({ iat: 1e11 + 1 })],
+    ['iat 10^11', 'proof_in_future', claims({ iat: 1e11 })],
+    ['iat in milliseconds', 'malformed_proof_claims', claims({ iat: now * 1000 })],
     ['iat 0', 'proof_too_old', claims({ iat: 0 })],
     ['iat 301 s ago', 'proof_too_old', claims({ iat: now - 301 })],
     ['iat a moment more than 300 s ago', 'proof_too_old', claims({ iat: now - 300.001 })],
@@ -92,7 +91,7 @@ describe('the claims of a proof', () => {
 
   it('iat a fraction → remembered until exactly 300 s later', () => {
     const proof = mint({ claims: { iat: now - 0.25 } });
-    const { expires } = verify({ proof, method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now });
+    const { expires } = accept(proof);
     expect(expires).toBe(now + 299.75);
     expect(judge(proof, { now: expires })).toBe('accepted');
     expect(judge(proof, { now: expires + 0.001 })).toBe('proof_too_old');

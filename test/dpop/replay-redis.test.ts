@@ -1,12 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createClient } from '@redis/client';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { runScript } from '../../src/dpop/redis-script.ts';
 import { createRedisReplayStore } from '../../src/dpop/replay-redis.ts';
 import { needs } from '../support/programs.ts';
 import { findFreePort, startTestRedis, type TestRedis } from '../support/redis.ts';
-import { answerCheck, openStore, refusal, startImpostor, until } from '../support/redis-store.ts';
+import { answerCheck, openStore, refusal, startImpostor, until, writeAnswer } from '../support/redis-store.ts';
 
 const jkt = 'A'.repeat(43);
-const soon = () => Date.now() / 1000 + 300;
+/** The last moment of a proof that is made in three seconds: a new Redis asks for nonces until then. */
+const soon = () => Date.now() / 1000 + 303;
 
 describe('a replay store in Redis', needs('redis-server'), () => {
   let redis: TestRedis;
@@ -44,36 +47,56 @@ describe('a replay store in Redis', needs('redis-server'), () => {
   });
 
   it('a witnessed proof → one key with a hash for its name, kept for its window and a margin', async () => {
-    const store = await openStore(redis.url, { now: () => 1_000_000 });
+    const store = await openStore(redis.url);
     await until(() => store.connected);
-    await store.witness(jkt, 'a', 1_000_300);
+    await store.witness(jkt, 'a', soon());
     const [, key = ''] = /\r\n(portcullis:jti:[\w-]{43})\r\n/.exec(await redis.command('KEYS', '*')) ?? [];
-    // Beside the one that says since when.
-    expect(await redis.command('DBSIZE')).toMatch(/^:2\r/);
+    // Beside the two that say since when.
+    expect(await redis.command('DBSIZE')).toMatch(/^:3\r/);
     const [, lifetime] = /^:(\d+)/.exec(await redis.command('PTTL', key)) ?? [];
-    expect(Number(lifetime)).toBeGreaterThan(300_000);
-    expect(Number(lifetime)).toBeLessThanOrEqual(330_000);
+    expect(Number(lifetime)).toBeGreaterThan(320_000);
+    expect(Number(lifetime)).toBeLessThanOrEqual(333_000);
     expect(key).not.toContain(jkt);
   });
 
-  it('a proof whose time and margin are over → first again', async () => {
-    let clock = 999_700;
-    const store = await openStore(redis.url, { now: () => clock });
-    await until(() => store.connected);
-    clock = 1_000_029.9;
-    expect(await store.witness(jkt, 'a', 1_000_000)).toBe(true);
-    await until(async () => (await redis.command('DBSIZE')).startsWith(':1\r'));
-    expect(await store.witness(jkt, 'a', 1_000_000)).toBe(true);
+  it('another namespace → other records; the same one → the same', async () => {
+    const [serve, gate, other] = [
+      await openStore(redis.url),
+      await openStore(redis.url, { namespace: 'gate' }),
+      await openStore(redis.url, { namespace: 'gate' }),
+    ];
+    await until(() => [serve, gate, other].every(({ connected }) => connected));
+    expect(await serve.witness(jkt, 'a', soon())).toBe(true);
+    expect(await gate.witness(jkt, 'a', soon())).toBe(true);
+    expect(await other.witness(jkt, 'a', soon())).toBe(false);
+    expect(await redis.command('KEYS', 'portcullis:gate:jti:*')).toMatch(/^\*1\r/);
   });
 
-  it('a proof whose margin is over already → refused by Redis itself', async () => {
-    let clock = 999_700;
-    const store = await openStore(redis.url, { now: () => clock });
-    await until(() => store.connected);
-    clock = 1_000_100;
-    const { reason, cause } = await refusal(store.witness(jkt, 'a', 1_000_000));
-    expect(reason).toBe('replay_store_unavailable');
-    expect(String(cause)).toContain('invalid expire time');
+  it.each(['', 'a b', 'a:b', 'x'.repeat(65)])('namespace %j → TypeError', async (namespace) => {
+    await expect(createRedisReplayStore(redis.url, { namespace })).rejects.toThrow(/^namespace: write 1 to 64/);
+  });
+
+  it('the clock of the instance set back → a proof whose record has ended is refused as late', async () => {
+    const setBack = await openStore(redis.url, { now: () => Date.now() / 1000 - 600 });
+    await until(() => setBack.connected);
+    const outcome = await refusal(setBack.witness(jkt, 'a', Date.now() / 1000 - 31));
+    expect(outcome.reason).toBe('proof_too_old');
+    expect(setBack.errors).toBe(0);
+  });
+
+  it('sent twice by its client, after a connection was lost → first both times; another attempt → seen', async () => {
+    const client = createClient({ url: redis.url });
+    client.on('error', () => undefined);
+    await client.connect();
+    onTestFinished(() => client.destroy());
+    const attempt = (name: string) =>
+      runScript(client, {
+        keys: ['record', 'run', 'generation'],
+        arguments: [String(Date.now() + 300_000), String(Date.now()), '7', name, '30000'],
+      });
+    expect(await attempt('one')).toMatchObject({ outcome: 'first', generation: 7 });
+    expect(await attempt('one')).toMatchObject({ outcome: 'first', generation: 7 });
+    expect(await attempt('two')).toMatchObject({ outcome: 'seen', generation: 7 });
   });
 
   it('Redis killed → refused at once; Redis back → works again', async () => {
@@ -87,7 +110,7 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(error.failure.status).toBe(503);
     expect(store.errors).toBe(1);
     await redis.restart();
-    await until(() => store.witness(jkt, 'a', soon()).catch(() => false));
+    await until(async () => (await store.witness(jkt, 'a', soon())) === true);
     expect(changes).toEqual(['up', 'down', 'up']);
   });
 
@@ -100,7 +123,7 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     for (const { reason } of await Promise.all(answers)) expect(reason).toBe('replay_store_unavailable');
     await redis.restart();
     await until(() => store.connected);
-    expect(await redis.command('DBSIZE')).toMatch(/^:1\r/);
+    expect(await redis.command('DBSIZE')).toMatch(/^:2\r/);
   });
 
   it('Redis frozen → refused after the time-out; thawed → works again', async () => {
@@ -112,8 +135,7 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(String(errors[0]?.cause)).toBe('LateError: Redis did not answer in time');
     redis.thaw();
     await until(async () => {
-      const answer = await store.witness(jkt, 'c', soon()).catch(() => undefined);
-      return answer !== undefined;
+      return typeof (await store.witness(jkt, 'c', soon())) === 'boolean';
     });
     expect(await store.witness(jkt, 'c', soon())).toBe(false);
   });
@@ -239,10 +261,12 @@ describe('a Redis that is not there', () => {
     await until(() => store.connected);
     await refusal(store.witness(jkt, 'a', 1_000_300));
     expect(commands).toEqual([
-      'INFO server',
-      'GET portcullis:run',
-      'SET portcullis:run 0123456789 1000000',
-      expect.stringMatching(/^SET portcullis:jti:[\w-]{43} 1 PX 330000 NX$/),
+      expect.stringMatching(
+        /^EVALSHA [\da-f]{40} 3 portcullis:run portcullis:run portcullis:generation {2}1000000000 \d+ /,
+      ),
+      expect.stringMatching(
+        /^EVALSHA [\da-f]{40} 3 portcullis:jti:[\w-]{43} portcullis:run portcullis:generation 1000300000 /,
+      ),
     ]);
   });
 
@@ -261,8 +285,8 @@ describe('a Redis that is not there', () => {
   it('one proof answered and another not → the other is refused, the connection stays', async () => {
     let proofs = 0;
     const impostor = await startImpostor((words) => {
-      if (words[1]?.startsWith('portcullis:jti:') === true) proofs++;
-      return answerCheck(words) ?? (proofs === 1 ? '+OK\r\n' : undefined);
+      if (words[3]?.startsWith('portcullis:jti:') === true) proofs++;
+      return answerCheck(words) ?? (proofs === 1 ? writeAnswer('first') : undefined);
     });
     const store = await openStore(impostor.url, { timeout: 0.2 });
     await until(() => store.connected);
@@ -288,7 +312,7 @@ describe('a Redis that is not there', () => {
   });
 
   it('a proof answered → no timer waits for it any more', async () => {
-    const impostor = await startImpostor((words) => answerCheck(words) ?? '+OK\r\n');
+    const impostor = await startImpostor((words) => answerCheck(words) ?? writeAnswer('first'));
     const store = await openStore(impostor.url, { timeout: 1234 });
     await until(() => store.connected);
     const setTimer = vi.spyOn(globalThis, 'setTimeout');
@@ -304,7 +328,26 @@ describe('a Redis that is not there', () => {
   });
 
   it.each([
+    ['no outcome', '*3\r\n$5\r\nmaybe\r\n$1\r\n1\r\n$1\r\n7\r\n'],
+    ['no time', '*3\r\n$7\r\nnothing\r\n$1\r\nx\r\n$1\r\n7\r\n'],
+    ['a generation that is too large', '*3\r\n$7\r\nnothing\r\n$1\r\n1\r\n$10\r\n4294967296\r\n'],
+    ['one word', '+OK\r\n'],
+  ])('an answer with %s → down', async (_name, answer) => {
+    const causes: unknown[] = [];
+    const impostor = await startImpostor(() => answer);
+    await openStore(impostor.url, { onConnection: (_state, cause) => causes.push(cause) });
+    await until(() => causes.length > 0);
+    expect(String(causes[0])).toContain('cannot be read');
+  });
+
+  it.each([
     ['no URL', 'hunter2'],
+    ['sentinels without a name', 'redis+sentinel://:hunter2@localhost'],
+    ['sentinels with a bad name', 'redis+sentinel://:hunter2@localhost/%zz'],
+    ['a cluster with a name', 'redis+cluster://:hunter2@localhost/name'],
+    ['a node without a host', 'redis+cluster://:hunter2@one,'],
+    ['a node with port 0', 'redis+cluster://:hunter2@one:0'],
+    ['a node with a port beyond all', 'redis+cluster://:hunter2@one:65536'],
     ['another scheme', 'http://:hunter2@localhost'],
     ['a bad port', 'redis://:hunter2@localhost:port'],
     ['a bad database', 'redis://:hunter2@localhost/first'],

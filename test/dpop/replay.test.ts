@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createExpiringSet, type Fingerprint } from '../../src/dpop/expiring-set.ts';
+import { createNonces } from '../../src/dpop/nonce.ts';
 import { createMemoryReplayStore, fingerprint, replayName } from '../../src/dpop/replay.ts';
 import { AccessError } from '../../src/failures.ts';
 
@@ -9,20 +10,73 @@ const jkt = 'A'.repeat(43);
 const start = 1_700_000_000;
 
 function reasonOf(action: () => unknown): string | undefined {
-  try {
-    action();
-  } catch (error) {
-    if (error instanceof AccessError) return error.reason;
-    throw error;
-  }
-  return undefined;
+  const outcome = action();
+  return outcome instanceof AccessError ? outcome.reason : undefined;
 }
 
 /** A store with a clock that the test sets. */
 function createStore(capacity = 1_000_000) {
   const clock = { now: start };
-  return { clock, store: createMemoryReplayStore({ capacity, now: () => clock.now }) };
+  return { clock, store: createMemoryReplayStore({ capacity, now: () => clock.now, since: 0 }) };
 }
+
+describe('a proof that may have been used before the store was there', () => {
+  const nonces = createNonces({ secret: 'a secret of thirty-two characters' });
+  const made = (iat: number): number => iat + 300;
+
+  function open(clock: { now: number }, since?: number) {
+    const store = createMemoryReplayStore({
+      capacity: 1000,
+      now: () => clock.now,
+      ...(since !== undefined && { since }),
+    });
+    const witness = (iat: number, nonce?: string) =>
+      reasonOf(() =>
+        store.witness(jkt, `${iat}`, made(iat), nonce === undefined ? undefined : () => nonces.read(nonce, clock.now)),
+      );
+    return { store, witness };
+  }
+
+  it.each([
+    ['in the second of the start', 0, 'proof_before_start'],
+    ['two minutes before', -120, 'proof_before_start'],
+    ['in the next second', 1, undefined],
+  ])('made %s → %s', (_name, offset, reason) => {
+    expect(open({ now: start + 0.7 }).witness(start + (offset ?? 0))).toBe(reason);
+  });
+
+  it('with a nonce of the same store → accepted, and remembered', () => {
+    const { store, witness } = open({ now: start });
+    const nonce = nonces.issue(start, store.generation);
+    expect(witness(start - 120, nonce)).toBeUndefined();
+    expect(store.witness(jkt, `${start - 120}`, made(start - 120), () => nonces.read(nonce, start))).toBe(false);
+  });
+
+  it('with a nonce of the store before, under the same secret → asked for a new one', () => {
+    const clock = { now: start };
+    const before = open(clock);
+    const nonce = nonces.issue(start, before.store.generation);
+    expect(before.witness(start, nonce)).toBeUndefined();
+    expect(open(clock).witness(start, nonce)).toBe('proof_before_start');
+  });
+
+  it('with a nonce of another instance: issued later → accepted; earlier, or ahead of this clock → asked', () => {
+    const { witness } = open({ now: start + 5 });
+    expect(witness(start, nonces.issue(start + 6, 1))).toBeUndefined();
+    expect(witness(start + 1, nonces.issue(start + 5, 1))).toBe('proof_before_start');
+    expect(witness(start + 2, nonces.issue(start + 7, 1))).toBe('proof_before_start');
+  });
+
+  it('since: 0 → nothing is asked for; a time of the caller’s → from then on', () => {
+    expect(open({ now: start }, 0).witness(start - 200)).toBeUndefined();
+    expect(open({ now: start }, start - 100).witness(start - 100)).toBe('proof_before_start');
+    expect(open({ now: start }, start - 100).witness(start - 99)).toBeUndefined();
+  });
+
+  it.each([Number.NaN, -1, Number.POSITIVE_INFINITY])('since: %s → TypeError', (since) => {
+    expect(() => createMemoryReplayStore({ since })).toThrow('since: write seconds since the epoch');
+  });
+});
 
 describe('a replay store in memory', () => {
   it('a proof seen first → true, seen again → false', () => {
@@ -135,7 +189,7 @@ describe('a replay store in memory', () => {
 
   it('without options → the clock of the machine', () => {
     const store = createMemoryReplayStore();
-    const until = Date.now() / 1000 + 300;
+    const until = Date.now() / 1000 + 301;
     expect([store.witness(jkt, 'a', until), store.witness(jkt, 'a', until), store.size]).toEqual([true, false, 1]);
   });
 

@@ -224,6 +224,20 @@ describe('what operators see', () => {
     expect(JSON.stringify(gate.logs)).not.toContain(token.slice(-20));
   });
 
+  it('keys by issuer, each family of metrics once', async () => {
+    const metrics = await gate.metrics();
+    expect(metrics).toContain(`portcullis_key_set_usable{issuer="${provider.issuer}"} 1`);
+    expect(metrics).toContain(`portcullis_key_set_usable{issuer="${partner.issuer}"} 0`);
+    const families = [...metrics.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
+    expect(families).toEqual([...new Set(families)]);
+  });
+
+  it('ready as long as tokens of one issuer can be judged; the other is listed', async () => {
+    const { status, json } = await send(gate.adminUrl ?? '', '/readyz');
+    expect(status).toBe(200);
+    expect(json).toMatchObject({ ready: true, degraded: [`keys of ${partner.issuer}`] });
+  });
+
   it('the generation of the rules, and requests by rule', async () => {
     const metrics = await gate.metrics();
     expect(metrics).toMatch(/^portcullis_rules_generation 1$/m);

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
-import type { AccessError } from '../../src/failures.ts';
+import { AccessError } from '../../src/failures.ts';
 import {
   createReverseProxy,
   type Forwarding,
@@ -130,11 +130,9 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
       return;
     }
     if (before?.(incoming, outgoing) === true) return;
-    let externalUrl: Forwarding['externalUrl'];
-    try {
-      externalUrl = readExternalUrl(request, incoming.socket);
-    } catch (error) {
-      refuse(error as AccessError); // nothing else is thrown there
+    const externalUrl = readExternalUrl(request, incoming.socket);
+    if (externalUrl instanceof AccessError) {
+      refuse(externalUrl);
       return;
     }
     proxy.forward({

@@ -46,7 +46,7 @@ const typesOf = (name: string, except: readonly string[] = []) =>
 const timeTexts: Readonly<Record<string, string>> = {
   '1e400': '1e400',
   '-1e400': '-1e400',
-  '2^53 + 2': '9007199254740994',
+  '10^11 + 1': '100000000001',
   'a number of 1000 digits': '9'.repeat(1000),
   'seconds as text': '"1900000000"',
   'a date as text': '"2100-01-01T00:00:00Z"',
@@ -123,6 +123,7 @@ export const claims = listCases([
     cases: [
       ...typesOf('exp', ['a number', 'zero']),
       ...timesOf('exp'),
+      ['exp: in milliseconds', claim('exp', ({ now }: World) => (now() + 60) * 1000)],
       ['exp: absent', claim('exp', undefined), { reason: 'missing_exp' }],
       ['exp: zero', claim('exp', 0), { reason: 'expired' }],
       ['exp: -0', raw('exp', '-0'), { reason: 'expired' }],
@@ -139,14 +140,15 @@ export const claims = listCases([
       ...typesOf('nbf', ['a number', 'zero']),
       ...timesOf('nbf'),
       ['nbf: in a minute', later('nbf', 60), { reason: 'not_yet_valid' }],
-      ['nbf: 2^53', raw('nbf', '9007199254740992'), { reason: 'not_yet_valid' }],
+      ['nbf: 10^11', raw('nbf', '100000000000'), { reason: 'not_yet_valid' }],
       ...typesOf('iat', ['a number', 'zero']).map(
         ([name, make]) => [name, make, { reason: 'malformed_iat' as Reason }] as const,
       ),
       ...timesOf('iat').map(([name, make]) => [name, make, { reason: 'malformed_iat' as Reason }] as const),
       ['iat: absent', claim('iat', undefined), { reason: 'missing_iat' }],
       ['iat: in a minute', later('iat', 60), { reason: 'issued_in_future' }],
-      ['iat: in milliseconds', claim('iat', ({ now }: World) => now() * 1000), { reason: 'issued_in_future' }],
+      ['nbf: in milliseconds', claim('nbf', ({ now }: World) => now() * 1000)],
+      ['iat: in milliseconds', claim('iat', ({ now }: World) => now() * 1000), { reason: 'malformed_iat' }],
     ],
   },
   {
@@ -165,6 +167,21 @@ export const claims = listCases([
     source: 'RFC 9068 §2.2.3, RFC 6749 §3.3',
     reason: 'malformed_scope',
     cases: [...typesOf('scope', ['text', 'empty text']), ['scope in a list', claim('scope', [ourScope])]],
+  },
+  {
+    attack: 'token of another kind',
+    source: 'OpenID Connect Core §2, Back-Channel Logout §2.4, RFC 8417 §2.2, RFC 8725 §3.11',
+    reason: 'not_an_access_token',
+    cases: [
+      ...['at_hash', 'c_hash', 's_hash'].map(
+        (name) => [`ID token with ${name}`, claim(name, 'bm90IGEgaGFzaA')] as const,
+      ),
+      ['ID token of Cognito', claim('token_use', 'id')],
+      ['refresh token of Cognito', claim('token_use', 'refresh')],
+      ...['ID', 'Refresh', 'Logout'].map((type) => [`typ ${type} of Keycloak`, claim('typ', type)] as const),
+      ['logout token', claim('events', { 'http://schemas.openid.net/event/backchannel-logout': {} })],
+      ['security event token', claim('events', { 'urn:example:event': {} })],
+    ],
   },
   {
     attack: 'scope that is not granted',

@@ -166,7 +166,7 @@ export const replayedProofs = listLibraryCases([
         'memory is full',
         async (stage, world) => {
           const client = await openClient(stage, world, {
-            replay: createMemoryReplayStore({ capacity: 2, now: stage.now }),
+            replay: createMemoryReplayStore({ capacity: 2, now: stage.now, since: 0 }),
           });
           for (let index = 0; index < 2; index++) expect(await client.send(client.prove())).toEqual(harmless);
           return client.send(client.prove());

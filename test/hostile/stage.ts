@@ -89,7 +89,7 @@ export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Sta
     async open(options = {}, { policy = {}, listener = 'plain' } = {}) {
       const reasons = new Map<number | undefined, Reason>();
       // A store of the usual size takes longer to make than a case to play.
-      const replay = createMemoryReplayStore({ capacity: 1000, now: seconds });
+      const replay = createMemoryReplayStore({ capacity: 1000, now: seconds, since: 0 });
       const server = createResourceServer({
         issuers: [issuer],
         audience: issuer.audience,

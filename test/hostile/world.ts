@@ -4,6 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { signBytes, writeCompact } from '../../src/jose/sign.ts';
 import { send } from '../support/http-client.ts';
+import { passStart } from '../support/pass-start.ts';
 import {
   hashToken,
   makeProofKey,
@@ -105,6 +106,7 @@ export async function openWorld({ published = [], services: names = ['default'] 
     return [name, service];
   };
   const services = new Map(await Promise.all(names.map(start)));
+  await passStart();
   const service = (name: ServiceName = 'default'): ServiceProcess => {
     const found = services.get(name);
     if (found === undefined) throw new Error('This service was not started.');

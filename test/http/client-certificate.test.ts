@@ -1,11 +1,7 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { loadX509, makeLocalhostCertificate } from '../../src/certificate/localhost-certificate.ts';
-import {
-  type ClientCertificateSource,
-  confirmCertificate,
-  createReadClientCertificate,
-} from '../../src/http/client-certificate.ts';
+import { type ClientCertificateSource, createReadClientCertificate } from '../../src/http/client-certificate.ts';
 import type { Connection } from '../../src/http/request.ts';
 import { createTestCertificates } from '../support/tls.ts';
 
@@ -76,7 +72,7 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     ['a certificate cut short', () => encode(der.subarray(0, -1))],
     ['too long', () => encode(Buffer.alloc(13_000))],
   ])('%s → bad_forwarded_header', (_name, change) => {
-    expect(() => from(change(encode(der)))).toThrow(
+    expect(from(change(encode(der)))).toEqual(
       expect.objectContaining({ reason: 'bad_forwarded_header', context: { header: 'Client-Cert' } }),
     );
   });
@@ -88,7 +84,7 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     const strayed = text.slice(0, at) + alphabet[alphabet.indexOf(text.charAt(at)) + 1] + text.slice(at + 1);
     expect(Buffer.from(strayed.slice(1, -1), 'base64')).toEqual(Buffer.from(text.slice(1, -1), 'base64'));
     expect(from(text)).toHaveLength(43);
-    expect(() => from(strayed)).toThrow(expect.objectContaining({ reason: 'bad_forwarded_header' }));
+    expect(from(strayed)).toEqual(expect.objectContaining({ reason: 'bad_forwarded_header' }));
   });
 
   it('trusted from nobody → TypeError', () => {
@@ -126,21 +122,5 @@ describe('the connection', () => {
     ['that is gone', { getPeerCertificate: () => null }],
   ])('%s → none, whatever a header says', (_name, connection) => {
     expect(over(connection)).toBeUndefined();
-  });
-});
-
-describe('a binding', () => {
-  it('to the certificate that was presented → confirmed', () => {
-    expect(() => confirmCertificate(thumbprint, thumbprint)).not.toThrow();
-  });
-
-  it('to another, or where there is none → refused by its name', () => {
-    const other = 'A'.repeat(43);
-    expect(() => confirmCertificate(other, thumbprint)).toThrow(
-      expect.objectContaining({ reason: 'client_certificate_mismatch' }),
-    );
-    expect(() => confirmCertificate(other, undefined)).toThrow(
-      expect.objectContaining({ reason: 'missing_client_certificate' }),
-    );
   });
 });

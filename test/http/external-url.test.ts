@@ -16,7 +16,7 @@ interface Call {
   readonly connection?: Connection | undefined;
 }
 
-function readUrl(call: Call): ExternalUrl {
+function readOutcome(call: Call): ExternalUrl | AccessError {
   const { trust = 'none', url = 'http://api.example/api/private', headers = { host: 'api.example' } } = call;
   const connection = 'connection' in call ? call.connection : { remoteAddress: '10.0.0.1' };
   const entries = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
@@ -24,14 +24,18 @@ function readUrl(call: Call): ExternalUrl {
   return createReadExternalUrl({ trust })({ method: 'GET', url, target: call.target, headers: { get } }, connection);
 }
 
+/** The URL, which is not refused. */
+function accept(url: ExternalUrl | AccessError): ExternalUrl {
+  if (url instanceof AccessError) throw url;
+  return url;
+}
+
+const readUrl = (call: Call): ExternalUrl => accept(readOutcome(call));
+
 /** The reason and the header it is about, or the URL where there is no refusal. */
 function outcome(call: Call): unknown {
-  try {
-    return readUrl(call);
-  } catch (error) {
-    if (!(error instanceof AccessError)) throw error;
-    return `${error.reason}: ${error.context?.['header']}`;
-  }
+  const url = readOutcome(call);
+  return url instanceof AccessError ? `${url.reason}: ${url.context?.['header']}` : url;
 }
 
 const forwarded = {
@@ -244,14 +248,8 @@ describe('one request after another', () => {
     const read = createReadExternalUrl({ trust });
     const readNext = ([host, target, encrypted]: readonly [string, string, boolean]): string => {
       const headers = { get: (name: string) => (name === 'host' ? host : null) };
-      try {
-        const request = { method: 'GET', url: 'http://url.example/', target, headers };
-        const { origin, path } = read(request, { encrypted });
-        return origin + path;
-      } catch (error) {
-        if (!(error instanceof AccessError)) throw error;
-        return error.reason;
-      }
+      const url = read({ method: 'GET', url: 'http://url.example/', target, headers }, { encrypted });
+      return url instanceof AccessError ? url.reason : url.origin + url.path;
     };
     const requests = [
       ['a', '/x', false],
@@ -281,7 +279,7 @@ describe('one request after another', () => {
     const read = createReadExternalUrl({ trust: 'all' });
     const originOf = (forwardedHost: string): string => {
       const headers = new Headers({ host: 'inner', 'X-Forwarded-Host': forwardedHost });
-      return read({ method: 'GET', url: 'http://inner/', target: '/', headers }, {}).origin;
+      return accept(read({ method: 'GET', url: 'http://inner/', target: '/', headers }, {})).origin;
     };
     expect(['a', 'b'].map(originOf)).toEqual(['http://a', 'http://b']);
   });
@@ -289,7 +287,7 @@ describe('one request after another', () => {
   it('without a Host, with the same target → each has the host of its URL', () => {
     const read = createReadExternalUrl({ trust: 'none' });
     const originOf = (url: string): string =>
-      read({ method: 'GET', url, target: '/', headers: new Headers() }, {}).origin;
+      accept(read({ method: 'GET', url, target: '/', headers: new Headers() }, {})).origin;
     expect(['http://a/', 'http://b/'].map(originOf)).toEqual(['http://a', 'http://b']);
   });
 
@@ -297,7 +295,7 @@ describe('one request after another', () => {
     const read = createReadExternalUrl({ trust: 'none' });
     const headers = new Headers({ host: 'a' });
     const pathOf = (url: string, target?: string, connection?: Connection): string =>
-      read({ method: 'GET', url, target, headers }, connection).path;
+      accept(read({ method: 'GET', url, target, headers }, connection)).path;
     expect([
       pathOf('http://a/1', '/0', {}),
       pathOf('http://a/1', undefined, {}),
@@ -486,5 +484,39 @@ describe('a request from a real socket', () => {
     } finally {
       server.close();
     }
+  });
+});
+
+describe('a URL that is pinned', () => {
+  const headers = new Headers({ host: 'other.example:8443' });
+  const request = { method: 'GET', url: 'http://other.example:8443/api?a=1', target: '/api?a=1', headers };
+  const connection = { remoteAddress: '10.0.0.1', encrypted: false };
+
+  it.each([
+    ['https://api.example', { origin: 'https://api.example', prefix: '', path: '/api' }],
+    ['https://API.example:443/', { origin: 'https://api.example', prefix: '', path: '/api' }],
+    ['http://api.example:8080/orders/', { origin: 'http://api.example:8080', prefix: '/orders', path: '/orders/api' }],
+  ])('%s → stands for what the request says, for its path too', (pinned, expected) => {
+    expect(createReadExternalUrl({ trust: 'none', pinned })(request, connection)).toEqual(expected);
+    expect(createReadExternalUrl({ trust: 'all', pinned })(request, connection)).toEqual(expected);
+  });
+
+  it('headers of a trusted proxy have no say, and are held to their grammars all the same', () => {
+    const read = createReadExternalUrl({ trust: 'all', pinned: 'https://api.example' });
+    const forward = (value: string) => ({ ...request, headers: new Headers({ host: 'a', 'x-forwarded-host': value }) });
+    expect(read(forward('evil.example'), connection)).toMatchObject({ origin: 'https://api.example' });
+    expect(read(forward('user@evil.example'), connection)).toBeInstanceOf(AccessError);
+    expect(read({ ...request, headers: new Headers({ host: 'a/b' }) }, connection)).toBeInstanceOf(AccessError);
+  });
+
+  it.each([
+    'api.example',
+    'ftp://api.example',
+    'https://u@api.example',
+    'https://api.example?a',
+    'https://a/../b',
+    'https://',
+  ])('%s → TypeError at creation', (pinned) => {
+    expect(() => createReadExternalUrl({ trust: 'none', pinned })).toThrow(TypeError);
   });
 });

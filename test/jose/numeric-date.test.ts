@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import { isTime } from '../../src/jose/numeric-date.ts';
 
-it.each([0, 0.5, 1_800_000_000, 2 ** 53])('%d → a time', (value) => {
+it.each([0, 0.5, 1_800_000_000, 1e11])('%d → a time', (value) => {
   expect(isTime(value)).toBe(true);
 });
 
-it.each([-1, 2 ** 53 + 2, Number.POSITIVE_INFINITY, Number.NaN, '1800000000', null, undefined])(
+it.each([-1, 1e11 + 1, 1_800_000_000_000, Number.POSITIVE_INFINITY, Number.NaN, '1800000000', null, undefined])(
   '%j → none',
   (value) => {
     expect(isTime(value)).toBe(false);

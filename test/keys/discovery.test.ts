@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { JsonObject } from '../../src/jose/json.ts';
 import { createDiscovery, type DiscoveryFallback } from '../../src/keys/discovery.ts';
 import type { FetchJson } from '../../src/outbound/outbound.ts';
-import { KeyFetchError } from '../../src/outbound/provider-error.ts';
+import { ProviderError } from '../../src/outbound/provider-error.ts';
 
 const issuer = 'https://idp.example.test/';
 const jwksUri = 'https://keys.example.test/set';
@@ -62,18 +62,18 @@ describe('discovery', () => {
   });
 
   it('without an answer → the well-known key set', async () => {
-    expect(await discovery(answering(new KeyFetchError('timeout')))(2)).toBe(wellKnownKeys);
+    expect(await discovery(answering(new ProviderError('timeout')))(2)).toBe(wellKnownKeys);
   });
 
   it('without an answer and without a fallback → its error', async () => {
-    const error = new KeyFetchError('network');
+    const error = new ProviderError('network');
     await expect(discovery(answering(error), 'none')(2)).rejects.toBe(error);
   });
 
   it.each<DiscoveryFallback>(['well-known', 'none'])(
     'without an answer after an earlier one → the jwks_uri of that (fallback %s)',
     async (fallback) => {
-      const discover = discovery(answering(document, new KeyFetchError('status')), fallback);
+      const discover = discovery(answering(document, new ProviderError('status')), fallback);
       await discover(2);
       expect(await discover(2)).toBe(jwksUri);
     },

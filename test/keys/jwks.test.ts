@@ -2,7 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/jose/json.ts';
 import { type DroppedKey, readJwks } from '../../src/keys/jwks.ts';
-import { KeyFetchError } from '../../src/outbound/provider-error.ts';
+import { ProviderError } from '../../src/outbound/provider-error.ts';
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
@@ -71,7 +71,7 @@ describe('readJwks', () => {
   it('100 keys are read, 101 are refused as a whole', () => {
     const entries = Array.from({ length: 101 }, (_, index) => ({ ...ec, kid: `key-${index}` }));
     expect(readJwks({ keys: entries.slice(0, 100) }).keys.size).toBe(100);
-    expect(() => readJwks({ keys: entries })).toThrow(new KeyFetchError('too_many_keys', { detail: '101' }));
+    expect(() => readJwks({ keys: entries })).toThrow(new ProviderError('too_many_keys', { detail: '101' }));
   });
 
   it.each<[string, JsonObject]>([

@@ -187,32 +187,71 @@ describe('a refreshing key set', () => {
       expect(keySet.find('second', 'ES256')).toBeInstanceOf(KeyObject);
     });
 
-    it('refetches at most once in 10 s, counted from any attempt', async () => {
+    it('straight after a fetch, the first and those by the timer → found within the request', async () => {
       const { state, keySet } = startScript();
       await keySet.ready();
+      state.keys = [second];
+      await keySet.refetch();
+      expect(keySet.find('second', 'ES256')).toBeInstanceOf(KeyObject);
+      await pass(480);
+      state.keys = [first];
+      await keySet.refetch();
+      expect(keySet.find('first', 'ES256')).toBeInstanceOf(KeyObject);
+    });
+
+    it('refetches three times at once, then once in 10 s, however often it is asked', async () => {
+      const { state, keySet } = startScript();
+      await keySet.ready();
+      for (const fetches of [2, 3, 4]) {
+        await keySet.refetch();
+        expect(state.fetches).toBe(fetches);
+      }
+      expect(keySet.refetch()).toBeUndefined();
       await pass(9.9);
       expect(keySet.refetch()).toBeUndefined();
       await pass(0.1);
       await keySet.refetch();
       expect(keySet.refetch()).toBeUndefined();
-      await pass(479); // the refetch has put off the refresh
-      expect(state.fetches).toBe(2);
-      await pass(1);
-      expect(state.fetches).toBe(3);
+      await pass(29.9);
+      for (const fetches of [6, 7]) {
+        await keySet.refetch();
+        expect(state.fetches).toBe(fetches);
+      }
       expect(keySet.refetch()).toBeUndefined();
     });
 
-    it('counts from a failed attempt too, and does not wait for the backoff', async () => {
+    it('those that join a fetch in flight count as one', async () => {
+      const { state, keySet } = startScript();
+      await keySet.ready();
+      for (const fetches of [2, 3, 4]) {
+        await Promise.all([keySet.refetch(), keySet.refetch(), keySet.refetch()]);
+        expect(state.fetches).toBe(fetches);
+      }
+      expect(keySet.refetch()).toBeUndefined();
+    });
+
+    it('a refetch puts off the refresh', async () => {
+      const { state, keySet } = startScript();
+      await keySet.ready();
+      await pass(10);
+      await keySet.refetch();
+      await pass(479);
+      expect(state.fetches).toBe(2);
+      await pass(1);
+      expect(state.fetches).toBe(3);
+    });
+
+    it('does not wait for the backoff, and counts what fails', async () => {
       const { state, keySet } = startScript();
       await keySet.ready();
       state.down = true;
       await pass(480 + 2 + 4 + 8); // the next retry is 16 s away
       expect(state.fetches).toBe(5);
-      await pass(9.9);
+      for (const fetches of [6, 7, 8]) {
+        await keySet.refetch();
+        expect(state.fetches).toBe(fetches);
+      }
       expect(keySet.refetch()).toBeUndefined();
-      await pass(0.1);
-      await keySet.refetch();
-      expect(state.fetches).toBe(6);
       expect(keySet.usable()).toBe(true);
     });
   });

@@ -30,10 +30,10 @@ describe('one attempt at a time', () => {
     ['a refresh ahead of need', (each: { ok(due: number): void }) => each.ok(8), 8],
   ])('%s is due while a request has begun an attempt → no second one beside it', async (_claim, end, dueInSeconds) => {
     const { refresher, settle } = startRefresher();
-    void refresher.request(0);
+    void refresher.request(() => true);
     for (const each of settle) end(each);
     await vi.advanceTimersByTimeAsync(dueInSeconds * 1000 - 1);
-    void refresher.request(0);
+    void refresher.request(() => true);
     expect(settle).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(1000);
     expect(settle).toHaveLength(2);
@@ -43,7 +43,7 @@ describe('one attempt at a time', () => {
 
 it('a timer that is a number, as some runtimes have it → the attempt has succeeded', async () => {
   const { refresher, settle } = startRefresher();
-  const attempt = refresher.request(0);
+  const attempt = refresher.request(() => true);
   const setTimer = vi.spyOn(globalThis, 'setTimeout').mockReturnValue(7 as never); // typed for Node alone
   for (const each of settle) each.ok(8);
   await attempt;

@@ -3,7 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { ByteStream, Fetch, FetchResponse } from '../../src/outbound/http-client.ts';
 import { createOutbound, type Outbound, type OutboundOptions } from '../../src/outbound/outbound.ts';
-import type { KeyFetchError } from '../../src/outbound/provider-error.ts';
+import type { ProviderError } from '../../src/outbound/provider-error.ts';
 import { type ForwardProxy, findFreePort, startForwardProxy } from '../support/forward-proxy.ts';
 import { needs } from '../support/programs.ts';
 import { type ProviderFault, startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -38,11 +38,11 @@ function answering(response: Partial<FetchResponse>): Fetch {
 }
 
 /** The error that a call ends in. */
-async function failureOf(call: Promise<unknown>): Promise<KeyFetchError> {
+async function failureOf(call: Promise<unknown>): Promise<ProviderError> {
   try {
     await call;
   } catch (error) {
-    return error as KeyFetchError; // whether it is one is what each test checks
+    return error as ProviderError; // whether it is one is what each test checks
   }
   throw new Error('The call did not fail.');
 }
@@ -63,7 +63,7 @@ describe('an answer over TLS', () => {
     const outbound = createOutbound({ environment: {} });
     outbounds.push(outbound);
     const error = await failureOf(outbound.fetchJson(provider.jwksUri, limits));
-    expect(error).toMatchObject({ name: 'KeyFetchError', kind: 'tls' });
+    expect(error).toMatchObject({ name: 'ProviderError', kind: 'tls' });
     expect(error.message).toContain('UNABLE_TO_VERIFY_LEAF_SIGNATURE');
   });
 
@@ -97,7 +97,7 @@ describe('an answer over TLS', () => {
   ])('%s → %s', async (fault, kind) => {
     provider.inject(fault);
     const error = await failureOf(open().fetchJson(provider.jwksUri, limits));
-    expect(error).toMatchObject({ name: 'KeyFetchError', kind });
+    expect(error).toMatchObject({ name: 'ProviderError', kind });
     expect(provider.requests('/elsewhere')).toBe(0);
   });
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { KeyFetchError, type KeyFetchFailure, toKeyFetchError } from '../../src/outbound/provider-error.ts';
+import { ProviderError, type ProviderFailure, toProviderError } from '../../src/outbound/provider-error.ts';
 
 /** An error with a code, and perhaps with another behind it. */
 const coded = (code: unknown, cause?: unknown): Error =>
   Object.assign(new Error('secret-word', cause === undefined ? undefined : { cause }), { code });
 
 describe('a failed fetch', () => {
-  it.each<[KeyFetchFailure, string]>([
+  it.each<[ProviderFailure, string]>([
     ['timeout', 'did not answer completely in time'],
     ['network', 'could not be reached'],
     ['tls', 'certificate or the TLS handshake'],
@@ -23,16 +23,16 @@ describe('a failed fetch', () => {
     ['too_many_calls', 'too many calls unanswered'],
     ['no_usable_keys', 'no key that can verify a token'],
   ])('%s → one sentence that says: %s', (kind, words) => {
-    const error = new KeyFetchError(kind);
+    const error = new ProviderError(kind);
     expect(error.message).toMatch(/^The [^.]+(?:\.\d[^.]*)?\.$/);
     expect(error.message).toContain(words);
-    expect(error).toMatchObject({ name: 'KeyFetchError', kind });
+    expect(error).toMatchObject({ name: 'ProviderError', kind });
     expect(Object.hasOwn(error, 'cause')).toBe(false);
   });
 
   it('with a detail and a cause → the detail in brackets, the cause beside it', () => {
     const cause = new Error('x');
-    const error = new KeyFetchError('status', { detail: '503', cause });
+    const error = new ProviderError('status', { detail: '503', cause });
     expect(error.message).toBe('The identity provider answered with another status than 200. (503)');
     expect(error.cause).toBe(cause);
   });
@@ -40,8 +40,8 @@ describe('a failed fetch', () => {
 
 describe('whatever was thrown', () => {
   it('a failed fetch → stays the same', () => {
-    const error = new KeyFetchError('redirect');
-    expect(toKeyFetchError(error)).toBe(error);
+    const error = new ProviderError('redirect');
+    expect(toProviderError(error)).toBe(error);
   });
 
   it.each([
@@ -59,7 +59,7 @@ describe('whatever was thrown', () => {
     ['E'.repeat(64), 'network'],
   ])('the code %s → %s, with the code', (code, kind) => {
     const thrown = coded(code);
-    const error = toKeyFetchError(thrown);
+    const error = toProviderError(thrown);
     expect(error).toMatchObject({ kind, cause: thrown });
     expect(error.message.endsWith(` (${code})`)).toBe(true);
     expect(error.message).not.toContain('secret-word');
@@ -77,7 +77,7 @@ describe('whatever was thrown', () => {
     ['that is a number', 7],
     ['that is a list', ['ECONNREFUSED']],
   ])('a code %s → network, without it', (_, code) => {
-    expect(toKeyFetchError(coded(code))).toMatchObject({
+    expect(toProviderError(coded(code))).toMatchObject({
       kind: 'network',
       message: 'The identity provider could not be reached.',
     });
@@ -89,7 +89,7 @@ describe('whatever was thrown', () => {
     ['a string', 'ECONNREFUSED'],
     ['an object without a code', {}],
   ])('%s → network', (_, thrown) => {
-    expect(toKeyFetchError(thrown)).toMatchObject({
+    expect(toProviderError(thrown)).toMatchObject({
       kind: 'network',
       message: 'The identity provider could not be reached.',
     });
@@ -104,12 +104,12 @@ describe('whatever was thrown', () => {
     ['five deep', coded('A', coded('B', coded('C', coded('D', coded('F'))))), 'F'],
     ['six deep → the fifth', coded('A', coded('B', coded('C', coded('D', coded('F', coded('G')))))), 'F'],
   ])('%s', (_, thrown, code) => {
-    expect(toKeyFetchError(thrown).message.endsWith(` (${code})`)).toBe(true);
+    expect(toProviderError(thrown).message.endsWith(` (${code})`)).toBe(true);
   });
 
   it('an error that is its own cause → told once', () => {
     const thrown = coded('ECONNRESET');
     thrown.cause = thrown;
-    expect(toKeyFetchError(thrown)).toMatchObject({ kind: 'network', cause: thrown });
+    expect(toProviderError(thrown)).toMatchObject({ kind: 'network', cause: thrown });
   });
 });

@@ -68,17 +68,12 @@ export function prove(
   return mintProof({ ...good, ...claims }, { key: proofKey, header, signAs: 'ES256' });
 }
 
-/** What comes of a request: `accepted`, or the reason. Anything else that is thrown is let through: it is a defect. */
+/** What comes of a request: `accepted`, or the reason. What is thrown is a defect. */
 export function judge(headers: Readonly<Record<string, string>>, changes: Partial<ResourceRequest> = {}): string {
   const lookUp = (name: string): string | null => headers[name.toLowerCase()] ?? null;
-  try {
-    const access = server.authorize({ method: 'GET', url, headers: { get: lookUp }, ...changes });
-    if (access instanceof Promise) throw new Error('With keys at hand and no store nothing is waited for.');
-    return 'accepted';
-  } catch (error) {
-    if (error instanceof AccessError) return error.reason;
-    throw error;
-  }
+  const judged = server.judge({ method: 'GET', url, headers: { get: lookUp }, ...changes });
+  if (judged instanceof Promise) throw new Error('With keys at hand and no store nothing is waited for.');
+  return judged instanceof AccessError ? judged.reason : 'accepted';
 }
 
 export const judgeBearer = (token: string): string => judge({ authorization: `Bearer ${token}` });

@@ -6,6 +6,8 @@ import type { Policy } from '../../src/policy/policy.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';
 import {
   createDescribeRefusal,
+  linkMetadata,
+  type MetadataLink,
   metadataPath,
   type RefusalContext,
   type RefusalSettings,
@@ -16,16 +18,24 @@ const settings: RefusalSettings = {
   errorBody: errorBodyFormats.detail,
   statuses: new Map(),
   readExternalUrl: createReadExternalUrl({ trust: 'all' }),
-  issueNonce: () => 'fresh-nonce',
+  issueNonce: ({ error }) => (error === 'use_dpop_nonce' ? 'fresh-nonce' : undefined),
 };
 const bearer = new Request('http://api.example.test/api/private?token=a.b.c', {
   headers: { authorization: 'Bearer a.b.c' },
 });
 const metadata = 'resource_metadata="http://api.example.test/.well-known/oauth-protected-resource"';
 
-/** As the resource server sends it. */
-function createRefuse(of: RefusalSettings) {
+/** As a program that serves the metadata under any host. */
+function describeLinked(of: RefusalSettings) {
   const describeRefusal = createDescribeRefusal(of);
+  linkMetadata({ describeRefusal }, 'request');
+  return describeRefusal;
+}
+
+/** As the resource server sends it. */
+function createRefuse(of: RefusalSettings, link?: MetadataLink) {
+  const describeRefusal = createDescribeRefusal(of);
+  if (link !== undefined) linkMetadata({ describeRefusal }, link);
   return (error: unknown, request: ResourceRequest, context?: RefusalContext): Response => {
     const { status, headers, body } = describeRefusal(error, request, context);
     return new Response(body, { status, headers });
@@ -74,7 +84,7 @@ describe('what is no refusal of the table', () => {
 });
 
 describe('the challenge', () => {
-  const refuse = createRefuse(settings);
+  const refuse = createRefuse(settings, 'request');
   const challengeOf = (response: Response): string => response.headers.get('www-authenticate') ?? '';
 
   it('token refused under Bearer → error on the Bearer challenge, metadata on both', () => {
@@ -138,6 +148,23 @@ describe('the challenge', () => {
     expect(challenge.match(/max_age|acr_values/g)).toHaveLength(parameters.split(', ').length);
   });
 
+  it('nobody serves the metadata → no link', () => {
+    const challenge = challengeOf(createRefuse(settings)(new AccessError('expired'), bearer));
+    expect(challenge).toContain('error="invalid_token"');
+    expect(challenge).not.toContain('resource_metadata');
+  });
+
+  it('metadata under a URL → that URL, whatever Host says; that of the route goes before it', () => {
+    const linked = createRefuse(settings, { url: 'https://api.test/metadata' });
+    const error = new AccessError('expired');
+    for (const turn of [1, 2]) {
+      expect(challengeOf(linked(error, bearer)), `${turn}`).toContain('resource_metadata="https://api.test/metadata"');
+      const ofRoute = linked(error, bearer, { metadataUrl: 'https://api.test/other' });
+      expect(challengeOf(ofRoute), `${turn}`).toContain('resource_metadata="https://api.test/other"');
+      expect(challengeOf(ofRoute)).not.toContain('https://api.test/metadata');
+    }
+  });
+
   it('behind a trusted proxy → the metadata URL as the client sees it', () => {
     const headers = {
       'x-forwarded-proto': 'https',
@@ -170,14 +197,14 @@ describe('a refusal that was written before', () => {
     ['a scope', 'expired', bearer, ['ab']],
     ['two scopes', 'expired', bearer, ['a', 'b']],
   ];
-  const describeShared = createDescribeRefusal(settings);
+  const describeShared = describeLinked(settings);
   const all = cases.map(([, reason, request, scopes]) =>
     describeShared(new AccessError(reason), request, { policy: { scopes } }),
   );
 
   it.each(cases)('%s → is not taken for one of the others', (_name, reason, request, scopes) => {
     const args = [new AccessError(reason), request, { policy: { scopes } }] as const;
-    const alone = createDescribeRefusal(settings)(...args);
+    const alone = describeLinked(settings)(...args);
     expect(describeShared(...args)).toEqual(alone);
     expect(all.filter((each) => JSON.stringify(each) === JSON.stringify(alone))).toHaveLength(1);
   });
@@ -199,20 +226,20 @@ describe('a refusal that was written before', () => {
     ['prefix', error, forwarded, policy],
     ['host that is none', error, nowhere, policy],
   ])('right after one that differs in its %s alone → not taken for it, nor that for this', (_name, ...other) => {
-    const describeAfter = createDescribeRefusal(settings);
+    const describeAfter = describeLinked(settings);
     const usual = [error, bearer, policy] as const;
     const [first, second, ...again] = [usual, other, other, usual, usual].map(([refused, request, asked]) =>
       describeAfter(refused, request, { policy: asked }),
     );
     const [refused, request, asked] = other;
     expect(first).not.toEqual(second);
-    expect(second).toEqual(createDescribeRefusal(settings)(refused, request, { policy: asked }));
+    expect(second).toEqual(describeLinked(settings)(refused, request, { policy: asked }));
     expect(again).toEqual([second, first, first]);
   });
 
   it('hosts in turn → each answer is written once', () => {
     const errorBody = vi.fn(errorBodyFormats.detail);
-    const refuse = createRefuse({ ...settings, errorBody });
+    const refuse = createRefuse({ ...settings, errorBody }, 'request');
     for (const request of [bearer, elsewhere, bearer, elsewhere]) refuse(new AccessError('expired'), request);
     expect(errorBody).toHaveBeenCalledTimes(2);
   });

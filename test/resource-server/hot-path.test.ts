@@ -30,9 +30,10 @@ function createCase(tokenCache: TokenCacheOptions = {}) {
   const call = (headers: Readonly<Record<string, string>>): Access => {
     const rawHeaders = ['Host', 'api.example.test', ...Object.entries(headers).flat()];
     const incoming = { method: 'GET', url: '/messages', rawHeaders, socket: {} } as IncomingMessage; // all that is read
-    const access = server.authorize(readNodeRequest(incoming), policy);
-    if (access instanceof Promise) throw new Error('The hot path waits for nothing.');
-    return access;
+    const judged = server.judge(readNodeRequest(incoming), policy);
+    if (judged instanceof Promise) throw new Error('The hot path waits for nothing.');
+    if (judged instanceof AccessError) throw judged;
+    return judged;
   };
   const counted = (headers: Readonly<Record<string, string>>) => {
     vi.clearAllMocks();

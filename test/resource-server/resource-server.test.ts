@@ -6,7 +6,7 @@ import { AccessError, type Reason } from '../../src/failures.ts';
 import { createKeySet, type KeySet } from '../../src/keys/key-set.ts';
 import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
-import { KeyFetchError } from '../../src/outbound/provider-error.ts';
+import { ProviderError } from '../../src/outbound/provider-error.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { ErrorBodyFormat } from '../../src/refusal/error-body.ts';
 import type { ResourceServerEvent, ResourceServerOptions } from '../../src/resource-server/options.ts';
@@ -107,12 +107,21 @@ describe('judge() and authorize()', () => {
   const refusal = expect.objectContaining({ name: 'AccessError', reason: 'expired' });
   const expired = first.token({ exp: 1 });
 
-  it('at once → the one returns the refusal, the other throws it', () => {
+  it('at once → the one returns the refusal, the other rejects with it', async () => {
     const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
     expect(server.judge(call(expired))).toEqual(refusal);
-    expect(() => server.authorize(call(expired))).toThrow(refusal);
+    await expect(server.authorize(call(expired))).rejects.toEqual(refusal);
     const good = first.token();
-    expect(server.judge(call(good))).toEqual(server.authorize(call(good)));
+    expect(server.judge(call(good))).toEqual(await server.authorize(call(good)));
+  });
+
+  it('a forgotten await before authorize() → a promise, whatever is judged: nobody goes on with an access', async () => {
+    const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
+    const answers = [call(expired), call(first.token()), call('')].map((request) => server.authorize(request));
+    answers.push(server.authorize(call(expired), { scopes: [] }));
+    for (const answer of answers) expect(answer).toBeInstanceOf(Promise);
+    const outcomes = await Promise.allSettled(answers);
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'rejected']);
   });
 
   it('where keys must be fetched → the one resolves with the refusal, the other rejects with it', async () => {
@@ -129,10 +138,10 @@ describe('judge() and authorize()', () => {
     expect(server.judge(request)).toEqual(expect.objectContaining({ reason: 'bad_host_header' }));
   });
 
-  it('a policy that cannot work → both throw TypeError', () => {
+  it('a policy that cannot work → the one throws TypeError, the other rejects with it', async () => {
     const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
     expect(() => server.judge(call(expired), { scopes: [] })).toThrow(TypeError);
-    expect(() => server.authorize(call(expired), { scopes: [] })).toThrow(TypeError);
+    await expect(server.authorize(call(expired), { scopes: [] })).rejects.toThrow(TypeError);
   });
 });
 
@@ -142,15 +151,13 @@ describe('ready()', () => {
     const server = open({ ...shared, issuers: ['first.example', second], fetch });
     await server.ready();
     expect(fetch).toHaveBeenCalledTimes(2);
-    expect(server.authorize(new Request('https://api.test/', { headers: first.headers() }))).not.toBeInstanceOf(
-      Promise,
-    );
+    expect(server.judge(new Request('https://api.test/', { headers: first.headers() }))).not.toBeInstanceOf(Promise);
   });
 
-  it('rejects with the KeyFetchError of the issuer that fails', async () => {
+  it('rejects with the ProviderError of the issuer that fails', async () => {
     const fetch = async () => new Response('', { status: 500 });
     const server = open({ ...shared, issuers: [second, 'first.example'], fetch });
-    await expect(server.ready()).rejects.toBeInstanceOf(KeyFetchError);
+    await expect(server.ready()).rejects.toBeInstanceOf(ProviderError);
     expect(await judge(server, bearer(first.token()))).toBe('keys_unavailable');
     expect(await judge(server, bearer(second.token()))).toBe('accepted');
   });
@@ -367,8 +374,8 @@ describe('policies', () => {
 
   it('at once where nothing waits, later where a schema does', async () => {
     const request = new Request(url, { headers: first.headers({ level: 1 }) });
-    expect(server.authorize(request, { claims: level })).toMatchObject({ claims: { level: 1 }, scheme: 'Bearer' });
-    const later = server.authorize(request, { claims: slowLevel });
+    expect(server.judge(request, { claims: level })).toMatchObject({ claims: { level: 1 }, scheme: 'Bearer' });
+    const later = server.judge(request, { claims: slowLevel });
     expect(later).toBeInstanceOf(Promise);
     expect(await later).toMatchObject({ claims: { level: 1 } });
   });
@@ -393,7 +400,8 @@ describe('policies', () => {
     const onEvent = vi.fn();
     const told = open({ ...shared, issuers: [first], onEvent });
     for (const each of [server, told]) {
-      expect(() => each.authorize(new Request(url), policy)).toThrow(/^policy: there is no scope; write any of scopes/);
+      const judged = each.authorize(new Request(url), policy);
+      await expect(judged).rejects.toThrow(/^policy: there is no scope; write any of scopes/);
     }
     expect(onEvent).toHaveBeenCalledWith(expect.objectContaining({ reason: 'unexpected' }));
   });

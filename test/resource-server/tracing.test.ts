@@ -48,19 +48,19 @@ describe('an SDK that comes and goes', () => {
   afterEach(() => trace.disable());
 
   it('registered after the first judgement → its spans from then on', () => {
-    traceAuthorize(() => 1);
+    void traceAuthorize(() => 1);
     const own = register();
-    traceAuthorize(() => 2);
+    void traceAuthorize(() => 2);
     expect(own.getFinishedSpans().map(({ name }) => name)).toEqual(['authorize']);
   });
 
   it('replaced by another → the spans go to the other', () => {
     const first = register();
-    traceAuthorize(() => 1);
+    void traceAuthorize(() => 1);
     trace.disable();
-    traceAuthorize(() => 2);
+    void traceAuthorize(() => 2);
     const second = register();
-    traceAuthorize(() => 3);
+    void traceAuthorize(() => 3);
     expect([first, second].map((own) => own.getFinishedSpans().length)).toEqual([1, 1]);
   });
 
@@ -69,7 +69,7 @@ describe('an SDK that comes and goes', () => {
     context.setGlobalContextManager(createContextManager());
     try {
       trace.getTracer('app').startActiveSpan('request', (parent) => {
-        traceAuthorize(() => 1);
+        void traceAuthorize(() => 1);
         parent.end();
       });
     } finally {

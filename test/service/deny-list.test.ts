@@ -77,9 +77,9 @@ describe('the service with DENY_LIST', () => {
     await write('{"sub":["mallory"');
     await kept(/not one JSON object/);
     await write({ sub: ['mallory', 1] });
-    await kept(/under jti, sub and kid alone/);
+    await kept(/only under jti, sub and kid/);
     await write({ user: ['mallory'] });
-    await kept(/under jti, sub and kid alone/);
+    await kept(/only under jti, sub and kid/);
     await rm(file);
     await kept(/cannot be read \(ENOENT\)/);
     await write({});
@@ -122,7 +122,7 @@ describe('the service with DENY_LIST', () => {
   it.each([
     ['is not there', undefined, /DENY_LIST cannot be used\. The file cannot be read \(ENOENT\)/],
     ['is no JSON', 'denied', /DENY_LIST cannot be used\. The file is not one JSON object/],
-    ['has another list', '{"iss":[]}', /jti, sub and kid alone/],
+    ['has another list', '{"iss":[]}', /only under jti, sub and kid/],
   ])('a file that %s at the start → it does not start, status 78', async (_name, text, message) => {
     if (text !== undefined) await write(text);
     for (const WORKERS of ['1', '2']) {

@@ -5,8 +5,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import * as oauth from 'oauth4webapi';
-import * as openid from 'openid-client';
+import type * as openid from 'openid-client';
 import * as undici from 'undici';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { clientIds, defaultAudience } from '../../src/local-idp/defaults.ts';
@@ -14,6 +13,8 @@ import { loadLibraries, muteNotices } from '../../src/local-idp/libraries.ts';
 import { startLocalIdp } from '../../src/local-idp/local-idp.ts';
 import { exportJwk, makeSigningKey } from '../../src/local-idp/signing-key.ts';
 import { variants } from '../../src/service/variants/variants.ts';
+import { type Binding, libraries, type Session } from '../support/client-libraries.ts';
+import { passStart } from '../support/pass-start.ts';
 import { findProgram, needs } from '../support/programs.ts';
 import { type ProxyServer, startProxy } from '../support/proxy-server.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
@@ -103,70 +104,6 @@ async function startDemanding(folder: string): Promise<Issuer> {
   };
 }
 
-/** What a client library has to be told. */
-interface Setup {
-  readonly issuer: Issuer;
-  /** Trusts every authority of these tests. */
-  readonly fetch: openid.CustomFetch;
-}
-
-/** One client library with a DPoP key, or without one. */
-interface Session {
-  /** By client credentials. */
-  getToken(): Promise<string>;
-  /** Rejects with the error of the library where the answer has a challenge. */
-  get(url: string, token: string): Promise<Response>;
-}
-
-type Binding = 'bound' | 'free';
-
-const libraries: Readonly<Record<string, (setup: Setup, binding: Binding) => Promise<Session>>> = {
-  'openid-client': async ({ issuer, fetch }, binding) => {
-    const config = await openid.discovery(
-      new URL(issuer.url),
-      clientIds.service,
-      undefined,
-      openid.ClientSecretBasic(issuer.clientSecret),
-      { [openid.customFetch]: fetch },
-    );
-    // Some of the services are called without TLS.
-    openid.allowInsecureRequests(config);
-    const keys = await openid.randomDPoPKeyPair('ES256');
-    const options = binding === 'bound' ? { DPoP: openid.getDPoPHandle(config, keys) } : {};
-    return {
-      getToken: async () => (await openid.clientCredentialsGrant(config, { scope }, options)).access_token,
-      get: (url, token) =>
-        openid.fetchProtectedResource(config, token, new URL(url), 'GET', undefined, undefined, options),
-    };
-  },
-  oauth4webapi: async ({ issuer, fetch }, binding) => {
-    const transport = { [oauth.customFetch]: fetch, [oauth.allowInsecureRequests]: true };
-    const discovered = await oauth.discoveryRequest(new URL(issuer.url), transport);
-    const server = await oauth.processDiscoveryResponse(new URL(issuer.url), discovered);
-    const client: oauth.Client = { client_id: clientIds.service };
-    const keys = await oauth.generateKeyPair('ES256');
-    const options = binding === 'bound' ? { ...transport, DPoP: oauth.DPoP(client, keys) } : transport;
-    const insist = async <T>(act: () => Promise<T>): Promise<T> => {
-      try {
-        return await act();
-      } catch (error) {
-        if (!oauth.isDPoPNonceError(error)) throw error;
-        return act();
-      }
-    };
-    return {
-      getToken: () =>
-        insist(async () => {
-          const auth = oauth.ClientSecretBasic(issuer.clientSecret);
-          const response = await oauth.clientCredentialsGrantRequest(server, client, auth, { scope }, options);
-          return (await oauth.processClientCredentialsResponse(server, client, response)).access_token;
-        }),
-      get: (url, token) =>
-        insist(() => oauth.protectedResourceRequest(token, 'GET', new URL(url), undefined, undefined, options)),
-    };
-  },
-};
-
 const hasNginx = findProgram('nginx') !== undefined;
 const nonceSecret = randomUUID() + randomUUID();
 // The protected ones first: the client learns its nonce from them.
@@ -213,6 +150,7 @@ describe.each([
     issuer = await start(folder);
     agent = new undici.Agent({ connect: { ca: [edgeCertificates.ca, await readFile(issuer.caFile, 'utf8')] } });
     instances = await Promise.all([startInstance(), startInstance()]);
+    await passStart();
     const [one, two] = instances.map(({ port }) => `127.0.0.1:${port}`);
     if (!hasNginx || one === undefined || two === undefined) return;
     edge = await startProxy('nginx', { upstreams: [one, two], prefix: '/gate', certificates: edgeCertificates });

@@ -212,7 +212,8 @@ describe('two instances, one Redis', { timeout, ...needs('redis-server', 'nginx'
     expect(
       await until(async () => (await Promise.all(targets.map(askAfresh))).every(({ status }) => status === 200)),
     ).toBe(true);
-    expect(new Set((await askAgain()).flat())).toEqual(new Set([503]));
+    // 401 where the first of both has left its record.
+    for (const status of (await askAgain()).flat()) expect([401, 503]).toContain(status);
     isOver = true;
     await bearerDone;
     expect(bearer.length).toBeGreaterThan(0);

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failures, type Reason } from '../../src/failures.ts';
 import { type Answer, type Call, createDpopClient, type DpopClient } from '../support/dpop-client.ts';
+import { passStart } from '../support/pass-start.ts';
 import { type LogLine, type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
@@ -46,6 +47,7 @@ function useService(variant: VariantName, environment: () => Environment): () =>
   let service: ServiceProcess;
   beforeAll(async () => {
     service = await startVariant(variant, environment());
+    await passStart();
   });
   afterAll(() => service?.stop());
   return () => service;
@@ -335,7 +337,7 @@ describe('DPOP_NONCE=required', () => {
     expect(refused.challenge).toContain('error="use_dpop_nonce"');
     expect(await findLine(first(), refused)).toMatchObject({ reason: 'missing_proof_nonce' });
     expect(await ask(first(), refused.nonce, jti)).toMatchObject({ status: 200 });
-    expect(await ask(first(), refused.nonce, jti)).toMatchObject({ status: 401, nonce: undefined });
+    expect(await ask(first(), refused.nonce, jti)).toMatchObject({ status: 401, nonce: expect.any(String) });
   });
 
   it('variant b → its DPoP challenge says so as well, and the nonce of its answer opens', async () => {
@@ -375,11 +377,14 @@ describe('DPOP_NONCE=required', () => {
     expect(await client.call(at(first(), '/api/public'))).toMatchObject({ status: 200, nonce: undefined });
   });
 
-  it('proof that is wrong in another way → told so, and no nonce', async () => {
+  it('proof that is wrong in another way, and none → told so, with a nonce for the next call', async () => {
     const headers = client.headers(bound, { url: `${at(first())}/other` });
     const answer = await client.call(at(first()), { headers });
-    expect(answer).toMatchObject({ status: 401, nonce: undefined });
+    expect(answer).toMatchObject({ status: 401, nonce: expect.any(String) });
     expect(answer.challenge).toContain('error="invalid_dpop_proof"');
+    const { status, nonce } = await client.call(at(first()));
+    expect(status).toBe(401);
+    expect(await ask(first(), nonce)).toMatchObject({ status: 200 });
   });
 });
 

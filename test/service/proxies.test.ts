@@ -3,6 +3,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Call, call as send } from '../support/call.ts';
+import { passStart } from '../support/pass-start.ts';
 import { findProgram, needs } from '../support/programs.ts';
 import { type ProxyServer, programOf, proxyNames, startProxy } from '../support/proxy-server.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
@@ -40,8 +41,8 @@ afterAll(async () => {
   await Promise.all([provider?.close(), redis?.stop()]);
 });
 
-function startInstance(trust: string, replayStore = 'memory'): Promise<ServiceProcess> {
-  return startService({
+async function startInstance(trust: string, replayStore = 'memory'): Promise<ServiceProcess> {
+  const service = await startService({
     environment: {
       IDP_DOMAIN: provider.domain,
       IDP_AUDIENCE: provider.audience,
@@ -50,6 +51,8 @@ function startInstance(trust: string, replayStore = 'memory'): Promise<ServicePr
       REPLAY_STORE: replayStore,
     },
   });
+  await passStart();
+  return service;
 }
 
 function call(origin: string, options: Call): Promise<Answer> {

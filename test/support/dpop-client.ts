@@ -12,6 +12,8 @@ export interface ProofTarget {
   readonly method?: string;
   readonly nonce?: string;
   readonly jti?: string;
+  /** Seconds since the epoch. Default: now. */
+  readonly iat?: number;
 }
 
 /** One request. */
@@ -66,8 +68,9 @@ export function createDpopClient({ alg = 'ES256', ca }: DpopClientOptions = {}):
   const plain = new HttpAgent(connections);
   const secure = new HttpsAgent({ ...connections, ...(ca !== undefined && { ca }) });
 
-  const prove = (token: string, { url, method = 'GET', nonce, jti = randomUUID() }: ProofTarget): string => {
-    const claims = { jti, htm: method, htu: url, iat: Math.floor(Date.now() / 1000), ath: hashToken(token), nonce };
+  const prove = (token: string, target: ProofTarget): string => {
+    const { url, method = 'GET', nonce, jti = randomUUID(), iat = Math.floor(Date.now() / 1000) } = target;
+    const claims = { jti, htm: method, htu: url, iat, ath: hashToken(token), nonce };
     return mintProof(claims, { key, header: { alg } });
   };
 

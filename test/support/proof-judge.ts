@@ -1,4 +1,5 @@
-import { createProofVerifier, type ProofRequest, type VerifyProof } from '../../src/dpop/proof.ts';
+import { createProofVerifier, type VerifiedProof, type VerifyProof } from '../../src/dpop/proof.ts';
+import type { ProofRequest } from '../../src/dpop/proof-checks.ts';
 import { AccessError } from '../../src/failures.ts';
 import {
   encode,
@@ -34,14 +35,19 @@ export const allAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
 export const verify = createProofVerifier();
 export const verifyAll = createProofVerifier({ algorithms: allAlgorithms });
 
-export function refusalOf(proof: string, request: Partial<ProofRequest> = {}, verifier: VerifyProof = verify) {
-  try {
-    verifier({ proof, method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now, ...request });
-  } catch (error) {
-    if (error instanceof AccessError) return error;
-    throw error;
-  }
-  return undefined;
+const outcomeOf = (proof: string, request: Partial<ProofRequest> = {}, verifier: VerifyProof = verify) =>
+  verifier({ proof, method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now, ...request });
+
+export function refusalOf(proof: string, request?: Partial<ProofRequest>, verifier?: VerifyProof) {
+  const outcome = outcomeOf(proof, request, verifier);
+  return outcome instanceof AccessError ? outcome : undefined;
+}
+
+/** The proof, which is not refused. */
+export function accept(proof: string, request?: Partial<ProofRequest>, verifier?: VerifyProof): VerifiedProof {
+  const outcome = outcomeOf(proof, request, verifier);
+  if (outcome instanceof AccessError) throw outcome;
+  return outcome;
 }
 
 /** The reason of the refusal, or `accepted`. */

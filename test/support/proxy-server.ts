@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, open, readFile, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ProgramName, requireProgram } from './programs.ts';
 import { findFreePort } from './redis.ts';
@@ -34,28 +34,42 @@ export interface ProxyServer {
   stop(): Promise<void>;
 }
 
-interface Edge {
+/** How one proxy is started. */
+export interface Edge {
   readonly program: ProgramName;
-  readonly template: string;
+  /** Its own file first, then those that it loads. */
+  readonly templates: readonly URL[];
   readonly args: (file: string, folder: string) => readonly string[];
 }
 
-const edges: Readonly<Record<ProxyName, Edge>> = {
+function template(name: string): URL {
+  return new URL(`../../deploy/proxies/${name}`, import.meta.url);
+}
+
+/** How each of them is started with its file under deploy/proxies. */
+export const edges: Readonly<Record<ProxyName, Edge>> = {
   nginx: {
     program: 'nginx',
-    template: 'nginx.conf',
+    templates: [template('nginx.conf')],
     args: (file, folder) => ['-e', join(folder, 'error.log'), '-c', file, '-g', 'daemon off;'],
   },
-  haproxy: { program: 'haproxy', template: 'haproxy.cfg', args: (file) => ['-db', '-f', file] },
-  apache: { program: 'apache2', template: 'apache.conf', args: (file) => ['-DFOREGROUND', '-f', file] },
+  haproxy: {
+    program: 'haproxy',
+    templates: [template('haproxy.cfg')],
+    args: (file) => ['-db', '-f', file],
+  },
+  apache: {
+    program: 'apache2',
+    templates: [template('apache.conf')],
+    args: (file) => ['-DFOREGROUND', '-f', file],
+  },
   caddy: {
     program: 'caddy',
-    template: 'Caddyfile',
+    templates: [template('Caddyfile')],
     args: (file) => ['run', '--config', file, '--adapter', 'caddyfile'],
   },
 };
 
-const templates = new URL('../../deploy/proxies/', import.meta.url);
 const moduleFolders = ['/usr/lib/apache2/modules', '/usr/lib64/httpd/modules', '/usr/lib/httpd/modules'];
 const attempts = 3;
 const pollInterval = 20;
@@ -67,9 +81,26 @@ export function programOf(name: ProxyName): ProgramName {
 
 /** Starts a proxy and waits until it accepts connections. Rejects with what it logged where it ends before. */
 export async function startProxy(name: ProxyName, options: ProxyServerOptions): Promise<ProxyServer> {
+  const { upstreams, prefix, certificates } = options;
+  return startEdge(edges[name], {
+    certificates,
+    values: { PREFIX: prefix, UPSTREAM_1: upstreams[0], UPSTREAM_2: upstreams[1] },
+  });
+}
+
+/** What the files of an edge are filled in with. */
+export interface EdgeOptions {
+  /** For localhost. */
+  readonly certificates: TestCertificates;
+  /** Besides those that every edge has. */
+  readonly values: Readonly<Record<string, string>>;
+}
+
+/** Starts a proxy by its files and waits until it accepts connections. Rejects with what it logged if it ends before. */
+export async function startEdge(edge: Edge, options: EdgeOptions): Promise<ProxyServer> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await tryProxy(name, options);
+      return await tryEdge(edge, options);
     } catch (error) {
       // None of them can be told to pick a free port, so another process may have been faster.
       if (attempt === attempts) throw error;
@@ -77,15 +108,16 @@ export async function startProxy(name: ProxyName, options: ProxyServerOptions): 
   }
 }
 
-async function tryProxy(name: ProxyName, options: ProxyServerOptions): Promise<ProxyServer> {
-  const program = requireProgram(edges[name].program);
+async function tryEdge(edge: Edge, options: EdgeOptions): Promise<ProxyServer> {
+  const { program: name, args } = edge;
+  const program = requireProgram(name);
   const port = await findFreePort();
   const folder = await mkdtemp(join(tmpdir(), `portcullis-${name}-`));
   // Workers that gave up root write into folders of their own below it.
   await chmod(folder, 0o755);
-  const file = await writeFiles(name, { ...options, port, folder });
+  const file = await writeFiles(edge, { ...options, port, folder });
   const output = await open(join(folder, 'output.log'), 'w');
-  const child = spawn(program, edges[name].args(file, folder), {
+  const child = spawn(program, args(file, folder), {
     env: { PATH: process.env['PATH'], HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder },
     stdio: ['ignore', output.fd, output.fd],
   });
@@ -112,13 +144,13 @@ function findModules(): string | undefined {
   return moduleFolders.find((folder) => existsSync(folder));
 }
 
-interface Files extends ProxyServerOptions {
+interface Files extends EdgeOptions {
   readonly port: number;
   readonly folder: string;
 }
 
 /** Writes the certificate and the filled-in configuration; the path of the latter. */
-async function writeFiles(name: ProxyName, { upstreams, prefix, certificates, port, folder }: Files): Promise<string> {
+async function writeFiles({ templates }: Edge, { values: own, certificates, port, folder }: Files): Promise<string> {
   const certificate = join(folder, 'server.pem');
   const key = `${certificate}.key`;
   const { uid, gid } = userInfo();
@@ -128,26 +160,25 @@ async function writeFiles(name: ProxyName, { upstreams, prefix, certificates, po
     HOST: 'localhost',
     PORT: String(port),
     ADDRESS: '127.0.0.1',
-    PREFIX: prefix,
     CERTIFICATE: certificate,
     KEY: key,
-    UPSTREAM_1: upstreams[0],
-    UPSTREAM_2: upstreams[1],
     FOLDER: folder,
     MODULES: findModules(),
     USER: `#${user}`,
     GROUP: `#${group}`,
+    ...own,
   };
-  const { template } = edges[name];
-  const text = await readFile(fileURLToPath(new URL(template, templates)), 'utf8');
-  const file = join(folder, template);
   await writeFile(certificate, certificates.cert);
   await writeFile(key, certificates.key, { mode: 0o600 });
-  await writeFile(
-    file,
-    text.replace(/@([A-Z_\d]+)@/g, (placeholder, key: string) => values[key] ?? placeholder),
-  );
-  return file;
+  const files = templates.map((url) => join(folder, basename(fileURLToPath(url))));
+  for (const [index, file] of files.entries()) {
+    const text = await readFile(fileURLToPath(templates[index] ?? ''), 'utf8');
+    await writeFile(
+      file,
+      text.replace(/@([A-Z_\d]+)@/g, (placeholder, key: string) => values[key] ?? placeholder),
+    );
+  }
+  return files[0] ?? '';
 }
 
 /** Resolves with true once something accepts connections on the port; with false once the process has ended. */

@@ -1,6 +1,6 @@
 import { type Failure, failures } from '../../src/failures.ts';
 import { formatFix, nameSettings } from '../../src/service/settings/setting-names.ts';
-import { settingTable } from '../../src/service/settings/setting-table.ts';
+import { type SettingRow, settingTable } from '../../src/service/settings/setting-table.ts';
 import { environmentName } from '../../src/service/settings/settings.ts';
 import { type Variant, variants } from '../../src/service/variants/variants.ts';
 import { hostileTables } from './hostile-tables.ts';
@@ -44,11 +44,11 @@ function settings(): string {
   };
   return table(
     ['environment', 'flag', 'default', 'meaning'],
-    Object.values(settingTable).map((setting) => {
+    Object.values<SettingRow>(settingTable).map((setting) => {
       const { defaultValue } = setting;
       return [
         perVariant((variant) => environmentName(setting, variant)),
-        code(`--${setting.flag}`),
+        setting.secret === 'always' ? '' : code(`--${setting.flag}`),
         defaultValue === undefined
           ? 'required'
           : perVariant((variant) => (typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue)),

@@ -2,12 +2,17 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
+import type { RedisClientLike } from '../../src/dpop/redis-link.ts';
+import type { Witnessed } from '../../src/dpop/replay.ts';
 import { createRedisReplayStore, type RedisReplayOptions, type RedisReplayStore } from '../../src/dpop/replay-redis.ts';
 import { AccessError } from '../../src/failures.ts';
 
 /** Opens a store that is closed with the test. */
-export async function openStore(url: string, options?: RedisReplayOptions): Promise<RedisReplayStore> {
-  const store = await createRedisReplayStore(url, options);
+export async function openStore(
+  target: string | RedisClientLike,
+  options?: RedisReplayOptions,
+): Promise<RedisReplayStore> {
+  const store = await createRedisReplayStore(target, options);
   onTestFinished(() => store.close());
   return store;
 }
@@ -19,8 +24,8 @@ export async function until(condition: () => boolean | Promise<boolean>): Promis
 }
 
 /** The refusal that an answer is; rejects where it is none. */
-export async function refusal(answer: Promise<boolean>): Promise<AccessError> {
-  const outcome = await answer.catch((error: unknown) => error);
+export async function refusal(answer: Promise<Witnessed>): Promise<AccessError> {
+  const outcome = await answer;
   if (!(outcome instanceof AccessError)) throw new Error('it was not refused');
   return outcome;
 }
@@ -56,11 +61,15 @@ export async function startImpostor(
   return { port: address.port, url: `redis://127.0.0.1:${address.port}`, sockets };
 }
 
-/** What a new Redis answers when it is asked since when it remembers; `undefined` to all else. */
-export function answerCheck([name, key]: readonly string[]): string | undefined {
-  if (name === 'INFO') return writeText('# Server\r\nno_run_id:9\r\nrun_id:0123456789\r\n');
-  if (name === 'GET') return '$-1\r\n';
-  return name === 'SET' && key === 'portcullis:run' ? '+OK\r\n' : undefined;
+/** What Redis answers when it is asked since when it remembers; `undefined` to all else. */
+export function answerCheck(words: readonly string[]): string | undefined {
+  const asksForProof = words[3]?.startsWith('portcullis:jti:') === true;
+  return words[0] === 'EVALSHA' && !asksForProof ? writeAnswer('nothing') : undefined;
+}
+
+/** An answer of the script: a Redis that has remembered for ever. */
+export function writeAnswer(outcome: string): string {
+  return `*3\r\n${writeText(outcome)}${writeText('1')}${writeText('7')}`;
 }
 
 /** A text as Redis writes it. */

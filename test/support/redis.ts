@@ -25,9 +25,16 @@ export interface TestRedis {
   stop(): Promise<void>;
 }
 
+/** What a test Redis is started with. */
+export interface TestRedisOptions {
+  readonly password?: string;
+  /** Further flags of the command line. */
+  readonly flags?: readonly string[];
+}
+
 /** Starts Redis; rejects where it does not come up within 10 s. */
-export async function startTestRedis(options: { readonly password?: string } = {}): Promise<TestRedis> {
-  const { password } = options;
+export async function startTestRedis(options: TestRedisOptions = {}): Promise<TestRedis> {
+  const { password, flags: more = [] } = options;
   const program = requireProgram('redis-server');
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-redis-'));
   const port = await findFreePort();
@@ -36,7 +43,7 @@ export async function startTestRedis(options: { readonly password?: string } = {
   let process = await launch();
 
   async function launch(): Promise<ChildProcess> {
-    const child = spawn(program, [...flags, ...auth], { stdio: 'ignore' });
+    const child = spawn(program, [...flags, ...auth, ...more], { stdio: 'ignore' });
     for (const deadline = Date.now() + 10_000; Date.now() < deadline; await sleep(20)) {
       if (child.exitCode !== null) break;
       const answer = await send(port, inline(password, ['PING'])).catch(() => '');

@@ -105,6 +105,7 @@ describe('the lists of flaws', () => {
     'revoked_token',
     'missing_proof_nonce',
     'invalid_proof_nonce',
+    'proof_before_start',
     'proof_replayed',
     'insufficient_scope',
     'no_accepted_scope',

@@ -306,6 +306,7 @@ const claimValues: readonly (readonly [string, Reason, Change])[] = [
   ['iat ahead', 'issued_in_future', claims({ iat: now + 6 })],
   ['no sub', 'malformed_sub', claims({ sub: undefined })],
   ['scope an array', 'malformed_scope', claims({ scope: ['read:messages'] })],
+  ['an ID token', 'not_an_access_token', claims({ at_hash: '77QmUPtjPfzWtF2AnpK9RQ' })],
 ];
 
 const attacks = [...shape, ...joseHeader, ...issuerAndKey, ...claimValues];
@@ -385,6 +386,7 @@ const steps: readonly (readonly [Reason, Change])[] = [
   ['issued_in_future', claims({ iat: now + 60 })],
   ['malformed_sub', claims({ sub: 1 })],
   ['malformed_scope', claims({ scope: 1 })],
+  ['not_an_access_token', claims({ token_use: 'id' })],
 ];
 
 describe('order', () => {

@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { refuseByFirst } from '../../src/check.ts';
 import type { Claims } from '../../src/token/claims.ts';
-import { type CertificateBinding, readConfirmation } from '../../src/token/confirmation.ts';
+import {
+  type BindingFacts,
+  bindingChecks,
+  type CertificateBinding,
+  readConfirmation,
+} from '../../src/token/confirmation.ts';
 
 const thumbprint = createHash('sha256').update('{"crv":"P-256"}').digest('base64url');
 
@@ -85,5 +91,23 @@ describe('cnf with a certificate (RFC 8705 §3.1)', () => {
   it('well-formed beside a jkt that is not → malformed_cnf', () => {
     const cnf = { jkt: 1, 'x5t#S256': thumbprint };
     expect(readConfirmation(claims(cnf), 'on')).toMatchObject({ reason: 'malformed_cnf' });
+  });
+});
+
+describe('a binding', () => {
+  const other = 'A'.repeat(43);
+  const free: BindingFacts = { jkt: undefined, certificate: undefined, presented: undefined, scheme: 'Bearer' };
+
+  it.each<[string, Partial<BindingFacts>, string | undefined]>([
+    ['to nothing', {}, undefined],
+    ['to nothing, though a certificate was presented', { presented: other }, undefined],
+    ['to the certificate that was presented', { certificate: thumbprint, presented: thumbprint }, undefined],
+    ['to another certificate', { certificate: other, presented: thumbprint }, 'client_certificate_mismatch'],
+    ['to a certificate, and none was presented', { certificate: other }, 'missing_client_certificate'],
+    ['to a key, under DPoP', { jkt: thumbprint, scheme: 'DPoP' }, undefined],
+    ['to a key, under Bearer', { jkt: thumbprint }, 'bound_token_as_bearer'],
+    ['to nothing, under DPoP', { scheme: 'DPoP' }, 'unbound_token_as_dpop'],
+  ])('%s → %s', (_name, facts, reason) => {
+    expect(refuseByFirst(bindingChecks, { ...free, ...facts })?.reason).toBe(reason);
   });
 });

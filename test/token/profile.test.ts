@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import { refuseByFirst } from '../../src/check.ts';
+import type { JsonObject } from '../../src/jose/json.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { findProfileDefect, isProfileType } from '../../src/token/profile.ts';
+import { isProfileType, profileChecks } from '../../src/token/profile.ts';
 import { bearer, judge } from '../testing/judge.ts';
 
 const issuer = createTestIssuer();
@@ -22,14 +24,15 @@ describe('the type of a token (RFC 9068 §2.1)', () => {
 
 describe('the claims of a token (RFC 9068 §2.2)', () => {
   const good = { sub: 'alice', client_id: 'editor', jti: '1' };
+  const findDefect = (claims: JsonObject) => refuseByFirst(profileChecks, { claims })?.reason;
 
   it('all three → accepted', () => {
-    expect(findProfileDefect(good)).toBeUndefined();
+    expect(findDefect(good)).toBeUndefined();
   });
 
   it.each(['sub', 'client_id', 'jti'])('%s absent, or no text → refused by its name', (claim) => {
     for (const value of [undefined, null, 1, ['a'], {}]) {
-      expect(findProfileDefect({ ...good, [claim]: value })).toBe(`malformed_${claim}`);
+      expect(findDefect({ ...good, [claim]: value })).toBe(`malformed_${claim}`);
     }
   });
 });

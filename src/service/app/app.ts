@@ -1,8 +1,10 @@
 import { admitOrRefuse } from '../../adapters/admission.ts';
+import { AccessError } from '../../failures.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import type { ReadExternalUrl } from '../../http/external-url.ts';
+import { after, type MaybePromise, settle } from '../../maybe-promise.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
-import { metadataPath, type Refusal } from '../../refusal/refusal.ts';
+import { linkMetadata, metadataPath, type Refusal } from '../../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../../resource-server/resource-server.ts';
 import { nameSettings } from '../settings/setting-names.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -27,9 +29,9 @@ export interface AppOptions {
 }
 
 /** Answers a request; a promise only where something has to be waited for. Throws nothing. */
-export type App = (exchange: Exchange, target: string) => Answer | Promise<Answer>;
+export type App = (exchange: Exchange, target: string) => MaybePromise<Answer>;
 
-type Respond = (exchange: Exchange) => Answer | Promise<Answer>;
+type Respond = (exchange: Exchange) => MaybePromise<Answer | AccessError>;
 
 interface AppRoute extends Route {
   readonly respond: Respond;
@@ -44,6 +46,7 @@ export function createApp(options: AppOptions): App {
   const errorBody = errorBodyFormats[settings.errorBody];
   const names = nameSettings(settings.variant);
   const cors = settings.corsOrigins.length > 0 ? createCors(settings.corsOrigins) : undefined;
+  linkMetadata(resourceServer, 'request');
   const findRoute = createRouter([
     ...settings.variant.endpoints.map((endpoint) => ({ path: endpoint.path, respond: respondTo(endpoint) })),
     { path: metadataPath, respond: respondWithMetadata(options) },
@@ -66,43 +69,36 @@ export function createApp(options: AppOptions): App {
     refused.set(refusal, answer);
     return answer;
   };
+
   const refuse = (exchange: Exchange, error: unknown): Answer => {
     const { request, connection } = exchange;
     return answerRefusal(exchange, resourceServer.describeRefusal(error, request, { connection }), error);
   };
 
-  const respond = (exchange: Exchange, target: string): Answer | Promise<Answer> => {
+  const respond = (exchange: Exchange, target: string): MaybePromise<Answer> => {
     const route = findRoute(target);
     if (typeof route === 'string') return unserved[route];
     exchange.route = route.path;
     const { method } = exchange.request;
     if (method !== 'GET' && method !== 'HEAD') return methodNotAllowed;
-    try {
-      const answer = route.respond(exchange);
-      return answer instanceof Promise ? answer.catch((error: unknown) => refuse(exchange, error)) : answer;
-    } catch (error) {
-      return refuse(exchange, error);
-    }
+    return settle(
+      () => route.respond(exchange),
+      (outcome) => (outcome instanceof AccessError ? refuse(exchange, outcome) : outcome),
+      (error) => refuse(exchange, error),
+    );
   };
 
   if (cors === undefined) return respond;
   return (exchange, target) => {
     const { request } = exchange;
     if (request.method === 'OPTIONS') return cors.preflight(request);
-    const answer = respond(exchange, target);
-    return answer instanceof Promise
-      ? answer.then((settled) => cors.allow(settled, request))
-      : cors.allow(answer, request);
+    return after(respond(exchange, target), cors.allow, request);
   };
 
   function respondTo(endpoint: Endpoint): Respond {
     if (endpoint.access !== 'open') return protect(endpoint);
     const answer = createAnswer(200, json, JSON.stringify(endpoint.body));
-    return ({ request, connection }) => {
-      // RFC 9112 §3.2: a Host that is not valid is refused, also where nothing is made of it.
-      readExternalUrl(request, connection);
-      return answer;
-    };
+    return answerWith(answer, readExternalUrl);
   }
 
   function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
@@ -123,6 +119,14 @@ export function createApp(options: AppOptions): App {
   }
 }
 
+/** Always the same answer. RFC 9112 §3.2: a Host that is not valid is refused, also if nothing is made of it. */
+function answerWith(answer: Answer, readExternalUrl: ReadExternalUrl): Respond {
+  return ({ request, connection }) => {
+    const url = readExternalUrl(request, connection);
+    return url instanceof AccessError ? url : answer;
+  };
+}
+
 function documentationRoutes({ settings, mode, version, readExternalUrl }: AppOptions): readonly AppRoute[] {
   const { endpoints, insufficientScopeStatus } = settings.variant;
   const errorBody = errorBodyFormats[settings.errorBody];
@@ -130,10 +134,7 @@ function documentationRoutes({ settings, mode, version, readExternalUrl }: AppOp
   const page = createDocsPage({ endpoints, insufficientScopeStatus, mode });
   const fixed = (path: string, answer: Answer): AppRoute => ({
     path,
-    respond: ({ request, connection }) => {
-      readExternalUrl(request, connection);
-      return answer;
-    },
+    respond: answerWith(answer, readExternalUrl),
   });
   return [
     fixed('/openapi.json', createAnswer(200, json, JSON.stringify(document))),
@@ -165,7 +166,9 @@ function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): R
     dpop_bound_access_tokens_required: mode === 'required',
   };
   return ({ request, connection }) => {
-    const { origin, prefix } = readExternalUrl(request, connection);
+    const url = readExternalUrl(request, connection);
+    if (url instanceof AccessError) return url;
+    const { origin, prefix } = url;
     const links = settings.docs ? { resource_documentation: `${origin}${prefix}/docs` } : {};
     return createAnswer(200, json, JSON.stringify({ ...metadata, ...links }));
   };

@@ -133,3 +133,8 @@ export function formatMetrics(snapshot: MetricsSnapshot): string {
   }
   return text;
 }
+
+/** The value of a label, as the text format has it. */
+export function escapeLabel(value: string): string {
+  return value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
+}

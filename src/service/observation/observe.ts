@@ -1,5 +1,6 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
+import { after } from '../../maybe-promise.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
 import { createAnswerBatch } from '../app/answer-batch.ts';
 import { beginExchange, type Exchange } from '../app/exchange.ts';
@@ -60,8 +61,7 @@ export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
     };
     const onDone = (): void => record(exchange, readStatus(outgoing));
     const answer = traceRequest(exchange, () => app(exchange, target, { incoming, outgoing, takeSocket, onDone }));
-    if (answer instanceof Promise) void answer.then(send);
-    else send(answer);
+    void after(answer, send, undefined);
   };
   return {
     onRequest: (incoming, outgoing) => serve(incoming, outgoing),

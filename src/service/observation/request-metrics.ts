@@ -1,6 +1,6 @@
 import { failures, type Reason } from '../../failures.ts';
 import type { Exchange } from '../app/exchange.ts';
-import type { Metrics, Series } from './metrics.ts';
+import { escapeLabel, type Metrics, type Series } from './metrics.ts';
 
 /** Counts requests. */
 export interface RequestMetrics {
@@ -48,10 +48,6 @@ export function registerRequestMetrics(metrics: Metrics): RequestMetrics {
 /** Only a verified token names a configured issuer. */
 function issuerOf({ claims }: Exchange): string {
   return typeof claims?.['iss'] === 'string' ? claims['iss'] : '';
-}
-
-function escapeLabel(value: string): string {
-  return value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
 }
 
 /** The series of three labels, found without making a text of them. */

@@ -99,11 +99,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const connections = new Set<Socket>();
   let whenNone = (): void => {};
   server.on('connection', (socket) => {
-    connections.add(socket);
     options.onConnection?.(1);
+    connections.add(socket);
     socket.once('close', () => {
-      connections.delete(socket);
       options.onConnection?.(-1);
+      connections.delete(socket);
       if (connections.size === 0) whenNone();
     });
   });

@@ -19,7 +19,7 @@ export interface KeysCacheOptions {
   readonly file: string;
   /** Seconds beyond freshness that keys may be used. */
   readonly staleSeconds: number;
-  readonly log: Log;
+  readonly log: Pick<Log, 'write'>;
   /** Seconds since the epoch. */
   readonly now?: () => number;
 }

@@ -1,6 +1,6 @@
 import { createReadClientAddress } from '../../http/client-address.ts';
 import type { StreamApp } from '../app/stream.ts';
-import { createDescribeIdentity } from '../observation/identity.ts';
+import { createDescribeIdentity, type DescribeIdentity } from '../observation/identity.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { type Observed, observe } from '../observation/observe.ts';
@@ -21,10 +21,12 @@ export interface ObservedAppOptions {
   readonly settings: Settings;
   readonly log: Log;
   readonly metrics: Metrics;
+  /** Default: by the settings. */
+  readonly describeIdentity?: DescribeIdentity;
 }
 
 /** Puts around an app what every command of the service has. */
-export function observeApp({ app, settings, log, metrics }: ObservedAppOptions): ObservedApp {
+export function observeApp({ app, settings, log, metrics, describeIdentity }: ObservedAppOptions): ObservedApp {
   const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
   let connections = 0;
   metrics.gauge({
@@ -37,7 +39,7 @@ export function observeApp({ app, settings, log, metrics }: ObservedAppOptions):
   const writeLine = createRequestLog({
     log,
     readClientAddress: createReadClientAddress(settings.trustProxy),
-    describeIdentity: createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret),
+    describeIdentity: describeIdentity ?? createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret),
     grants: settings.logGrants,
   });
   return {

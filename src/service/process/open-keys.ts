@@ -1,6 +1,6 @@
 import { createKeySet, type FetchedKeys, type KeySetEvent, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { Log } from '../observation/log.ts';
-import type { Metrics } from '../observation/metrics.ts';
+import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { openKeysCache } from './keys-cache.ts';
@@ -30,9 +30,10 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
   const cache = file === '' ? undefined : await openKeysCache({ file, staleSeconds, log });
   const opened = new Map<string, ManagedKeySet>();
   const listeners = new Set<(issuer: string, news: KeyNews) => void>();
+  registerKeyMetrics(metrics, opened);
 
   const tell = (issuer: string, keys: ManagedKeySet, event: KeySetEvent): void => {
-    logEvent(log, event);
+    logEvent(log, issuer, event);
     const fetched = event.type === 'fetched' ? keys.fetched() : undefined;
     if (fetched !== undefined) cache?.keep(issuer, fetched);
     if (event.type === 'dropped') return;
@@ -55,9 +56,8 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
     });
     if (restored !== undefined) {
       const { keys: entries, ageSeconds } = restored;
-      log.write('info', 'keys_restored', { keys: entries.length, age_seconds: Math.round(ageSeconds) });
+      log.write('info', 'keys_restored', { issuer, keys: entries.length, age_seconds: Math.round(ageSeconds) });
     }
-    registerKeyMetrics(metrics, keys);
     opened.set(issuer, keys);
     return keys;
   };
@@ -122,13 +122,14 @@ function describe(cause: unknown): string {
   return cause instanceof Error ? cause.message.replace(/\.$/, '') : 'unknown';
 }
 
-function logEvent(log: Log, event: KeySetEvent): void {
+function logEvent(log: Log, issuer: string, event: KeySetEvent): void {
   if (event.type === 'fetched') {
     const { keys, dropped, seconds } = event;
-    log.write('info', 'keys_fetched', { keys, dropped, ms: Math.round(seconds * 1000) });
+    log.write('info', 'keys_fetched', { issuer, keys, dropped, ms: Math.round(seconds * 1000) });
   } else if (event.type === 'failed') {
     const { error, attempt, retryInSeconds } = event;
     log.write('warn', 'keys_fetch_failed', {
+      issuer,
       kind: error.kind,
       message: error.message,
       attempt,
@@ -136,37 +137,45 @@ function logEvent(log: Log, event: KeySetEvent): void {
     });
   } else {
     const { type, ...dropped } = event;
-    log.write('warn', `key_${type}`, dropped);
+    log.write('warn', `key_${type}`, { issuer, ...dropped });
   }
 }
 
-function registerKeyMetrics(metrics: Metrics, keys: ManagedKeySet): void {
+/** One series for each issuer: a gate may have several. */
+function registerKeyMetrics(metrics: Metrics, opened: ReadonlyMap<string, ManagedKeySet>): void {
+  const read = (of: (keys: ManagedKeySet) => number | undefined, labels = ''): Record<string, number> =>
+    Object.fromEntries(
+      [...opened].flatMap(([issuer, keys]) => {
+        const value = of(keys);
+        return value === undefined ? [] : [[`{issuer="${escapeLabel(issuer)}"${labels}}`, value]];
+      }),
+    );
   metrics.gauge({
     name: 'portcullis_key_set_age_seconds',
-    help: 'Seconds since the fetch that brought the keys.',
+    help: 'Seconds since the fetch that brought the keys, by issuer.',
     aggregate: 'max',
-    read: () => keys.status().ageSeconds,
+    read: () => read((keys) => keys.status().ageSeconds),
   });
   metrics.gauge({
     name: 'portcullis_key_set_keys',
-    help: 'Usable keys that are loaded.',
+    help: 'Usable keys that are loaded, by issuer.',
     aggregate: 'max',
-    read: () => keys.status().keys,
+    read: () => read((keys) => keys.status().keys),
   });
   metrics.gauge({
     name: 'portcullis_key_set_usable',
-    help: 'Whether tokens can be judged: 1 or 0.',
+    help: 'Whether tokens of an issuer can be judged: 1 or 0.',
     aggregate: 'max',
-    read: () => (keys.usable() ? 1 : 0),
+    read: () => read((keys) => (keys.usable() ? 1 : 0)),
   });
   metrics.gauge({
     name: 'portcullis_key_fetches_total',
-    help: 'Fetches of the key set by outcome.',
+    help: 'Fetches of the key set by issuer and outcome.',
     type: 'counter',
     aggregate: 'sum',
-    read: () => {
-      const { ok, failed } = keys.status().fetches;
-      return { '{outcome="ok"}': ok, '{outcome="failed"}': failed };
-    },
+    read: () => ({
+      ...read((keys) => keys.status().fetches.ok, ',outcome="ok"'),
+      ...read((keys) => keys.status().fetches.failed, ',outcome="failed"'),
+    }),
   });
 }

@@ -1,13 +1,14 @@
-import { createMemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
+import { createMemoryReplayStore, type MemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
 import { createRedisReplayStore } from '../../dpop/replay-redis.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
+import { openPrimaryReplay, type PrimaryReplay } from './replay-ipc.ts';
 
 /** What the replay store is opened with. */
 export interface OpenReplayOptions {
-  readonly settings: Pick<Settings, 'replayStore'>;
+  readonly settings: Pick<Settings, 'replayStore' | 'replayTimeout' | 'replayNamespace'>;
   readonly log: Log;
   readonly metrics: Metrics;
 }
@@ -26,19 +27,32 @@ export async function openReplay({ settings, log, metrics }: OpenReplayOptions):
   }
   if (settings.replayStore === 'memory') {
     const store = createMemoryReplayStore();
-    metrics.gauge({
-      name: 'portcullis_replay_store_entries',
-      help: 'Used proofs that are remembered.',
-      aggregate: 'sum',
-      read: () => store.size,
-    });
+    registerMemory(store, metrics);
     return { store, close: async () => {} };
   }
-  return openRedis(settings.replayStore, log, metrics);
+  return openRedis({ settings, log, metrics });
 }
 
-async function openRedis(url: string, log: Log, metrics: Metrics): Promise<OpenedReplay> {
-  const store = await createRedisReplayStore(url, {
+/** Opens the replay memory that the workers of this process share, and registers its metrics. */
+export function openSharedReplay(metrics: Metrics): PrimaryReplay {
+  const replay = openPrimaryReplay();
+  registerMemory(replay.store, metrics);
+  return replay;
+}
+
+function registerMemory(store: MemoryReplayStore, metrics: Metrics): void {
+  metrics.gauge({
+    name: 'portcullis_replay_store_entries',
+    help: 'Used proofs that are remembered.',
+    aggregate: 'sum',
+    read: () => store.size,
+  });
+}
+
+async function openRedis({ settings, log, metrics }: OpenReplayOptions): Promise<OpenedReplay> {
+  const store = await createRedisReplayStore(settings.replayStore, {
+    timeout: settings.replayTimeout / 1000,
+    namespace: settings.replayNamespace,
     onConnection: (state, cause) => {
       const message = cause instanceof Error ? { message: cause.message } : {};
       log.write(state === 'up' ? 'info' : 'warn', `replay_store_${state}`, message);

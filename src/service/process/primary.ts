@@ -1,6 +1,4 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { ReplayStore } from '../../dpop/replay.ts';
-import { AccessError } from '../../failures.ts';
 import type { Readiness } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
 import type { MetricsSnapshot } from '../observation/metrics.ts';
@@ -9,13 +7,14 @@ import { exitCodes } from './exit.ts';
 import type { HandOver } from './hand-over.ts';
 import type { ToPrimary, ToWorker, WorkerReport } from './messages.ts';
 import type { KeyOwner } from './open-keys.ts';
+import { answerWitness, type PrimaryReplay } from './replay-ipc.ts';
 
 /** What the primary process runs with. */
 export interface PrimaryOptions {
   readonly count: number;
   readonly log: Log;
   /** The replay memory that all workers share; absent where they share another store, or none. */
-  readonly replay: ReplayStore | 'off' | undefined;
+  readonly replay: PrimaryReplay | undefined;
   readonly keyOwner: KeyOwner;
   readonly handOver: HandOver;
   /** Called when the first worker can take connections. */
@@ -81,7 +80,12 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
       counted.keep(worker.id, message.metrics);
       pending.get(message.id)?.(message);
     }
-    if (message.type === 'witness' && replay !== undefined && replay !== 'off') answerWitness(worker, message, replay);
+    if (message.type === 'witness' && replay !== undefined) {
+      send(worker, { type: 'witnessed', id: message.id, outcome: answerWitness(replay, message) });
+    }
+    if (message.type === 'share_replay' && replay !== undefined) {
+      send(worker, { type: 'replay_shared', ...replay.shared });
+    }
     if (message.type === 'keys') void answerKeys(worker, message, keyOwner);
     if (message.type === 'ready') welcome(member);
     if (message.type === 'leaving') setTimeout(() => leave(member), signalDelay);
@@ -199,23 +203,6 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
     },
     readiness: async () => mergeReadiness(await reports(), { stopping: state !== 'running', count }),
   };
-}
-
-/** The primary keeps the memory of used proofs, so that a replay to another worker is seen. */
-function answerWitness(worker: Worker, message: ToPrimary & { readonly type: 'witness' }, replay: ReplayStore): void {
-  const answer = (outcome: 'first' | 'seen' | 'full' | 'failed'): void =>
-    send(worker, { type: 'witnessed', id: message.id, outcome });
-  try {
-    const first = replay.witness(message.jkt, message.jti, message.until);
-    if (typeof first === 'boolean') answer(first ? 'first' : 'seen');
-    else
-      first.then(
-        (value) => answer(value ? 'first' : 'seen'),
-        () => answer('failed'),
-      );
-  } catch (error) {
-    answer(error instanceof AccessError && error.reason === 'replay_store_full' ? 'full' : 'failed');
-  }
 }
 
 /** The primary fetches the keys, so that a new worker has them, and a flood costs the provider no more than one process. */

@@ -10,6 +10,8 @@ import type { Service, ServiceOptions } from './service.ts';
 /** What a process of the service runs with. */
 export interface RunOptions {
   readonly settings: Settings;
+  /** Reads the settings once more, for what can be reloaded. Throws if they are wrong. */
+  readonly readAgain: () => Settings;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
   /** What is run. Default: the service with the endpoints of its variant. */

@@ -12,7 +12,7 @@ import { openHandOver } from './hand-over.ts';
 import { type ListenAddress, type Listener, listen } from './listener.ts';
 import { tryDenyList } from './open-deny-list.ts';
 import { openKeyOwner } from './open-keys.ts';
-import { openReplay } from './open-replay.ts';
+import { openReplay, openSharedReplay } from './open-replay.ts';
 import { startWorkers } from './primary.ts';
 import { watchReloads } from './reload.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
@@ -40,7 +40,7 @@ async function runSingle(options: RunOptions): Promise<number> {
   const replay = await openReplay({ ...options, metrics });
   const keySource = await openKeyOwner({ ...options, metrics });
   const { command = serveCommand } = options;
-  const service = await command.createService({ settings, log, metrics, reloads, keySource, replay: replay.store });
+  const service = await command.createService({ ...options, metrics, reloads, keySource, replay: replay.store });
   const admin = await openAdmin(settings, {
     readiness: service.readiness,
     metrics: () => formatMetrics(metrics.snapshot()),
@@ -69,7 +69,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   const metrics = createMetrics();
   registerProcessMetrics(metrics);
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
-  const replay = settings.replayStore === 'memory' ? await openReplay({ settings, log, metrics }) : undefined;
+  const replay = settings.replayStore === 'memory' ? openSharedReplay(metrics) : undefined;
   const keyOwner = await openKeyOwner({ ...options, metrics });
   const { command = serveCommand } = options;
   const { onReady } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
@@ -77,7 +77,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   let adminUrl: string | undefined;
   const workers = startWorkers({
     ...{ count, log, keyOwner, handOver },
-    replay: replay?.store,
+    replay,
     onReady() {
       announce(log, handOver.url, adminUrl);
       onReady();
@@ -97,7 +97,6 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   });
   const status = await workers.ended;
   await admin?.close(0);
-  await replay?.close();
   await keyOwner.close();
   return status;
 }

@@ -1,5 +1,4 @@
 import type { RequestListener } from 'node:http';
-import { createNonces, type Nonces } from '../../dpop/nonce.ts';
 import type { ReplayStore } from '../../dpop/replay.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
@@ -7,6 +6,7 @@ import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { Readiness } from '../app/admin.ts';
 import { createApp } from '../app/app.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
+import { createDescribeIdentity } from '../observation/identity.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
@@ -15,6 +15,7 @@ import type { UpgradeListener } from './http-server.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import type { Reloads } from './reload.ts';
+import { createRotatingNonces, followSecrets, type RotatingNonces } from './secrets.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
 import { readVersion } from './version.ts';
 
@@ -25,8 +26,12 @@ export interface ServiceOptions {
   readonly metrics: Metrics;
   readonly keySource: KeySource;
   readonly reloads: Reloads;
+  /** Reads the settings once more. Throws if they are wrong. */
+  readonly readAgain: () => Settings;
   /** Where used proofs are remembered. */
   readonly replay: ReplayStore | 'off';
+  /** For nonces that are asked for after a start, if no secret is set. Default: one of this process. */
+  readonly startNonceSecret?: string | undefined;
 }
 
 /** The service without its sockets. */
@@ -54,11 +59,19 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   const { variant } = settings;
   registerProcessMetrics(metrics);
   const mode = dpopMode(settings);
+  const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
   const issuer = readIssuer(settings);
   const keys = issuer === undefined ? undefined : await keySource.open(issuer);
   if (keys === undefined) warnOfScheme(log, variant.names.domain);
 
   const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
+
+  const nonces = openNonces(settings, options.startNonceSecret);
+  let describeIdentity = createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret);
+  followSecrets({ secrets: settings, readAgain: options.readAgain, reloads, log }, (secrets) => {
+    if (secrets.dpopNonceSecret !== '') nonces?.rotate(secrets.dpopNonceSecret);
+    describeIdentity = createDescribeIdentity(settings.logIdentity, secrets.logIdentitySecret);
+  });
 
   const resourceServer = createResourceServer({
     issuers: keys === undefined || issuer === undefined ? [] : [{ issuer, keys }],
@@ -66,9 +79,16 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,
     subject: variant.subject,
-    dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...readNonces(settings) },
+    dpop: {
+      ...{ mode, algorithms: settings.dpopAlgorithms, replay },
+      ...(nonces !== undefined && {
+        nonces,
+        nonceDemand: settings.dpopNonce === 'required' ? 'always' : 'after-start',
+      }),
+    },
     ...(denied !== undefined && { denyList: denied.denyList }),
     trustProxy: settings.trustProxy,
+    ...(externalUrl !== undefined && { externalUrl }),
     errorBody: settings.errorBody,
     challenge: variant.challenge,
     insufficientScopeStatus: variant.insufficientScopeStatus,
@@ -77,14 +97,17 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     settings,
     mode,
     resourceServer,
-    readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
+    readExternalUrl: createReadExternalUrl({
+      trust: settings.trustProxy,
+      ...(externalUrl !== undefined && { pinned: externalUrl }),
+    }),
     version: readVersion(),
   });
 
   registerCacheMetrics(metrics, resourceServer);
   let draining = false;
   return {
-    ...observeApp({ app, settings, log, metrics }),
+    ...observeApp({ app, settings, log, metrics, describeIdentity: (access) => describeIdentity(access) }),
     readiness: () => {
       const away = isAway(replay);
       const checks = {
@@ -119,8 +142,13 @@ function isAway(replay: ReplayStore | 'off'): boolean {
   return replay !== 'off' && 'connected' in replay && replay.connected === false;
 }
 
-function readNonces({ dpopNonce, dpopNonceSecret }: Settings): { readonly nonces?: Nonces } {
-  return dpopNonce === 'required' ? { nonces: createNonces({ secret: dpopNonceSecret }) } : {};
+/** Nonces that are always demanded, or only after a start: under the secret of the settings, else of the primary process. */
+function openNonces(
+  { dpopNonce, dpopNonceSecret }: Settings,
+  startSecret: string | undefined,
+): RotatingNonces | undefined {
+  if (dpopNonce === 'required' || dpopNonceSecret !== '') return createRotatingNonces(dpopNonceSecret);
+  return startSecret === undefined ? undefined : createRotatingNonces(startSecret);
 }
 
 function warnOfScheme(log: Log, name: string): void {

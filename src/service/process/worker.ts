@@ -6,7 +6,7 @@ import { createHttpServer } from './http-server.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { openReplay } from './open-replay.ts';
 import { watchReloads } from './reload.ts';
-import { createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
+import { askForReplay, createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
 import { serveCommand } from './serve-command.ts';
 import { watchSignals } from './shutdown.ts';
@@ -29,13 +29,16 @@ export async function runWorker(options: RunOptions): Promise<number> {
     if (message.type === 'reload') reloads.request();
   });
   const metrics = createMetrics();
+  const shared = settings.replayStore === 'memory' ? await askForReplay(channel) : undefined;
   const replay =
-    settings.replayStore === 'memory'
-      ? { store: createPrimaryReplayStore(channel), close: async () => {} }
-      : await openReplay({ ...options, metrics });
+    shared === undefined
+      ? await openReplay({ ...options, metrics })
+      : { store: createPrimaryReplayStore(channel, shared), close: async () => {} };
   const service = await command.createService({
-    ...{ settings, log, metrics, reloads },
+    ...options,
+    ...{ metrics, reloads },
     replay: replay.store,
+    startNonceSecret: shared?.nonceSecret,
     keySource: followKeys(channel),
   });
   channel.onMessage((message) => {
@@ -44,7 +47,9 @@ export async function runWorker(options: RunOptions): Promise<number> {
       channel.send({ ...message, readiness: service.readiness(), metrics: metrics.snapshot() });
     }
   });
-  setInterval(() => channel.send({ type: 'counted', metrics: metrics.snapshot() }), countInterval).unref();
+  // What a worker has counted outlives it, but for the last part of a second.
+  const tellCounts = (): void => channel.send({ type: 'counted', metrics: metrics.snapshot() });
+  setInterval(tellCounts, countInterval).unref();
   const http = createHttpServer(readHttpOptions(settings, service));
   // It watches over the times of its connections only once it listens, or seems to.
   http.server.emit('listening');
@@ -54,6 +59,7 @@ export async function runWorker(options: RunOptions): Promise<number> {
   log.write('info', 'shutting_down', { grace_seconds: stopGrace });
   service.drain();
   await http.finish(stopGrace);
+  tellCounts();
   service.close();
   await replay.close();
   await flushSpans();

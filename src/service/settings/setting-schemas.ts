@@ -1,4 +1,6 @@
 import * as v from 'valibot';
+import { isRedisUrl } from '../../dpop/redis-url.ts';
+import { parseBaseUrl } from '../../http/external-url.ts';
 import { parseTrust } from '../../http/trust.ts';
 import { isDomain } from '../../resource-server/issuer-name.ts';
 
@@ -105,13 +107,12 @@ export const trust = v.pipe(
   }),
 );
 
-export const replayStore = v.union([
-  v.picklist(['memory', 'off']),
-  v.pipe(
-    v.string(),
-    v.check((text) => /^rediss?:\/\//.test(text) && URL.canParse(text)),
-  ),
-]);
+export const replayStore = v.union([v.picklist(['memory', 'off']), v.pipe(v.string(), v.check(isRedisUrl))]);
+
+export const externalUrl = v.pipe(
+  v.string(),
+  v.check((text) => text === '' || parseBaseUrl(text) !== undefined),
+);
 
 export const origins = v.pipe(
   list,
@@ -129,3 +130,5 @@ export function textLike(pattern: RegExp) {
 }
 
 export const printable = textLike(/^[^\p{Cc}]+$/u);
+
+export const replayNamespace = v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/));

@@ -9,10 +9,12 @@ import {
   boolean,
   clockTolerance,
   domain,
+  externalUrl,
   integer,
   issuerUrl,
   origins,
   printable,
+  replayNamespace,
   replayStore,
   textLike,
   trust,
@@ -31,6 +33,11 @@ export interface SettingRow {
   readonly meaning: string;
   /** What to do when the value is refused. */
   readonly fix: string;
+  /**
+   * Whether the value is a secret (`always`), or may hold one in the user information of a URL (`credentials`). A secret
+   * can be read from `NAME_FILE`, and is refused as a flag.
+   */
+  readonly secret?: 'always' | 'credentials';
   /** How the value is shown where it is, or may hold, a secret. */
   readonly redact?: (value: string) => string;
 }
@@ -108,25 +115,44 @@ export const settingTable = {
   },
   dpopNonceSecret: {
     flag: 'dpop-nonce-secret',
+    secret: 'always',
     environment: 'DPOP_NONCE_SECRET',
     schema: v.pipe(
       v.string(),
       v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
     ),
     defaultValue: '',
-    meaning: 'At least 32 bytes, the same for all instances; needed with `DPOP_NONCE=required`.',
+    meaning:
+      'At least 32 bytes, the same for all instances; needed with `DPOP_NONCE=required`, and with Redis for clients to get through right after a restart of it.',
     fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
     redact: (value) => (value === '' ? '' : '***'),
   },
   replayStore: {
     flag: 'replay-store',
+    secret: 'credentials',
     environment: 'REPLAY_STORE',
     schema: replayStore,
     defaultValue: 'memory',
     meaning:
-      'Where used proofs are remembered: `memory`, `off`, or a `redis://` / `rediss://` URL shared by instances.',
-    fix: 'Write memory, off, or a URL such as redis://localhost:6379.',
+      'Where used proofs are remembered: `memory`, `off`, or a URL shared by instances: `redis://`, `redis+sentinel://` or `redis+cluster://`, each with `rediss` for TLS.',
+    fix: 'Write memory, off, or a URL such as redis://localhost:6379, redis+sentinel://one:26379,two:26379/NAME or redis+cluster://one:6379,two:6379.',
     redact: hideCredentials,
+  },
+  replayTimeout: {
+    flag: 'replay-timeout',
+    environment: 'REPLAY_TIMEOUT',
+    schema: integer(1, 10_000),
+    defaultValue: '250',
+    meaning: 'Milliseconds that an answer of Redis is waited for.',
+    fix: 'Write a number of milliseconds from 1 to 10000.',
+  },
+  replayNamespace: {
+    flag: 'replay-namespace',
+    environment: 'REPLAY_NAMESPACE',
+    schema: replayNamespace,
+    defaultValue: 'serve',
+    meaning: 'Services of other names in one Redis do not know the proofs of each other.',
+    fix: 'Write 1 to 64 letters, digits, _, . or -.',
   },
   trustProxy: {
     flag: 'trust-proxy',
@@ -135,6 +161,15 @@ export const settingTable = {
     defaultValue: 'false',
     meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is believed.',
     fix: 'Write true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
+  },
+  externalUrl: {
+    flag: 'external-url',
+    environment: 'EXTERNAL_URL',
+    schema: externalUrl,
+    defaultValue: '',
+    meaning:
+      'Origin (and prefix) under which clients call this API. DPoP proofs are held against it, whatever `Host` and `X-Forwarded-*` say.',
+    fix: 'Write the URL that clients call, without query and fragment, such as https://api.example.com or https://example.com/orders.',
   },
   drainDelay: {
     flag: 'drain-delay',
@@ -274,6 +309,7 @@ export const settingTable = {
   },
   logIdentitySecret: {
     flag: 'log-identity-secret',
+    secret: 'always',
     environment: 'LOG_IDENTITY_SECRET',
     schema: v.pipe(
       v.string(),

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
 import { type Variant, variants } from '../variants/variants.ts';
+import { type KnownName, type Misspelling, readEnvironment } from './environment.ts';
 import { readProxies } from './proxy-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import { type SettingName, type SettingRow, settingTable } from './setting-table.ts';
@@ -24,7 +25,13 @@ export interface SettingSources {
 
 /** Either usable settings or every problem at once. */
 export type SettingsResult =
-  | { readonly kind: 'settings'; readonly settings: Settings; readonly effective: readonly EffectiveSetting[] }
+  | {
+      readonly kind: 'settings';
+      readonly settings: Settings;
+      readonly effective: readonly EffectiveSetting[];
+      /** Variables that are probably misspelt settings; they have no effect. */
+      readonly misspellings: readonly Misspelling[];
+    }
   | { readonly kind: 'problems'; readonly problems: readonly SettingProblem[] };
 
 interface Written {
@@ -33,10 +40,13 @@ interface Written {
 }
 
 const names = Object.keys(settingTable) as SettingName[]; // the keys are the names
+const rows: readonly SettingRow[] = names.map((name) => settingTable[name]);
 
 /** Reads flags over environment over the settings file over defaults, and collects every problem. */
-export function readSettings({ args, environment, defaults = {} }: SettingSources): SettingsResult {
+export function readSettings({ args, environment: variables, defaults = {} }: SettingSources): SettingsResult {
   const problems: SettingProblem[] = [];
+  const { values: environment, misspellings, ...read } = readEnvironment(variables, knownNames());
+  problems.push(...read.problems);
   const flags = readFlags(args, problems);
   const file = readFile(flags.get('settings'), problems);
   const look = (row: SettingRow, variant: Variant): Written => {
@@ -44,9 +54,7 @@ export function readSettings({ args, environment, defaults = {} }: SettingSource
     const key = fileKeys(name).find((candidate) => file.has(candidate));
     const flag = flags.get(row.flag);
     if (flag !== undefined) return { value: flag, source: 'flag' };
-    // An empty variable counts as not set: that is how compose files and shells unset one.
-    if (environment[name] !== undefined && environment[name] !== '')
-      return { value: environment[name], source: 'environment' };
+    if (environment[name] !== undefined) return { value: environment[name], source: 'environment' };
     if (key !== undefined) return { value: file.get(key), source: 'file' };
     const defaultValue = defaults[row.flag] ?? row.defaultValue;
     return { value: typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue, source: 'default' };
@@ -67,12 +75,12 @@ export function readSettings({ args, environment, defaults = {} }: SettingSource
     else
       problems.push({ name: label, value: shown, fix: shown === undefined ? `It is required. ${row.fix}` : row.fix });
   }
-  effective.push(...readProxies(environment, problems));
+  effective.push(...readProxies(variables, problems));
   problems.push(...unknownFileKeys(file, variant), ...findConflicts(values));
   if (problems.length > 0) return { kind: 'problems', problems };
 
   const settings: Settings = { ...(values as Values), variant }; // each member comes from its own schema
-  return { kind: 'settings', settings, effective };
+  return { kind: 'settings', settings, effective, misspellings };
 }
 
 /** The name a setting has in the environment. */
@@ -80,9 +88,35 @@ export function environmentName(row: SettingRow, variant: Variant): string {
   return typeof row.environment === 'string' ? row.environment : row.environment(variant);
 }
 
+/** Under the names of every variant: one of another variant is no misspelt name of this one. */
+function knownNames(): readonly KnownName[] {
+  const known = Object.values(variants).flatMap((variant) =>
+    names.map((name) => {
+      const row: SettingRow = settingTable[name];
+      return { name: environmentName(row, variant), isSecret: row.secret !== undefined };
+    }),
+  );
+  return [...new Map(known.map((each) => [each.name, each])).values()];
+}
+
 /** The settings file takes the environment's name as it is, or in lower case. */
 function fileKeys(name: string): readonly string[] {
   return [name.toLowerCase(), name];
+}
+
+/** Every user of the machine can read the arguments of a process. */
+function isSecret({ secret, redact }: SettingRow, value: string): boolean {
+  if (value === '') return false;
+  return secret === 'always' || (secret === 'credentials' && redact?.(value) !== value);
+}
+
+function refuseSecret(row: SettingRow): SettingProblem {
+  const name = environmentName(row, variants.a);
+  return {
+    name: `--${row.flag}`,
+    value: undefined,
+    fix: `Every user of this machine can read the arguments of a process. Set ${name}, or let ${name}_FILE name a file.`,
+  };
 }
 
 function readFlags(args: readonly string[], problems: SettingProblem[]): ReadonlyMap<string, string> {
@@ -96,7 +130,9 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
   const flags = new Map<string, string>();
   for (const token of tokens) {
     if (token.kind === 'option' && known.has(token.name) && token.value !== undefined) {
-      flags.set(token.name, token.value);
+      const row = rows.find(({ flag }) => flag === token.name);
+      if (row !== undefined && isSecret(row, token.value)) problems.push(refuseSecret(row));
+      else flags.set(token.name, token.value);
     } else if (token.kind === 'option' && known.has(token.name)) {
       problems.push({ name: `--${token.name}`, value: undefined, fix: `Write a value: --${token.name} VALUE.` });
     } else if (token.kind === 'option') {

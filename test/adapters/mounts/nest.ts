@@ -8,7 +8,8 @@ import { decorate } from '../decorate.ts';
 import { behave, describeAccess, prefix, routes } from '../scene.ts';
 import { type Stage, textOf } from './stage.ts';
 
-class FailureFilter implements ExceptionFilter {
+/** Answers what handlers throw; Express and Fastify both know `status` and `send`. */
+export class FailureFilter implements ExceptionFilter {
   catch(error: unknown, host: ArgumentsHost) {
     host.switchToHttp().getResponse<Response>().status(500).send(textOf(error));
   }
@@ -22,8 +23,17 @@ export async function createNestApp(stage: Stage): Promise<RequestListener> {
   return (request, response) => choose(request)(request, response);
 }
 
-/** An application of one controller for each route. */
-async function createOne(globalPrefix: string, { servers, onRefused }: Stage): Promise<RequestListener> {
+async function createOne(globalPrefix: string, stage: Stage): Promise<RequestListener> {
+  const app = await NestFactory.create(createRoot(stage), { logger: false });
+  app.setGlobalPrefix(globalPrefix);
+  // It would give every exception its own form, were refusals not answered before.
+  app.useGlobalFilters(new FailureFilter());
+  await app.init();
+  return app.getHttpAdapter().getInstance() as RequestListener; // the Express application
+}
+
+/** A module with one controller for each route. */
+export function createRoot({ servers, onRefused }: Stage): new () => object {
   const controllers = routes.map(({ path, server, policy, behaviour }) => {
     class Messages {
       read(access: Access) {
@@ -38,10 +48,5 @@ async function createOne(globalPrefix: string, { servers, onRefused }: Stage): P
   });
   class Root {}
   Module({ controllers })(Root);
-  const app = await NestFactory.create(Root, { logger: false });
-  app.setGlobalPrefix(globalPrefix);
-  // It would give every exception its own form, were refusals not answered before.
-  app.useGlobalFilters(new FailureFilter());
-  await app.init();
-  return app.getHttpAdapter().getInstance() as RequestListener; // the Express application
+  return Root;
 }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, exchange, openRaw, type RawConnection, readStatuses, send } from '../../support/http-client.ts';
+import { passStart } from '../../support/pass-start.ts';
 import { hashToken, makeProofKey, mintProof, thumbprintOf } from '../../support/proofs.ts';
 import type { LogLine, ServiceProcess } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
@@ -118,8 +119,9 @@ describe.each(variants)('listeners of variant $name', (variant) => {
     expect(moved('portcullis_token_cache_hits_total', '')).toBe(1);
     expect(moved('portcullis_token_cache_entries', '')).toBe(1);
     expect(moved('portcullis_token_cache_bytes', '')).toBeGreaterThan(0);
-    expect(after.get('portcullis_key_fetches_total')?.samples.get('{outcome="ok"}')).toBe(1);
-    expect(after.get('portcullis_key_set_age_seconds')?.samples.get('')).toBeGreaterThan(0);
+    const issuer = `issuer="${provider.issuer}"`;
+    expect(after.get('portcullis_key_fetches_total')?.samples.get(`{${issuer},outcome="ok"}`)).toBe(1);
+    expect(after.get('portcullis_key_set_age_seconds')?.samples.get(`{${issuer}}`)).toBeGreaterThan(0);
     const families = [
       ...['portcullis_key_set_keys', 'portcullis_key_set_usable', 'portcullis_replay_store_entries'],
       ...['portcullis_malformed_requests_total', 'nodejs_eventloop_lag_p99_seconds'],
@@ -139,6 +141,7 @@ describe.each(variants)('listeners of variant $name', (variant) => {
 describe('the log', () => {
   it('one line a request with id, route, status, reason and duration; nothing secret in any', async () => {
     const service = await startA(provider);
+    await passStart();
     const key = makeProofKey();
     const tokens = [await provider.sign(), await provider.sign({ cnf: { jkt: thumbprintOf(key.jwk) } })] as const;
     const htu = `${service.url}/api/private`;

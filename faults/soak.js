@@ -1,0 +1,154 @@
+// npm run soak [-- --minutes N] [-- --kill-every N]: two workers under 70 % of what they can do. The provider rotates its key every minute, and
+// a worker is killed every five (`--kill-every`). Prints the slope of the resident memory of all processes; exits with 1 if a decision was
+// wrong, a request that was read had no answer, a 5xx has no reason, or memory went on growing.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { pinThis } from './affinity.js';
+import { makeIdentity } from './identity.js';
+import { startLoad } from './load.js';
+import { openScene } from './scene.js';
+import { makeKeys, mint, steadyKinds } from './tokens.js';
+
+const share = 0.7;
+const connections = 64;
+/** Seconds between two looks at the memory, and for which it is not looked at after a worker was killed. */
+const sampleSeconds = 5;
+const settleSeconds = 30;
+/** Share of the run in which heaps find their size; nothing is concluded from it. */
+const warmShare = 0.2;
+/** A rise over the whole run that is more than this share of the memory is a leak. Short runs are over too soon to tell. */
+const maxRise = 0.1;
+const leastMinutes = 30;
+
+const { values } = parseArgs({
+  options: { minutes: { type: 'string', default: '60' }, 'kill-every': { type: 'string', default: '5' } },
+});
+const [minutes, killEvery] = [values.minutes, values['kill-every']].map(Number);
+if (![minutes, killEvery].every((each) => Number.isInteger(each) && each >= 1 && each <= 600)) {
+  process.stderr.write('Write whole numbers of minutes from 1 to 600: npm run soak -- --minutes 60 --kill-every 5\n');
+  process.exit(64);
+}
+process.exitCode = await main();
+
+async function main() {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-soak-'));
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const load = startLoad();
+  // The last is never published before its minute: a call with it makes the service look for it.
+  const keys = await makeKeys(minutes + 1);
+  const bench = { quick: false, folder, load, identity: await makeIdentity(folder), keys };
+  pinThis();
+  const scene = await openScene(bench, { workers: 2, maxAge: 60 });
+  const startedAt = performance.now();
+  const seconds = () => (performance.now() - startedAt) / 1000;
+  const rate = Math.max(1, Math.round((await measureCapacity(scene)) * share));
+  print(`${minutes} minutes at ${rate} requests a second`);
+
+  const samples = [];
+  let quietUntil = 0;
+  const sampling = setInterval(() => {
+    if (seconds() >= quietUntil) samples.push({ at: seconds(), memory: scene.service.memory() });
+  }, sampleSeconds * 1000);
+
+  const total = { sent: 0, answered: 0, cut: 0, lost: 0, dropped: 0, wrong: {}, unexplained: {} };
+  const problems = [];
+  let kills = 0;
+  let before;
+  for (let minute = 0; minute < minutes; minute++) {
+    const endsAt = performance.now() + 60_000;
+    // One key is withdrawn with each that comes: tokens under it must be refused from then on.
+    const [withdrawn, , current] = [minute - 2, minute - 1, minute].map((index) => keys[index]);
+    scene.provider.publish(keys.slice(Math.max(0, minute - 1), minute + 1));
+    const token = mint(current, scene.issuer);
+    if (!(await scene.awaitStatus(token, 200, 15))) problems.push(`minute ${minute}: the new key was not found`);
+    // Every worker hears of it a moment after the first.
+    await scene.sleep(0.5);
+    const kinds = steadyKinds(current, scene.issuer);
+    if (withdrawn !== undefined) {
+      const tokens = [mint(withdrawn, scene.issuer)];
+      kinds.push({
+        name: 'withdrawn',
+        weight: 2,
+        expect: [401],
+        source: { type: 'fixed', path: '/api/private', tokens },
+      });
+    }
+    const stream = `minute ${minute}`;
+    await scene.send(stream, { rate, connections, kinds });
+    if (before !== undefined) add(total, await scene.stopStream(before));
+    before = stream;
+    if (minute % killEvery === killEvery - 1) {
+      await scene.sleep(20);
+      const [victim] = scene.service.workers();
+      quietUntil = seconds() + settleSeconds;
+      process.kill(victim, 'SIGKILL');
+      kills++;
+    }
+    await scene.sleep(Math.max(0, endsAt - performance.now()) / 1000);
+    const { answered } = await load.state(stream);
+    const memory = scene.service.memory();
+    print(`${minute + 1} min: ${answered} answered, ${memory.toFixed(0)} MiB, ${count(total.wrong)} wrong so far`);
+  }
+  add(total, await scene.stopStream(before));
+  clearInterval(sampling);
+  const workers = scene.service.workers().length;
+  if (workers !== 2) problems.push(`${workers} workers at the end`);
+  if (scene.service.countLines('worker_exited') !== kills) problems.push('a worker has ended that nobody killed');
+  const { slope, rise, mean } = measureSlope(samples.filter(({ at }) => at > minutes * 60 * warmShare));
+  await scene.close();
+  await load.end();
+
+  if (count(total.wrong) > 0) problems.push(`wrong decisions: ${JSON.stringify(total.wrong)}`);
+  if (total.lost > 0) problems.push(`${total.lost} requests had no answer`);
+  if (count(total.unexplained) > 0) problems.push(`unexplained: ${JSON.stringify(total.unexplained)}`);
+  if (minutes >= leastMinutes && rise > mean * maxRise) problems.push(`memory rose by ${rise.toFixed(0)} MiB`);
+  print(`
+sent                  ${total.sent}
+wrong                 ${count(total.wrong)}
+unanswered            ${total.lost}
+5xx without a reason  ${count(total.unexplained)}
+repeated              ${total.cut} (their worker was killed, or closed the connection unread)
+workers killed        ${kills}
+resident memory       ${mean.toFixed(0)} MiB, slope ${slope.toFixed(2)} MiB an hour, over all processes
+${problems.length === 0 ? 'nothing was broken' : `BROKEN: ${problems.join('; ')}`}`);
+  return problems.length === 0 ? 0 : 1;
+}
+
+/** Requests a second that are answered if as many are sent as can be. */
+async function measureCapacity(scene) {
+  await scene.send('full', { connections, kinds: scene.usual });
+  await scene.sleep(2);
+  const [first, from] = [await scene.load.state('full'), performance.now()];
+  await scene.sleep(5);
+  const [last, to] = [await scene.load.state('full'), performance.now()];
+  await scene.stopStream('full');
+  return ((last.answered - first.answered) / (to - from)) * 1000;
+}
+
+function add(total, report) {
+  for (const name of ['sent', 'answered', 'cut', 'lost', 'dropped']) total[name] += report[name];
+  for (const name of ['wrong', 'unexplained']) {
+    for (const [what, times] of Object.entries(report[name])) total[name][what] = (total[name][what] ?? 0) + times;
+  }
+}
+
+function count(times) {
+  return Object.values(times).reduce((sum, each) => sum + each, 0);
+}
+
+/** The least-squares line through the samples: MiB an hour, MiB over the whole of them, and their mean. */
+function measureSlope(samples) {
+  const mean = (read) => samples.reduce((sum, sample) => sum + read(sample), 0) / samples.length;
+  const [at, memory] = [mean((sample) => sample.at), mean((sample) => sample.memory)];
+  const above = samples.reduce((sum, sample) => sum + (sample.at - at) * (sample.memory - memory), 0);
+  const below = samples.reduce((sum, sample) => sum + (sample.at - at) ** 2, 0);
+  const perSecond = below === 0 ? 0 : above / below;
+  const length = (samples.at(-1)?.at ?? 0) - (samples[0]?.at ?? 0);
+  return { slope: perSecond * 3600, rise: perSecond * length, mean: memory };
+}
+
+function print(text) {
+  process.stdout.write(`${text}\n`);
+}

@@ -1,0 +1,76 @@
+// Goes through the steps of deploy/image/Dockerfile in a folder, since no container engine is needed for them: installs the
+// packed tarball, takes away the right to write, and runs the service as another user (if this one is root).
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const user = 65532;
+const isRoot = process.getuid?.() === 0;
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-image-'));
+const [packed, app] = [join(folder, 'packed'), join(folder, 'app')];
+let failed = false;
+
+function check(title, holds) {
+  console.log(`${holds ? 'ok  ' : 'FAIL'} ${title}`);
+  if (!holds) failed = true;
+}
+
+try {
+  const dockerfile = readFileSync('deploy/image/Dockerfile', 'utf8');
+  check('the image does not run as root', /^USER 65532:65532$/m.test(dockerfile));
+  check(
+    'the last stage runs nothing, so it needs no shell',
+    !/^FROM [\s\S]*^RUN /m.test(dockerfile.slice(dockerfile.lastIndexOf('FROM '))),
+  );
+
+  mkdirSync(packed);
+  execFileSync('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', packed]);
+  execFileSync(process.execPath, ['deploy/image/install.js', '.', packed, app], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  execFileSync('chmod', ['-R', 'a-w,a+rX', app]);
+  chmodSync(folder, 0o755);
+  if (isRoot) chownSync(folder, 0, 0);
+
+  const identity = isRoot ? { uid: user, gid: user } : {};
+  const ports = { PORT: '18642', ADMIN_PORT: '18643' };
+  const env = { PATH: process.env.PATH, HOST: '127.0.0.1', IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'x', ...ports };
+  const main = join(app, 'node_modules/portcullis/dist/cli/main.js');
+  const service = spawn(process.execPath, [main, 'serve'], {
+    cwd: app,
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+    ...identity,
+  });
+  const ended = once(service, 'exit');
+  const probe = () => {
+    try {
+      execFileSync(process.execPath, [join(app, 'healthcheck.js')], { env, ...identity });
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  let healthy = false;
+  for (let i = 0; i < 50 && !healthy && service.exitCode === null; i++) {
+    await sleep(200);
+    healthy = probe();
+  }
+  check(
+    `it runs ${isRoot ? 'as another user ' : ''}from a folder that nobody can write to, and its health check passes`,
+    healthy,
+  );
+  const { status } = await fetch(`http://127.0.0.1:${ports.PORT}/api/public`);
+  check('it answers', status === 200);
+  service.kill('SIGTERM');
+  const [code] = await ended;
+  check('SIGTERM ends it with 0', code === 0);
+  check('the health check of a service that is gone fails', !probe());
+} finally {
+  execFileSync('chmod', ['-R', 'u+w', folder]);
+  rmSync(folder, { recursive: true, force: true });
+}
+process.exitCode = failed ? 1 : 0;

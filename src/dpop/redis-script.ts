@@ -1,0 +1,99 @@
+import { hash } from 'node:crypto';
+
+/** What runs scripts: a client of Redis, of its sentinels, or of a cluster. */
+export interface RedisCommands {
+  evalSha(sha: string, options: ScriptOptions): Promise<unknown>;
+  eval(script: string, options: ScriptOptions): Promise<unknown>;
+}
+
+/** Keys and arguments of a script; in a cluster, all keys are in one slot. */
+export interface ScriptOptions {
+  readonly keys: string[];
+  readonly arguments: string[];
+}
+
+/** What one round trip tells. */
+export interface RedisAnswer {
+  /** `nothing` if no proof was asked about. */
+  readonly outcome: 'first' | 'seen' | 'late' | 'nothing';
+  /** Seconds since the epoch: of proofs made before, this Redis may have lost some. */
+  readonly since: number;
+  /** A random number below 2^32 that stands for `since`. */
+  readonly generation: number;
+}
+
+/** Seconds by which the clocks of instances and of Redis may differ. */
+export const clockMargin = 30;
+
+/*
+ * One script, so that nothing can come between the proof and the marker that says since when this Redis remembers.
+ * KEYS: the record of the proof, the marker `<run_id> <since>`, the generation.
+ * ARGV: the last moment of the proof in ms (empty to ask for the marker only), the time of the instance in ms, a new
+ * generation in case one is needed, a name for this attempt, the margin in ms.
+ *
+ * The marker is missing after FLUSHALL. It names another process after a restart, and after a failover to a replica,
+ * which may lack the last records. In each case it is written anew, ahead of the clocks of both Redis and the
+ * instance: the time of either may be wrong, and iat has whole seconds. A marker that is far ahead was written by a
+ * wrong clock, and everybody would be refused until then.
+ *
+ * Lifetimes go by the clock of Redis only, so that an instance whose clock is set back cannot ask about a proof whose
+ * record has ended. A client library may send a command again after a lost connection: the value tells its own record.
+ */
+const script = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local run = string.match(redis.call('INFO', 'server'), '[\\r\\n]run_id:(%w+)')
+if not run then return redis.error_reply('ERR Redis does not tell its run_id') end
+local margin = tonumber(ARGV[5])
+local latest = math.max(now, tonumber(ARGV[2]))
+local generation = redis.call('GET', KEYS[3])
+local written = redis.call('GET', KEYS[2])
+local since
+if written then
+  local of, at = string.match(written, '^(%S+) (%d+)$')
+  if of == run and #at <= 15 and tonumber(at) * 1000 <= latest + margin then since = at end
+end
+if not since then
+  since = string.format('%d', math.floor(latest / 1000) + 2)
+  redis.call('SET', KEYS[2], run .. ' ' .. since)
+  generation = false
+end
+if not generation then
+  generation = ARGV[3]
+  redis.call('SET', KEYS[3], generation)
+end
+local outcome = 'nothing'
+if ARGV[1] ~= '' then
+  local left = tonumber(ARGV[1]) + margin - now
+  if left <= 0 then outcome = 'late'
+  elseif redis.call('SET', KEYS[1], ARGV[4], 'NX', 'PX', string.format('%d', left)) then outcome = 'first'
+  elseif redis.call('GET', KEYS[1]) == ARGV[4] then outcome = 'first'
+  else outcome = 'seen' end
+end
+return { outcome, since, generation }
+`;
+const sha = hash('sha1', script);
+const outcomes: readonly unknown[] = ['first', 'seen', 'late', 'nothing'];
+
+/** Runs the script; rejects with the error of Redis or of its client, and for an answer that the script does not give. */
+export async function runScript(client: RedisCommands, options: ScriptOptions): Promise<RedisAnswer> {
+  const answer = await client.evalSha(sha, options).catch((error: unknown) => {
+    // A Redis that was started anew, or is another, has not seen the script.
+    if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return client.eval(script, options);
+    throw error;
+  });
+  return readAnswer(answer);
+}
+
+function readAnswer(answer: unknown): RedisAnswer {
+  const [outcome, since, generation]: readonly unknown[] = Array.isArray(answer) ? answer.map(String) : [];
+  const read = { since: Number(since), generation: Number(generation) };
+  if (!outcomes.includes(outcome) || !Number.isSafeInteger(read.since) || !isWord(read.generation)) {
+    throw new Error('Redis gave an answer that cannot be read');
+  }
+  return { ...read, outcome: outcome as RedisAnswer['outcome'] }; // as was just seen
+}
+
+function isWord(value: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value < 2 ** 32;
+}

@@ -1,0 +1,78 @@
+/** Where the replay store in Redis is. */
+export type RedisTarget =
+  | { readonly kind: 'single'; readonly url: string }
+  | (RedisNodes & { readonly kind: 'sentinel'; readonly name: string })
+  | (RedisNodes & { readonly kind: 'cluster' });
+
+/** Several nodes with the same credentials. */
+export interface RedisNodes {
+  readonly nodes: readonly RedisNode[];
+  readonly tls: boolean;
+  readonly username: string | undefined;
+  readonly password: string | undefined;
+}
+
+/** One node. */
+export interface RedisNode {
+  readonly host: string;
+  readonly port: number;
+}
+
+const fix =
+  'url: write redis://[user:password@]host[:port][/database], redis+sentinel://[user:password@]host[:port],…/NAME, ' +
+  'or redis+cluster://[user:password@]host[:port],…; rediss in place of redis for TLS';
+const several = /^(rediss?)\+(sentinel|cluster):\/\/(?:([^@/]*)@)?([^@/]+)(?:\/([^/]*))?$/;
+const single = /^rediss?:\/\//;
+const nodeGrammar = /^([\w.~-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
+const defaultPorts: Readonly<Record<string, number>> = { sentinel: 26_379, cluster: 6379 };
+const maxPort = 65_535;
+
+/** Reads the URL of a Redis, of its sentinels or of a cluster. Throws `TypeError` without its text: it may hold a password. */
+export function parseRedisUrl(url: string): RedisTarget {
+  const [, scheme, kind, credentials, hosts = '', name = ''] = several.exec(url) ?? [];
+  if (kind === undefined) {
+    if (!single.test(url) || !URL.canParse(url)) throw new TypeError(fix);
+    return { kind: 'single', url };
+  }
+  const nodes = hosts.split(',').map((text) => parseNode(text, defaultPorts[kind] ?? 0));
+  const shared = { nodes, tls: scheme === 'rediss', ...parseCredentials(credentials) };
+  if (kind === 'cluster') {
+    if (name !== '') throw new TypeError(fix);
+    return { kind, ...shared };
+  }
+  const decoded = decode(name);
+  if (decoded === '') throw new TypeError(fix);
+  return { kind: 'sentinel', name: decoded, ...shared };
+}
+
+/** Whether a text is such a URL. */
+export function isRedisUrl(text: string): boolean {
+  try {
+    return parseRedisUrl(text).kind !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function parseNode(text: string, defaultPort: number): RedisNode {
+  const [, host, port] = nodeGrammar.exec(text) ?? [];
+  const number = port === undefined ? defaultPort : Number(port);
+  if (host === undefined || number < 1 || number > maxPort) throw new TypeError(fix);
+  return { host: host.replace(/^\[|\]$/g, ''), port: number };
+}
+
+function parseCredentials(text: string | undefined): Pick<RedisNodes, 'username' | 'password'> {
+  if (text === undefined) return { username: undefined, password: undefined };
+  const colon = text.indexOf(':');
+  const username = decode(colon < 0 ? text : text.slice(0, colon));
+  const password = colon < 0 ? undefined : decode(text.slice(colon + 1));
+  return { username: username === '' ? undefined : username, password };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw new TypeError(fix);
+  }
+}

@@ -1,0 +1,226 @@
+import { hash } from 'node:crypto';
+import { refuseByFirst } from '../check.ts';
+import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
+import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
+import { AccessError, type Reason } from '../failures.ts';
+import type { ReadClientCertificate } from '../http/client-certificate.ts';
+import { type Credentials, type DpopMode, readCredentials, type Scheme } from '../http/credentials.ts';
+import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
+import type { Connection, ResourceRequest } from '../http/request.ts';
+import type { JsonObject } from '../jose/json.ts';
+import { after, type MaybePromise, settle } from '../maybe-promise.ts';
+import { type AccessTokenRules, type TokenRules, type ValidToken, verifyAccessToken } from '../token/access-token.ts';
+import type { Claims } from '../token/claims.ts';
+import { bindingChecks, type CertificateBinding } from '../token/confirmation.ts';
+import { verifyIntrospectedToken } from '../token/introspected-token.ts';
+import type { TokenCache } from '../token/token-cache.ts';
+import type { CheckedPolicy, Verdict } from '../token/token-policy.ts';
+import type { DenyList } from '../token-status/deny-list.ts';
+import type { Introspection } from '../token-status/introspection.ts';
+import type { Issuers } from './issuer-list.ts';
+import type { ServerNonces } from './server-nonces.ts';
+
+/** What a judged request may do: handed to the handler. */
+export interface Access<C = Claims> {
+  /** Those of the token, or what the schema of the policy has given. */
+  readonly claims: C;
+  /** The elements of `scope`. */
+  readonly scopes: ReadonlySet<string>;
+  readonly scheme: Scheme;
+  /** A fresh nonce that the answer should carry in `DPoP-Nonce` (RFC 9449 §8.2). */
+  readonly dpopNonce?: string;
+}
+
+/** What one resource server judges by. */
+export interface JudgementRules {
+  readonly mode: DpopMode;
+  readonly readExternalUrl: ReadExternalUrl;
+  readonly issuers: Pick<Issuers, 'find'>;
+  readonly cache: TokenCache | undefined;
+  readonly introspection: Introspection | undefined;
+  /** Rules for the tokens of the introspected issuer, if it is not among the trusted ones. */
+  readonly opaqueRules: TokenRules | undefined;
+  readonly denyList: Pick<DenyList, 'denies'> | undefined;
+  readonly readCertificate: ReadClientCertificate | undefined;
+  readonly certificates: CertificateBinding;
+  readonly verifyProof: VerifyProof;
+  /** `alg` values that are accepted in proofs. */
+  readonly proofAlgorithms: ReadonlySet<string>;
+  readonly replay: ReplayStore | 'off';
+  readonly nonces: ServerNonces;
+  /** Seconds since the epoch. */
+  readonly now: () => number;
+}
+
+/** Judges a request: what it may do, or why it is refused. Throws, or rejects with, defects only. */
+export type Judge = (
+  request: ResourceRequest,
+  policy: CheckedPolicy,
+  connection: Connection | undefined,
+) => MaybePromise<Judged>;
+
+type Judged = Access<unknown> | AccessError;
+
+/** One request on its way. */
+interface Call {
+  readonly request: ResourceRequest;
+  readonly connection: Connection | undefined;
+  readonly policy: CheckedPolicy;
+  readonly url: ExternalUrl;
+  readonly credentials: Credentials;
+  /** base64url of the SHA-256 of the access token. */
+  readonly digest: string;
+}
+
+/** A token that is valid at a moment. */
+interface Verified {
+  readonly token: ValidToken;
+  /** Seconds since the epoch. */
+  readonly now: number;
+}
+
+/** A token that was sent by its owner, with the proof if it is bound to a key. */
+interface Owned {
+  readonly token: ValidToken;
+  readonly proof: VerifiedProof | undefined;
+  readonly call: Call;
+}
+
+/** The way of a request, from top to bottom. Each step refuses, or goes on; it waits only if there is something to wait for. */
+export function createJudge(rules: JudgementRules): Judge {
+  const { mode, readExternalUrl, issuers, cache, introspection, denyList, verifyProof, replay, nonces, now } = rules;
+
+  const judge: Judge = (request, policy, connection) => {
+    // Host and forwarded headers are held to their grammar always, whatever is made of them (RFC 9112 §3.2).
+    const url = readExternalUrl(request, connection);
+    if (url instanceof AccessError) return url;
+    const credentials = readCredentials(request.headers, mode);
+    if (credentials instanceof AccessError) return credentials;
+    const digest = hash('sha256', credentials.token, 'base64url');
+    const call: Call = { request, connection, policy, url, credentials, digest };
+    return after(issuers.find(request, url), judgeToken, call);
+  };
+
+  const judgeToken = (trusted: AccessTokenRules, call: Call): MaybePromise<Judged> => {
+    const asked = introspection?.handles(call.credentials.token) ? introspection : undefined;
+    const verified = asked === undefined ? verifyByKeys(trusted, call) : verifyByAsking(trusted, call, asked);
+    return after(verified, judgeUse, call);
+  };
+
+  /** What is left to judge of a valid token: that it was not withdrawn, is sent by its owner, and allows what is asked. */
+  const judgeUse = (verified: Verified | AccessError, call: Call): MaybePromise<Judged> => {
+    if (verified instanceof AccessError) return verified;
+    const { token } = verified;
+    if (denyList?.denies(token.claims, token.verifiedBy.kid)) return new AccessError('revoked_token');
+    const proof = verifyBinding(verified, call);
+    if (proof instanceof AccessError) return proof;
+    return after(judgePolicies(call.policy, token, verified.now), judgeReplay, { token, proof, call });
+  };
+
+  /** The last check of all: only a proof that would have been accepted is remembered. */
+  const judgeReplay = (verdict: Verdict, { token, proof, call }: Owned): MaybePromise<Judged> => {
+    if (verdict instanceof AccessError) return verdict;
+    const access = grant(token, verdict, proof);
+    if (proof === undefined || replay === 'off' || call.request.proofWitnessed === true) return access;
+    const first = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
+    const admitFirst = (answer: Witnessed): Judged => {
+      if (answer instanceof AccessError) return nonces.refuse(answer);
+      return answer === true ? access : new AccessError('proof_replayed');
+    };
+    return settle(() => first, admitFirst, refuseUnwitnessed);
+  };
+
+  /** By the keys of the issuer; if the one that the token names is not there, they are fetched once. */
+  function verifyByKeys(
+    trusted: AccessTokenRules,
+    { credentials, digest }: Call,
+  ): MaybePromise<Verified | AccessError> {
+    const verify = (): Verified | AccessError => {
+      const seconds = now();
+      const known = cache?.find(digest, trusted.issuers, seconds);
+      const token = known ?? verifyAccessToken(credentials.token, trusted, seconds);
+      if (token instanceof AccessError) return token;
+      if (known === undefined) cache?.remember(digest, token, credentials.token.length);
+      return { token, now: seconds };
+    };
+    const verified = verify();
+    const fetched = verified instanceof AccessError ? refetchKeys(verified, trusted) : undefined;
+    return fetched === undefined ? verified : fetched.then(verify);
+  }
+
+  /** By asking the issuer, which must be one that is trusted for this request. */
+  function verifyByAsking(
+    trusted: AccessTokenRules,
+    { credentials, digest }: Call,
+    asked: Introspection,
+  ): MaybePromise<Verified | AccessError> {
+    const { issuer, audience } = asked;
+    const token = trusted.issuers.get(issuer) ?? rules.opaqueRules;
+    if (token === undefined) return new AccessError('invalid_issuer');
+    const { certificates } = rules;
+    const judgeAnswer = (answer: JsonObject | AccessError): Verified | AccessError => {
+      if (answer instanceof AccessError) return answer;
+      const seconds = now();
+      const valid = verifyIntrospectedToken(answer, { token, issuer, audience, certificates }, seconds);
+      return valid instanceof AccessError ? valid : { token: valid, now: seconds };
+    };
+    return after(asked.introspect(credentials.token, digest), judgeAnswer, undefined);
+  }
+
+  /** The proof, for a token that is bound to a key; `undefined` for one that is not. */
+  function verifyBinding({ token, now }: Verified, call: Call): VerifiedProof | AccessError | undefined {
+    const { request, url, credentials, digest } = call;
+    const { jkt, certificate } = token;
+    const presented = certificate === undefined ? undefined : rules.readCertificate?.(request, call.connection);
+    if (presented instanceof AccessError) return presented;
+    const refusal = refuseByFirst(bindingChecks, { jkt, certificate, presented, scheme: credentials.scheme });
+    if (refusal !== undefined || jkt === undefined || credentials.proof === undefined) return refusal;
+    return verifyProof({ proof: credentials.proof, method: request.method, url, jkt, ath: digest, now });
+  }
+
+  // What the caller's own code throws (a resolver, a store, a schema) may be a refusal as well.
+  return (request, policy, connection) => settle(() => judge(request, policy, connection), returnJudged, returnRefusal);
+}
+
+/** What the issuer asks of all its tokens comes first; its schema judges, and gives nothing. */
+function judgePolicies(policy: CheckedPolicy, token: ValidToken, now: number): MaybePromise<Verdict> {
+  const general = token.verifiedBy.issuer.policy;
+  if (general === undefined) return policy.judge(token, now);
+  const judgeRoute = (verdict: Verdict): MaybePromise<Verdict> =>
+    verdict instanceof AccessError ? verdict : policy.judge(token, now);
+  return after(general.judge(token, now), judgeRoute, undefined);
+}
+
+function grant(
+  { claims, scopes }: ValidToken,
+  given: { readonly claims: unknown } | undefined,
+  proof: VerifiedProof | undefined,
+): Access<unknown> {
+  const shown = given === undefined ? claims : given.claims;
+  if (proof === undefined) return { claims: shown, scopes, scheme: 'Bearer' };
+  const { nonce } = proof;
+  return { claims: shown, scopes, scheme: 'DPoP', ...(nonce !== undefined && { dpopNonce: nonce }) };
+}
+
+const missingKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'keys_unavailable']);
+
+/** Fetches the keys that were missing; `undefined` if the refusal has another cause, or a fetch is not allowed now. */
+function refetchKeys({ reason, context }: AccessError, { issuers }: AccessTokenRules): Promise<void> | undefined {
+  if (!missingKeys.has(reason)) return undefined;
+  const issuer = context?.['issuer'];
+  return typeof issuer === 'string' ? issuers.get(issuer)?.keys.refetch() : undefined;
+}
+
+/** A store of the caller's own may fail with any error: nobody was let in, and the client may try again. */
+function refuseUnwitnessed(cause: unknown): AccessError {
+  return cause instanceof AccessError ? cause : new AccessError('replay_store_unavailable', { cause });
+}
+
+function returnJudged(judged: Judged): Judged {
+  return judged;
+}
+
+function returnRefusal(error: unknown): AccessError {
+  if (error instanceof AccessError) return error;
+  throw error;
+}

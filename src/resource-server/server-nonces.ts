@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto';
+import type { ReadNonce } from '../dpop/horizon.ts';
+import { createNonces, type Nonces } from '../dpop/nonce.ts';
+import type { ReplayStore } from '../dpop/replay.ts';
+import { AccessError } from '../failures.ts';
+
+/** The nonces of one resource server: those that it demands always, and those that it asks for after a start. */
+export interface ServerNonces {
+  /** Demanded in each proof; `undefined` if none is. */
+  readonly demanded: Nonces | undefined;
+  /** Reads the nonce of a proof for the replay store, if it asks. */
+  reader(nonce: string | undefined): ReadNonce | undefined;
+  /** The nonce that goes with a refusal, if any. */
+  issueFor(refusal: { readonly status: number; readonly error: string | null }): string | undefined;
+  /** The refusal of the replay store; one that asks for a nonce which other instances do not understand becomes a 503. */
+  refuse(refusal: AccessError): AccessError;
+}
+
+/** What the nonces of a server depend on. */
+export interface ServerNoncesOptions {
+  readonly nonces?: Nonces;
+  readonly nonceDemand?: 'always' | 'after-start';
+  readonly replay: ReplayStore | 'off';
+}
+
+/** Opens the nonces of a server; `now` gives seconds since the epoch. */
+export function openServerNonces(options: ServerNoncesOptions, now: () => number): ServerNonces {
+  const { replay, nonceDemand = 'always' } = options;
+  let ours = options.nonces;
+  // Without a secret of the caller's, only this process understands its nonces: of no use where others share the store.
+  const canAsk = ours !== undefined || (replay !== 'off' && replay.sharedBy !== 'instances');
+  // Made when one is first needed: most processes of serverless runtimes need none.
+  const find = (): Nonces => {
+    ours ??= createNonces({ secret: randomBytes(32) });
+    return ours;
+  };
+  const issue = (seconds: number): string => find().issue(seconds, replay === 'off' ? undefined : replay.generation);
+  const { nonces } = options;
+  const demanded =
+    nonces === undefined || nonceDemand === 'after-start'
+      ? undefined
+      : {
+          issue,
+          check: (nonce: string, seconds: number) => nonces.check(nonce, seconds),
+          read: (nonce: string, seconds: number) => nonces.read(nonce, seconds),
+        };
+
+  return {
+    demanded,
+    reader: (nonce) => (nonce === undefined || !canAsk ? undefined : () => find().read(nonce, now())),
+    issueFor({ status, error }) {
+      // A server that demands nonces hands one out with every 401, so that the next call needs no second attempt.
+      const isDue = error === 'use_dpop_nonce' || (status === 401 && demanded !== undefined);
+      return isDue && canAsk ? issue(now()) : undefined;
+    },
+    refuse: (refusal) =>
+      refusal.reason === 'proof_before_start' && !canAsk
+        ? new AccessError('replay_store_unavailable', {
+            cause: new Error('Redis may have forgotten proofs of that time'),
+          })
+        : refusal,
+  };
+}

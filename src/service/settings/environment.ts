@@ -1,0 +1,114 @@
+import { readFileSync, statSync } from 'node:fs';
+import { findLikeliest } from './likeliest-name.ts';
+import type { SettingProblem } from './setting-report.ts';
+
+type Variables = Readonly<Record<string, string | undefined>>;
+
+/** A name that may be set in the environment. */
+export interface KnownName {
+  readonly name: string;
+  /** Whether `NAME_FILE` may name a file that holds the value. */
+  readonly isSecret: boolean;
+}
+
+/** A variable that is probably a misspelt setting. */
+export interface Misspelling {
+  readonly name: string;
+  readonly likely: string;
+}
+
+/** The environment, as far as settings are concerned. */
+export interface SettingEnvironment {
+  /** Values by the plain name, whatever spelling or file they came from. */
+  readonly values: Variables;
+  readonly problems: readonly SettingProblem[];
+  readonly misspellings: readonly Misspelling[];
+}
+
+const prefix = 'PORTCULLIS_';
+const fileSuffix = '_FILE';
+const maxFileBytes = 64 * 1024;
+/** A shorter name has neighbours that mean something else: `HOME` is no misspelt `HOST`. */
+const leastLength = 7;
+
+/**
+ * Reads the variables of settings: `PORTCULLIS_NAME` before `NAME`, and `NAME_FILE` for secrets. An unknown name under the
+ * prefix is a problem; another that is nearly the name of a setting is told.
+ */
+export function readEnvironment(environment: Variables, known: readonly KnownName[]): SettingEnvironment {
+  const variables = new Map(
+    Object.entries(environment).flatMap(([name, value = '']) =>
+      // An empty variable counts as not set: that is how compose files and shells unset one.
+      value === '' || isOfKubernetes(name, value) ? [] : [[name, value] as const],
+    ),
+  );
+  const names = new Set(known.flatMap(({ name, isSecret }) => [name, ...(isSecret ? [`${name}${fileSuffix}`] : [])]));
+  const values: Record<string, string> = {};
+  const problems: SettingProblem[] = [];
+  for (const { name, isSecret } of known) {
+    const spelling = findSpelling(variables, name);
+    const file = isSecret ? findSpelling(variables, `${name}${fileSuffix}`) : undefined;
+    if (file === undefined) {
+      if (spelling !== undefined) values[name] = variables.get(spelling) ?? '';
+      continue;
+    }
+    if (spelling !== undefined) {
+      problems.push({ name: file, value: undefined, fix: `${spelling} is set too. Write one of the two.` });
+      continue;
+    }
+    const path = variables.get(file) ?? '';
+    const secret = readSecret(path);
+    if (secret !== undefined) values[name] = secret;
+    else
+      problems.push({ name: file, value: path, fix: 'Name a readable file that holds the secret, and nothing else.' });
+  }
+  for (const name of variables.keys()) {
+    if (name.startsWith(prefix) && !names.has(name.slice(prefix.length))) problems.push(refuseUnknown(name, names));
+  }
+  const misspellings = [...variables.keys()].flatMap((name) => {
+    if (name.startsWith(prefix) || names.has(name)) return [];
+    const likely = findLikeliest(name, names, leastLength);
+    return likely === undefined ? [] : [{ name, likely }];
+  });
+  return { values, problems, misspellings };
+}
+
+function findSpelling(variables: ReadonlyMap<string, string>, name: string): string | undefined {
+  return [`${prefix}${name}`, name].find((spelling) => variables.has(spelling));
+}
+
+/** Editors and shells end a file with a line break, which is no part of the secret. */
+function readSecret(path: string): string | undefined {
+  try {
+    if (statSync(path).size > maxFileBytes) return undefined;
+    const text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
+    return text === '' ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
+function refuseUnknown(name: string, names: ReadonlySet<string>): SettingProblem {
+  const plain = name.slice(prefix.length);
+  const likely = findLikeliest(plain, names, leastLength);
+  const fix = isOutbound(plain)
+    ? `There is no such setting. Write ${plain}, without the prefix.`
+    : likely === undefined
+      ? 'There is no such setting. Remove it; portcullis --help lists all.'
+      : `There is no such setting. ${prefix}${likely} is probably meant.`;
+  return { name, value: undefined, fix };
+}
+
+/** What Node and the HTTP client read by themselves. */
+function isOutbound(name: string): boolean {
+  return /^(?:HTTPS?_PROXY|NO_PROXY|NODE_EXTRA_CA_CERTS)$/.test(name);
+}
+
+/** Kubernetes sets these for every Service of a namespace; one may be called `portcullis`, another `admin`. */
+function isOfKubernetes(name: string, value: string): boolean {
+  return (
+    /^(?:tcp|udp):\/\//.test(value) ||
+    /_SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$/.test(name) ||
+    /_PORT_\d+_(?:TCP|UDP)(?:_[A-Z]+)?$/.test(name)
+  );
+}

@@ -1,0 +1,163 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import * as inExpress from '../../src/adapters/express.ts';
+import * as inFastify from '../../src/adapters/fastify.ts';
+import * as inFetch from '../../src/adapters/fetch.ts';
+import * as inHono from '../../src/adapters/hono.ts';
+import { createGuard } from '../../src/adapters/nest.ts';
+import * as inNode from '../../src/adapters/node.ts';
+import { client, issuer } from './issuer.ts';
+import { type Mounted, mounts } from './mounts/forms.ts';
+import { createServers } from './scene.ts';
+
+const scope = 'read:messages';
+const bearer = () => ({ authorization: issuer.headers({ sub: 'alice', scope }).authorization });
+
+describe.each(Object.entries(mounts))('%s', (name, mount) => {
+  const told: unknown[] = [];
+  let mounted: Mounted;
+  let failing: Mounted;
+  beforeAll(async () => {
+    const server = createServers(issuer).usual;
+    mounted = await mount(server, { onRefused: (error) => told.push(error) });
+    let turn = 0;
+    failing = await mount(server, {
+      onRefused: () => {
+        turn++;
+        if (turn % 2 === 0) throw new Error('of the log');
+        return Promise.reject(new Error('of the log, later'));
+      },
+    });
+  });
+  afterAll(async () => {
+    await mounted.close();
+    await failing.close();
+  });
+
+  const call = async (path: string, headers: Readonly<Record<string, string>> = {}, of = mounted) => {
+    const response = await fetch(`${of.origin}${path}`, { headers });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+
+  describe.each(['/open', '/open-protect'])('optional at %s', (path) => {
+    it('neither Authorization nor DPoP → no access', async () => {
+      expect(await call(path)).toMatchObject({ status: 200, text: '{"reader":null}' });
+    });
+
+    it('a token that is good → access', async () => {
+      expect(await call(path, bearer())).toMatchObject({ status: 200, text: '{"reader":"alice"}' });
+    });
+
+    it.each<readonly [string, () => Record<string, string>, number]>([
+      ['a token that has expired', () => ({ authorization: `Bearer ${issuer.flawed('expired')}` }), 401],
+      ['a token without the scope', () => ({ authorization: issuer.headers().authorization }), 403],
+      ['another scheme', () => ({ authorization: 'Basic YTpi' }), 401],
+      ['an empty Authorization', () => ({ authorization: '' }), 401],
+      ['a proof without a token', () => ({ dpop: client.headers({ url: 'http://x/', scope }).dpop }), 401],
+    ])('%s → refused', async (_case, headers, status) => {
+      expect((await call(path, headers())).status).toBe(status);
+    });
+  });
+
+  it('accessOf throws where nobody has judged', async () => {
+    const answer = await call('/unjudged', bearer());
+    expect(answer.status).toBe(500);
+    expect(answer.text).toContain('accessOf: nobody has let this request in');
+  });
+
+  it('accessOf with a policy throws where another has judged', async () => {
+    const answer = await call('/other-policy', bearer());
+    expect(answer.status).toBe(500);
+    expect(answer.text).toContain('accessOf: another policy has let this request in');
+  });
+
+  // There is nothing around a function that a program calls by itself.
+  const thrown = name === 'fetch' || name === 'node' ? [] : ['/forbids', '/rejects'];
+  it.each([...thrown, '/forbids-protect', '/rejects-protect'])(
+    '%s: an AccessError of the handler is answered as that refusal, and told',
+    async (path) => {
+      told.length = 0;
+      const answer = await call(path, bearer());
+      expect(answer.status).toBe(403);
+      const challenge = answer.headers.get('www-authenticate');
+      expect(challenge).toContain('error="insufficient_scope"');
+      expect(challenge).toContain('scope="read:messages admin"');
+      expect(JSON.parse(answer.text)).toMatchObject({ detail: { error: 'insufficient_scope' } });
+      expect(told).toMatchObject([{ reason: 'insufficient_scope' }]);
+    },
+  );
+
+  it.each(['/other-policy', '/open-protect', '/forbids-protect'])(
+    '%s: an onRefused that throws, or rejects, changes no answer',
+    async (path) => {
+      const authorization = `Bearer ${issuer.flawed('expired')}`;
+      for (let turn = 0; turn < 2; turn++) {
+        expect((await call(path, { authorization }, failing)).status).toBe(401);
+      }
+    },
+  );
+
+  describe('a policy for all routes below /api', () => {
+    it('without a token → 401 for each; any valid token for those that ask for no more', async () => {
+      expect((await call('/api/any')).status).toBe(401);
+      expect((await call('/api/scoped')).status).toBe(401);
+      const { authorization } = issuer.headers({ sub: 'bob' });
+      expect(await call('/api/any', { authorization })).toMatchObject({ status: 200, text: '{"reader":"bob"}' });
+    });
+
+    it.each(['/api/scoped', '/api/protected'])('%s asks for more → 403 without it, 200 with it', async (path) => {
+      expect((await call(path, { authorization: issuer.headers().authorization })).status).toBe(403);
+      expect(await call(path, bearer())).toMatchObject({ status: 200, text: '{"reader":"alice"}' });
+    });
+
+    it.each(['/api/scoped', '/api/protected'])(
+      '%s: a proof is used up once for both policies, and refused in another request',
+      async (path) => {
+        const headers = client.headers({ url: `${mounted.origin}${path}`, scope });
+        expect(await call(path, headers)).toMatchObject({ status: 200, text: '{"reader":"test-subject"}' });
+        const again = await call(path, headers);
+        expect(again.status).toBe(401);
+        expect(again.headers.get('www-authenticate')).toContain('error="invalid_dpop_proof"');
+      },
+    );
+  });
+});
+
+describe('options that an adapter does not know → TypeError, and an error of the compiler', () => {
+  const server = createServers(issuer).usual;
+  it.each<readonly [string, () => unknown]>([
+    // @ts-expect-error
+    ['node', () => inNode.createProtect(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['node', () => inNode.createAuthorize(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['express', () => inExpress.createProtect(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['express', () => inExpress.createAuthorize(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['express', () => inExpress.answerAccessErrors(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['fastify', () => inFastify.createProtect(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['fastify', () => inFastify.createAuthorize(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['hono', () => inHono.createProtect(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['hono', () => inHono.createAuthorize(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['hono', () => inHono.answerAccessErrors(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['fetch', () => inFetch.createProtect(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['fetch', () => inFetch.createAuthorize(server, { onRefuse: () => undefined })],
+    // @ts-expect-error
+    ['nest', () => createGuard(server, { onRefuse: () => undefined })],
+  ])('%s', (_name, create) => {
+    expect(create).toThrow(TypeError);
+    expect(create).toThrow(/there is no onRefuse; write any of .*onRefused/);
+  });
+
+  it('an option that is no function → TypeError', () => {
+    const options = { onRefused: 'log' } as unknown as inNode.ProtectOptions; // from a program without types
+    expect(() => inNode.createProtect(server, options)).toThrow(/^createProtect: onRefused is a function$/);
+  });
+});

@@ -1,0 +1,150 @@
+import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
+import express, { type Request } from 'express';
+import fastify from 'fastify';
+import { type Context, type Env, Hono } from 'hono';
+import { hc } from 'hono/client';
+import { validator } from 'hono/validator';
+import { Type } from 'typebox';
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import { z } from 'zod';
+import * as inExpress from '../../src/adapters/express.ts';
+import * as inFastify from '../../src/adapters/fastify.ts';
+import * as inHono from '../../src/adapters/hono.ts';
+import type { Access } from '../../src/resource-server/resource-server.ts';
+import { issuer } from './issuer.ts';
+import { createServers, policy } from './scene.ts';
+
+const server = createServers(issuer).usual;
+const headers = () => issuer.headers({ sub: 'alice', scope: 'read:messages', level: 3 });
+const leveled = { ...policy, claims: z.object({ sub: z.string(), level: z.number() }) };
+const json = validator('json', (value: unknown) => z.object({ text: z.string() }).parse(value));
+const message = JSON.stringify({ text: 'hello' });
+const asJson = { 'content-type': 'application/json' };
+
+interface Sent {
+  in: { json: { text: string } };
+  out: { json: { text: string } };
+}
+
+describe('hono', () => {
+  const authorize = inHono.createAuthorize(server);
+  const protect = inHono.createProtect(server);
+
+  it('authorize: parameters, validated bodies, claims and the results of hc have their types', async () => {
+    const app = new Hono()
+      .get('/messages/:id', authorize(policy), (c) => {
+        expectTypeOf(c.req.param('id')).toEqualTypeOf<string>();
+        expectTypeOf(c.var.access).toEqualTypeOf<Access>();
+        return c.json({ id: c.req.param('id'), scheme: c.var.access.scheme });
+      })
+      .post('/messages', authorize(leveled), json, (c) => {
+        expectTypeOf(c.req.valid('json')).toEqualTypeOf<{ text: string }>();
+        expectTypeOf(c.var.access.claims).toEqualTypeOf<{ sub: string; level: number }>();
+        return c.json({ text: c.req.valid('json').text, level: c.var.access.claims.level });
+      })
+      .get('/open', authorize.optional(policy), (c) => {
+        expectTypeOf(c.var.access).toEqualTypeOf<Access | undefined>();
+        return c.json({ known: c.var.access !== undefined });
+      });
+    const client = hc<typeof app>('http://api.test', { fetch: app.request });
+    const read = await client.messages[':id'].$get({ param: { id: '7' } }, { headers: headers() });
+    const answer = await read.json();
+    expectTypeOf(answer).toEqualTypeOf<{ id: string; scheme: 'Bearer' | 'DPoP' }>();
+    expect(answer).toEqual({ id: '7', scheme: 'Bearer' });
+    const sent = await client.messages.$post({ json: { text: 'hello' } }, { headers: headers() });
+    const kept = await sent.json();
+    expectTypeOf(kept).toEqualTypeOf<{ text: string; level: number }>();
+    expect(kept).toEqual({ text: 'hello', level: 3 });
+    // @ts-expect-error: the client still has to send what the validator asks for
+    expect((await client.messages.$post({ json: { other: 1 } }, { headers: headers() })).status).not.toBe(200);
+    expect(await (await client.open.$get()).json()).toEqual({ known: false });
+  });
+
+  it('protect: the results of hc; parameters and validated bodies as the annotation of c says', async () => {
+    const app = new Hono()
+      .get(
+        '/messages/:id',
+        protect(policy, (c, access) => {
+          // As in every handler of Hono that stands apart from its route.
+          expectTypeOf(c.req.param('id')).toEqualTypeOf<string | undefined>();
+          return c.json({ id: c.req.param('id') ?? '', scheme: access.scheme });
+        }),
+      )
+      .post(
+        '/messages',
+        json,
+        protect(leveled, (c: Context<Env, '/messages', Sent>, { claims }) => {
+          expectTypeOf(c.req.valid('json')).toEqualTypeOf<{ text: string }>();
+          expectTypeOf(claims).toEqualTypeOf<{ sub: string; level: number }>();
+          return c.json({ text: c.req.valid('json').text });
+        }),
+      )
+      .post(
+        '/other',
+        json,
+        protect(policy, (c) => {
+          // As Hono types a validated body that it knows nothing of.
+          expectTypeOf(c.req.valid('json')).toBeAny();
+          return c.json({ sent: true });
+        }),
+      );
+    const client = hc<typeof app>('http://api.test', { fetch: app.request });
+    const read = await client.messages[':id'].$get({ param: { id: '7' } }, { headers: headers() });
+    const answer = await read.json();
+    expectTypeOf(answer).toEqualTypeOf<{ id: string; scheme: 'Bearer' | 'DPoP' }>();
+    expect(answer).toEqual({ id: '7', scheme: 'Bearer' });
+    const sent = await client.messages.$post({ json: { text: 'hello' } }, { headers: headers() });
+    const kept = await sent.json();
+    expectTypeOf(kept).toEqualTypeOf<{ text: string }>();
+    expect(kept).toEqual({ text: 'hello' });
+  });
+});
+
+describe('fastify', () => {
+  const create = () => fastify().setValidatorCompiler(TypeBoxValidatorCompiler).withTypeProvider<TypeBoxTypeProvider>();
+  const schema = { body: Type.Object({ text: Type.String() }) };
+  const post = { method: 'POST', url: '/messages', headers: { ...headers(), ...asJson }, body: message } as const;
+
+  it('authorize: bodies by TypeBox have their types', async () => {
+    const app = create();
+    const authorize = inFastify.createAuthorize(server);
+    app.post('/messages', { schema, onRequest: authorize(leveled) }, async (request) => {
+      expectTypeOf(request.body).toEqualTypeOf<{ text: string }>();
+      const { claims } = inFastify.accessOf(request, leveled);
+      expectTypeOf(claims).toEqualTypeOf<{ sub: string; level: number }>();
+      expectTypeOf(inFastify.accessOf(request)).toEqualTypeOf<Access>();
+      return { text: request.body.text, level: claims.level };
+    });
+    app.get<{ Params: { id: string } }>('/messages/:id', { preHandler: authorize(policy) }, async (request) => {
+      expectTypeOf(request.params.id).toEqualTypeOf<string>();
+      return request.params.id;
+    });
+    expect((await app.inject(post)).json()).toEqual({ text: 'hello', level: 3 });
+    expect((await app.inject({ url: '/messages/7', headers: headers() })).body).toBe('7');
+  });
+});
+
+describe('express', () => {
+  it('authorize: parameters have the types of the path', () => {
+    const authorize = inExpress.createAuthorize(server);
+    express()
+      .get('/messages/:id', authorize(policy), (req, res) => {
+        expectTypeOf(req.params).toEqualTypeOf<{ id: string }>();
+        expectTypeOf(inExpress.accessOf(req)).toEqualTypeOf<Access>();
+        expectTypeOf(req.access).toEqualTypeOf<Access | undefined>();
+        res.send(req.params.id.trim());
+      })
+      .get('/levels/:id', authorize(leveled), (req, res) => {
+        expectTypeOf(inExpress.accessOf(req, leveled).claims).toEqualTypeOf<{ sub: string; level: number }>();
+        res.send(req.params.id.trim());
+      });
+  });
+
+  it('protect: parameters have the types that the handler says', () => {
+    const protect = inExpress.createProtect(server);
+    express().get(
+      '/messages/:id',
+      protect(policy, (req: Request<{ id: string }>, res) => res.send(req.params.id.trim())),
+    );
+  });
+});

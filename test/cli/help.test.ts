@@ -1,0 +1,48 @@
+import { execFile, spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const main = 'dist/cli/main.js';
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-help-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const environment = () => ({ PATH: process.env['PATH'], XDG_CACHE_HOME: folder });
+
+test.each(['serve', 'gate', 'config', 'rules', 'dev', 'token'])('%s --help → help, and 0', async (command) => {
+  const { stdout, stderr } = await run(process.execPath, [main, command, '--help'], { env: environment() });
+  expect(stdout).toContain('portcullis');
+  expect(stdout.split('\n').length).toBeGreaterThan(5);
+  expect(stderr).toBe('');
+});
+
+test('--help → names the settings file', async () => {
+  const { stdout } = await run(process.execPath, [main, '--help'], { env: environment() });
+  expect(stdout).toContain('--settings ');
+});
+
+test('dev --only-provider → a provider, how to use it, and no service', async () => {
+  const child = spawn(process.execPath, [main, 'dev', '--only-provider', '--idp-port', '0'], {
+    env: environment(),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let text = '';
+  for await (const chunk of child.stdout) {
+    text += chunk;
+    if (text.includes('Stop with Ctrl-C')) break;
+  }
+  expect(text).toMatch(/^Identity provider {2}https:\/\/localhost:\d+\/$/m);
+  expect(text).not.toContain('Service ');
+  const [, certificate = ''] = /export NODE_EXTRA_CA_CERTS=(.*)/.exec(text) ?? [];
+  expect(await readFile(certificate, 'utf8')).toContain('BEGIN CERTIFICATE');
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  child.kill('SIGTERM');
+  expect(await ended).toBe(0);
+});

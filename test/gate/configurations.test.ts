@@ -1,0 +1,136 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import { usualIdentity } from '../../src/gate/identity-names.ts';
+import { caseSchema, runCases } from '../../src/gate/rule-cases.ts';
+import { readCases } from '../../src/gate/rule-cases-reader.ts';
+import { readRules } from '../../src/gate/rules-reader.ts';
+import { readCodeBlocks } from '../support/pages.ts';
+
+const page = readFileSync('docs/gate.md', 'utf8');
+const files = readdirSync('deploy/gate');
+const identity = Object.keys(usualIdentity).map((name) => name.toLowerCase());
+const asked = ['dpop', 'origin', 'access-control-request-method'];
+const errors = ['www-authenticate', 'dpop-nonce', 'retry-after', 'content-type'];
+
+/** What the placeholders of the top of each file stand for. */
+const values: Readonly<Record<string, string>> = {
+  ...{ HOST: 'api.example', PORT: '8443', ADDRESS: '0.0.0.0', NAMESPACE: 'default', FOLDER: '/tmp/edge' },
+  ...{ CERTIFICATE: '/tmp/cert.pem', KEY: '/tmp/key.pem', GATE: '127.0.0.1:8000', UPSTREAM: '127.0.0.1:3000' },
+  ...{ GATE_HOST: '127.0.0.1', GATE_PORT: '8000', UPSTREAM_HOST: '127.0.0.1', UPSTREAM_PORT: '3000' },
+};
+
+const read = (file: string): string =>
+  readFileSync(`deploy/gate/${file}`, 'utf8').replace(/@([A-Z_]+)@/g, (word, name: string) => values[name] ?? word);
+
+/** Every list of texts in a document, by the name of the member that it stands under. */
+function listsIn(value: unknown, name = ''): readonly (readonly [name: string, texts: readonly string[]])[] {
+  if (Array.isArray(value)) {
+    const texts = value.map((item: unknown) => {
+      const exact = typeof item === 'object' && item !== null && 'exact' in item ? item.exact : item;
+      return typeof exact === 'string' ? exact.toLowerCase() : '';
+    });
+    return [[name, texts], ...value.flatMap((item) => listsIn(item, name))];
+  }
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, member]) => listsIn(member, key === 'patterns' ? name : key));
+}
+
+function parse(file: string): readonly unknown[] {
+  const documents = parseAllDocuments(read(file), { strict: true, uniqueKeys: true });
+  return (Array.isArray(documents) ? documents : []).map((document) => {
+    expect([...document.errors, ...document.warnings]).toEqual([]);
+    return document.toJS();
+  });
+}
+
+describe('configurations in YAML', () => {
+  it.each<[string, string, readonly string[]]>([
+    ['traefik.yml', 'authRequestHeaders', ['authorization', ...asked]],
+    ['traefik.yml', 'authResponseHeaders', identity],
+    ['envoy.yaml', 'allowed_headers', ['authorization', 'x-forwarded-proto', ...asked]],
+    ['envoy.yaml', 'allowed_upstream_headers', identity],
+    ['envoy.yaml', 'allowed_client_headers', errors],
+    ['envoy.yaml', 'allowed_client_headers_on_success', ['dpop-nonce']],
+    ['istio.yaml', 'includeRequestHeadersInCheck', ['authorization', 'x-forwarded-proto', ...asked]],
+    ['istio.yaml', 'headersToUpstreamOnAllow', identity],
+    ['istio.yaml', 'headersToDownstreamOnDeny', errors],
+    ['istio.yaml', 'headersToDownstreamOnAllow', ['dpop-nonce']],
+    ['gateway-api.yaml', 'allowedHeaders', ['x-forwarded-proto', ...asked]],
+    ['gateway-api.yaml', 'allowedResponseHeaders', identity],
+  ])('%s: %s names every header that it must', (file, member, names) => {
+    const lists = parse(file).flatMap((document) => listsIn(document));
+    const found = lists.filter(([name]) => name === member).flatMap(([, texts]) => texts);
+    expect(found).toEqual(expect.arrayContaining([...names]));
+  });
+
+  it.each([
+    ['traefik.yml', 'trustForwardHeader: false'],
+    ['envoy.yaml', 'failure_mode_allow: false'],
+    ['envoy.yaml', 'status_on_error: { code: ServiceUnavailable }'],
+    ['envoy.yaml', 'normalize_path: false'],
+    ['envoy.yaml', 'num_retries: 0'],
+    ['istio.yaml', 'failOpen: false'],
+    ['istio.yaml', "statusOnError: '503'"],
+    ['istio.yaml', 'normalization: NONE'],
+    ['istio.yaml', 'attempts: 0'],
+  ])('%s says %s', (file, text) => {
+    expect(read(file)).toContain(text);
+  });
+});
+
+describe('each file', () => {
+  it.each(files)('%s: every placeholder is explained at its top, or in the file that loads it', (file) => {
+    const text = readFileSync(`deploy/gate/${file}`, 'utf8');
+    const main = file === 'haproxy.lua' ? readFileSync('deploy/gate/haproxy.cfg', 'utf8') : text;
+    const used = new Set([...text.matchAll(/@[A-Z_]+@/g)].map(([word]) => word));
+    for (const word of used) expect(main).toMatch(new RegExp(`^# +${word} `, 'm'));
+  });
+
+  it.each(files)('%s: the page names it', (file) => {
+    expect(page).toContain(`](../deploy/gate/${file})`);
+  });
+
+  it.each(files.filter((file) => !file.endsWith('.yaml') && !file.endsWith('.yml')))(
+    '%s sets and copies every identity header',
+    (file) => {
+      const text = readFileSync(`deploy/gate/${file}`, 'utf8').toLowerCase();
+      if (file.startsWith('haproxy')) expect(text).toContain('x-auth-');
+      else for (const name of identity) expect(text).toContain(name);
+    },
+  );
+});
+
+describe('the page', () => {
+  const [rules = '', cases = ''] = readCodeBlocks('docs/gate.md')
+    .filter(({ language }) => language === 'json')
+    .map(({ text }) => text);
+
+  it('its rules can be used, and its cases come out as it says', async () => {
+    const read = await readRules({ name: 'rules.json', text: rules });
+    if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
+    const listed = await readCases({ name: 'cases.json', text: cases });
+    if (listed.kind === 'problems') throw new Error(JSON.stringify(listed.problems));
+    const samples = listed.cases.map(({ sample }) => sample);
+    expect(samples.length).toBeGreaterThan(3);
+    const outcomes = await runCases(read.rules, samples);
+    expect(outcomes.filter(({ asExpected }) => !asExpected)).toEqual([]);
+  });
+
+  it('its table of requests says which rule decides', async () => {
+    const read = await readRules({ name: 'rules.json', text: rules });
+    if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
+    const rows = [...page.matchAll(/^\| `([A-Z]+) (\S+)` \| (?:`([\w-]+)`|none) \|/gm)];
+    expect(rows.length).toBeGreaterThan(5);
+    for (const [, method = '', url = '', id] of rows) {
+      const full = url.startsWith('/') ? `https://api.example${url}` : url;
+      const sample = { method, url: full, expect: 'allowed', dpop: false, headers: {} };
+      const [outcome] = await runCases(read.rules, [sample]);
+      expect(outcome?.rule, `${method} ${url}`).toBe(id);
+    }
+  });
+
+  it('every member of a rule and of a case is told', () => {
+    for (const name of Object.keys(caseSchema.entries)) expect(page).toContain(name);
+  });
+});

@@ -1,0 +1,331 @@
+import { request } from 'node:https';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createDpopClient } from '../support/dpop-client.ts';
+import { gateEdgeNames, type RecordingUpstream, startGateEdge, startRecordingUpstream } from '../support/gate-edge.ts';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { needs } from '../support/programs.ts';
+import { edges, type ProxyServer } from '../support/proxy-server.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
+
+let provider: TestProvider;
+let certificates: TestCertificates;
+let gate: GateProcess;
+let upstream: RecordingUpstream;
+let token: string;
+let bound: string;
+const client = createDpopClient();
+const nonceSecret = 'a secret of more than thirty-two bytes, for tests';
+
+beforeAll(async () => {
+  [provider, certificates, upstream] = await Promise.all([
+    startTestProvider(),
+    createTestCertificates(),
+    startRecordingUpstream(),
+  ]);
+  const rules = [
+    { id: 'public', path: '/public/**', access: 'open' },
+    { id: 'foo-bar', path: '/foo/*/bar', access: 'open' },
+    { id: 'admin', path: '/admin/**', access: 'deny' },
+    { id: 'watched', path: '/watched', mode: 'report', scopes: ['other'] },
+    { id: 'packages', path: '/packages/*', access: 'open', encodedSlash: 'allow' },
+    { id: 'all', path: '/**' },
+    { id: 'write', path: '/orders/**', methods: ['POST'], scopes: ['write:orders'] },
+  ];
+  gate = await startGate(
+    provider,
+    { issuers: { staff: { issuer: provider.issuer, audience: provider.audience } }, rules },
+    { DPOP_NONCE_SECRET: nonceSecret },
+  );
+  token = await provider.sign({ client_id: 'shop' });
+  bound = await provider.sign({ client_id: 'shop', cnf: { jkt: client.jkt } });
+});
+afterAll(async () => {
+  client.close();
+  await Promise.all([gate?.stop(), upstream?.close()]);
+  await provider?.close();
+});
+
+interface Answer {
+  readonly status: number;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  readonly body: string;
+}
+
+interface Call {
+  readonly method?: string;
+  readonly headers?: readonly string[];
+  readonly body?: string;
+}
+
+/** A call of a client: the path goes out as it is. */
+function call(edge: ProxyServer, path: string, { method = 'GET', headers = [], body }: Call = {}): Promise<Answer> {
+  const length = body === undefined ? [] : ['Content-Length', String(Buffer.byteLength(body))];
+  return new Promise((resolve, reject) => {
+    const all = ['Host', `localhost:${edge.port}`, ...headers, ...length];
+    const outgoing = request(
+      { host: 'localhost', port: edge.port, path, method, headers: all, ca: certificates.ca, agent: false, family: 4 },
+      (response) => {
+        let text = '';
+        response.setEncoding('utf8').on('data', (chunk: string) => {
+          text += chunk;
+        });
+        response.on('error', reject);
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: text }));
+      },
+    );
+    outgoing.on('error', reject).end(body);
+  });
+}
+
+const bearer = (value: string): readonly string[] => ['Authorization', `Bearer ${value}`];
+const proven = (url: string): readonly string[] => Object.entries(client.headers(bound, { url })).flat();
+
+/** The header lines of the last request at the upstream, by the name that CGI would give them. */
+function lastHeaders(): ReadonlyMap<string, readonly string[]> {
+  const { rawHeaders = [] } = upstream.received.at(-1) ?? {};
+  const found = new Map<string, string[]>();
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = (rawHeaders[i] ?? '').toLowerCase().replace(/[^a-z0-9]/g, '-');
+    found.set(name, [...(found.get(name) ?? []), rawHeaders[i + 1] ?? '']);
+  }
+  return found;
+}
+
+async function countDecisions(): Promise<number> {
+  const counts = (await gate.metrics()).matchAll(/^portcullis_requests_total\{.*\} (\d+)$/gm);
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+const identityNames = ['x-auth-subject', 'x-auth-client', 'x-auth-scope', 'x-auth-issuer'];
+
+/** What a client may send to pass for another. */
+const disguises: readonly (readonly [what: string, headers: readonly string[]])[] = [
+  ['the identity headers', identityNames.flatMap((name) => [name, 'admin'])],
+  ['the identity headers in capitals', identityNames.flatMap((name) => [name.toUpperCase(), 'admin'])],
+  ['the identity headers, twice', [...identityNames, ...identityNames].flatMap((name) => [name, 'admin'])],
+  ['the identity headers with underscores', identityNames.flatMap((name) => [name.replaceAll('-', '_'), 'admin'])],
+  ['one underscore', ['X-Auth_Subject', 'admin', 'X_Auth-Client', 'admin']],
+  ['Connection with the names', ['Connection', `close, ${identityNames.join(', ')}`]],
+];
+
+/** Requests that must not be let in, each as its advisory tells it, and their kin. */
+const attacks: readonly (readonly [what: string, path: string, headers?: readonly string[]])[] = [
+  ['GHSA-p224-6x5r-fjpm: traversal out of an open path', '/public/../admin/secrets'],
+  ['GHSA-p224-6x5r-fjpm: encoded traversal', '/public/%2e%2e/admin/secrets'],
+  ['GHSA-p224-6x5r-fjpm: traversal behind an encoded slash', '/public/..%2fadmin/secrets'],
+  ['GHSA-p224-6x5r-fjpm: traversal at the end', '/public/x/..'],
+  ['GHSA-7rh7-c77v-6434: a query that looks like an open path', '/foo/critical_endpoint?param=/bar'],
+  ['GHSA-7rh7-c77v-6434: the same, percent-encoded', '/foo/critical_endpoint%3Fparam=/bar'],
+  ['CVE-2026-40575: X-Forwarded-Uri of the client', '/private', ['X-Forwarded-Uri', '/public/x']],
+  [
+    'CVE-2026-40575: and with the other headers',
+    '/private',
+    ['X-Forwarded-Uri', '/public/x', 'X-Forwarded-Method', 'GET', 'X-Forwarded-Host', 'x', 'X-Forwarded-Proto', 'http'],
+  ],
+  ['CVE-2026-40575: X_Forwarded_Uri', '/private', ['X_Forwarded_Uri', '/public/x']],
+  ['another spelling of the header', '/private', ['X-Original-URL', '/public/x', 'X-Rewrite-URL', '/public/x']],
+  ['a fragment', '/public/x#/../admin'],
+  ['an encoded fragment', '/foo/secret%23/bar'],
+  ['two slashes', '//admin/secrets'],
+  ['two slashes inside', '/public//../admin'],
+  ['a semicolon', '/admin;/public/x'],
+  ['an encoded semicolon', '/admin%3b/public/x'],
+  ['a backslash', '/public/..\\admin'],
+  ['an encoded backslash', '/public/..%5cadmin'],
+  ['encoded twice', '/public/%252e%252e/admin'],
+  ['a null', '/public/%00/../admin'],
+  ['overlong UTF-8', '/public/%c0%ae%c0%ae/admin'],
+  ['an open path with another case', '/PUBLIC/x'],
+  ['a denied path, a letter percent-encoded', '/%61dmin/secrets'],
+  ['dots beside an encoded slash that is allowed', '/packages/..%2fadmin'],
+];
+
+for (const name of gateEdgeNames) {
+  describe(name, needs(edges[name].program), () => {
+    let edge: ProxyServer;
+    beforeAll(async () => {
+      edge = await startGateEdge(name, { gate: `127.0.0.1:${gate.port}`, upstream: upstream.address }, certificates);
+    });
+    afterAll(() => edge?.stop());
+
+    it('a good token → the upstream gets the request as it was sent, and who the caller is', async () => {
+      const { status } = await call(edge, '/orders/a%20b?x=%2F..', { headers: bearer(token) });
+      expect(status).toBe(200);
+      expect(upstream.received.at(-1)).toMatchObject({ method: 'GET', target: '/orders/a%20b?x=%2F..' });
+      const headers = lastHeaders();
+      expect(headers.get('x-auth-client')).toEqual(['shop']);
+      expect(headers.get('x-auth-scope')).toEqual(['read:messages']);
+      expect(headers.get('x-auth-issuer')).toEqual([provider.issuer]);
+    });
+
+    it('a body reaches the upstream, and the rule depends on the method', async () => {
+      const writer = await provider.sign({ scope: 'write:orders' });
+      const body = JSON.stringify({ order: 'x'.repeat(10_000) });
+      const headers = [...bearer(writer), 'Content-Type', 'application/json'];
+      expect(await call(edge, '/orders', { method: 'POST', headers, body })).toMatchObject({ status: 200 });
+      expect(upstream.received.at(-1)).toMatchObject({ method: 'POST', body });
+      const refused = await call(edge, '/orders', { method: 'POST', headers: bearer(token), body });
+      expect(refused.status).toBe(403);
+      expect(refused.headers['www-authenticate']).toContain('scope="write:orders"');
+    });
+
+    it.each(disguises)('client sends %s → none of it arrives', async (_what, headers) => {
+      const before = upstream.received.length;
+      for (const [path, credentials] of [
+        ['/public/x', []],
+        ['/watched', bearer(token)],
+        ['/private', bearer(token)],
+      ] as const) {
+        const { status } = await call(edge, path, { headers: [...headers, ...credentials] });
+        // A proxy may refuse such a request by itself.
+        if (status !== 200) continue;
+        const arrived = identityNames.flatMap((each) => lastHeaders().get(each) ?? []);
+        expect(arrived).not.toContain('admin');
+      }
+      expect(upstream.received.length).toBeGreaterThan(before);
+    });
+
+    it.each(attacks.map(([what, path, headers = []]) => ({ what, path, headers })))(
+      '$what → not let in',
+      async ({ path, headers }) => {
+        const before = upstream.received.length;
+        const { status } = await call(edge, path, { headers });
+        expect([400, 401, 403]).toContain(status);
+        expect(upstream.received.length).toBe(before);
+      },
+    );
+
+    it.each(['/a/../b', '/a/%2e%2e/b', '/a//b', '/a;b', '/a%2Fb', '/a%5cb', '/a%252fb', '/a%23b'])(
+      'an ambiguous path with a good token: %s → 400',
+      async (path) => {
+        const before = upstream.received.length;
+        expect(await call(edge, path, { headers: bearer(token) })).toMatchObject({ status: 400 });
+        expect(upstream.received.length).toBe(before);
+      },
+    );
+
+    it('an encoded slash that a rule allows reaches the upstream as it was sent', async () => {
+      expect(await call(edge, '/packages/@a%2Fb')).toMatchObject({ status: 200 });
+      expect(upstream.received.at(-1)?.target).toBe('/packages/@a%2Fb');
+    });
+
+    it.each([
+      ['no token', '/private', 401, 'unauthorized'],
+      ['a bad token', '/private', 401, 'invalid_token'],
+      ['a denied path', '/admin/x', 403, 'access_denied'],
+      ['an ambiguous path', '/admin/..', 400, 'invalid_request'],
+    ])('%s → the refusal arrives whole: %s %i', async (what, path, status, error) => {
+      const headers = what === 'a bad token' ? bearer('x.y.z') : [];
+      const answer = await call(edge, path, { headers });
+      expect(answer.status).toBe(status);
+      expect(JSON.parse(answer.body)).toMatchObject({ detail: { error } });
+      expect(answer.headers['content-type']).toContain('application/json');
+      const challenge = answer.headers['www-authenticate'] ?? '';
+      expect(/^Bearer realm=.*, DPoP realm=/.test(String(challenge))).toBe(status === 401);
+      // One header, not two of them.
+      expect(String(challenge).match(/Bearer realm=/g) ?? []).toHaveLength(status === 401 ? 1 : 0);
+      expect(answer.headers['x-request-id']).toMatch(/./);
+    });
+
+    it('DPoP: the URL of the client passes once; a replay, the URL of the gate and of the upstream do not', async () => {
+      const url = `https://localhost:${edge.port}/private`;
+      const headers = proven(url);
+      expect(await call(edge, '/private?q=1', { headers })).toMatchObject({ status: 200 });
+      const replay = await call(edge, '/private?q=1', { headers });
+      expect(replay.status).toBe(401);
+      expect(replay.headers['www-authenticate']).toContain('invalid_dpop_proof');
+      for (const other of [
+        `${gate.url}/forward-auth`,
+        `http://${upstream.address}/private`,
+        'https://localhost/private',
+        url.replace('https', 'http'),
+      ]) {
+        expect(await call(edge, '/private', { headers: proven(other) })).toMatchObject({ status: 401 });
+      }
+    });
+
+    it('report mode: credentials go on to the upstream, and nobody is refused', async () => {
+      expect(await call(edge, '/watched', { headers: bearer(token) })).toMatchObject({ status: 200 });
+      expect(lastHeaders().get('authorization')).toEqual([`Bearer ${token}`]);
+      expect((lastHeaders().get('x-auth-client') ?? ['']).join('')).toBe('');
+      await gate.findLog(({ would_refuse: why }) => why === 'insufficient_scope');
+    });
+
+    it('the gate is asked once for each request', async () => {
+      const before = await countDecisions();
+      for (let i = 0; i < 10; i++) await call(edge, `/private/${i}`, { headers: i % 2 === 0 ? bearer(token) : [] });
+      expect(await countDecisions()).toBe(before + 10);
+    });
+
+    it('errors of the upstream stay its own', async () => {
+      const { answer } = upstream;
+      try {
+        for (const status of [401, 403, 404, 500, 503]) {
+          upstream.answer = (_incoming, outgoing) => {
+            outgoing.writeHead(status, { 'x-upstream': 'yes' }).end('from the upstream');
+          };
+          const got = await call(edge, '/private', { headers: bearer(token) });
+          expect(got).toMatchObject({ status, body: 'from the upstream' });
+          expect(got.headers['x-upstream']).toBe('yes');
+        }
+      } finally {
+        upstream.answer = answer;
+      }
+    });
+  });
+
+  describe(`${name} without a gate, and with one that has no keys`, needs(edges[name].program), () => {
+    it('nobody is let in: 502 to 504, and the upstream hears nothing', async () => {
+      const edge = await startGateEdge(name, { gate: '127.0.0.1:1', upstream: upstream.address }, certificates);
+      try {
+        const before = upstream.received.length;
+        const { status } = await call(edge, '/public/x', { headers: bearer(token) });
+        expect([502, 503, 504]).toContain(status);
+        expect(upstream.received.length).toBe(before);
+      } finally {
+        await edge.stop();
+      }
+    });
+
+    it('503 with Retry-After arrives whole; a nonce comes with refusals and with allowed answers', async () => {
+      const away = await startTestProvider();
+      await away.down();
+      const issuers = {
+        staff: { issuer: provider.issuer, audience: provider.audience },
+        away: { issuer: away.issuer, audience: 'a' },
+      };
+      const rules = [
+        { id: 'away', path: '/away', issuers: ['away'] },
+        { id: 'bound', path: '/**', issuers: ['staff'] },
+      ];
+      const strict = await startGate(
+        provider,
+        { issuers, rules },
+        { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: nonceSecret },
+      );
+      const edge = await startGateEdge(
+        name,
+        { gate: `127.0.0.1:${strict.port}`, upstream: upstream.address },
+        certificates,
+      );
+      try {
+        const foreign = await away.sign({ aud: 'a' });
+        const unavailable = await call(edge, '/away', { headers: bearer(foreign) });
+        expect(unavailable.status).toBe(503);
+        expect(unavailable.headers['retry-after']).toBe('5');
+        expect(JSON.parse(unavailable.body)).toMatchObject({ detail: { error: 'temporarily_unavailable' } });
+
+        const url = `https://localhost:${edge.port}/x`;
+        const first = await call(edge, '/x', { headers: proven(url) });
+        expect(first.status).toBe(401);
+        const nonce = String(first.headers['dpop-nonce']);
+        expect(nonce).toMatch(/^[\w-]{20,}/);
+        const headers = Object.entries(client.headers(bound, { url, nonce })).flat();
+        expect(await call(edge, '/x', { headers })).toMatchObject({ status: 200 });
+      } finally {
+        await Promise.all([edge.stop(), strict.stop(), away.close()]);
+      }
+    });
+  });
+}

@@ -1,0 +1,232 @@
+import { describe, expect, it } from 'vitest';
+import { AccessError, failures, type Reason } from '../../src/failures.ts';
+import { checkPolicy } from '../../src/policy/checked-policy.ts';
+import { allOf, anyOf } from '../../src/policy/combination.ts';
+import type { Policy } from '../../src/policy/policy.ts';
+import { type DryRun, dryRun } from '../../src/resource-server/dry-run.ts';
+import {
+  createResourceServer,
+  findJudgementRules,
+  type ResourceServer,
+} from '../../src/resource-server/resource-server.ts';
+import { reasonsWithoutStep, stepKinds } from '../../src/resource-server/steps.ts';
+import { createTestIssuer, proofFlaws, tokenFlaws } from '../../src/testing/index.ts';
+import { changeToken } from '../../src/testing/token-flaws.ts';
+import { issuer as sceneIssuer } from '../adapters/issuer.ts';
+import { refusedCalls } from '../adapters/refused-calls.ts';
+import { createServers, routes, now as sceneNow } from '../adapters/scene.ts';
+
+const now = 1_800_000_000;
+const url = 'https://api.test/messages';
+const issuer = createTestIssuer({ alg: 'ES256', now: () => now });
+const client = issuer.dpopClient();
+const { cnf } = JSON.parse(Buffer.from(client.token().split('.')[1] ?? '', 'base64url').toString());
+
+const open = (options = {}) =>
+  createResourceServer({
+    issuers: [issuer],
+    audience: issuer.audience,
+    algorithms: ['ES256'],
+    now: () => now,
+    ...options,
+  });
+
+type Headers = Readonly<Record<string, string>>;
+const call = (headers: Headers): Request => new Request(url, { headers: { ...headers } });
+
+function run(server: ResourceServer, request: Request, policy: Policy<unknown> = {}, at = now): Promise<DryRun> {
+  const rules = findJudgementRules(server);
+  if (rules === undefined) throw new TypeError('The server was not created by createResourceServer.');
+  return dryRun(rules, { request, policy: checkPolicy(policy), connection: undefined, now: at });
+}
+
+async function reasonOf(server: ResourceServer, request: Request, policy?: Policy<unknown>): Promise<string> {
+  const judged = await server.judge(request, policy);
+  return judged instanceof AccessError ? judged.reason : 'admitted';
+}
+
+/** The dry run says what the judgement says, and its steps come in the order of the list. */
+async function expectSame(server: ResourceServer, request: Request, policy?: Policy<unknown>): Promise<DryRun> {
+  const dry = await run(server, request, policy);
+  expect(dry.reason ?? dry.verdict).toBe(await reasonOf(server, request, policy));
+  expect(dry.steps.find(({ verdict }) => verdict === 'fail')?.reason).toBe(dry.reason);
+  return dry;
+}
+
+const order = new Map(stepKinds.map(({ id }, index) => [id, index]));
+
+function expectInOrder({ steps }: DryRun): void {
+  const places = steps.filter(({ id }) => id !== 'replay').map(({ id }) => order.get(id) ?? Number.NaN);
+  expect(places).toEqual(places.toSorted((a, b) => a - b));
+}
+
+describe('the list of steps', () => {
+  const withStep = new Set<Reason>(stepKinds.flatMap(({ reasons }) => reasons));
+
+  it('has every reason of the table, but for those that are listed as having no step', () => {
+    const all = Object.keys(failures) as Reason[]; // the keys of the table are the reasons
+    expect(all.filter((reason) => withStep.has(reason) === reasonsWithoutStep.includes(reason))).toEqual([]);
+  });
+
+  it('no two steps have one id', () => {
+    expect(new Set(stepKinds.map(({ id }) => id)).size).toBe(stepKinds.length);
+  });
+});
+
+describe('a dry run says what judge says', () => {
+  const server = open();
+
+  it('a good token → admitted, every step passed', async () => {
+    const dry = await expectSame(server, call(issuer.headers()));
+    expect(dry.steps.map(({ verdict }) => verdict)).not.toContain('fail');
+    expect(dry.verdict).toBe('admitted');
+    expectInOrder(dry);
+  });
+
+  it.each(tokenFlaws)('a token that is %s', async (flaw) => {
+    const dry = await expectSame(server, call({ authorization: `Bearer ${issuer.flawed(flaw)}` }));
+    expect(dry.reason).toBe(flaw);
+    expectInOrder(dry);
+  });
+
+  it.each(tokenFlaws)('a token that is %s and has any other flaw besides', async (flaw) => {
+    const facts = { issuer: issuer.issuer, audience: issuer.audience, now, encryptionKid: 'of encryption' };
+    const first = changeToken(flaw, facts);
+    for (const other of tokenFlaws) {
+      const second = changeToken(other, facts);
+      const signed = issuer.token({ ...first.claims, ...second.claims }, { ...first.header, ...second.header });
+      const once = first.finish?.(signed) ?? signed;
+      const token = second.finish?.(once) ?? once;
+      expectInOrder(await expectSame(server, call({ authorization: `Bearer ${token}` })));
+    }
+  });
+
+  it.each(proofFlaws)('a proof that is %s', async (flaw) => {
+    const dry = await run(server, call(client.headers({ url, flaw })));
+    expect(dry.reason).toBe(flaw);
+    expectInOrder(dry);
+    await expectSame(server, call(client.headers({ url, flaw })));
+  });
+
+  it.each(proofFlaws)('a proof that is %s, of a token with any flaw', async (flaw) => {
+    for (const other of tokenFlaws) {
+      const token = issuer.flawed(other, { cnf });
+      await expectSame(server, call(client.headers({ url, flaw, token })));
+    }
+  });
+
+  it.each(['off', 'allowed', 'required'] as const)('DPoP %s, both schemes, good and bad tokens', async (mode) => {
+    const each = open({ dpop: { mode } });
+    for (const token of [issuer.token(), issuer.flawed('expired')]) {
+      await expectSame(each, call({ authorization: `Bearer ${token}` }));
+      await expectSame(each, call({ authorization: `DPoP ${token}`, dpop: 'x' }));
+      await expectSame(each, call({ authorization: `DPoP ${token}` }));
+      await expectSame(each, call({ authorization: `Bearer ${token}`, dpop: 'x' }));
+    }
+    const { steps } = await run(each, call({ authorization: `DPoP ${issuer.flawed('expired')}`, dpop: 'x' }));
+    // The token is looked at, whatever becomes of the scheme.
+    expect(steps).toContainEqual(expect.objectContaining({ id: 'exp', verdict: 'fail' }));
+  });
+
+  it.each<[string, Policy<unknown>]>([
+    ['scopes', { scopes: ['a', 'b'] }],
+    ['one of scopes', { anyScope: ['a', 'b'] }],
+    ['permissions', { permissions: ['a'] }],
+    ['a level', { acr: 'gold' }],
+    ['an age', { maxAge: 60 }],
+    ['all of several', allOf({ scopes: ['a'] }, { acr: 'gold' })],
+    ['any of several', anyOf({ scopes: ['a'] }, { acr: 'gold' })],
+    ['any of several within all', allOf(anyOf({ scopes: ['a'] }, { acr: 'gold' }), { maxAge: 60 })],
+  ])('a policy with %s', async (_name, policy) => {
+    const members = [{}, { scope: 'a b' }, { permissions: ['a'] }, { acr: 'gold' }, { auth_time: now - 61 }];
+    for (const one of members) {
+      for (const other of members) await expectSame(server, call(issuer.headers({ ...one, ...other })), policy);
+    }
+  });
+});
+
+describe('a call for every reason', () => {
+  const servers = createServers(sceneIssuer);
+
+  it.each(
+    refusedCalls
+      .filter(({ reason, server }) => !reasonsWithoutStep.includes(reason) && server !== 'slow' && server !== 'asking')
+      .map((each) => [each.reason, each.how ?? '', each] as const),
+  )('%s %s', async (reason, _how, { server, path, headers }) => {
+    const route = routes.find((each) => each.path === (path ?? `/${server ?? 'usual'}`));
+    if (route === undefined) throw new TypeError('There is no such route.');
+    const target = `http://here.example${route.path}`;
+    const lines = headers(target);
+    const request = {
+      method: 'GET',
+      url: target,
+      headers: {
+        get: (name: string) => {
+          const values = lines.filter(
+            (_, index) => index % 2 === 1 && lines[index - 1]?.toLowerCase() === name.toLowerCase(),
+          );
+          return values.length === 0 ? null : values.join(', ');
+        },
+      },
+    };
+    const rules = findJudgementRules(servers[route.server]);
+    if (rules === undefined) throw new TypeError('The server was not created by createResourceServer.');
+    const connection = { remoteAddress: '127.0.0.1' };
+    const dry = await dryRun(rules, { request, policy: checkPolicy(route.policy), connection, now: sceneNow() });
+    expect(dry.reason).toBe(reason);
+    const judged = await servers[route.server].judge(request, route.policy, connection);
+    expect(judged).toMatchObject({ reason });
+  });
+});
+
+describe('what cannot be told', () => {
+  it('no keys → undecided, and the claims are compared all the same', async () => {
+    const { keys } = createTestIssuer({ alg: 'ES256' });
+    const away = { ...keys, find: () => undefined, has: () => false, usable: () => false, refetch: () => undefined };
+    const server = open({ issuers: [{ issuer: issuer.issuer, keys: away }] });
+    const dry = await run(server, call({ authorization: `Bearer ${issuer.flawed('expired')}` }));
+    expect(dry).toMatchObject({ verdict: 'undecided', gathered: { isVerified: false } });
+    expect(dry.steps).toContainEqual(expect.objectContaining({ id: 'key', verdict: 'unknown' }));
+    expect(dry.steps).toContainEqual(expect.objectContaining({ id: 'exp', verdict: 'fail', reason: 'expired' }));
+  });
+
+  it('another issuer → its claims are held against the rules of the only one, its signature against nothing', async () => {
+    const token = issuer.token({ iss: 'https://other.test/', aud: 'other' });
+    const { steps } = await run(open(), call({ authorization: `Bearer ${token}` }));
+    expect(steps).toContainEqual(expect.objectContaining({ id: 'key', verdict: 'blocked' }));
+    expect(steps).toContainEqual(expect.objectContaining({ id: 'aud', verdict: 'fail' }));
+  });
+
+  it('a check that fails for an earlier one of its group → follows', async () => {
+    const { steps } = await run(open(), call({ authorization: `Bearer ${issuer.flawed('missing_exp')}` }));
+    const ofExp = steps.filter(({ id }) => id.startsWith('exp'));
+    expect(ofExp.map(({ id, verdict }) => [id, verdict])).toEqual([
+      ['exp_present', 'fail'],
+      ['exp_form', 'follows'],
+      ['exp', 'follows'],
+    ]);
+  });
+});
+
+describe('no trace is left', () => {
+  it('of a good proof, and of tokens: nothing is kept, used up or counted', async () => {
+    const server = open();
+    const request = call(client.headers({ url }));
+    const before = server.tokenCacheStatus();
+    for (let i = 0; i < 3; i++) expect((await run(server, request)).verdict).toBe('admitted');
+    expect(server.tokenCacheStatus()).toEqual(before);
+    expect(await reasonOf(server, request)).toBe('admitted');
+    // It is used up now. A dry run does not tell, and says so.
+    const dry = await run(server, request);
+    expect(dry.steps.at(-1)).toMatchObject({ id: 'replay', verdict: 'skipped' });
+  });
+
+  it('of an unknown key: none is fetched', async () => {
+    let fetches = 0;
+    const refetch = async () => void fetches++;
+    const server = open({ issuers: [{ issuer: issuer.issuer, keys: { ...issuer.keys, refetch } }] });
+    const token = issuer.flawed('unknown_kid');
+    expect((await run(server, call({ authorization: `Bearer ${token}` }))).reason).toBe('unknown_kid');
+    expect(fetches).toBe(0);
+  });
+});
