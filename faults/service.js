@@ -72,7 +72,9 @@ export async function startService({ provider, identity, environment = {} }) {
     async awaitReady(seconds) {
       for (const deadline = performance.now() + seconds * 1000; performance.now() < deadline; await sleep(20)) {
         const answer = await fetch(`${adminUrl}/readyz`);
-        const { ready, checks } = /** @type {{ ready: boolean, checks: Record<string, string> }} */ (await answer.json());
+        const { ready, checks } = /** @type {{ ready: boolean, checks: Record<string, string> }} */ (
+          await answer.json()
+        );
         const [, up, all] = /^(\d+) of (\d+) ready$/.exec(checks.workers ?? '1 of 1 ready') ?? [];
         if (ready && up === all) return true;
       }

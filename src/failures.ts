@@ -507,13 +507,14 @@ export class AccessError extends Error {
 
   constructor(reason: Reason, options?: AccessErrorOptions) {
     // A refusal is an answer and no fault of this program: where it was thrown says nothing, and costs most of it.
+    // `Error` itself may be frozen, as hardened realms do: then the stack is only not needed.
     const { stackTraceLimit } = Error;
-    Error.stackTraceLimit = 0;
+    Reflect.set(Error, 'stackTraceLimit', 0);
     super(
       failures[reason].description,
       options !== undefined && 'cause' in options ? { cause: options.cause } : undefined,
     );
-    Error.stackTraceLimit = stackTraceLimit;
+    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
     this.reason = reason;
     this.scopes = options?.scopes;
     this.stepUp = options?.stepUp;

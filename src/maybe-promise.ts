@@ -28,6 +28,11 @@ export function settle<T, R>(
   return value instanceof Promise ? value.then(next, fail) : next(value);
 }
 
+/** The same value; if it is promised and the promise rejects, what `fail` makes of the error. */
+export function rescue<T>(value: MaybePromise<T>, fail: (error: unknown) => T): MaybePromise<T> {
+  return value instanceof Promise ? value.catch(fail) : value;
+}
+
 /** For a value that goes on as it is. */
 export function same<T>(value: T): T {
   return value;

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { AccessError, type Failure, failures, type Reason } from '../src/failures.ts';
 
@@ -76,4 +77,12 @@ describe('AccessError', () => {
     expect(Object.hasOwn(new AccessError('expired', { scopes: [] }), 'cause')).toBe(false);
     expect(Object.hasOwn(new AccessError('unexpected', { cause: undefined }), 'cause')).toBe(true);
   });
+});
+
+it('Error is frozen → a refusal is made all the same', () => {
+  const run = (code: string) =>
+    execFileSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' });
+  const path = new URL('../dist/failures.js', import.meta.url).href;
+  const code = `const { AccessError } = await import('${path}'); Object.freeze(Error); console.log(new AccessError('expired').reason)`;
+  expect(run(code)).toBe('expired\n');
 });

@@ -1,8 +1,9 @@
-import { AccessError } from '../failures.ts';
+import { AccessError, type Failure, failures } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
+import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import { admitOrRefuse, checkServer } from './admission.ts';
@@ -12,6 +13,10 @@ import { findAdmission, rememberAdmission } from './admitted.ts';
 export interface CheckpointOptions<Q> {
   /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
   readonly onRefused?: ((error: unknown, request: Q) => unknown) | undefined;
+  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
+  readonly realm?: ((request: Q) => string | undefined) | undefined;
+  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
+  readonly errorBody?: ((report: ErrorReport, request: Q) => ErrorBody) | undefined;
 }
 
 /** What a route asks for. */
@@ -52,6 +57,13 @@ export function createCheckpoint<Q>(
 ): Checkpoint<Q> {
   checkServer(caller, server);
   const tell = createTell(options.onRefused);
+  const { errorBody } = options;
+  const readRealm = (request: Q): string | undefined => attempt(() => options.realm?.(request));
+  const shape = (refusal: Refusal, request: Q): Refusal => {
+    const own = errorBody === undefined ? undefined : attempt(() => errorBody(reportOf(refusal), request));
+    if (own === undefined) return refusal;
+    return { ...refusal, headers: { ...refusal.headers, 'content-type': own.contentType }, body: own.body };
+  };
   return {
     pass(demand, visit) {
       const { policy } = demand;
@@ -61,20 +73,22 @@ export function createCheckpoint<Q>(
         request: findAdmission(key)?.server === server ? new AdmittedRequest(request) : request,
         policy,
         connection,
+        realm: options.realm === undefined ? undefined : () => readRealm(visit.told),
         admit: (access) => {
           rememberAdmission(key, { server, policy, access });
           return admit(access);
         },
         refuse: (refusal, error) => {
           tell(error, visit.told);
-          return refuse(refusal);
+          return refuse(shape(refusal, visit.told));
         },
       });
     },
     describeThrown(error, { key, request, connection, told }) {
       if (!(error instanceof AccessError)) return undefined;
       tell(error, told);
-      return server.describeRefusal(error, request, { policy: findAdmission(key)?.policy, connection });
+      const context = { policy: findAdmission(key)?.policy, connection, realm: readRealm(told) };
+      return shape(server.describeRefusal(error, request, context), told);
     },
   };
 }
@@ -114,6 +128,20 @@ export function createTell<Q>(onRefused: CheckpointOptions<Q>['onRefused']): (er
       // The refusal stands, whatever a log makes of it.
     }
   };
+}
+
+/** What the application's own code gives. What it throws changes no answer: there is a usual one. */
+function attempt<T>(run: () => T): T | undefined {
+  try {
+    return run();
+  } catch {
+    return undefined;
+  }
+}
+
+function reportOf({ reason, status }: Refusal): ErrorReport {
+  const failure: Failure = failures[reason];
+  return { status, error: failure.error ?? 'unauthorized', description: failure.description };
 }
 
 /** A request that the same server has let in before, by another policy: its proof was used up then. */

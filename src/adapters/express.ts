@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Policy } from '../policy/policy.ts';
+import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
@@ -26,6 +27,10 @@ declare global {
 export interface ProtectOptions {
   /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
   readonly onRefused?: (error: unknown, request: Request) => unknown;
+  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
+  readonly realm?: (request: Request) => string | undefined;
+  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
+  readonly errorBody?: (report: ErrorReport, request: Request) => ErrorBody;
 }
 
 /** Answers a request that was let in. `P` are the parameters of the path, `C` the claims that the policy gives. */
@@ -167,6 +172,6 @@ export function findAccess<C = Claims>(request: IncomingMessage, policy?: Policy
 
 function open(caller: string, server: ResourceServer, options: ProtectOptions) {
   checkNodeHttp(caller);
-  checkAdapterOptions(caller, options, ['onRefused']);
+  checkAdapterOptions(caller, options, ['onRefused', 'realm', 'errorBody']);
   return createCheckpoint<Request>(caller, server, options);
 }

@@ -8,6 +8,7 @@ import type {
 } from 'fastify';
 import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
+import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
@@ -23,6 +24,10 @@ export type { MetadataOptions } from './metadata.ts';
 export interface ProtectOptions {
   /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
   readonly onRefused?: (error: unknown, request: FastifyRequest) => unknown;
+  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
+  readonly realm?: (request: FastifyRequest) => string | undefined;
+  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
+  readonly errorBody?: (report: ErrorReport, request: FastifyRequest) => ErrorBody;
 }
 
 type Req<R extends RouteGenericInterface> = FastifyRequest<R>;
@@ -245,6 +250,6 @@ function send({ status, headers, body }: Refusal, reply: JudgedReply): JudgedRep
 
 function open(caller: string, server: ResourceServer, options: ProtectOptions) {
   checkNodeHttp(caller);
-  checkAdapterOptions(caller, options, ['onRefused']);
+  checkAdapterOptions(caller, options, ['onRefused', 'realm', 'errorBody']);
   return createCheckpoint<FastifyRequest>(caller, server, options);
 }

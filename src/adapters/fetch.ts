@@ -1,6 +1,7 @@
 import type { Connection } from '../http/request.ts';
 import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
+import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
 import { checkRoute } from './admission.ts';
@@ -21,6 +22,10 @@ export interface ProtectOptions {
   readonly connection?: (request: Request, ...rest: never[]) => Connection | undefined;
   /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
   readonly onRefused?: (error: unknown, request: Request) => unknown;
+  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
+  readonly realm?: (request: Request) => string | undefined;
+  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
+  readonly errorBody?: (report: ErrorReport, request: Request) => ErrorBody;
 }
 
 /**
@@ -169,6 +174,6 @@ function see(options: ProtectOptions, request: Request, rest: readonly unknown[]
 }
 
 function open(caller: string, server: ResourceServer, options: ProtectOptions) {
-  checkAdapterOptions(caller, options, ['connection', 'onRefused']);
+  checkAdapterOptions(caller, options, ['connection', 'onRefused', 'realm', 'errorBody']);
   return createCheckpoint<Request>(caller, server, options);
 }

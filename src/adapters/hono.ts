@@ -3,6 +3,7 @@ import type { BlankInput } from 'hono/types';
 import type { Connection } from '../http/request.ts';
 import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
+import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
 import { checkRoute } from './admission.ts';
@@ -20,6 +21,10 @@ export interface ProtectOptions<E extends Env> {
   readonly connection?: (c: Context<E>) => Connection | undefined;
   /** Told of every refusal, for logs and metrics. What it throws changes no answer. */
   readonly onRefused?: (error: unknown, c: Context<E>) => unknown;
+  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
+  readonly realm?: (c: Context<E>) => string | undefined;
+  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
+  readonly errorBody?: (report: ErrorReport, c: Context<E>) => ErrorBody;
 }
 
 /** Any path: `c.req.param('id')` is `string | undefined`, as in every handler of Hono that stands apart from its route. */
@@ -162,7 +167,7 @@ export function answerAccessErrors<E extends Env = Env>(
   server: ResourceServer,
   options: ProtectOptions<E> & { readonly otherwise?: ErrorHandler<E> } = {},
 ): ErrorHandler<E> {
-  checkAdapterOptions('answerAccessErrors', options, ['connection', 'onRefused', 'otherwise']);
+  checkAdapterOptions('answerAccessErrors', options, ['connection', 'onRefused', 'realm', 'errorBody', 'otherwise']);
   const checkpoint = createCheckpoint<Context<E>>('answerAccessErrors', server, options);
   const otherwise: ErrorHandler<E> = options.otherwise ?? answerAsHono;
   return (error, c) => {
@@ -205,6 +210,6 @@ function see<E extends Env>(options: ProtectOptions<E>, c: Context<E>) {
 }
 
 function open<E extends Env>(caller: string, server: ResourceServer, options: ProtectOptions<E>) {
-  checkAdapterOptions(caller, options, ['connection', 'onRefused']);
+  checkAdapterOptions(caller, options, ['connection', 'onRefused', 'realm', 'errorBody']);
   return createCheckpoint<Context<E>>(caller, server, options);
 }

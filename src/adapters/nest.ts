@@ -18,6 +18,7 @@ import { AccessError } from '../failures.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
+import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
@@ -42,6 +43,10 @@ export type { MetadataOptions } from './metadata.ts';
 export interface GuardOptions {
   /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
   readonly onRefused?: (error: unknown, request: IncomingMessage) => unknown;
+  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
+  readonly realm?: (request: IncomingMessage) => string | undefined;
+  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
+  readonly errorBody?: (report: ErrorReport, request: IncomingMessage) => ErrorBody;
   /**
    * Finds the request of a call that has it elsewhere, such as that of a gateway on `ws`. Default: HTTP requests, GraphQL
    * contexts of Apollo and Mercurius, and clients of socket.io are known.
@@ -113,7 +118,7 @@ const unjudged = 'No guard has judged this request: put @Protect on the route, a
  */
 export function createGuard(server: ResourceServer, options: GuardOptions = {}): CanActivate {
   checkNodeHttp('createGuard');
-  checkAdapterOptions('createGuard', options, ['onRefused', 'findRequest']);
+  checkAdapterOptions('createGuard', options, ['onRefused', 'realm', 'errorBody', 'findRequest']);
   const checkpoint = createCheckpoint<IncomingMessage>('createGuard', server, options);
   return {
     canActivate(context) {

@@ -31,13 +31,29 @@ class NodeRequest implements ResourceRequest {
     if (this.target === undefined) return this.#sent;
     const { encrypted } = this.#incoming.socket as Connection; // a TLS socket says so
     const scheme = encrypted === true ? 'https' : 'http';
-    // Only HTTP/1.0 comes without a Host (RFC 9112 §3.2): the health checks of some load balancers do.
-    return `${scheme}://${this.get('host') ?? 'localhost'}${this.target}`;
+    // Only HTTP/1.0 may come without a Host (RFC 9112 §3.2), as the health checks of some load balancers do.
+    const unnamed = this.#incoming.httpVersionMajor >= 2 ? '' : 'localhost';
+    return `${scheme}://${this.get('host') ?? unnamed}${this.target}`;
   }
 
   /** Lines of one name are joined as RFC 9110 §5.3 has it. */
   get(name: string): string | null {
     const wanted = name.toLowerCase();
+    return wanted === 'host' && this.#incoming.httpVersionMajor >= 2 ? this.#readHost() : this.#read(wanted);
+  }
+
+  /**
+   * From HTTP/2 on the host stands in `:authority`, and a Host beside it must say the same (RFC 9113 §8.3.1). If it does
+   * not, the two are joined as two lines of Host would be, which is no host.
+   */
+  #readHost(): string | null {
+    const authority = this.#read(':authority');
+    const host = this.#read('host');
+    if (authority === null || host === null) return authority ?? host;
+    return authority.toLowerCase() === host.toLowerCase() ? authority : `${authority}, ${host}`;
+  }
+
+  #read(wanted: string): string | null {
     const lines = this.#incoming.rawHeaders;
     let found: string | null = null;
     for (let i = 0; i < lines.length; i += 2) {

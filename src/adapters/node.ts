@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { ResourceRequest } from '../http/request.ts';
 import type { Policy } from '../policy/policy.ts';
+import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
@@ -17,6 +18,10 @@ export type { MetadataOptions } from './metadata.ts';
 export interface ProtectOptions {
   /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
   readonly onRefused?: (error: unknown, request: IncomingMessage) => unknown;
+  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
+  readonly realm?: (request: IncomingMessage) => string | undefined;
+  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
+  readonly errorBody?: (report: ErrorReport, request: IncomingMessage) => ErrorBody;
 }
 
 /** Answers a request that was let in; `C` are the claims that the policy gives. */
@@ -153,6 +158,6 @@ export function toResourceRequest(incoming: IncomingMessage, target?: string): R
 
 function open(caller: string, server: ResourceServer, options: ProtectOptions) {
   checkNodeHttp(caller);
-  checkAdapterOptions(caller, options, ['onRefused']);
+  checkAdapterOptions(caller, options, ['onRefused', 'realm', 'errorBody']);
   return createCheckpoint<IncomingMessage>(caller, server, options);
 }

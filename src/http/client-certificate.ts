@@ -38,6 +38,11 @@ export function createReadClientCertificate(source: ClientCertificateSource, tru
   if (trust === 'none') {
     throw new TypeError('clientCertificate: header is believed only from trusted proxies; name them in trustProxy');
   }
+  if (trust === 'all' || trust.some((entry) => entry.endsWith('/0'))) {
+    throw new TypeError(
+      'clientCertificate: anybody could write the header; name the addresses of your proxies in trustProxy',
+    );
+  }
   const isTrusted = parseTrust(trust);
   const thumbprints = new LRUCache<string, string>({ max: keptThumbprints });
   return (request, connection) => {

@@ -19,7 +19,9 @@ export type PublicJwkDefect =
   /** RSA with an even public exponent, or one under 3 or over 64 bits. */
   | 'bad_exponent'
   /** The coordinates are no point of the curve. */
-  | 'not_on_curve';
+  | 'not_on_curve'
+  /** An Ed25519 point of small order: some signatures hold for any text. */
+  | 'small_order';
 
 /** Why a published JWK is not used: a closed set. */
 export type JwkDefect =
@@ -57,6 +59,17 @@ const curves: ReadonlyMap<unknown, number> = new Map([
   ['P-256', 32],
   ['P-384', 48],
   ['P-521', 66],
+]);
+
+/** The y of every point of Ed25519 whose order divides 8, without the sign; 0 and 1 also as p and p + 1. */
+const smallOrder: ReadonlySet<string> = new Set([
+  '0000000000000000000000000000000000000000000000000000000000000000',
+  '0100000000000000000000000000000000000000000000000000000000000000',
+  'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+  'edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+  'eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',
+  '26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05',
+  'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
 ]);
 
 /** Whether a value can name a key: a string of 1 to 256 characters. */
@@ -147,7 +160,15 @@ function readEc({ crv, x, y }: JsonObject): Material {
 
 function readOkp({ crv, x }: JsonObject): Material {
   if (crv !== 'Ed25519') return 'unsupported_crv';
-  return isOctets(x, 32) ? { kty: 'OKP', crv, x } : 'malformed';
+  if (!isOctets(x, 32)) return 'malformed';
+  return isOfSmallOrder(x) ? 'small_order' : { kty: 'OKP', crv, x };
+}
+
+/** RFC 8032 §5.1.2: the last bit of the encoding is the sign, and the rest says which point it is. */
+function isOfSmallOrder(x: string): boolean {
+  const bytes = Buffer.from(x, 'base64url');
+  bytes.writeUInt8(bytes.readUInt8(31) & 0x7f, 31);
+  return smallOrder.has(bytes.toString('hex'));
 }
 
 /** Base64urlUInt (RFC 7518 §2): as few octets as possible, so that a key has one spelling and one thumbprint. */

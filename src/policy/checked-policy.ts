@@ -1,10 +1,10 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { refuseByFirst } from '../check.ts';
+import { refuseBy } from '../check.ts';
 import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
 import { after, type MaybePromise } from '../maybe-promise.ts';
 import type { CheckedPolicy, Given, ReadClaims, Verdict } from '../token/token-policy.ts';
-import { checkMembers } from './members.ts';
+import { checkDefined, checkMembers } from './members.ts';
 import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
 import {
   type PolicyCheck,
@@ -49,6 +49,7 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
 
 function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unknown>>): CheckedPolicy {
   checkMembers('policy', policy, memberNames);
+  checkDefined('policy', policy);
   const { scopes, anyScope, permissions } = policy;
   const checks: PolicyCheck[] = [];
   if (scopes !== undefined) checks.push(requireScopes(readNames('scopes', scopes, tokenGrammar)));
@@ -60,7 +61,11 @@ function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unkno
     scopes: [...(scopes ?? []), ...(anyScope ?? [])],
     hasSchema: readClaims !== undefined,
     made: { of: 'checks', checks, readClaims },
-    judge: (token, now) => refuseByFirst(checks, { token, now }) ?? readClaims?.(token.claims),
+    judge(facts) {
+      // A loop of its own, as that of the token cache.
+      for (const check of checks) if (!check.passes(facts)) return refuseBy(check, facts);
+      return readClaims?.(facts.token.claims);
+    },
   };
 }
 
@@ -95,8 +100,9 @@ function createSchemaReader(schema: StandardSchemaV1): ReadClaims {
   }
   const { validate } = schema['~standard'];
   return (claims) => {
-    const result = validate(copy(claims));
-    return after(result, readResult, undefined);
+    const result: unknown = validate(copy(claims));
+    // A promise of another library or realm is waited for as well.
+    return isThenable(result) ? Promise.resolve(result).then(readResult) : readResult(result);
   };
 }
 
@@ -107,10 +113,27 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copy(each)]));
 }
 
-/** Messages of a schema may repeat what the token says: only the path is told. */
-function readResult(result: StandardSchemaV1.Result<unknown>): Verdict {
-  if (result.issues === undefined) return { claims: result.value };
-  const [first] = result.issues;
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof Object(value).then === 'function';
+}
+
+/**
+ * Messages of a schema may repeat what the token says: only the path is told. Throws `TypeError` for what is no result:
+ * nothing says then that the claims fit.
+ */
+function readResult(result: unknown): Verdict {
+  const { issues } = Object(result) as { readonly issues?: unknown };
+  if (issues === undefined) {
+    if (!isObject(result) || !Object.hasOwn(result, 'value')) {
+      throw new TypeError('policy: the schema of claims gave neither issues nor a value');
+    }
+    return { claims: Reflect.get(result, 'value') };
+  }
+  const [first] = Array.isArray(issues) ? (issues as readonly StandardSchemaV1.Issue[]) : [];
   const path = (first?.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
   return new AccessError('unaccepted_claims', { context: { claim: path.slice(0, maxPathLength) } });
 }
@@ -129,13 +152,13 @@ function checkAll(parts: readonly CheckedPolicy[]): CheckedPolicy {
     scopes: [...new Set(parts.flatMap(({ scopes }) => scopes))],
     hasSchema: parts.some(({ hasSchema }) => hasSchema),
     made: { of: 'all', parts },
-    judge(token, now) {
+    judge(facts) {
       const judgeFrom = (index: number, given: Given | undefined): MaybePromise<Verdict> => {
         const part = parts[index];
         if (part === undefined) return given;
         const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
           verdict instanceof AccessError ? verdict : judgeFrom(index + 1, merge(given, verdict));
-        return after(part.judge(token, now), goOn, undefined);
+        return after(part.judge(facts), goOn, undefined);
       };
       return judgeFrom(0, undefined);
     },
@@ -150,20 +173,20 @@ function checkAny(first: CheckedPolicy, others: readonly CheckedPolicy[]): Check
     scopes: parts.find(({ scopes }) => scopes.length > 0)?.scopes ?? [],
     hasSchema,
     made: { of: 'any', parts },
-    judge(token, now) {
+    judge(facts) {
       // Beside schemas, the claims as they are count as given.
       const pass = (verdict: Given | undefined): Verdict =>
-        verdict ?? (hasSchema ? { claims: token.claims } : undefined);
+        verdict ?? (hasSchema ? { claims: facts.token.claims } : undefined);
       const judgeFrom = (index: number, refusal: AccessError): MaybePromise<Verdict> => {
         const part = others[index];
         if (part === undefined) return refusal;
         const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
           verdict instanceof AccessError ? judgeFrom(index + 1, refusal) : pass(verdict);
-        return after(part.judge(token, now), goOn, undefined);
+        return after(part.judge(facts), goOn, undefined);
       };
       const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
         verdict instanceof AccessError ? judgeFrom(0, verdict) : pass(verdict);
-      return after(first.judge(token, now), goOn, undefined);
+      return after(first.judge(facts), goOn, undefined);
     },
   };
 }

@@ -4,3 +4,10 @@ export function checkMembers(what: string, value: object, known: readonly string
     if (!known.includes(name)) throw new TypeError(`${what}: there is no ${name}; write any of ${known.join(', ')}`);
   }
 }
+
+/** Throws `TypeError` for a member that is there and is `undefined`: a variable that was never set would ask for nothing. */
+export function checkDefined(what: string, value: object): void {
+  for (const [name, member] of Object.entries(value)) {
+    if (member === undefined) throw new TypeError(`${what}: ${name} is undefined; write a value, or leave it out`);
+  }
+}

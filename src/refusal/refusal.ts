@@ -30,6 +30,8 @@ export interface RefusalContext {
   readonly connection?: Connection | undefined;
   /** URL of the metadata for this request's challenge. Default: the URL that the server links to; none if nothing serves it. */
   readonly metadataUrl?: string | undefined;
+  /** Realm of the challenge, such as the name of a tenant. Default: the audiences of the server. */
+  readonly realm?: string | undefined;
 }
 
 /** A refused request's answer, for any way of sending it. */
@@ -76,20 +78,22 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
     const { scheme, url } = cause;
     const metadataUrl = typeof url === 'object' ? `${url.origin}${url.prefix}${metadataPath}` : url;
     const scopes = [...new Set([...namedScopes(cause.policy), ...(refused.scopes ?? [])])];
-    const key = [reason, scheme, metadataUrl, ...scopes, JSON.stringify(stepUp)].join(' ');
+    const key = [reason, scheme, metadataUrl, ...scopes, JSON.stringify([stepUp, cause.realm])].join(' ');
     const known = kept.get(key);
     if (known !== undefined) return known;
-    const refusal = writeRefusal(settings, { reason, failure, scheme, scopes, stepUp, metadataUrl });
+    const { realm = settings.challenge.realm } = cause;
+    const challenge = { ...settings.challenge, realm };
+    const refusal = writeRefusal({ ...settings, challenge }, { reason, failure, scheme, scopes, stepUp, metadataUrl });
     kept.set(key, refusal);
     return refusal;
   };
 
-  const describeRefusal: DescribeRefusal = (error, request, { policy, connection, metadataUrl } = {}) => {
+  const describeRefusal: DescribeRefusal = (error, request, { policy, connection, metadataUrl, realm } = {}) => {
     const refused = error instanceof AccessError ? error : new AccessError('unexpected');
     const { reason, scopes, stepUp } = refused;
     const scheme = usedScheme(request);
     const url = metadataUrl ?? (link === 'request' ? readOwnUrl(settings, request, connection) : link?.url);
-    const cause: Cause = { policy, scopes, stepUp, scheme, url };
+    const cause: Cause = { policy, scopes, stepUp, scheme, url, realm };
     const before = last.get(reason);
     const refusal = before !== undefined && isSameCause(before.cause, cause) ? before.refusal : write(refused, cause);
     if (refusal !== before?.refusal) last.set(reason, { cause, refusal });
@@ -120,6 +124,7 @@ interface Cause {
   readonly scheme: Scheme | undefined;
   /** Of the metadata, or of the request that it is made from. */
   readonly url: ExternalUrl | string | undefined;
+  readonly realm: string | undefined;
 }
 
 interface Written {
@@ -133,6 +138,7 @@ function isSameCause(a: Cause, b: Cause): boolean {
     a.scopes === b.scopes &&
     a.stepUp === b.stepUp &&
     a.scheme === b.scheme &&
+    a.realm === b.realm &&
     isSameUrl(a.url, b.url)
   );
 }

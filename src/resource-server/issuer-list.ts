@@ -61,26 +61,37 @@ interface KnownList {
 
 /** Headers of access tokens that are kept: an issuer writes one for each of its keys. */
 const keptHeaders = 1000;
-/** Names of a resolver that are kept as they were read. */
-const keptNames = 10_000;
+/** Issuers that a resolver has named and whose keys are kept: the one that was asked for least lately makes room. */
+const keptIssuers = 1000;
 
 /** Reads the issuers. Throws `TypeError` for a list that cannot work; that of a resolver is read with each request. */
 export function createIssuers({ issuers, rules: defaults, openKeys, certificates = 'off' }: IssuersOptions): Issuers {
-  const opened = new Map<string, ManagedKeySet>();
+  const opened = new LRUCache<string, ManagedKeySet>({
+    // A list that is fixed is kept whole.
+    max: typeof issuers === 'function' ? keptIssuers : Math.max(issuers.length, 1),
+    dispose: (keys) => keys.close(),
+  });
+  const ownSets = new WeakSet<KeySet>();
   const headers = new LRUCache<string, JsonObject>({ max: keptHeaders });
-  const named = new LRUCache<string, IssuerRules>({ max: keptNames });
+  const named = new LRUCache<string, IssuerRules>({ max: keptIssuers });
   const read = new WeakMap<TrustedIssuer, IssuerRules>();
   const lists = new WeakMap<IssuerList, KnownList>();
 
   const open = (issuer: string): ManagedKeySet => {
-    const keys = opened.get(issuer) ?? openKeys(issuer);
+    const known = opened.get(issuer);
+    if (known !== undefined) return known;
+    const keys = openKeys(issuer);
+    ownSets.add(keys);
     opened.set(issuer, keys);
     return keys;
   };
 
+  /** Whether the keys are still open: those that were not opened here always are. Notes that they are asked for. */
+  const isOpen = ({ issuer, keys }: IssuerRules): boolean => !ownSets.has(keys) || opened.get(issuer) === keys;
+
   const readOnce = (entry: string | TrustedIssuer): IssuerRules => {
     const known = typeof entry === 'string' ? named.get(entry) : read.get(entry);
-    if (known !== undefined) return known;
+    if (known !== undefined && isOpen(known)) return known;
     const rules = readIssuer(entry, defaults, open);
     if (typeof entry === 'string') named.set(entry, rules);
     else read.set(entry, rules);
@@ -101,17 +112,22 @@ export function createIssuers({ issuers, rules: defaults, openKeys, certificates
     return { issuers: byName, algorithms, certificates, headers };
   };
 
+  const isCurrent = (known: KnownList): boolean => {
+    for (const rules of known.rules.issuers.values()) if (!isOpen(rules)) return false;
+    return true;
+  };
+
   /** A list that is the same as before, entry for entry: it may have been changed in place. */
   const readKnownList = (entries: IssuerList): AccessTokenRules => {
     const known = lists.get(entries);
-    if (known !== undefined && isSame(known.entries, entries)) return known.rules;
+    if (known !== undefined && isSame(known.entries, entries) && isCurrent(known)) return known.rules;
     const rules = readList(entries);
     lists.set(entries, { entries: [...entries], rules });
     return rules;
   };
 
   const close = (): void => {
-    for (const keys of opened.values()) keys.close();
+    opened.clear();
   };
 
   if (typeof issuers === 'function') {

@@ -3,18 +3,19 @@ import { refuseByFirst } from '../check.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
 import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
 import { AccessError, type Reason } from '../failures.ts';
+import type { ReadClientAddress } from '../http/client-address.ts';
 import type { ReadClientCertificate } from '../http/client-certificate.ts';
 import { type Credentials, type DpopMode, readCredentials, type Scheme } from '../http/credentials.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
-import { after, type MaybePromise, settle } from '../maybe-promise.ts';
+import { after, type MaybePromise, rescue, settle } from '../maybe-promise.ts';
 import { type AccessTokenRules, type TokenRules, type ValidToken, verifyAccessToken } from '../token/access-token.ts';
 import type { Claims } from '../token/claims.ts';
 import { bindingChecks, type CertificateBinding } from '../token/confirmation.ts';
 import { verifyIntrospectedToken } from '../token/introspected-token.ts';
 import type { TokenCache } from '../token/token-cache.ts';
-import type { CheckedPolicy, Verdict } from '../token/token-policy.ts';
+import type { CheckedPolicy, Given, Verdict } from '../token/token-policy.ts';
 import type { DenyList } from '../token-status/deny-list.ts';
 import type { Introspection } from '../token-status/introspection.ts';
 import type { Issuers } from './issuer-list.ts';
@@ -38,6 +39,7 @@ export interface JudgementRules {
   readonly issuers: Pick<Issuers, 'find'>;
   readonly cache: TokenCache | undefined;
   readonly introspection: Introspection | undefined;
+  readonly readClientAddress: ReadClientAddress;
   /** Rules for the tokens of the introspected issuer, if it is not among the trusted ones. */
   readonly opaqueRules: TokenRules | undefined;
   readonly denyList: Pick<DenyList, 'denies'> | undefined;
@@ -79,10 +81,10 @@ interface Verified {
   readonly now: number;
 }
 
-/** A token that was sent by its owner, with the proof if it is bound to a key. */
-interface Owned {
+/** A token that is bound to a key, and its proof. */
+interface Proven {
   readonly token: ValidToken;
-  readonly proof: VerifiedProof | undefined;
+  readonly proof: VerifiedProof;
   readonly call: Call;
 }
 
@@ -114,14 +116,17 @@ export function createJudge(rules: JudgementRules): Judge {
     if (denyList?.denies(token.claims, token.verifiedBy.kid)) return new AccessError('revoked_token');
     const proof = verifyBinding(verified, call);
     if (proof instanceof AccessError) return proof;
-    return after(judgePolicies(call.policy, token, verified.now), judgeReplay, { token, proof, call });
+    const verdict = judgePolicies(call.policy, verified);
+    return proof === undefined
+      ? after(verdict, admitBearer, token)
+      : after(verdict, judgeReplay, { token, proof, call });
   };
 
   /** The last check of all: only a proof that would have been accepted is remembered. */
-  const judgeReplay = (verdict: Verdict, { token, proof, call }: Owned): MaybePromise<Judged> => {
+  const judgeReplay = (verdict: Verdict, { token, proof, call }: Proven): MaybePromise<Judged> => {
     if (verdict instanceof AccessError) return verdict;
-    const access = grant(token, verdict, proof);
-    if (proof === undefined || replay === 'off' || call.request.proofWitnessed === true) return access;
+    const access = admitDpop(token, verdict, proof);
+    if (replay === 'off' || call.request.proofWitnessed === true) return access;
     const first = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
     const admitFirst = (answer: Witnessed): Judged => {
       if (answer instanceof AccessError) return nonces.refuse(answer);
@@ -131,27 +136,25 @@ export function createJudge(rules: JudgementRules): Judge {
   };
 
   /** By the keys of the issuer; if the one that the token names is not there, they are fetched once. */
-  function verifyByKeys(
-    trusted: AccessTokenRules,
-    { credentials, digest }: Call,
-  ): MaybePromise<Verified | AccessError> {
-    const verify = (): Verified | AccessError => {
-      const seconds = now();
-      const known = cache?.find(digest, trusted.issuers, seconds);
-      const token = known ?? verifyAccessToken(credentials.token, trusted, seconds);
-      if (token instanceof AccessError) return token;
-      if (known === undefined) cache?.remember(digest, token, credentials.token.length);
-      return { token, now: seconds };
-    };
-    const verified = verify();
+  function verifyByKeys(trusted: AccessTokenRules, call: Call): MaybePromise<Verified | AccessError> {
+    const verified = verifyAtHand(trusted, call);
     const fetched = verified instanceof AccessError ? refetchKeys(verified, trusted) : undefined;
-    return fetched === undefined ? verified : fetched.then(verify);
+    return fetched === undefined ? verified : fetched.then(() => verifyAtHand(trusted, call));
+  }
+
+  function verifyAtHand(trusted: AccessTokenRules, { credentials, digest }: Call): Verified | AccessError {
+    const seconds = now();
+    const known = cache?.find(digest, trusted.issuers, seconds);
+    const token = known ?? verifyAccessToken(credentials.token, trusted, seconds);
+    if (token instanceof AccessError) return token;
+    if (known === undefined) cache?.remember(digest, token);
+    return { token, now: seconds };
   }
 
   /** By asking the issuer, which must be one that is trusted for this request. */
   function verifyByAsking(
     trusted: AccessTokenRules,
-    { credentials, digest }: Call,
+    { request, connection, credentials, digest }: Call,
     asked: Introspection,
   ): MaybePromise<Verified | AccessError> {
     const { issuer, audience } = asked;
@@ -164,13 +167,19 @@ export function createJudge(rules: JudgementRules): Judge {
       const valid = verifyIntrospectedToken(answer, { token, issuer, audience, certificates }, seconds);
       return valid instanceof AccessError ? valid : { token: valid, now: seconds };
     };
-    return after(asked.introspect(credentials.token, digest), judgeAnswer, undefined);
+    return after(
+      asked.introspect(credentials.token, digest, rules.readClientAddress(request, connection)),
+      judgeAnswer,
+      undefined,
+    );
   }
 
   /** The proof, for a token that is bound to a key; `undefined` for one that is not. */
   function verifyBinding({ token, now }: Verified, call: Call): VerifiedProof | AccessError | undefined {
     const { request, url, credentials, digest } = call;
     const { jkt, certificate } = token;
+    // Bound to nothing, and nothing was proven: there is nothing to check.
+    if (jkt === undefined && certificate === undefined && credentials.scheme === 'Bearer') return undefined;
     const presented = certificate === undefined ? undefined : rules.readCertificate?.(request, call.connection);
     if (presented instanceof AccessError) return presented;
     const refusal = refuseByFirst(bindingChecks, { jkt, certificate, presented, scheme: credentials.scheme });
@@ -178,27 +187,35 @@ export function createJudge(rules: JudgementRules): Judge {
     return verifyProof({ proof: credentials.proof, method: request.method, url, jkt, ath: digest, now });
   }
 
-  // What the caller's own code throws (a resolver, a store, a schema) may be a refusal as well.
-  return (request, policy, connection) => settle(() => judge(request, policy, connection), returnJudged, returnRefusal);
+  return (request, policy, connection) => {
+    try {
+      return rescue(judge(request, policy, connection), returnRefusal);
+    } catch (error) {
+      return returnRefusal(error);
+    }
+  };
 }
 
 /** What the issuer asks of all its tokens comes first; its schema judges, and gives nothing. */
-function judgePolicies(policy: CheckedPolicy, token: ValidToken, now: number): MaybePromise<Verdict> {
-  const general = token.verifiedBy.issuer.policy;
-  if (general === undefined) return policy.judge(token, now);
+function judgePolicies(policy: CheckedPolicy, verified: Verified): MaybePromise<Verdict> {
+  const general = verified.token.verifiedBy.issuer.policy;
+  if (general === undefined) return policy.judge(verified);
   const judgeRoute = (verdict: Verdict): MaybePromise<Verdict> =>
-    verdict instanceof AccessError ? verdict : policy.judge(token, now);
-  return after(general.judge(token, now), judgeRoute, undefined);
+    verdict instanceof AccessError ? verdict : policy.judge(verified);
+  return after(general.judge(verified), judgeRoute, undefined);
 }
 
-function grant(
+function admitBearer(verdict: Verdict, { claims, scopes }: ValidToken): Judged {
+  if (verdict instanceof AccessError) return verdict;
+  return { claims: verdict === undefined ? claims : verdict.claims, scopes, scheme: 'Bearer' };
+}
+
+function admitDpop(
   { claims, scopes }: ValidToken,
-  given: { readonly claims: unknown } | undefined,
-  proof: VerifiedProof | undefined,
+  given: Given | undefined,
+  { nonce }: VerifiedProof,
 ): Access<unknown> {
   const shown = given === undefined ? claims : given.claims;
-  if (proof === undefined) return { claims: shown, scopes, scheme: 'Bearer' };
-  const { nonce } = proof;
   return { claims: shown, scopes, scheme: 'DPoP', ...(nonce !== undefined && { dpopNonce: nonce }) };
 }
 
@@ -216,10 +233,7 @@ function refuseUnwitnessed(cause: unknown): AccessError {
   return cause instanceof AccessError ? cause : new AccessError('replay_store_unavailable', { cause });
 }
 
-function returnJudged(judged: Judged): Judged {
-  return judged;
-}
-
+/** What the caller's own code throws (a resolver, a store, a schema) may be a refusal as well. */
 function returnRefusal(error: unknown): AccessError {
   if (error instanceof AccessError) return error;
   throw error;

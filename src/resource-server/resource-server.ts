@@ -1,6 +1,7 @@
 import { createProofVerifier } from '../dpop/proof.ts';
 import { createMemoryReplayStore } from '../dpop/replay.ts';
 import { AccessError, type Failure, failures, type Reason } from '../failures.ts';
+import { createReadClientAddress } from '../http/client-address.ts';
 import { createReadClientCertificate } from '../http/client-certificate.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
@@ -96,6 +97,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     issuers,
     cache,
     introspection,
+    readClientAddress: createReadClientAddress(trustProxy),
     opaqueRules,
     denyList,
     readCertificate,

@@ -85,6 +85,7 @@ export const stepKinds: readonly StepKind[] = [
 export const reasonsWithoutStep: readonly Reason[] = [
   'keys_unavailable',
   'introspection_unavailable',
+  'proof_before_start',
   'proof_replayed',
   'proof_before_start',
   'replay_store_unavailable',

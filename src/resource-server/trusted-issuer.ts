@@ -3,7 +3,7 @@ import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
-import { checkMembers } from '../policy/members.ts';
+import { checkDefined, checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { IssuerRules } from '../token/access-token.ts';
 import type { TokenProfile } from '../token/profile.ts';
@@ -47,6 +47,10 @@ export interface TrustedIssuer {
 /** Makes the key set of an issuer that came without keys. */
 export type OpenKeys = (issuer: string) => KeySet;
 
+// Seconds.
+const maxTolerance = 60;
+const maxNbfTolerance = 300;
+
 /** The members of {@link IssuerRuleOptions}. */
 export const ruleNames = [
   'audience',
@@ -68,6 +72,7 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOpt
   const { issuer, keys, rules = {} } = entry;
   if (typeof issuer !== 'string' || issuer === '') throw new TypeError('issuer: write it as iss has it');
   checkMembers('rules', rules, ruleNames);
+  checkDefined('rules', rules);
   return {
     issuer,
     keys: keys === undefined ? openKeys(issuer) : readKeys(keys),
@@ -113,7 +118,11 @@ export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'is
   const { clockTolerance = 5, subject = 'required', permissionsClaim = 'permissions', profile } = options;
   const { exp, nbf } =
     typeof clockTolerance === 'number' ? { exp: clockTolerance, nbf: clockTolerance } : clockTolerance;
-  if (!isSeconds(exp) || !isSeconds(nbf)) throw new TypeError('clockTolerance: write seconds, 0 or more');
+  // Beyond that a clock is wrong. `nbf` apart: some providers date their tokens ahead by minutes.
+  const mostNbf = typeof clockTolerance === 'number' ? maxTolerance : maxNbfTolerance;
+  if (!isSeconds(exp, maxTolerance) || !isSeconds(nbf, mostNbf)) {
+    throw new TypeError('clockTolerance: write seconds, 0 to 60; in { exp, nbf }, nbf may be up to 300');
+  }
   if (subject !== 'required' && subject !== 'optional') throw new TypeError('subject: write required or optional');
   if (typeof permissionsClaim !== 'string' || permissionsClaim === '') {
     throw new TypeError('permissionsClaim: write the name of the claim');
@@ -142,6 +151,6 @@ export function readAlgorithms(names: readonly string[] = ['RS256']): ReadonlySe
   return new Set(names);
 }
 
-function isSeconds(value: unknown): boolean {
-  return typeof value === 'number' && value >= 0 && Number.isFinite(value);
+function isSeconds(value: unknown, most: number): boolean {
+  return typeof value === 'number' && value >= 0 && value <= most;
 }

@@ -105,8 +105,14 @@ export function createDenyList(options: DenyListOptions = {}): DenyList {
         [...table[kind]].map(([value, until]) => ({ kind, value, ...(Number.isFinite(until) && { until }) })),
       );
     },
-    denies: (claims, kid) => size > 0 && (has('jti', claims['jti']) || has('sub', claims['sub']) || has('kid', kid)),
+    // Some providers number their tokens, and JSON keeps numbers apart from texts.
+    denies: (claims, kid) =>
+      size > 0 && (has('jti', nameOf(claims['jti'])) || has('sub', claims['sub']) || has('kid', kid)),
   };
+}
+
+function nameOf(jti: unknown): unknown {
+  return typeof jti === 'number' ? String(jti) : jti;
 }
 
 function createTable(): Table {

@@ -1,10 +1,12 @@
 import { LRUCache } from 'lru-cache';
 import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
+import { sizeOfJson } from '../jose/json-size.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
 import { createOutbound, type OutboundOptions } from '../outbound/outbound.ts';
 import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
+import { createFairCalls } from './fair-calls.ts';
 
 /** Options of {@link createIntrospection}. */
 export interface IntrospectionOptions extends OutboundOptions {
@@ -30,7 +32,10 @@ export interface IntrospectionOptions extends OutboundOptions {
   readonly maxEntries?: number;
   /** Seconds for one call, to the last byte of the answer. Default 3. */
   readonly timeoutSeconds?: number;
-  /** Calls without an answer at most; one more is refused at once. Default 64. */
+  /**
+   * Calls without an answer at most; half of them of one client. Tokens beyond that wait, each client behind itself, and
+   * are refused if too many do. Default 64.
+   */
   readonly maxCalls?: number;
   /** Seconds of a clock that never steps back. Default `performance.now()`. */
   readonly now?: () => number;
@@ -41,11 +46,12 @@ export interface Introspection extends Pick<Required<IntrospectionOptions>, 'iss
   /** Whether a token is judged by asking, rather than by its signature. */
   handles(token: string): boolean;
   /**
-   * The answer about an active token: at once where it is known. `digest` is the SHA-256 of the token: only another
+   * The answer about an active token: at once where it is known. `client` is the address that sent it: each waits behind
+   * its own calls only. `digest` is the SHA-256 of the token: only another
    * token with the same digest could be taken for it. An `AccessError` if there is none: `malformed_token`,
    * `inactive_token`, `introspection_unavailable`.
    */
-  introspect(token: string, digest: string): MaybePromise<JsonObject | AccessError>;
+  introspect(token: string, digest: string, client?: string): MaybePromise<JsonObject | AccessError>;
   status(): IntrospectionStatus;
   /** Ends calls in flight, and makes no more. */
   close(): void;
@@ -72,8 +78,9 @@ const maxAnswerBytes = 64 * 1024;
 const maxCacheBytes = 32 * 1024 * 1024;
 const bytesPerEntry = 512;
 const maxKeptSeconds = 3600;
-/** A parsed answer takes some times the room of its text. */
-const bytesPerCharacter = 3;
+/** Tokens of one client that wait, for each call at a time; and of how many such clients. */
+const waitingPerCall = 4;
+const waitingClients = 8;
 /** RFC 6750 §2.1: nothing else goes out in a call. */
 const tokenGrammar = /^[\w.~+/-]+=*$/;
 
@@ -98,6 +105,15 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   const inactive = new LRUCache<string, number>({ max: maxEntries });
   const inFlight = new Map<string, Promise<JsonObject | AccessError>>();
   const calls = { ok: 0, failed: 0 };
+  const fair = createFairCalls({
+    maxCalls,
+    // Half is left for all others, however many tokens one client makes up.
+    maxPerClient: Math.ceil(maxCalls / 2),
+    maxWaitingPerClient: maxCalls * waitingPerCall,
+    maxWaiting: maxCalls * waitingPerCall * waitingClients,
+    waitSeconds: timeoutSeconds,
+    tooLate: () => unavailable(new ProviderError('too_many_calls')),
+  });
 
   async function ask(token: string, digest: string): Promise<JsonObject | AccessError> {
     const body = new URLSearchParams({ token, token_type_hint: 'access_token' }).toString();
@@ -111,8 +127,6 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
     } catch (error) {
       calls.failed++;
       return unavailable(toProviderError(error));
-    } finally {
-      inFlight.delete(digest);
     }
     // Whether it has expired is judged at each request, kept or not: only the ceiling counts here.
     const time = now();
@@ -120,7 +134,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
       inactive.set(digest, time + inactiveSeconds);
       return new AccessError('inactive_token');
     }
-    const size = JSON.stringify(answer).length * bytesPerCharacter + bytesPerEntry;
+    const size = sizeOfJson(answer) + bytesPerEntry;
     active.set(digest, { answer, until: time + maxSeconds }, { size });
     return answer;
   }
@@ -129,7 +143,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
     issuer,
     audience,
     handles: (token) => tokens === 'all' || !isJws(token),
-    introspect(token, digest) {
+    introspect(token, digest, client = '') {
       const time = now();
       const known = active.get(digest);
       if (known !== undefined && time < known.until) return known.answer;
@@ -138,12 +152,15 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
       const asked = inFlight.get(digest);
       if (asked !== undefined) return asked;
       if (!tokenGrammar.test(token)) return new AccessError('malformed_token');
-      if (inFlight.size >= maxCalls) return unavailable(new ProviderError('too_many_calls'));
-      const call = ask(token, digest);
-      inFlight.set(digest, call);
-      return call;
+      // A token that was active before does not wait behind tokens that nobody has seen.
+      const queue = `${known === undefined ? 'new' : 'known'} ${client}`;
+      const call = fair.run(queue, () => ask(token, digest));
+      if (call === undefined) return unavailable(new ProviderError('too_many_calls'));
+      const settled = call.catch(returnRefusal).finally(() => inFlight.delete(digest));
+      inFlight.set(digest, settled);
+      return settled;
     },
-    status: () => ({ active: active.size, inactive: inactive.size, inFlight: inFlight.size, calls: { ...calls } }),
+    status: () => ({ active: active.size, inactive: inactive.size, inFlight: fair.running, calls: { ...calls } }),
     close: () => outbound.close(),
   };
 }
@@ -151,6 +168,12 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
 /** header.claims.signature; whatever else it may be, it cannot be verified by a signature. */
 function isJws(token: string): boolean {
   return /^[^.]+\.[^.]*\.[^.]+$/.test(token);
+}
+
+/** A call that never had its turn is a refusal; what else is thrown is a defect. */
+function returnRefusal(error: unknown): AccessError {
+  if (error instanceof AccessError) return error;
+  throw error;
 }
 
 function unavailable(cause: ProviderError): AccessError {

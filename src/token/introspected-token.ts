@@ -17,6 +17,19 @@ export interface IntrospectionRules {
   readonly certificates: CertificateBinding;
 }
 
+const otherTypes: readonly string[] = ['refresh_token', 'id_token', 'n_a'];
+const otherUses: ReadonlySet<unknown> = new Set(['refresh_token', 'id_token']);
+
+/** Whether the answer is about a token of another kind (RFC 7662 §2.2, RFC 8693 §2.2.1: `N_A` is no token for access). */
+function isOtherToken(answer: JsonObject): boolean {
+  return otherUses.has(answer['token_use']) || otherTypes.some((type) => isType(answer, type));
+}
+
+/** Types are compared case-insensitively (RFC 6749 §5.1). */
+function isType({ token_type: type }: JsonObject, wanted: string): boolean {
+  return typeof type === 'string' && type.toLowerCase() === wanted;
+}
+
 /** What RFC 7662 §2.2 leaves to the server: when the token was issued, and, if so configured, for whom. */
 function isLeftOut({ group }: Check<ClaimFacts>, answer: JsonObject, { audience }: IntrospectionRules): boolean {
   if (group === 'iat') return answer['iat'] === undefined;
@@ -34,6 +47,7 @@ export function verifyIntrospectedToken(
 ): ValidToken | AccessError {
   const { iss = rules.issuer } = answer;
   if (iss !== rules.issuer) return new AccessError('invalid_issuer');
+  if (isOtherToken(answer)) return new AccessError('not_an_access_token');
   const facts: ClaimFacts = { claims: answer, rules: rules.token, now };
   for (const check of claimChecks) {
     if (!isLeftOut(check, answer, rules) && !check.passes(facts)) return refuseBy(check, facts);
@@ -42,6 +56,8 @@ export function verifyIntrospectedToken(
   const confirmation = readConfirmation(claims, rules.certificates);
   if (confirmation instanceof AccessError) return confirmation;
   const { jkt, certificate } = confirmation;
+  // Bound, and nobody says to which key: it must not pass as a free one.
+  if (jkt === undefined && isType(answer, 'dpop')) return new AccessError('malformed_cnf');
   return {
     claims,
     scopes: parseScope(claims.scope),

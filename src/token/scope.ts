@@ -21,7 +21,14 @@ class Scopes extends Set<string> {
 const noScopes = new Scopes([]);
 /** An issuer writes few texts, and many tokens with each. */
 const keptScopes = 1000;
-const known = new LRUCache<string, Scopes>({ max: keptScopes, memoMethod: (scope) => new Scopes(scope.split(' ')) });
+/** A set takes some 64 bytes for each scope, and a scope may be one character long. */
+const keptCharacters = 64 * 1024;
+const known = new LRUCache<string, Scopes>({
+  max: keptScopes,
+  maxSize: keptCharacters,
+  sizeCalculation: (_set, scope) => scope.length,
+  memoMethod: (scope) => new Scopes(scope.split(' ')),
+});
 
 /** The elements of the `scope` claim of a verified token (RFC 6749 §3.3): split on single spaces. */
 export function parseScope(scope: string | undefined): ReadonlySet<string> {

@@ -53,6 +53,6 @@ export interface CheckedPolicy {
   /** Whether a schema gives the claims. */
   readonly hasSchema: boolean;
   readonly made: PolicyParts;
-  /** A promise where a schema has to wait. `now` is in seconds. */
-  judge(token: JudgedToken, now: number): MaybePromise<Verdict>;
+  /** A promise if a schema has to wait. */
+  judge(facts: PolicyFacts): MaybePromise<Verdict>;
 }

@@ -96,6 +96,44 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
     },
   );
 
+  it.each(['/other-policy', '/open-protect', '/forbids-protect'])(
+    '%s: realm and body of its own for the request; code that throws changes no answer',
+    async (path) => {
+      const bodies: unknown[] = [];
+      let turn = 0;
+      const own = await mount(createServers(issuer).usual, {
+        realm: () => {
+          if (turn === 1) throw new Error('of the realm');
+          return 'tenant "one"';
+        },
+        errorBody: (report) => {
+          if (turn === 1) throw new Error('of the body');
+          bodies.push(report);
+          return { contentType: 'application/problem+json', body: '{"instance":"request-7"}' };
+        },
+      });
+      try {
+        const authorization = `Bearer ${issuer.flawed('expired')}`;
+        const answer = await call(path, { authorization }, own);
+        expect(answer).toMatchObject({ status: 401, text: '{"instance":"request-7"}' });
+        expect(answer.headers.get('content-type')).toBe('application/problem+json');
+        expect(answer.headers.get('www-authenticate')).toContain('Bearer realm="tenant \\"one\\"", error');
+        const description = 'The access token has expired.';
+        expect(bodies).toEqual([{ status: 401, error: 'invalid_token', description }]);
+        if (path === '/forbids-protect') {
+          expect(await call(path, bearer(), own)).toMatchObject({ status: 403, text: '{"instance":"request-7"}' });
+        }
+        turn++;
+        const usual = await call(path, { authorization }, own);
+        expect(usual.status).toBe(401);
+        expect(JSON.parse(usual.text)).toMatchObject({ detail: { error: 'invalid_token' } });
+        expect(usual.headers.get('www-authenticate')).toContain('Bearer realm="https://api.test/"');
+      } finally {
+        await own.close();
+      }
+    },
+  );
+
   describe('a policy for all routes below /api', () => {
     it('without a token → 401 for each; any valid token for those that ask for no more', async () => {
       expect((await call('/api/any')).status).toBe(401);

@@ -24,6 +24,26 @@ describe('headers', () => {
   });
 });
 
+describe('HTTP/2', () => {
+  const http2 = (rawHeaders: string[]) =>
+    readNodeRequest(Object.assign(receive({ url: '/a', rawHeaders }), { httpVersionMajor: 2 }));
+
+  it.each([
+    ['an authority', [':authority', 'api.example'], 'api.example'],
+    ['the same Host beside it', [':authority', 'API.example', 'host', 'api.EXAMPLE'], 'API.example'],
+    [
+      'another Host beside it: no host',
+      [':authority', 'api.example', 'host', 'evil.example'],
+      'api.example, evil.example',
+    ],
+    ['only a Host, as a proxy may send it', ['host', 'api.example'], 'api.example'],
+    ['neither', [], null],
+  ])('%s', (_name, rawHeaders, host) => {
+    expect(http2(rawHeaders).headers.get('Host')).toBe(host);
+    expect(http2(rawHeaders).url).toBe(`http://${host ?? ''}/a`);
+  });
+});
+
 describe('method and URL', () => {
   const rawHeaders = ['Host', 'api.example:8443'];
   const secure = () => Object.assign(new Socket(), { encrypted: true });

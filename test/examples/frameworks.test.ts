@@ -98,8 +98,8 @@ async function start(file: string, serve: string | undefined): Promise<{ child: 
   throw new Error(`${file} does not answer: ${complaint}`);
 }
 
-it('every example is started here, but for MCP and the test kit, which have tests of their own', async () => {
-  const others = ['mcp', 'testing'];
+it('every example is started here, but for MCP, recipes and the test kit, which have tests of their own', async () => {
+  const others = ['mcp', 'recipes', 'testing'];
   const folders = await readdir(join(root, 'examples'), { withFileTypes: true });
   const names = folders.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   expect([...examples.map(({ name }) => name), ...others].toSorted()).toEqual(names.toSorted());

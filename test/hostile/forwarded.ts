@@ -3,10 +3,16 @@ import { listCases, type Make, type Sent } from './hostile-case.ts';
 const bearing =
   (...lines: readonly string[]): Make =>
   ({ mint }): Sent => ({ headers: ['Authorization', `Bearer ${mint()}`, ...lines] });
+let queries = 0;
+/** A path that was not asked for before: the URL of the request before must not stand in for the one that is read. */
+const freshPath = (): string => `/api/private?feigned=${queries++}`;
 /** A proof for the URL that the headers feign, sent where nobody is trusted. */
 const feigned =
   (url: string, ...lines: readonly string[]): Make =>
-  ({ dpop }): Sent => ({ headers: [...dpop({ claims: { htu: `${url}/api/private` } }), ...lines] });
+  ({ dpop }): Sent => ({
+    path: freshPath(),
+    headers: [...dpop({ claims: { htu: `${url}/api/private` } }), ...lines],
+  });
 
 /** Attacks by the headers of a proxy. */
 export const forwarded = listCases([
@@ -78,6 +84,7 @@ export const forwarded = listCases([
       [
         'Proto',
         ({ dpop, service }) => ({
+          path: freshPath(),
           headers: [
             ...dpop({ claims: { htu: `${service().url.replace('http:', 'https:')}/api/private` } }),
             'X-Forwarded-Proto',
@@ -114,6 +121,7 @@ export const forwarded = listCases([
       [
         'outside its grammar: not even read',
         ({ marker }): Sent => ({
+          path: freshPath(),
           headers: ['X-Forwarded-Host', `${marker}/..`, 'X-Forwarded-Prefix', '..', 'X-Forwarded-Proto', marker],
         }),
         { reason: 'missing_credentials' },

@@ -50,9 +50,12 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     expect(read(request(encode(der)), undefined)).toBeUndefined();
   });
 
-  it('from anybody, where all are trusted', () => {
-    expect(createReadClientCertificate('header', 'all')(request(encode(der)), undefined)).toBe(thumbprint);
-  });
+  it.each(['all', ['0.0.0.0/0'], ['10.0.0.1', '::/0']] as const)(
+    'trust in everybody, as in %j → TypeError',
+    (trust) => {
+      expect(() => createReadClientCertificate('header', trust)).toThrow(/^clientCertificate: anybody could write/);
+    },
+  );
 
   it.each<[string, (text: string) => string]>([
     ['two headers', (text) => `${text}, ${text}`],

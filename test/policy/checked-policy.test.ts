@@ -1,3 +1,4 @@
+import { runInNewContext } from 'node:vm';
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { type } from 'arktype';
 import * as v from 'valibot';
@@ -24,7 +25,7 @@ function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim = '
 
 /** The claims for the handler, or the refusal. */
 async function judge(policy: Policy<unknown>, token: JudgedToken): Promise<unknown> {
-  const verdict = await checkPolicy({ ...policy }).judge(token, now); // a policy is read once: each case reads its own
+  const verdict = await checkPolicy({ ...policy }).judge({ token, now }); // a policy is read once: each case reads its own
   if (verdict instanceof AccessError) throw verdict;
   return verdict === undefined ? token.claims : verdict.claims;
 }
@@ -238,7 +239,9 @@ describe('claims: what a schema gives', () => {
 
   it('nothing is waited for where the schema does not wait', () => {
     const [[, claims]] = schemas;
-    expect(checkPolicy({ claims }).judge(tokenOf({ sub: 'alice', level: 2 }), now)).not.toBeInstanceOf(Promise);
+    expect(checkPolicy({ claims }).judge({ token: tokenOf({ sub: 'alice', level: 2 }), now })).not.toBeInstanceOf(
+      Promise,
+    );
   });
 
   it.each<[readonly unknown[] | undefined, string]>([
@@ -375,6 +378,54 @@ describe('scopes of the challenge', () => {
   });
 });
 
+describe('what is undefined, or no result', () => {
+  it.each(['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'])('{ %s: undefined } → TypeError', (name) => {
+    const policy = { [name]: undefined } as Policy;
+    expect(() => checkPolicy(policy)).toThrow(`policy: ${name} is undefined; write a value, or leave it out`);
+    expect(() => allOf({ scopes: ['a'] }, policy)).toThrow(TypeError);
+  });
+
+  /** A schema that gives this, whatever it is given. */
+  const giving = (result: unknown): Policy<unknown> => ({
+    claims: {
+      '~standard': { version: 1, vendor: 'tests', validate: () => result as StandardSchemaV1.Result<unknown> },
+    },
+  });
+  const thenable = (result: unknown) => ({
+    // biome-ignore lint/suspicious/noThenProperty: what is tested is that it is waited for
+    then: (resolve: (value: unknown) => void) => resolve(result),
+  });
+  const foreign = (code: string): unknown => runInNewContext(code);
+
+  it.each([
+    ['a thenable', () => thenable({ issues: [{ message: 'no' }] })],
+    ['a promise of another realm', () => foreign('Promise.resolve({ issues: [{ message: "no" }] })')],
+    ['a list of another realm', () => foreign('({ issues: [{ message: "no" }] })')],
+    ['issues that are no list', () => ({ issues: true, value: {} })],
+  ])('%s that refuses → refused', async (_name, make) => {
+    expect(await reasonOf(giving(make()), {})).toBe('unaccepted_claims');
+  });
+
+  it.each([
+    ['a thenable', () => thenable({ value: { sub: 'given' } })],
+    ['a promise of another realm', () => foreign('Promise.resolve({ value: { sub: "given" } })')],
+  ])('%s that gives claims → waited for', async (_name, make) => {
+    expect(await judge(giving(make()), tokenOf({}))).toEqual({ sub: 'given' });
+  });
+
+  it.each([
+    ['{}', {}],
+    ['true', true],
+    ['false', false],
+    ['nothing', undefined],
+    ['null', null],
+    ['a value that is not its own', Object.create({ value: {} })],
+    ['a promise of {}', Promise.resolve({})],
+  ])('%s → TypeError, nobody is let in', async (_name, result) => {
+    await expect(judge(giving(result), tokenOf({}))).rejects.toThrow('gave neither issues nor a value');
+  });
+});
+
 describe('a policy that cannot work → TypeError that says the fix', () => {
   it.each<[unknown, RegExp]>([
     [undefined, /write an object, as in/],
@@ -423,6 +474,6 @@ it('a policy is read once: what is changed later is not looked at', () => {
   const policy = { scopes };
   expect(checkPolicy(policy)).toBe(checkPolicy(policy));
   scopes[0] = 'b';
-  expect(checkPolicy(policy).judge(tokenOf({ scope: 'a' }), now)).toBeUndefined();
+  expect(checkPolicy(policy).judge({ token: tokenOf({ scope: 'a' }), now })).toBeUndefined();
   expect(namedScopes(policy)).toEqual(['a']);
 });

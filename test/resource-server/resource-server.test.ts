@@ -225,6 +225,29 @@ describe('several issuers', () => {
   });
 });
 
+describe('issuers that a resolver names without end', () => {
+  it('the thousand asked for last stay open, the others are closed and opened again', async () => {
+    const fetched: string[] = [];
+    const fetch: Fetch = async (url) => {
+      fetched.push(new URL(url).hostname);
+      return new Response(null, { status: 404 });
+    };
+    let name = '';
+    const server = open({ ...shared, fetch, issuers: () => ['https://hot.example/', `https://${name}.example/`] });
+    const token = createTestIssuer({ issuer: 'https://hot.example/', alg: 'ES256' }).token();
+    const ask = async (asked: string) => {
+      name = asked;
+      await judge(server, bearer(token));
+    };
+    for (let index = 0; index < 1100; index++) await ask(`tenant-${index}`);
+    // It was asked for each time: its keys were never given up, and so were not looked for anew.
+    const looked = fetched.filter((host) => host === 'hot.example').length;
+    await ask('tenant-0');
+    expect(fetched.filter((host) => host === 'hot.example').length - looked).toBeLessThanOrEqual(1);
+    expect(looked).toBeLessThan(20);
+  });
+});
+
 describe('a resolver of issuers', () => {
   const tenants: Readonly<Record<string, readonly TrustedIssuer[]>> = {
     'one.test': [{ issuer: first.issuer, keys: first.keys }],
@@ -540,6 +563,15 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, algorithms: [] }, /^algorithms: name at least one, in a list/],
     [{ ...right, algorithms: ['HS256'] }, /^algorithms: write any of RS256/],
     [{ ...right, clockTolerance: -1 }, /^clockTolerance: write seconds/],
+    [{ ...right, clockTolerance: 61 }, /^clockTolerance: write seconds/],
+    [{ ...right, clockTolerance: { exp: 61, nbf: 5 } }, /^clockTolerance: write seconds/],
+    [{ ...right, clockTolerance: { exp: 5, nbf: 301 } }, /^clockTolerance: write seconds/],
+    ...['audience', 'algorithms', 'clockTolerance', 'subject', 'permissionsClaim', 'profile', 'policy'].map(
+      (name): [unknown, RegExp] => [
+        { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { [name]: undefined } }] },
+        new RegExp(`^rules: ${name} is undefined`),
+      ],
+    ),
     [{ ...right, clockTolerance: { exp: 5 } }, /^clockTolerance: write seconds/],
     [{ ...right, clockTolerance: Number.POSITIVE_INFINITY }, /^clockTolerance: write seconds/],
     [{ ...right, subject: 'none' }, /^subject: write required or optional/],

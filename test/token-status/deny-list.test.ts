@@ -127,3 +127,13 @@ describe('what is malformed → TypeError that says how it is written, and the l
     expect(list.list()).toEqual([]);
   });
 });
+
+describe('a number in place of a text', () => {
+  it('jti "123" → also the number 123; a number is no sub', () => {
+    const list = createDenyList({ jti: ['123'], sub: ['123'] });
+    expect(list.denies({ jti: 123 }, undefined)).toBe(true);
+    expect(list.denies({ jti: '123' }, undefined)).toBe(true);
+    expect(list.denies({ jti: 124 }, undefined)).toBe(false);
+    expect(list.denies({ sub: 123 }, undefined)).toBe(false);
+  });
+});

@@ -68,13 +68,31 @@ describe('the call', () => {
     expect(introspection.status()).toEqual({ active: 2, inactive: 0, inFlight: 0, calls: { ok: 2, failed: 0 } });
   });
 
-  it('more than are allowed without an answer → refused at once', async () => {
+  it('more than may wait → refused at once, the others in their turn', async () => {
     const { ask, reasonOf, calls } = open({ maxCalls: 1 });
-    const first = ask('a');
-    expect(await reasonOf('b')).toBe('introspection_unavailable');
-    await first;
-    expect(await reasonOf('b')).toBe('accepted');
-    expect(calls).toHaveLength(2);
+    const waiting = ['a', 'b', 'c', 'd', 'e'].map(ask);
+    expect(await reasonOf('f')).toBe('introspection_unavailable');
+    expect(await Promise.all(waiting)).toEqual([active, active, active, active, active]);
+    expect(await reasonOf('f')).toBe('accepted');
+    expect(calls).toHaveLength(6);
+  });
+
+  it('no answer to those before → those that wait are refused after the time of one call', async () => {
+    const { reasonOf } = open({ maxCalls: 1, timeoutSeconds: 0.05, fetch: () => new Promise(() => undefined) });
+    const reasons = await Promise.all(['a', 'b'].map(reasonOf));
+    expect(reasons).toEqual(['introspection_unavailable', 'introspection_unavailable']);
+  });
+
+  it('a flood of tokens that nobody knows → those of other clients, and those that were active before, are answered', async () => {
+    const known = ['known 1', 'known 2'].map((name) => name.replace(' ', ''));
+    const { introspection, state } = open({ maxCalls: 4, maxSeconds: 10 });
+    const ask = (token: string, client: string) => introspection.introspect(token, digestOf(token), client);
+    for (const token of known) await ask(token, 'flood');
+    state.time += 11;
+    const junk = Array.from({ length: 1000 }, (_, index) => ask(`junk${index}`, 'flood'));
+    const good = [...known.map((token) => ask(token, 'flood')), ask('fresh1', 'other'), ask('fresh2', 'other')];
+    expect(await Promise.all(good)).toEqual([active, active, active, active]);
+    expect((await Promise.all(junk)).some((answer) => answer instanceof AccessError)).toBe(true);
   });
 });
 

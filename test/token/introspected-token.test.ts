@@ -26,6 +26,29 @@ const judge = (change: JsonObject, others: Partial<IntrospectionRules> = {}) => 
   return judged;
 };
 
+describe('an answer about another token', () => {
+  it.each<[JsonObject, string]>([
+    [{ token_type: 'refresh_token' }, 'not_an_access_token'],
+    [{ token_type: 'Refresh_Token' }, 'not_an_access_token'],
+    [{ token_type: 'N_A' }, 'not_an_access_token'],
+    [{ token_type: 'id_token' }, 'not_an_access_token'],
+    [{ token_use: 'refresh_token' }, 'not_an_access_token'],
+    [{ token_use: 'refresh' }, 'not_an_access_token'],
+    [{ token_type: 'DPoP' }, 'malformed_cnf'],
+    [{ token_type: 'dpop', cnf: { 'x5t#S256': thumbprint } }, 'malformed_cnf'],
+  ])('%j → %s', (change, reason) => {
+    expect(() => judge(change)).toThrow(expect.objectContaining({ reason }));
+  });
+
+  it.each<[JsonObject]>([
+    [{ token_type: 'Bearer' }],
+    [{ token_type: 'access_token', token_use: 'access' }],
+    [{ token_type: 'DPoP', cnf: { jkt: thumbprint } }],
+  ])('%j → good', (change) => {
+    expect(judge(change).claims.sub).toBe('alice');
+  });
+});
+
 describe('an answer about an active token', () => {
   it('good → claims and scopes; the issuer that was asked stands in for iss', () => {
     const token = judge({});

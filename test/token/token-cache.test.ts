@@ -68,19 +68,19 @@ function createCase(claims: Partial<Claims> = {}, options?: Parameters<typeof cr
 }
 
 /** A token is kept when it comes for the second time. */
-function keep(cache: TokenCache, digest: string, verified: VerifiedToken, length = 800): void {
-  cache.remember(digest, verified, length);
-  cache.remember(digest, verified, length);
+function keep(cache: TokenCache, digest: string, verified: VerifiedToken): void {
+  cache.remember(digest, verified);
+  cache.remember(digest, verified);
 }
 
 describe('a token that comes for the first time', () => {
   it('noted → kept when it comes again', () => {
     const { cache, verified, list } = createCase();
     const digest = hash('sha256', 'new', 'base64url');
-    cache.remember(digest, verified, 800);
+    cache.remember(digest, verified);
     expect(cache.find(digest, list, now)).toBeUndefined();
     expect(cache.status().entries).toBe(1);
-    cache.remember(digest, verified, 800);
+    cache.remember(digest, verified);
     expect(cache.find(digest, list, now)).toBe(verified);
   });
 });
@@ -160,8 +160,8 @@ describe('the key that it was verified by', () => {
 
 describe('bounds', () => {
   const fill = (count: number, options: Parameters<typeof createTokenCache>[0], length = 800) => {
-    const { cache, verified } = createCase({}, options);
-    for (let i = 0; i < count; i++) keep(cache, `${i} digest`, verified, length);
+    const { cache, verified } = createCase({ note: 'x'.repeat(length) }, options);
+    for (let i = 0; i < count; i++) keep(cache, `${i} digest`, verified);
     return cache;
   };
 
@@ -176,7 +176,7 @@ describe('bounds', () => {
 
   it('bytes → fewer of longer tokens', () => {
     const options = { maxBytes: 100_000 };
-    const short = fill(1000, options, 500).status();
+    const short = fill(1000, options, 50).status();
     const long = fill(1000, options, 8000).status();
     expect(short.bytes).toBeLessThanOrEqual(100_000);
     expect(long.bytes).toBeLessThanOrEqual(100_000);
@@ -202,8 +202,10 @@ describe('bounds', () => {
 });
 
 describe('figures', () => {
-  it('bytes → three for each character, and 1 KiB for what stands beside them', () => {
-    expect(createCase().cache.status()).toMatchObject({ entries: 1, bytes: 3 * 800 + 1024 });
+  it('bytes → more for claims of many small parts than for one text of the same length', () => {
+    const text = createCase({ note: 'x'.repeat(2000) }).cache.status();
+    const parts = createCase({ note: Array.from({ length: 666 }, () => ({})) }).cache.status();
+    expect(parts.bytes).toBeGreaterThan(10 * text.bytes);
   });
 
   it('hits and misses are counted', () => {

@@ -1,7 +1,7 @@
 import { AccessError } from '../../failures.ts';
 import type { Admission, Gate, Rejection } from '../../gate/gate.ts';
 import { discardRest, type ReverseProxy } from '../../gate/reverse-proxy.ts';
-import type { ExternalUrl, ReadExternalUrl } from '../../http/external-url.ts';
+import type { ReadExternalUrl } from '../../http/external-url.ts';
 import type { IsTrusted } from '../../http/trust.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
 import { type Answer, createAnswer, sendAnswer, withHeaders } from './answer.ts';
@@ -36,10 +36,12 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     return describe(exchange, rejection);
   };
 
-  const pass = (exchange: Exchange, admission: Admission, { gate, wire, externalUrl }: Passage): typeof passedOn => {
+  const pass = (exchange: Exchange, admission: Admission, { gate, wire }: Passage): Answer | typeof passedOn => {
     const { rule, identity, access, dpopNonce, wouldRefuse } = admission;
     const { request, connection } = exchange;
     const { incoming, outgoing, takeSocket, onDone } = wire;
+    const externalUrl = readExternalUrl(request, connection);
+    if (externalUrl instanceof AccessError) return refuse(exchange, gate.refuse(externalUrl, request), wire);
     exchange.claims = access?.claims;
     exchange.scheme = access?.scheme;
     if (wouldRefuse !== undefined) noteWouldRefuse(exchange, wouldRefuse, names);
@@ -64,15 +66,11 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
   return (exchange, _target, wire) => {
     exchange.routeKind = 'rule';
     const gate = current();
-    const ambiguous = proxy.examine(wire.incoming, wire.outgoing);
+    const ambiguous: AccessError | undefined = proxy.examine(wire.incoming, wire.outgoing);
     if (ambiguous !== undefined) return describe(exchange, gate.refuse(ambiguous, exchange.request));
     const settle = (decision: Admission | Rejection): Answer | typeof passedOn => {
       if (decision.rule !== undefined) exchange.route = decision.rule.id;
-      if (decision.kind === 'refused') return refuse(exchange, decision, wire);
-      const externalUrl = readExternalUrl(exchange.request, exchange.connection);
-      // The gate has read it too; nothing goes on without it.
-      if (externalUrl instanceof AccessError) return refuse(exchange, gate.refuse(externalUrl, exchange.request), wire);
-      return pass(exchange, decision, { gate, wire, externalUrl });
+      return decision.kind === 'admitted' ? pass(exchange, decision, { gate, wire }) : refuse(exchange, decision, wire);
     };
     const decision = gate.decide(exchange.request, exchange.connection);
     return decision instanceof Promise ? decision.then(settle) : settle(decision);
@@ -82,5 +80,4 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
 interface Passage {
   readonly gate: Gate;
   readonly wire: Wire;
-  readonly externalUrl: ExternalUrl;
 }

@@ -53,6 +53,8 @@ export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): 
     } catch (error) {
       lastReloadOk = 0;
       log.write('error', 'rules_kept', { file: file.name, generation, problem: describe(error) });
+      // What is wrong with a file is wrong until it changes; a worker that was late may not be so again.
+      if (!(error instanceof RulesError)) setTimeout(() => void enqueue(), lookInterval).unref();
     }
   };
   const enqueue = (): Promise<void> => {

@@ -10,6 +10,7 @@ import * as inFetch from '../../../src/adapters/fetch.ts';
 import * as inHono from '../../../src/adapters/hono.ts';
 import * as inNode from '../../../src/adapters/node.ts';
 import { AccessError } from '../../../src/failures.ts';
+import type { ErrorBody, ErrorReport } from '../../../src/refusal/error-body.ts';
 import type { Access, ResourceServer } from '../../../src/resource-server/resource-server.ts';
 import { policy } from '../scene.ts';
 
@@ -21,6 +22,8 @@ export interface Mounted {
 
 export interface FormOptions {
   readonly onRefused?: (error: unknown) => unknown;
+  readonly realm?: () => string;
+  readonly errorBody?: (report: ErrorReport) => ErrorBody;
 }
 
 /** What a handler finds that it forbids by itself. */

@@ -1,0 +1,58 @@
+import { AccessError, type ResourceRequest, type ResourceServer } from 'portcullis';
+
+/** What is read of the event of an HTTP API (payload format 2.0). */
+export interface HttpApiEvent {
+  readonly rawPath: string;
+  readonly rawQueryString: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly requestContext: { readonly domainName: string; readonly http: { readonly method: string } };
+}
+
+/** What is read of the event of a REST API (type REQUEST). */
+export interface RestApiEvent {
+  readonly httpMethod: string;
+  readonly methodArn: string;
+  /** With every line of a header that is repeated. */
+  readonly multiValueHeaders: Readonly<Record<string, readonly string[]>>;
+  readonly requestContext: { readonly domainName: string; readonly path: string };
+}
+
+const policy = { scopes: ['read:messages'] };
+
+/** An authorizer of an HTTP API with simple responses. The gateway joins repeated headers with commas. */
+export function createHttpApiAuthorizer(resourceServer: ResourceServer) {
+  return async ({ headers, requestContext, rawPath, rawQueryString }: HttpApiEvent) => {
+    const { domainName, http } = requestContext;
+    const query = rawQueryString === '' ? '' : `?${rawQueryString}`;
+    const request: ResourceRequest = {
+      method: http.method,
+      url: `https://${domainName}${rawPath}${query}`,
+      headers: new Headers(headers),
+    };
+    const judged = await resourceServer.judge(request, policy);
+    if (judged instanceof AccessError) return { isAuthorized: false };
+    return { isAuthorized: true, context: { sub: judged.claims.sub, scope: [...judged.scopes].join(' ') } };
+  };
+}
+
+/** An authorizer of a REST API: a policy for IAM, or the one error that the gateway answers with 401. */
+export function createRestApiAuthorizer(resourceServer: ResourceServer) {
+  return async ({ httpMethod, methodArn, multiValueHeaders, requestContext }: RestApiEvent) => {
+    const headers = new Headers();
+    for (const [name, values] of Object.entries(multiValueHeaders)) {
+      for (const value of values) headers.append(name, value);
+    }
+    const url = `https://${requestContext.domainName}${requestContext.path}`;
+    const judged = await resourceServer.judge({ method: httpMethod, url, headers }, policy);
+    if (judged instanceof AccessError) {
+      if (judged.failure.status === 401) throw new Error('Unauthorized');
+      return write('Deny', methodArn, 'refused');
+    }
+    return write('Allow', methodArn, String(judged.claims.sub));
+  };
+}
+
+function write(effect: 'Allow' | 'Deny', resource: string, principalId: string) {
+  const statement = { Action: 'execute-api:Invoke', Effect: effect, Resource: resource };
+  return { principalId, policyDocument: { Version: '2012-10-17', Statement: [statement] } };
+}

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { createFairCalls, type FairCallsOptions } from '../../src/token-status/fair-calls.ts';
+
+/** Calls that end when the test says so. */
+function open(options: Partial<FairCallsOptions> = {}) {
+  const started: string[] = [];
+  const ends = new Map<string, () => void>();
+  const calls = createFairCalls({
+    maxCalls: 2,
+    maxPerClient: 1,
+    maxWaitingPerClient: 3,
+    maxWaiting: 5,
+    waitSeconds: 60,
+    tooLate: () => new Error('too late'),
+    ...options,
+  });
+  const run = (client: string, name: string) =>
+    calls.run(client, async () => {
+      started.push(name);
+      await new Promise<void>((resolve) => ends.set(name, resolve));
+      return name;
+    });
+  const end = async (name: string): Promise<void> => {
+    ends.get(name)?.();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { calls, run, end, started };
+}
+
+describe('calls that take turns', () => {
+  it('one client floods → the others start at once, and it waits behind itself', async () => {
+    const { run, end, started, calls } = open();
+    for (const name of ['a1', 'a2', 'a3']) void run('a', name);
+    void run('b', 'b1');
+    expect(started).toEqual(['a1', 'b1']);
+    expect(calls.running).toBe(2);
+    await end('a1');
+    expect(started).toEqual(['a1', 'b1', 'a2']);
+  });
+
+  it('several clients wait → one turn each, the one that has waited longest first', async () => {
+    const { run, end, started } = open({ maxCalls: 1 });
+    for (const name of ['a1', 'a2', 'a3']) void run('a', name);
+    for (const name of ['b1', 'b2']) void run('b', name);
+    for (const name of ['a1', 'b1', 'a2', 'b2']) await end(name);
+    expect(started).toEqual(['a1', 'b1', 'a2', 'b2', 'a3']);
+  });
+
+  it('too many wait, of one client or of all → undefined', () => {
+    const { run } = open();
+    for (const name of ['a1', 'a2', 'a3', 'a4']) expect(run('a', name)).toBeInstanceOf(Promise);
+    expect(run('a', 'a5')).toBeUndefined();
+    for (const name of ['b1', 'b2', 'b3']) expect(run('b', name)).toBeInstanceOf(Promise);
+    expect(run('b', 'b4')).toBeUndefined();
+    expect(run('c', 'c1')).toBeUndefined();
+  });
+
+  it('no turn in time → rejected, and it takes no turn later', async () => {
+    const { run, end, started } = open({ maxCalls: 1, waitSeconds: 0.01 });
+    void run('a', 'a1');
+    await expect(run('b', 'b1')).rejects.toThrow('too late');
+    await end('a1');
+    expect(started).toEqual(['a1']);
+    void run('b', 'b2');
+    expect(started).toEqual(['a1', 'b2']);
+  });
+
+  it('a call that fails → its error, and the next has its turn', async () => {
+    const { calls, run, started } = open({ maxCalls: 1 });
+    const failed = calls.run('a', () => Promise.reject(new Error('broken')));
+    void run('b', 'b1');
+    await expect(failed).rejects.toThrow('broken');
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(started).toEqual(['b1']);
+  });
+});
