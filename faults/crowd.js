@@ -21,7 +21,7 @@ export function startCrowd() {
   });
   const ask = createAsking(helper);
   return {
-    /** Opens `count` connections of the `style`: `idle` or `slow`. */
+    /** Opens `count` connections of the `style`: `idle`, `slow` or `pipelining`. */
     open: (options) => ask('open', options),
     state: () => ask('state'),
     end: () => endChild(helper),

@@ -80,6 +80,14 @@ export async function startService({ provider, identity, environment = {} }) {
       }
       return false;
     },
+    /** The value of a metric without labels, now. */
+    async count(name) {
+      const text = await (await fetch(`${adminUrl}/metrics`)).text();
+      return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+    },
+    /** Reads its log no more, until `readLog()`. */
+    blockLog: () => child.stdout.pause(),
+    readLog: () => child.stdout.resume(),
     /** Fetches that were tried, by all of its processes. */
     get attempts() {
       return countLines('keys_fetched') + countLines('keys_fetch_failed');

@@ -213,6 +213,10 @@ export const failures = {
     'aud does not contain the audience of this API, byte for byte. Let the client request the token for this API, or correct the audience here. A slash at the end counts.',
     { concept: 'audience' },
   ),
+  unaccepted_client: token(
+    'The access token was issued to a client that is not accepted here.',
+    'client_id, or azp if that is absent, is none of clientIds. Add the client to clientIds, or let it ask for tokens as one that is named there.',
+  ),
   missing_exp: token('The access token has no expiry.', 'exp is absent. Let the provider issue tokens that expire.'),
   malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 10^11.'),
   expired: token(
@@ -234,7 +238,18 @@ export const failures = {
     'iat is in the future. Compare the clock of this machine with the clock of the provider.',
   ),
   malformed_sub: token('The access token has no valid subject.', 'sub is absent or not a string (RFC 9068 §2.2).'),
-  malformed_scope: token('The access token is malformed.', 'scope is present and not a string (RFC 9068 §2.2.3).'),
+  malformed_scope: token(
+    'The access token is malformed.',
+    'scope is present and not a string (RFC 9068 §2.2.3), or the claim that scopeClaim names is neither a string nor a list of strings.',
+  ),
+  malformed_client_id: token(
+    'The access token names no valid client.',
+    'client_id is present and not a string, or absent although the profile rfc9068 requires it (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
+  ),
+  malformed_jti: token(
+    'The access token has no valid identifier.',
+    'jti is present and not a string, or absent although the profile rfc9068 requires it (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
+  ),
   not_an_access_token: token(
     'The token is not an access token.',
     'The token says that it is an ID, refresh, logout or security-event token: at_hash, c_hash, s_hash, token_use, typ or events in its claims. Let the client send the access token.',
@@ -266,16 +281,6 @@ export const failures = {
     'The thumbprint of the presented certificate is not cnf.x5t#S256. Another client uses the token, or the client has a new certificate and needs a new token.',
   ),
 
-  // Profile
-  malformed_client_id: token(
-    'The access token names no valid client.',
-    'The profile rfc9068 requires client_id, a string (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
-  ),
-  malformed_jti: token(
-    'The access token has no valid identifier.',
-    'The profile rfc9068 requires jti, a string (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
-  ),
-
   // Introspection and deny list
   inactive_token: token(
     'The access token is not active.',
@@ -284,6 +289,10 @@ export const failures = {
   revoked_token: token(
     'The access token has been revoked.',
     'The jti, the sub or the kid of the token is on the deny list. Remove the entry from the deny list to let the token in again.',
+  ),
+  deny_list_unavailable: unavailable(
+    'Access tokens cannot be verified at the moment.',
+    'The deny list failed, or answered with something else than true and false. Nobody is let in until it answers: check where it keeps what it denies.',
   ),
 
   // Proof

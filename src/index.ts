@@ -19,16 +19,10 @@ export type { ClientCertificateSource } from './http/client-certificate.ts';
 export type { DpopMode, Scheme } from './http/credentials.ts';
 export type { Connection, ResourceRequest } from './http/request.ts';
 export type { Trust } from './http/trust.ts';
+export type { ProofAlg, TokenAlg } from './jose/algorithms.ts';
 export type { JwkSet } from './jose/jwk.ts';
-export {
-  createKeySet,
-  type FetchedKeys,
-  type KeySet,
-  type KeySetEvent,
-  type KeySetOptions,
-  type KeySetStatus,
-  type ManagedKeySet,
-} from './keys/key-set.ts';
+export { createKeySet, type KeySet, type KeySetStatus, type ManagedKeySet } from './keys/key-set.ts';
+export type { FetchedKeys, KeySetEvent, KeySetOptions } from './keys/key-set-options.ts';
 export { createStaticKeySet } from './keys/static-key-set.ts';
 export type { Fetch, FetchInit, FetchResponse } from './outbound/http-client.ts';
 export { KeyFetchError, type KeyFetchFailure, ProviderError, type ProviderFailure } from './outbound/provider-error.ts';
@@ -37,12 +31,27 @@ export type { ClaimsPolicy, CombinedPolicy, PlainPolicy, Policy, Requirements } 
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './refusal/error-body.ts';
 export type { DescribeRefusal, Refusal, RefusalContext } from './refusal/refusal.ts';
 export type { IssuerList, IssuerRequest, ResolveIssuers } from './resource-server/issuer-list.ts';
-export type { DpopOptions, ResourceServerEvent, ResourceServerOptions } from './resource-server/options.ts';
-export { type Access, createResourceServer, type ResourceServer } from './resource-server/resource-server.ts';
-export type { IssuerRuleOptions, TokenRuleOptions, TrustedIssuer } from './resource-server/trusted-issuer.ts';
-export type { Claims } from './token/claims.ts';
+export type {
+  AnyServerOptions,
+  DpopOptions,
+  IssuerWithRecipients,
+  ResourceServerEvent,
+  ResourceServerOptions,
+  Subject,
+} from './resource-server/options.ts';
+export {
+  type Access,
+  type ClaimsOf,
+  createResourceServer,
+  type ResourceServer,
+} from './resource-server/resource-server.ts';
+export type { Recipients, TokenRuleOptions } from './resource-server/token-rules.ts';
+export type { IssuerRuleOptions, TrustedIssuer } from './resource-server/trusted-issuer.ts';
+export type { ClaimPath } from './token/claim-path.ts';
+export type { Claims, RegisteredClaims } from './token/claims.ts';
 export type { TokenProfile } from './token/profile.ts';
 export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';
+export type { DenyCheck } from './token-status/deny-check.ts';
 export {
   createDenyList,
   type DenyEntry,

@@ -81,11 +81,13 @@ const { exports, dependencies } = JSON.parse(readFileSync('package.json', 'utf8'
 const core = ['lru-cache'];
 const expected: Readonly<Record<string, readonly string[]>> = {
   '.': core,
+  './explain': core,
   './express': [],
   './fastify': [],
   './fetch': [],
   './hono': [],
   './node': [],
+  './providers': [],
   './testing': [],
 };
 

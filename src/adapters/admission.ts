@@ -6,6 +6,7 @@ import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 
 /** One request to a protected route, and what follows: the handler or a refusal. */
 export interface ProtectedRequest<T, C> {
@@ -25,7 +26,10 @@ export interface ProtectedRequest<T, C> {
  * Judges a request, then calls `admit` or `refuse`: what the adapters and the service all do. Waits only if the resource
  * server has to.
  */
-export function admitOrRefuse<T, C>(server: ResourceServer, call: ProtectedRequest<T, C>): MaybePromise<T> {
+export function admitOrRefuse<T, C>(
+  server: ResourceServer<RegisteredClaims>,
+  call: ProtectedRequest<T, C>,
+): MaybePromise<T> {
   const { request, policy, connection, metadataUrl, realm, admit } = call;
   const refuse = (error: unknown): T =>
     call.refuse(server.describeRefusal(error, request, { policy, connection, metadataUrl, realm: realm?.() }), error);

@@ -1,10 +1,10 @@
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 
 /** Who let a request in, and by which policy. */
 export interface Admission {
-  readonly server: ResourceServer;
+  readonly server: ResourceServer<RegisteredClaims>;
   readonly policy: Policy<unknown>;
   readonly access: Access<unknown>;
 }

@@ -6,6 +6,7 @@ import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse, checkServer } from './admission.ts';
 import { findAdmission, rememberAdmission } from './admitted.ts';
 
@@ -52,7 +53,7 @@ export interface Checkpoint<Q> {
 /** Creates the one mechanism behind both forms of an adapter. Throws `TypeError` for what cannot work. */
 export function createCheckpoint<Q>(
   caller: string,
-  server: ResourceServer,
+  server: ResourceServer<RegisteredClaims>,
   options: CheckpointOptions<Q>,
 ): Checkpoint<Q> {
   checkServer(caller, server);

@@ -3,7 +3,7 @@ import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Respon
 import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
@@ -45,10 +45,10 @@ export type ProtectedHandler<P, C = Claims, A = Access<C>> = (
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export interface Protect {
-  <C = Claims, P = Request['params']>(policy: Policy<C>, handler: ProtectedHandler<P, NoInfer<C>>): RequestHandler<P>;
+export interface Protect<D = Claims> {
+  <C = D, P = Request['params']>(policy: Policy<C>, handler: ProtectedHandler<P, NoInfer<C>>): RequestHandler<P>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional<C = Claims, P = Request['params']>(
+  optional<C = D, P = Request['params']>(
     policy: Policy<C>,
     handler: ProtectedHandler<P, NoInfer<C>, Access<NoInfer<C>> | undefined>,
   ): RequestHandler<P>;
@@ -76,7 +76,10 @@ export interface Authorize {
  * const protect = createProtect(resourceServer);
  * app.get('/messages', protect({ scopes: ['read:messages'] }, (req, res, access) => res.json(access.claims)));
  */
-export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+export function createProtect<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Protect<D> {
   const checkpoint = open('createProtect', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -95,7 +98,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
         });
     };
   // The handler of `optional` has the type that the interface says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Protect;
+  return Object.assign(create('required'), { optional: create('optional') }) as Protect<D>;
 }
 
 /**
@@ -108,7 +111,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
  *   res.json({ id: req.params.id, reader: accessOf(req).claims.sub });
  * });
  */
-export function createAuthorize(server: ResourceServer, options: ProtectOptions = {}): Authorize {
+export function createAuthorize(server: ResourceServer<RegisteredClaims>, options: ProtectOptions = {}): Authorize {
   const checkpoint = open('createAuthorize', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -135,7 +138,10 @@ export function createAuthorize(server: ResourceServer, options: ProtectOptions 
  * @example
  * app.use(answerAccessErrors(resourceServer));
  */
-export function answerAccessErrors(server: ResourceServer, options: ProtectOptions = {}): ErrorRequestHandler {
+export function answerAccessErrors(
+  server: ResourceServer<RegisteredClaims>,
+  options: ProtectOptions = {},
+): ErrorRequestHandler {
   const checkpoint = open('answerAccessErrors', server, options);
   return (error, req, res, next) => {
     const request = readNodeRequest(req, req.originalUrl);
@@ -153,7 +159,10 @@ export function answerAccessErrors(server: ResourceServer, options: ProtectOptio
  * @example
  * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
  */
-export function createMetadata(server: ResourceServer, options: MetadataOptions): AuthorizeMiddleware {
+export function createMetadata(
+  server: ResourceServer<RegisteredClaims>,
+  options: MetadataOptions,
+): AuthorizeMiddleware {
   const metadata = openMetadata(server, options);
   return (incoming, outgoing, next) => {
     if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
@@ -170,7 +179,7 @@ export function findAccess<C = Claims>(request: IncomingMessage, policy?: Policy
   return findAccessOf(request, policy);
 }
 
-function open(caller: string, server: ResourceServer, options: ProtectOptions) {
+function open(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions) {
   checkNodeHttp(caller);
   checkAdapterOptions(caller, options, ['onRefused', 'realm', 'errorBody']);
   return createCheckpoint<Request>(caller, server, options);

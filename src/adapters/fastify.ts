@@ -11,7 +11,7 @@ import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
@@ -54,13 +54,13 @@ export interface ProtectedRoute<R extends RouteGenericInterface> {
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export interface Protect {
-  <C = Claims, R extends RouteGenericInterface = RouteGenericInterface>(
+export interface Protect<D = Claims> {
+  <C = D, R extends RouteGenericInterface = RouteGenericInterface>(
     policy: Policy<C>,
     handler: ProtectedHandler<R, NoInfer<C>>,
   ): ProtectedRoute<R>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional<C = Claims, R extends RouteGenericInterface = RouteGenericInterface>(
+  optional<C = D, R extends RouteGenericInterface = RouteGenericInterface>(
     policy: Policy<C>,
     handler: ProtectedHandler<R, NoInfer<C>, Access<NoInfer<C>> | undefined>,
   ): ProtectedRoute<R>;
@@ -99,7 +99,10 @@ export interface Authorize {
  * const protect = createProtect(resourceServer);
  * app.get('/messages', protect({ scopes: ['read:messages'] }, async (request, reply, access) => access.claims));
  */
-export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+export function createProtect<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Protect<D> {
   const checkpoint = open('createProtect', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -136,7 +139,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
       };
     };
   // The handler of `optional` has the type that the interface says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Protect;
+  return Object.assign(create('required'), { optional: create('optional') }) as Protect<D>;
 }
 
 /**
@@ -151,7 +154,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
  *   async (request) => ({ id: request.params.id, reader: accessOf(request).claims.sub }),
  * );
  */
-export function createAuthorize(server: ResourceServer, options: ProtectOptions = {}): Authorize {
+export function createAuthorize(server: ResourceServer<RegisteredClaims>, options: ProtectOptions = {}): Authorize {
   const checkpoint = open('createAuthorize', server, options);
   const create = (credentials: Demand<never>['credentials']) => (policy?: Policy<unknown>) =>
     createHook(checkpoint, demand(policy, credentials));
@@ -166,7 +169,7 @@ export function createAuthorize(server: ResourceServer, options: ProtectOptions 
  * app.setErrorHandler(answerAccessErrors(resourceServer));
  */
 export function answerAccessErrors(
-  server: ResourceServer,
+  server: ResourceServer<RegisteredClaims>,
   options: ProtectOptions = {},
 ): (error: unknown, request: JudgedRequest, reply: JudgedReply) => unknown {
   const checkpoint = open('answerAccessErrors', server, options);
@@ -184,7 +187,10 @@ export function answerAccessErrors(
  * @example
  * app.register(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
  */
-export function createMetadata(server: ResourceServer, options: MetadataOptions): FastifyPluginCallback {
+export function createMetadata(
+  server: ResourceServer<RegisteredClaims>,
+  options: MetadataOptions,
+): FastifyPluginCallback {
   const metadata = openMetadata(server, options);
   const answer = (request: FastifyRequest, reply: FastifyReply): void => {
     const { status, headers, body } = metadata.answer(request.method, metadata.path) ?? notFound;
@@ -248,7 +254,7 @@ function send({ status, headers, body }: Refusal, reply: JudgedReply): JudgedRep
   return reply;
 }
 
-function open(caller: string, server: ResourceServer, options: ProtectOptions) {
+function open(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions) {
   checkNodeHttp(caller);
   checkAdapterOptions(caller, options, ['onRefused', 'realm', 'errorBody']);
   return createCheckpoint<FastifyRequest>(caller, server, options);

@@ -3,7 +3,7 @@ import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
@@ -48,13 +48,13 @@ export type FetchHandler<R extends Request, Rest extends readonly unknown[]> = (
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export interface Protect {
-  <R extends Request, Rest extends readonly unknown[], C = Claims>(
+export interface Protect<D = Claims> {
+  <R extends Request, Rest extends readonly unknown[], C = D>(
     policy: Policy<C>,
     handler: ProtectedHandler<R, Rest, NoInfer<C>>,
   ): FetchHandler<R, Rest>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional<R extends Request, Rest extends readonly unknown[], C = Claims>(
+  optional<R extends Request, Rest extends readonly unknown[], C = D>(
     policy: Policy<C>,
     handler: ProtectedHandler<R, Rest, NoInfer<C>, Access<NoInfer<C>> | undefined>,
   ): FetchHandler<R, Rest>;
@@ -81,7 +81,10 @@ export interface Authorize {
  * const protect = createProtect(resourceServer);
  * export const GET = protect({ scopes: ['read:messages'] }, (request, access) => Response.json(access.claims));
  */
-export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+export function createProtect<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Protect<D> {
   const checkpoint = open('createProtect', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -110,7 +113,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
       };
     };
   // The handler of `optional` has the type that the interface says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Protect;
+  return Object.assign(create('required'), { optional: create('optional') }) as Protect<D>;
 }
 
 /**
@@ -123,7 +126,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
  *   return (await authorize(request)) ?? Response.json({ reader: accessOf(request).claims.sub });
  * }
  */
-export function createAuthorize(server: ResourceServer, options: ProtectOptions = {}): Authorize {
+export function createAuthorize(server: ResourceServer<RegisteredClaims>, options: ProtectOptions = {}): Authorize {
   const checkpoint = open('createAuthorize', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -150,7 +153,7 @@ export function createAuthorize(server: ResourceServer, options: ProtectOptions 
  * const answer = (request: Request) => answerMetadata(request) ?? new Response('what is not the metadata');
  */
 export function createMetadata(
-  server: ResourceServer,
+  server: ResourceServer<RegisteredClaims>,
   options: MetadataOptions,
 ): (request: Request) => Response | undefined {
   const metadata = openMetadata(server, options);
@@ -173,7 +176,7 @@ function see(options: ProtectOptions, request: Request, rest: readonly unknown[]
   return { key: request, request, connection, told: request };
 }
 
-function open(caller: string, server: ResourceServer, options: ProtectOptions) {
+function open(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions) {
   checkAdapterOptions(caller, options, ['connection', 'onRefused', 'realm', 'errorBody']);
   return createCheckpoint<Request>(caller, server, options);
 }

@@ -5,7 +5,7 @@ import { same, settle } from '../maybe-promise.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
@@ -59,13 +59,13 @@ export type RouteHandler<E extends Env, P extends string, I extends Input, R> = 
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export interface Protect<E extends Env> {
-  <C = Claims, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
+export interface Protect<E extends Env, D = Claims> {
+  <C = D, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
     policy: Policy<C>,
     handler: ProtectedHandler<E, NoInfer<C>, Access<NoInfer<C>>, P, I, R>,
   ): RouteHandler<E, P, I, R>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional<C = Claims, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
+  optional<C = D, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
     policy: Policy<C>,
     handler: ProtectedHandler<E, NoInfer<C>, Access<NoInfer<C>> | undefined, P, I, R>,
   ): RouteHandler<E, P, I, R>;
@@ -91,10 +91,10 @@ export interface Authorize {
  * const protect = createProtect(resourceServer);
  * app.get('/messages', protect({ scopes: ['read:messages'] }, (c, access) => c.json(access.claims)));
  */
-export function createProtect<E extends Env = Env>(
-  server: ResourceServer,
+export function createProtect<E extends Env = Env, D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
   options: ProtectOptions<E> = {},
-): Protect<E> {
+): Protect<E, D> {
   const checkpoint = open('createProtect', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -120,7 +120,7 @@ export function createProtect<E extends Env = Env>(
       };
     };
   // Path, input, answer and the handler of `optional` have the types that the interface says; nothing looks at them here.
-  return Object.assign(create('required'), { optional: create('optional') }) as unknown as Protect<E>;
+  return Object.assign(create('required'), { optional: create('optional') }) as unknown as Protect<E, D>;
 }
 
 /**
@@ -134,7 +134,7 @@ export function createProtect<E extends Env = Env>(
  * );
  */
 export function createAuthorize<E extends Env = Env>(
-  server: ResourceServer,
+  server: ResourceServer<RegisteredClaims>,
   options: ProtectOptions<E> = {},
 ): Authorize {
   const checkpoint = open('createAuthorize', server, options);
@@ -164,7 +164,7 @@ export function createAuthorize<E extends Env = Env>(
  * app.onError(answerAccessErrors(resourceServer));
  */
 export function answerAccessErrors<E extends Env = Env>(
-  server: ResourceServer,
+  server: ResourceServer<RegisteredClaims>,
   options: ProtectOptions<E> & { readonly otherwise?: ErrorHandler<E> } = {},
 ): ErrorHandler<E> {
   checkAdapterOptions('answerAccessErrors', options, ['connection', 'onRefused', 'realm', 'errorBody', 'otherwise']);
@@ -183,7 +183,7 @@ export function answerAccessErrors<E extends Env = Env>(
  * @example
  * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
  */
-export function createMetadata(server: ResourceServer, options: MetadataOptions): MiddlewareHandler {
+export function createMetadata(server: ResourceServer<RegisteredClaims>, options: MetadataOptions): MiddlewareHandler {
   const metadata = openMetadata(server, options);
   return async (c, next) => toMetadataResponse(metadata.answer(c.req.method, c.req.path)) ?? next();
 }
@@ -209,7 +209,7 @@ function see<E extends Env>(options: ProtectOptions<E>, c: Context<E>) {
   return { key: c, request: c.req.raw, connection: options.connection?.(c), told: c };
 }
 
-function open<E extends Env>(caller: string, server: ResourceServer, options: ProtectOptions<E>) {
+function open<E extends Env>(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions<E>) {
   checkAdapterOptions(caller, options, ['connection', 'onRefused', 'realm', 'errorBody']);
   return createCheckpoint<Context<E>>(caller, server, options);
 }

@@ -7,6 +7,7 @@ import { checkPolicy } from '../policy/checked-policy.ts';
 import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse, checkServer } from './admission.ts';
 import { createTell } from './checkpoint.ts';
 import { createMetadataAnswers, metadataMembers } from './metadata.ts';
@@ -87,7 +88,7 @@ const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
  * app.use(auth.serveMetadata);
  * app.all('/mcp', requireBearerAuth(auth.bearerAuth), toNodeHandler(createMcpHandler(createNotes)));
  */
-export function createMcpAuth(server: ResourceServer, options: McpAuthOptions): McpAuth {
+export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options: McpAuthOptions): McpAuth {
   checkServer('createMcpAuth', server);
   checkMembers('createMcpAuth', options, ['policy', 'onRefused', ...metadataMembers]);
   const { policy = {}, resource, authorizationServers, metadata: more } = options;
@@ -157,7 +158,7 @@ function readToken(request: ResourceRequest): string {
   return String(request.headers.get('authorization')).replace(/^\S+ +/, '');
 }
 
-function toAuthInfo(token: string, { claims, scopes, scheme }: Access, resource: string): AuthInfo {
+function toAuthInfo(token: string, { claims, scopes, scheme }: Access<RegisteredClaims>, resource: string): AuthInfo {
   const { aud, client_id: clientId, azp, sub } = claims;
   const isForResource = Array.isArray(aud) ? aud.includes(resource) : aud === resource;
   // Providers from before RFC 9068 name the client in `azp`; a few name it nowhere but as the subject of its own token.

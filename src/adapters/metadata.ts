@@ -1,6 +1,7 @@
 import { checkMembers } from '../policy/members.ts';
 import { linkMetadata, metadataPath } from '../refusal/refusal.ts';
 import type { ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { checkServer } from './admission.ts';
 
 /** What the metadata of a protected resource says (RFC 9728 §2). */
@@ -44,10 +45,10 @@ export const metadataMembers = [
 
 const methods = 'GET, HEAD, OPTIONS';
 /** Servers that link to metadata, by the URL. One server has one metadata. */
-const linked = new WeakMap<ResourceServer, string>();
+const linked = new WeakMap<ResourceServer<RegisteredClaims>, string>();
 
 /** Creates the metadata of a resource server, and turns on the link in its challenges. */
-export function openMetadata(server: ResourceServer, options: MetadataOptions): Metadata {
+export function openMetadata(server: ResourceServer<RegisteredClaims>, options: MetadataOptions): Metadata {
   checkServer('createMetadata', server);
   checkMembers('createMetadata', options, metadataMembers);
   const metadata = createMetadataAnswers(options, 'its own path');

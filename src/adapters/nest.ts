@@ -21,7 +21,7 @@ import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp } from './admission.ts';
 import { findAccessOf, findAdmission } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
@@ -116,7 +116,7 @@ const unjudged = 'No guard has judged this request: put @Protect on the route, a
  * @example
  * app.useGlobalGuards(createGuard(resourceServer));
  */
-export function createGuard(server: ResourceServer, options: GuardOptions = {}): CanActivate {
+export function createGuard(server: ResourceServer<RegisteredClaims>, options: GuardOptions = {}): CanActivate {
   checkNodeHttp('createGuard');
   checkAdapterOptions('createGuard', options, ['onRefused', 'realm', 'errorBody', 'findRequest']);
   const checkpoint = createCheckpoint<IncomingMessage>('createGuard', server, options);
@@ -190,7 +190,7 @@ export const CurrentAccess: () => ParameterDecorator = createParamDecorator(
  * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
  */
 export function createMetadata(
-  server: ResourceServer,
+  server: ResourceServer<RegisteredClaims>,
   options: MetadataOptions,
 ): (
   request: IncomingMessage & { readonly originalUrl?: string },

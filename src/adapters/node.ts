@@ -3,7 +3,7 @@ import type { ResourceRequest } from '../http/request.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
@@ -35,10 +35,10 @@ export type ProtectedHandler<C = Claims, A = Access<C>> = (
  * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
  * policy that cannot work.
  */
-export interface Protect {
-  <C = Claims>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<C>>): RequestListener;
+export interface Protect<D = Claims> {
+  <C = D>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<C>>): RequestListener;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional<C = Claims>(
+  optional<C = D>(
     policy: Policy<C>,
     handler: ProtectedHandler<NoInfer<C>, Access<NoInfer<C>> | undefined>,
   ): RequestListener;
@@ -69,7 +69,10 @@ export interface Authorize {
  * });
  * createServer(messages).listen(3000);
  */
-export function createProtect(server: ResourceServer, options: ProtectOptions = {}): Protect {
+export function createProtect<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Protect<D> {
   const checkpoint = open('createProtect', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -85,7 +88,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
         });
     };
   // The handler of `optional` has the type that the interface says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Protect;
+  return Object.assign(create('required'), { optional: create('optional') }) as Protect<D>;
 }
 
 /**
@@ -98,7 +101,7 @@ export function createProtect(server: ResourceServer, options: ProtectOptions = 
  *   authorize(request, response, () => response.end(accessOf(request).claims.sub));
  * }).listen(3000);
  */
-export function createAuthorize(server: ResourceServer, options: ProtectOptions = {}): Authorize {
+export function createAuthorize(server: ResourceServer<RegisteredClaims>, options: ProtectOptions = {}): Authorize {
   const checkpoint = open('createAuthorize', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -122,7 +125,10 @@ export function createAuthorize(server: ResourceServer, options: ProtectOptions 
  *   metadata(request, response, () => response.end('what is not the metadata'));
  * }).listen(3000);
  */
-export function createMetadata(server: ResourceServer, options: MetadataOptions): AuthorizeMiddleware {
+export function createMetadata(
+  server: ResourceServer<RegisteredClaims>,
+  options: MetadataOptions,
+): AuthorizeMiddleware {
   const metadata = openMetadata(server, options);
   return (incoming, outgoing, next) => {
     if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
@@ -156,7 +162,7 @@ export function toResourceRequest(incoming: IncomingMessage, target?: string): R
   return readNodeRequest(incoming, target);
 }
 
-function open(caller: string, server: ResourceServer, options: ProtectOptions) {
+function open(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions) {
   checkNodeHttp(caller);
   checkAdapterOptions(caller, options, ['onRefused', 'realm', 'errorBody']);
   return createCheckpoint<IncomingMessage>(caller, server, options);

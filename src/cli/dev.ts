@@ -134,6 +134,8 @@ function serviceEnvironment(idp: LocalIdp, flags: Flags, environment: NodeJS.Pro
   return {
     ...environment,
     ...Object.fromEntries(provider),
+    // It would stand in the place of the local provider.
+    ISSUER: '',
     HOST: environment['HOST'] || '127.0.0.1',
     PORT: flags.port ?? environment['PORT'],
     ADMIN_PORT: environment['ADMIN_PORT'] || '0',

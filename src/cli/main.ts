@@ -26,6 +26,20 @@ const commands: ReadonlyMap<string, { readonly summary: string; readonly load: (
     },
   ],
   [
+    'explain',
+    {
+      summary: 'Show why a call was refused, check by check; or what a reason means.',
+      load: async () => (await import('./explain.ts')).runExplain,
+    },
+  ],
+  [
+    'doctor',
+    {
+      summary: 'Look at the provider, the network and the running service, and name what is wrong.',
+      load: async () => (await import('./doctor.ts')).runDoctor,
+    },
+  ],
+  [
     'gate',
     {
       summary: 'Judge requests for other servers, beside a proxy.',

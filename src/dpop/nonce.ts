@@ -1,4 +1,5 @@
 import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { checkOptionMembers } from '../option-members.ts';
 
 /** What a nonce is worth: of this time step, of the one before, or none of ours. */
 export type NonceVerdict = 'current' | 'previous' | 'invalid';
@@ -40,7 +41,9 @@ const macBytes = 16;
 const nonceGrammar = /^[\w-]{32}$/;
 
 /** Creates stateless nonces. Throws `TypeError` for a short secret or a step that is no positive number. */
-export function createNonces({ secret, stepSeconds = 120 }: NonceOptions): Nonces {
+export function createNonces(options: NonceOptions): Nonces {
+  checkOptionMembers<NonceOptions>('createNonces', options, { secret: true, stepSeconds: true });
+  const { secret, stepSeconds = 120 } = options;
   const bytes = Buffer.from(secret);
   if (bytes.length < minSecretBytes) throw new TypeError('secret: write at least 32 bytes');
   if (!(stepSeconds > 0 && stepSeconds < Number.POSITIVE_INFINITY)) {

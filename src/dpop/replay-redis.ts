@@ -1,5 +1,6 @@
 import { hash, randomBytes, randomInt } from 'node:crypto';
 import { AccessError } from '../failures.ts';
+import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { isAfter, type ReadNonce } from './horizon.ts';
 import { linkTo, type RedisClientLike, type RedisLink, useClient } from './redis-link.ts';
@@ -66,6 +67,12 @@ export async function createRedisReplayStore(
   target: string | RedisClientLike,
   options: RedisReplayOptions = {},
 ): Promise<RedisReplayStore> {
+  checkOptionMembers<RedisReplayOptions>('createRedisReplayStore', options, {
+    timeout: true,
+    namespace: true,
+    onConnection: true,
+    now: true,
+  });
   const { timeout = 0.25, namespace = 'serve', onConnection, now = () => Date.now() / 1000 } = options;
   refuseOnWorkerd(
     'createRedisReplayStore',

@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { AccessError } from '../failures.ts';
+import { checkOptionMembers } from '../option-members.ts';
 import { createExpiringSet, type Fingerprint } from './expiring-set.ts';
 import { isAfterStart, openHorizon, type ReadNonce } from './horizon.ts';
 
@@ -55,6 +56,11 @@ const maxCapacity = 100_000_000;
  * below 10^-22, and nobody can look for such a pair. Throws `TypeError` for a capacity or `since` that is no such number.
  */
 export function createMemoryReplayStore(options: MemoryReplayOptions = {}): MemoryReplayStore {
+  checkOptionMembers<MemoryReplayOptions>('createMemoryReplayStore', options, {
+    capacity: true,
+    since: true,
+    now: true,
+  });
   const { capacity = 3_500_000, now = () => Date.now() / 1000 } = options;
   if (!Number.isInteger(capacity) || capacity < 1 || capacity > maxCapacity) {
     throw new TypeError(`capacity: write a whole number from 1 to ${maxCapacity}`);

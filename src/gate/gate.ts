@@ -3,9 +3,10 @@ import type { DpopMode } from '../http/credentials.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { Trust } from '../http/trust.ts';
-import { linkMetadata, type Refusal } from '../refusal/refusal.ts';
+import { metadataPath, type Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity-headers.ts';
 import { readRequestPath } from './request-path.ts';
 import { readOriginHost } from './rule-host.ts';
@@ -25,7 +26,7 @@ export interface ServerOrder {
 export interface GateOptions {
   readonly rules: Rules;
   /** Gives the resource server of an order; asked once for each rule. */
-  readonly openServer: (order: ServerOrder) => ResourceServer;
+  readonly openServer: (order: ServerOrder) => ResourceServer<RegisteredClaims>;
   /** Peers whose X-Forwarded-* are believed about the URL of a request. Default `none`. */
   readonly trustProxy?: Trust;
 }
@@ -37,7 +38,7 @@ export interface Admission {
   /** What the upstream is told of the caller. */
   readonly identity: IdentityValues;
   /** Of a caller whose token was judged. */
-  readonly access: Access | undefined;
+  readonly access: Access<RegisteredClaims> | undefined;
   /** Goes with the answer to the client (RFC 9449 §8.2). */
   readonly dpopNonce: string | undefined;
   /** Why it would have been refused, if its rule did not only report. */
@@ -71,21 +72,21 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
   const servers = new Map(rules.rules.map((rule) => [rule, openServer(orderOf(rule, rules))]));
-  // What a refusal is told of a request leads to the resource of the rules, or nowhere.
-  for (const server of [outside, ...servers.values()]) linkMetadata(server, 'request');
+  // Of the origin that the rules name, never of a host that a client has named; without one there is no link.
+  const metadataUrl = rules.resource === undefined ? undefined : `${rules.resource}${metadataPath}`;
 
   const refuse = (error: unknown, request: ResourceRequest, rule?: Rule): Rejection => {
     const server = (rule && servers.get(rule)) ?? outside;
-    const told = createToldRequest(request, rules.resource);
-    return { kind: 'refused', rule, error, refusal: server.describeRefusal(error, told, { policy: rule?.policy }) };
+    const refusal = server.describeRefusal(error, request, { policy: rule?.policy, metadataUrl });
+    return { kind: 'refused', rule, error, refusal };
   };
 
-  const admit = (rule: Rule, access: Access | undefined, wouldRefuse?: unknown): Admission => {
+  const admit = (rule: Rule, access: Access<RegisteredClaims> | undefined, wouldRefuse?: unknown): Admission => {
     const values = access === undefined ? identity.empty : identity.write(access);
     return { kind: 'admitted', rule, identity: values, access, dpopNonce: access?.dpopNonce, wouldRefuse };
   };
 
-  const settle = (rule: Rule, request: ResourceRequest, judged: Access | AccessError): Decision => {
+  const settle = (rule: Rule, request: ResourceRequest, judged: Access<RegisteredClaims> | AccessError): Decision => {
     if (!(judged instanceof AccessError)) return admit(rule, judged);
     return rule.mode === 'report' ? admit(rule, undefined, judged) : refuse(judged, request, rule);
   };
@@ -173,17 +174,4 @@ function isAnonymous({ headers }: ResourceRequest): boolean {
 function targetOf(url: string): string {
   const path = url.indexOf('/', url.indexOf('//') + 2);
   return path < 0 ? '/' : url.slice(path);
-}
-
-/**
- * What a refusal may tell of a request: the scheme of its credentials. The link to the metadata leads to the resource
- * that the rules name, never to a host that a client has named; if they name none, there is no link.
- */
-function createToldRequest({ method, headers }: ResourceRequest, resource: string | undefined): ResourceRequest {
-  const host = resource?.slice(resource.indexOf('//') + 2) ?? '';
-  return {
-    method,
-    url: resource === undefined ? '' : `${resource}/`,
-    headers: { get: (name) => (name === 'host' ? host : name === 'authorization' ? headers.get(name) : null) },
-  };
 }

@@ -1,4 +1,5 @@
 import type { Access } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { foldHeaderName } from './identity-names.ts';
 
 /** What an upstream is told of the caller. */
@@ -8,7 +9,7 @@ export interface IdentityHeaders {
   /** For callers that nobody knows: all of them, each empty. */
   readonly empty: IdentityValues;
   /** The values of a caller. */
-  write(access: Access): IdentityValues;
+  write(access: Access<RegisteredClaims>): IdentityValues;
   /** Whether an upstream may read a header as one of these: then a client must not set it. */
   claimsName(header: string): boolean;
 }
@@ -40,7 +41,7 @@ export function createIdentityHeaders(claims: Readonly<Record<string, string>>):
     names.flatMap((name, index) => [name, values[index] ?? '']);
   const blank = names.map(() => '');
 
-  const writeAnew = (access: Access): IdentityValues => {
+  const writeAnew = (access: Access<RegisteredClaims>): IdentityValues => {
     const formatted = rows.map(([, claim]) => formatValue(readClaim(access, claim)));
     const values = formatted.map((value) => value ?? '');
     return { values, headers: interleave(values), omitted: formatted.filter((value) => value === undefined).length };
@@ -61,7 +62,7 @@ export function createIdentityHeaders(claims: Readonly<Record<string, string>>):
 }
 
 /** `scope` means the scopes that were granted, in whichever claim the issuer writes them. */
-function readClaim({ claims, scopes }: Access, name: string): unknown {
+function readClaim({ claims, scopes }: Access<RegisteredClaims>, name: string): unknown {
   if (name === 'scope') return [...scopes].join(' ');
   return Object.hasOwn(claims, name) ? claims[name] : '';
 }

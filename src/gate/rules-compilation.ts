@@ -18,7 +18,7 @@ export type RulesResult =
 type Tell = (path: readonly Step[], message: string) => void;
 
 /** Members that say what a token must have. */
-const policyMembers = ['scopes', 'anyScope', 'permissions', 'acr', 'maxAge'] as const;
+const policyMembers = ['audience', 'scopes', 'anyScope', 'permissions', 'acr', 'maxAge'] as const;
 /** Members that mean nothing without a token. */
 const tokenMembers = [...policyMembers, 'issuers', 'dpop'] as const;
 
@@ -67,9 +67,11 @@ function compileIssuers(
   tell: Tell,
 ): ReadonlyMap<string, TrustedIssuer> {
   const issuers = new Map<string, TrustedIssuer>();
-  for (const [name, { issuer, ...rules }] of Object.entries(entries)) {
+  for (const [name, { issuer, jwksUri, insecure, ...rules }] of Object.entries(entries)) {
     try {
-      const trusted = { issuer: readFullIssuer(issuer), rules } as TrustedIssuer; // what is undefined is absent
+      const place = { ...(jwksUri !== undefined && { jwksUri }), ...(insecure === true && { insecure }) };
+      const full = insecure === true && /^http:\/\/[^?#@\s]+$/.test(issuer) ? issuer : readFullIssuer(issuer);
+      const trusted = { issuer: full, ...place, rules } as TrustedIssuer; // what is undefined is absent
       readIssuer(trusted, {}, refuseKeys);
       issuers.set(name, trusted);
     } catch (error) {

@@ -18,6 +18,8 @@ function formatChoice(options: readonly string[]): string {
   return quoted.length === 1 ? quoted.join() : `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`;
 }
 
+const claimName = v.pipe(v.string(), v.minLength(1));
+
 const audience = v.pipe(
   v.union([v.pipe(v.string(), v.minLength(1)), v.pipe(v.array(v.pipe(v.string(), v.minLength(1))), v.minLength(1))]),
   v.description('Write the identifier of the API as the issuer knows it, compared byte for byte with aud; or a list.'),
@@ -43,7 +45,23 @@ const issuer = v.pipe(
     ),
     subject: v.optional(oneOf(['required', 'optional'], 'Whether a token must have sub. Default: required.')),
     permissionsClaim: v.optional(
-      text(/./, 'Write the name of the claim that holds permissions. Default: permissions.'),
+      v.pipe(
+        v.union([claimName, v.pipe(v.array(claimName), v.minLength(1))]),
+        v.description(
+          'Write the name of the claim that holds permissions, or the path to it, as in ["realm_access", "roles"]. Default: permissions.',
+        ),
+      ),
+    ),
+    scopeClaim: v.optional(text(/./, 'Write the name of the claim that holds scopes, as in "scp". Default: scope.')),
+    clientIds: v.optional(
+      list(
+        claimName,
+        'Write a list of clients whose tokens are taken, as in ["shop"]: client_id, or azp, is one of them.',
+      ),
+    ),
+    jwksUri: v.optional(text(/^https?:\/\//, 'Write the URL of the keys, if the issuer has no discovery document.')),
+    insecure: v.optional(
+      v.pipe(v.boolean(), v.description('Write true for an issuer that is reached over plain http, and its keys too.')),
     ),
     profile: v.optional(oneOf(['rfc9068'], 'Tokens must fit RFC 9068 in full.')),
   }),
@@ -81,6 +99,7 @@ const ruleMembers = {
     ),
   ),
   issuers: v.optional(list(v.string(), 'Write a list with names of "issuers", as in ["staff"].')),
+  audience: v.optional(audience),
   scopes: v.optional(list(scope, 'Write a list of scopes, as in ["read:orders"]: the token must have all of them.')),
   anyScope: v.optional(list(scope, 'Write a list of scopes, as in ["read:orders"]: the token must have one of them.')),
   permissions: v.optional(

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../jose/json.ts';
-import { isPlainHttps } from '../outbound/https-address.ts';
+import { isPlainHttp, isPlainHttps } from '../outbound/https-address.ts';
 import type { FetchJson } from '../outbound/outbound.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 
@@ -8,8 +8,10 @@ export type DiscoveryFallback = 'well-known' | 'none';
 
 /** What discovery starts from. */
 export interface DiscoveryOptions {
-  /** https URL; where it does not end in a slash, one is put in before `.well-known`. */
+  /** https URL; if it does not end in a slash, one is put in before `.well-known`. */
   readonly issuer: string;
+  /** Whether plain http is allowed too, for the issuer and for its `jwks_uri`. Default `false`. */
+  readonly insecure?: boolean;
   readonly fallback: DiscoveryFallback;
   readonly fetchJson: FetchJson;
 }
@@ -24,8 +26,8 @@ export const maxAnswerBytes = 256 * 1024;
  * Makes the discovery of one issuer (RFC 8414 §3, OpenID Connect Discovery §4). Where no JSON document
  * comes, the `jwks_uri` of an earlier one stands in, or the fallback; a document that says something wrong is not bridged.
  */
-export function createDiscovery({ issuer, fallback, fetchJson }: DiscoveryOptions): Discover {
-  const wellKnown = readWellKnown(issuer);
+export function createDiscovery({ issuer, insecure = false, fallback, fetchJson }: DiscoveryOptions): Discover {
+  const wellKnown = readWellKnown(issuer, insecure);
   let known = fallback === 'well-known' ? `${wellKnown}jwks.json` : undefined;
   return async (timeoutSeconds) => {
     let document: JsonObject;
@@ -36,19 +38,28 @@ export function createDiscovery({ issuer, fallback, fetchJson }: DiscoveryOption
       if (known === undefined) throw error;
       return known;
     }
-    known = readJwksUri(document, issuer);
+    known = readJwksUri(document, issuer, insecure);
     return known;
   };
 }
 
-function readWellKnown(issuer: string): string {
+function readWellKnown(issuer: string, insecure: boolean): string {
   // RFC 8414 §2: https, no query, no fragment. An address that is wrong is not echoed: it may hold a password.
-  if (!isPlainHttps(issuer) || /[?#]/.test(issuer)) throw new TypeError('The issuer is not a plain https URL.');
+  if (!isKeyAddress(issuer, insecure) || /[?#]/.test(issuer)) {
+    throw new TypeError(
+      `issuer: it is not a plain https URL${insecure ? ', nor an http one' : '; a provider without TLS needs insecure: true'}`,
+    );
+  }
   return `${issuer}${issuer.endsWith('/') ? '' : '/'}.well-known/`;
 }
 
-function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string): string {
+function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string, insecure: boolean): string {
   if (issuer !== expected) throw new ProviderError('foreign_issuer');
-  if (!isPlainHttps(jwksUri)) throw new ProviderError('bad_jwks_uri');
+  if (!isKeyAddress(jwksUri, insecure)) throw new ProviderError('bad_jwks_uri');
   return jwksUri;
+}
+
+/** Whether keys may be fetched from an address: https, or http if that is allowed. */
+export function isKeyAddress(address: unknown, insecure: boolean): address is string {
+  return isPlainHttps(address) || (insecure && isPlainHttp(address));
 }

@@ -1,8 +1,15 @@
 import type { KeyObject } from 'node:crypto';
-import { createOutbound, type OutboundOptions } from '../outbound/outbound.ts';
+import { createOutbound } from '../outbound/outbound.ts';
 import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
-import { createDiscovery, type DiscoveryFallback, maxAnswerBytes } from './discovery.ts';
+import { maxAnswerBytes } from './discovery.ts';
 import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
+import {
+  checkKeySetOptions,
+  createLocate,
+  type FetchedKeys,
+  type KeySetEvent,
+  type KeySetOptions,
+} from './key-set-options.ts';
 import { createRefresher } from './refresher.ts';
 
 /** The published keys of one issuer. Looking a key up is synchronous; only a fetch is waited for. */
@@ -37,18 +44,6 @@ export interface ManagedKeySet extends KeySet {
   close(): void;
 }
 
-/** A key set that was fetched, as plain data. Public keys only. */
-export interface FetchedKeys {
-  /** The usable keys, as they were published. */
-  readonly keys: readonly object[];
-  /** Every `kid` that was published. */
-  readonly published: readonly string[];
-  /** Seconds since the fetch. */
-  readonly ageSeconds: number;
-  /** Seconds from the fetch for which the set is fresh. */
-  readonly lifetimeSeconds: number;
-}
-
 /** How a key set does; safe to show to an operator. */
 export interface KeySetStatus {
   readonly usable: boolean;
@@ -65,46 +60,12 @@ export interface KeySetStatus {
   readonly fetches: { readonly ok: number; readonly failed: number };
 }
 
-/** What happens to a key set, for log lines and metrics. */
-export type KeySetEvent =
-  /** `keys` usable and `dropped` keys came, in so many `seconds`. */
-  | { readonly type: 'fetched'; readonly keys: number; readonly dropped: number; readonly seconds: number }
-  /** The `attempt`-th failure in a row; `retryInSeconds` is `undefined` where nothing is tried again unasked. */
-  | {
-      readonly type: 'failed';
-      readonly error: ProviderError;
-      readonly attempt: number;
-      readonly retryInSeconds: number | undefined;
-    }
-  /** One key that is not used; told again only when the dropped keys change. */
-  | ({ readonly type: 'dropped' } & DroppedKey);
-
-/** How the keys of an issuer are loaded. */
-export interface KeySetOptions extends OutboundOptions {
-  /** https URL, compared byte for byte with that of the discovery document. */
-  readonly issuer: string;
-  /** `refreshing`: kept fresh in the background. `once`: loaded once, and good for ever. Default `refreshing`. */
-  readonly mode?: 'refreshing' | 'once';
-  /** Default `well-known`. */
-  readonly fallback?: DiscoveryFallback;
-  /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
-  readonly staleSeconds?: number;
-  /** A set that was fetched before, to start from. It is replaced by the first fetch that succeeds. */
-  readonly restored?: FetchedKeys;
-  /** Seconds of a clock that never steps back. Default `performance.now()`. */
-  readonly now?: () => number;
-  /** 0 to 1, for the jitter. Default `Math.random`. */
-  readonly random?: () => number;
-  readonly onEvent?: (event: KeySetEvent) => void;
-}
-
 const attemptSeconds = 3;
 const discoverySeconds = 2; // leaves time for the fallback
 const freshSeconds = { least: 60, usual: 600, most: 3600 } as const;
 const refreshAhead = 0.8;
 /** Fetches for unknown keys: so many at once, and one more each so many seconds. */
 const forced = { atOnce: 3, everySeconds: 10 } as const;
-const maxStaleSeconds = 86_400;
 /** A failure longer ago says that the retries do not run: the process was suspended, or the runtime has no timers. */
 const watchedSeconds = 60;
 
@@ -116,13 +77,11 @@ interface Loaded extends Jwks {
 
 /** Makes the key set of an issuer; nothing is fetched before `ready()` or the first miss. A bad option: `TypeError`. */
 export function createKeySet(options: KeySetOptions): ManagedKeySet {
-  const { issuer, mode = 'refreshing', fallback = 'well-known', staleSeconds = 3600 } = options;
+  checkKeySetOptions(options);
+  const { mode = 'refreshing', staleSeconds = 3600, insecure = false } = options;
   const { now = () => performance.now() / 1000, random = Math.random, onEvent = () => undefined } = options;
-  if (!(staleSeconds >= 0 && staleSeconds <= maxStaleSeconds)) {
-    throw new TypeError(`staleSeconds must be from 0 to ${maxStaleSeconds}.`);
-  }
   const outbound = createOutbound(options);
-  const discover = createDiscovery({ issuer, fallback, fetchJson: outbound.fetchJson });
+  const discover = createLocate(options, outbound.fetchJson);
   const refresher = createRefresher({
     attempt: load,
     onFailure: ({ error, attempt }, retryInSeconds) =>
@@ -137,6 +96,7 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
   let droppedBefore: string | undefined;
   /** When all fetches for unknown keys are allowed again, in seconds. */
   let forcedAgainAt = Number.NEGATIVE_INFINITY;
+  if (insecure) emit({ type: 'insecure' });
 
   async function load(): Promise<number> {
     const startedAt = now();

@@ -1,6 +1,15 @@
 /** Whether a value is an https URL without user information and fragment. */
 export function isPlainHttps(value: unknown): value is string {
-  if (typeof value !== 'string' || !value.startsWith('https://') || !URL.canParse(value)) return false;
+  return isPlain('https://', value);
+}
+
+/** The same without TLS: for what somebody has called insecure by name. */
+export function isPlainHttp(value: unknown): value is string {
+  return isPlain('http://', value);
+}
+
+function isPlain(scheme: string, value: unknown): value is string {
+  if (typeof value !== 'string' || !value.startsWith(scheme) || !URL.canParse(value)) return false;
   const { username, password, hash } = new URL(value);
   return username === '' && password === '' && hash === '';
 }

@@ -1,4 +1,5 @@
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
+import type { OptionMembers } from '../option-members.ts';
 import { pickByPlatform } from '../platform.ts';
 import {
   type ByteStream,
@@ -27,7 +28,10 @@ export interface FetchedJson {
   readonly maxAge: number | undefined;
 }
 
-/** GETs a JSON object within the limits, following no redirect; rejects with `ProviderError`. Not https: `TypeError`. */
+/**
+ * GETs a JSON object within the limits, following no redirect; rejects with `ProviderError`. An address that is not https,
+ * and not http where that is allowed: `TypeError`.
+ */
 export type FetchJson = (url: string, limits: FetchLimits) => Promise<FetchedJson>;
 
 /** A form that is posted with credentials. */
@@ -57,15 +61,28 @@ export interface OutboundOptions extends HttpClientOptions {
   readonly fetch?: Fetch;
 }
 
+/** The members of {@link OutboundOptions}. */
+export const outboundMembers = {
+  ca: true,
+  environment: true,
+  fetch: true,
+} as const satisfies OptionMembers<OutboundOptions>;
+
+/** What a way out may call: https only, or plain http too, for keys that somebody has asked for so by name. */
+export interface OutboundSchemes {
+  readonly insecure?: boolean;
+}
+
 /**
  * Makes the way out; nothing is connected before the first call. `connections` are opened to one host at most, default 1.
  * A malformed option: `TypeError`.
  */
-export function createOutbound(options: OutboundOptions = {}, connections?: number): Outbound {
+export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, connections?: number): Outbound {
   const client = options.fetch === undefined ? createClient(options, connections) : borrow(options.fetch);
   const inFlight = new Set<AbortController>();
   let closed = false;
   const accept = { accept: 'application/json' };
+  const schemes = options.insecure === true ? /^https?:\/\// : /^https:\/\//;
   return {
     fetchJson: (url, limits) => callWithin(limits, url, { method: 'GET', headers: accept }),
     postForm: (url, { body, authorization }, limits) => {
@@ -80,7 +97,7 @@ export function createOutbound(options: OutboundOptions = {}, connections?: numb
   };
 
   async function callWithin({ timeoutSeconds, maxBytes }: FetchLimits, url: string, call: Call): Promise<FetchedJson> {
-    if (!url.startsWith('https://')) throw new TypeError('Only https URLs are fetched.');
+    if (!schemes.test(url)) throw new TypeError('Only https URLs are fetched.');
     if (closed) throw new ProviderError('closed');
     const controller = new AbortController();
     const { signal } = controller;

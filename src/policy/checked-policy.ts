@@ -11,12 +11,13 @@ import {
   requireAcr,
   requireAge,
   requireAnyScope,
+  requireAudience,
   requirePermissions,
   requireScopes,
 } from './policy-checks.ts';
 
 /** The members of a policy. */
-export const memberNames = ['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
+export const memberNames = ['audience', 'scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
 // RFC 6749 §3.3 scope-token; acr_values are separated by spaces as well.
 const tokenGrammar = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
 const textGrammar = /./;
@@ -50,8 +51,9 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
 function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unknown>>): CheckedPolicy {
   checkMembers('policy', policy, memberNames);
   checkDefined('policy', policy);
-  const { scopes, anyScope, permissions } = policy;
+  const { audience, scopes, anyScope, permissions } = policy;
   const checks: PolicyCheck[] = [];
+  if (audience !== undefined) checks.push(requireAudience(readAudience(audience)));
   if (scopes !== undefined) checks.push(requireScopes(readNames('scopes', scopes, tokenGrammar)));
   if (anyScope !== undefined) checks.push(requireAnyScope(readNames('anyScope', anyScope, tokenGrammar)));
   if (permissions !== undefined) checks.push(requirePermissions(readNames('permissions', permissions, textGrammar)));
@@ -77,6 +79,10 @@ function readNames(name: string, value: unknown, grammar: RegExp): readonly stri
     throw new TypeError(`policy: write each of ${name} as a text of its own, without spaces and quotation marks`);
   }
   return [...value];
+}
+
+function readAudience(audience: string | readonly string[]): readonly string[] {
+  return readNames('audience', typeof audience === 'string' ? [audience] : audience, textGrammar);
 }
 
 /** Both checks tell the whole of what is needed: a client that steps up does it once. */

@@ -1,10 +1,20 @@
 import { type Check, createCheck } from '../check.ts';
 import type { StepUp } from '../failures.ts';
 import { isTime } from '../jose/numeric-date.ts';
+import { findClaim } from '../token/claim-path.ts';
+import { hasAudience } from '../token/claims.ts';
 import type { JudgedToken, PolicyFacts } from '../token/token-policy.ts';
 
 /** A check of a policy. The lists that it wants are those of the policy. */
 export type PolicyCheck = Check<PolicyFacts>;
+
+/** One of these is in `aud`, besides one that the server accepts: a route can accept fewer, and never another. */
+export function requireAudience(audience: readonly string[]): PolicyCheck {
+  const audiences = new Set(audience);
+  return createCheck('policy_audience', 'invalid_audience', ({ token }) => hasAudience(token.claims.aud, audiences), {
+    group: 'aud',
+  });
+}
 
 /** All of these are elements of `scope`. */
 export function requireScopes(scopes: readonly string[]): PolicyCheck {
@@ -74,6 +84,5 @@ export function requireAge(maxAge: number, stepUp: StepUp): readonly PolicyCheck
 
 /** The value of the claim with the permissions, whatever it is. */
 function readPermissions({ claims, verifiedBy }: JudgedToken): unknown {
-  const name = verifiedBy.issuer.permissionsClaim;
-  return Object.hasOwn(claims, name) ? claims[name] : undefined;
+  return findClaim(claims, verifiedBy.issuer.permissionsClaim);
 }

@@ -3,6 +3,11 @@ import type { Claims } from '../token/claims.ts';
 
 /** What a route asks of a valid access token; all of it must hold. Nothing at all: any valid token will do. */
 export interface Requirements {
+  /**
+   * One of these must be in `aud`, besides one of those that the server accepts: for a server with several audiences, whose
+   * routes are not all for each of them. Compared byte for byte.
+   */
+  readonly audience?: string | readonly string[];
   /** All of these must be elements of `scope`; compared exactly. */
   readonly scopes?: readonly string[];
   /** One of these must be an element of `scope`; compared exactly. */

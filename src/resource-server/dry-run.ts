@@ -29,10 +29,10 @@ import {
   readClaims,
   readToken,
 } from '../token/access-token.ts';
-import { type Claims, claimChecks } from '../token/claims.ts';
+import { claimChecks, type RegisteredClaims } from '../token/claims.ts';
 import { bindingChecks, type Confirmation, readConfirmation } from '../token/confirmation.ts';
 import { profileChecks } from '../token/profile.ts';
-import { parseScope } from '../token/scope.ts';
+import { readScopes } from '../token/scope.ts';
 import type { CheckedPolicy, PolicyFacts } from '../token/token-policy.ts';
 import type { JudgementRules } from './judgement.ts';
 import { openWalk, type Step, type Walk } from './walk.ts';
@@ -109,14 +109,14 @@ async function walkRequest(walk: Walk, g: Gathered): Promise<void> {
     walk.stage('introspection', isTrusted ? 'unknown' : new AccessError('invalid_issuer'));
     return;
   }
-  walkToken(walk, g, lenient.token);
+  await walkToken(walk, g, lenient.token);
   walkBinding(walk, g);
   walkProof(walk, g);
   await walkPolicies(walk, g);
   if (lenient.proof !== undefined && rules.replay !== 'off') walk.skip('replay');
 }
 
-function walkToken(walk: Walk, g: Gathered, token: string): void {
+async function walkToken(walk: Walk, g: Gathered, token: string): Promise<void> {
   const { rules, call, trusted } = g;
   const jws = walk.stage('shape', readToken(token));
   if (jws === undefined || trusted === undefined) return;
@@ -137,10 +137,9 @@ function walkToken(walk: Walk, g: Gathered, token: string): void {
   if (assumed.profile !== undefined) walk.checks(profileChecks, { claims });
   const confirmation = walk.stage('confirmation', readConfirmation(claims, trusted.certificates ?? 'off'));
   if (confirmation !== undefined) g.confirmation = confirmation;
-  if (rules.denyList === undefined) return;
+  if (rules.refuseDenied === undefined) return;
   const kid = isKid(header['kid']) ? header['kid'] : undefined;
-  const denied = rules.denyList.denies(claims, kid);
-  walk.stage('deny_list', denied ? new AccessError('revoked_token') : true);
+  walk.stage('deny_list', (await rules.refuseDenied(claims, kid)) ?? true);
 }
 
 /** Whether the signature is by the key that the header names. */
@@ -212,10 +211,9 @@ function walkProof(walk: Walk, g: Gathered): void {
 async function walkPolicies(walk: Walk, g: Gathered): Promise<void> {
   const { claims, issuer, call } = g;
   if (claims === undefined || issuer === undefined) return;
-  const { scope } = claims;
   const token = {
-    claims: claims as Claims, // the checks of a policy take any value of any claim
-    scopes: parseScope(typeof scope === 'string' ? scope : undefined),
+    claims: claims as RegisteredClaims, // the checks of a policy take any value of any claim
+    scopes: readScopes(claims, issuer.scopeClaim),
     verifiedBy: { issuer },
   };
   const facts: PolicyFacts = { token, now: call.now };

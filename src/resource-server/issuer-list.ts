@@ -6,13 +6,8 @@ import type { KeySet, ManagedKeySet } from '../keys/key-set.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
 import type { CertificateBinding } from '../token/confirmation.ts';
-import {
-  readAlgorithms,
-  readAudiences,
-  readIssuer,
-  type TokenRuleOptions,
-  type TrustedIssuer,
-} from './trusted-issuer.ts';
+import { readAlgorithms, readRecipients, type TokenRuleOptions } from './token-rules.ts';
+import { type KeySource, readIssuer, type TrustedIssuer } from './trusted-issuer.ts';
 
 /** Issuers by name, or with keys and rules of their own. */
 export type IssuerList = readonly (string | TrustedIssuer)[];
@@ -36,8 +31,8 @@ export type ResolveIssuers = (request: IssuerRequest) => IssuerList | Promise<Is
 export interface Issuers {
   /** Those of a request. Throws, or rejects with, what the resolver does; `TypeError` for a list that cannot work. */
   find(request: ResourceRequest, url: ExternalUrl): AccessTokenRules | Promise<AccessTokenRules>;
-  /** Every audience that is accepted, as far as it is known before a request. */
-  readonly audiences: ReadonlySet<string>;
+  /** What challenges name: every audience that is accepted, else every issuer, as far as known before a request. */
+  readonly realm: string;
   /** Resolves when tokens of all of them can be judged; rejects with `ProviderError`. */
   ready(): Promise<void>;
   /** Closes the key sets that were opened here. */
@@ -49,7 +44,7 @@ export interface IssuersOptions {
   readonly issuers: IssuerList | ResolveIssuers;
   /** For issuers that do not say otherwise. */
   readonly rules: TokenRuleOptions;
-  readonly openKeys: (issuer: string) => ManagedKeySet;
+  readonly openKeys: (source: KeySource) => ManagedKeySet;
   /** Whether tokens may be bound to client certificates. Default `off`. */
   readonly certificates?: CertificateBinding;
 }
@@ -77,12 +72,15 @@ export function createIssuers({ issuers, rules: defaults, openKeys, certificates
   const read = new WeakMap<TrustedIssuer, IssuerRules>();
   const lists = new WeakMap<IssuerList, KnownList>();
 
-  const open = (issuer: string): ManagedKeySet => {
-    const known = opened.get(issuer);
+  const open = (source: KeySource): ManagedKeySet => {
+    const { issuer, jwksUri, insecure = false } = source;
+    // Another list may name the same issuer with another place for its keys.
+    const place = JSON.stringify([issuer, jwksUri, insecure]);
+    const known = opened.get(place);
     if (known !== undefined) return known;
-    const keys = openKeys(issuer);
+    const keys = openKeys(source);
     ownSets.add(keys);
-    opened.set(issuer, keys);
+    opened.set(place, keys);
     return keys;
   };
 
@@ -135,15 +133,18 @@ export function createIssuers({ issuers, rules: defaults, openKeys, certificates
       const list = issuers(withoutCredentials(request, url));
       return list instanceof Promise ? list.then(readKnownList) : readKnownList(list);
     };
-    return { find, audiences: readAudiences(defaults.audience), ready: async () => undefined, close };
+    const realm = [...readRecipients(defaults).audiences].join(' ');
+    return { find, realm, ready: async () => undefined, close };
   }
   const rules = readList(issuers);
   const all = [...rules.issuers.values()];
   // With no issuer at all every token is refused; what is missing is said all the same.
-  const own = all.length === 0 || defaults.audience !== undefined ? readAudiences(defaults.audience) : [];
+  const isSaid = defaults.audience !== undefined || defaults.clientIds !== undefined;
+  const own = all.length === 0 || isSaid ? [...readRecipients(defaults).audiences] : [];
+  const audiences = new Set([...own, ...all.flatMap((each) => [...each.audiences])]);
   return {
     find: () => rules,
-    audiences: new Set([...own, ...all.flatMap(({ audiences }) => [...audiences])]),
+    realm: [...(audiences.size > 0 ? audiences : rules.issuers.keys())].join(' '),
     ready: async () => void (await Promise.all(all.map(({ keys }) => awaitKeys(keys)))),
     close,
   };

@@ -1,4 +1,5 @@
 const full = /^https:\/\/[^/?#@\s]+\/[^?#\s]*$/;
+const fullWithoutTls = /^http:\/\/[^/?#@\s]+\/[^?#\s]*$/;
 const domain = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
 /** What is wrong with a name that is neither, and the fix. It is not echoed: an address may hold a password. */
@@ -11,7 +12,10 @@ const mistakes: readonly (readonly [RegExp, string])[] = [
   ],
   [/@/, 'take the user information out; write idp.example, or https://idp.example/'],
   [/[?#]/, 'take query and fragment out: an issuer has none (RFC 8414 §2)'],
-  [/^http:\/\//i, 'write https://; plain http is for no issuer (RFC 8414 §2)'],
+  [
+    /^http:\/\//i,
+    'write https:// (RFC 8414 §2); for a provider without TLS in development write it in full and add insecure: true',
+  ],
   [/^[a-z]*[A-Z][a-zA-Z]*:\/\//, 'write https:// in lower case, as iss has it'],
   [/^[^/]+\/$/, 'write the domain without its slash, as in idp.example, or the issuer in full: https://idp.example/'],
   [/^(?!https:)[^/]+\//, 'an issuer with a path is written in full, as in https://idp.example/realms/main'],
@@ -22,9 +26,12 @@ export function isDomain(text: string): boolean {
   return domain.test(text) && URL.canParse(`https://${text}/`);
 }
 
-/** The issuer that is meant: in full, or by domain (`idp.example` is `https://idp.example/`). Throws `TypeError`. */
-export function readIssuerName(text: string): string {
-  if (full.test(text) && URL.canParse(text)) return text;
+/**
+ * The issuer that is meant: in full, or by domain (`idp.example` is `https://idp.example/`). Plain http is for `insecure`
+ * ones. Throws `TypeError`.
+ */
+export function readIssuerName(text: string, insecure = false): string {
+  if ((full.test(text) || (insecure && fullWithoutTls.test(text))) && URL.canParse(text)) return text;
   if (isDomain(text)) return `https://${text}/`;
   const [, fix = 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'] =
     mistakes.find(([pattern]) => pattern.test(text)) ?? [];

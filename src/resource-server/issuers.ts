@@ -1,30 +1,45 @@
 import { createKeySet } from '../keys/key-set.ts';
+import type { KeySetEvent } from '../keys/key-set-options.ts';
 import type { CertificateBinding } from '../token/confirmation.ts';
 import type { Emit } from './events.ts';
 import { createIssuers, type Issuers } from './issuer-list.ts';
 import { readIssuerName } from './issuer-name.ts';
-import type { ResourceServerOptions } from './options.ts';
+import type { AnyServerOptions, ResourceServerEvent } from './options.ts';
+import type { TrustedIssuer } from './trusted-issuer.ts';
 
 /** Makes the issuers that the options name, and the key sets that nobody else has made. */
 export function openIssuers(
-  options: ResourceServerOptions,
+  options: AnyServerOptions,
   certificates: CertificateBinding,
   emit: Emit | undefined,
 ): Issuers {
-  const { issuer, issuers = [], keys, fetch, ca, keysStale } = options;
-  const single =
-    issuer === undefined ? undefined : { issuer: readIssuerName(issuer), ...(keys !== undefined && { keys }) };
+  const { issuer, issuers = [], keys, jwksUri, insecure, fetch, ca, keysStale } = options;
+  const single: TrustedIssuer | undefined =
+    issuer === undefined
+      ? undefined
+      : {
+          issuer: readIssuerName(issuer, insecure),
+          ...(keys !== undefined && { keys }),
+          ...(jwksUri !== undefined && { jwksUri }),
+          ...(insecure !== undefined && { insecure }),
+        };
   return createIssuers({
     issuers: single === undefined ? issuers : [single],
     rules: options,
     certificates,
-    openKeys: (name) =>
+    openKeys: ({ issuer: name, jwksUri: place, insecure: isInsecure }) =>
       createKeySet({
         issuer: name,
+        ...(place !== undefined && { jwksUri: place }),
+        ...(isInsecure !== undefined && { insecure: isInsecure }),
         ...(fetch !== undefined && { fetch }),
         ...(ca !== undefined && { ca }),
         ...(keysStale !== undefined && { staleSeconds: keysStale }),
-        ...(emit !== undefined && { onEvent: (event) => emit({ type: 'keys', issuer: name, event }) }),
+        ...(emit !== undefined && { onEvent: (event) => emit(tellOf(name, event)) }),
       }),
   });
+}
+
+function tellOf(issuer: string, event: KeySetEvent): ResourceServerEvent {
+  return event.type === 'insecure' ? { type: 'insecure', issuer } : { type: 'keys', issuer, event };
 }

@@ -16,7 +16,7 @@ import { bindingChecks, type CertificateBinding } from '../token/confirmation.ts
 import { verifyIntrospectedToken } from '../token/introspected-token.ts';
 import type { TokenCache } from '../token/token-cache.ts';
 import type { CheckedPolicy, Given, Verdict } from '../token/token-policy.ts';
-import type { DenyList } from '../token-status/deny-list.ts';
+import type { RefuseDenied } from '../token-status/deny-check.ts';
 import type { Introspection } from '../token-status/introspection.ts';
 import type { Issuers } from './issuer-list.ts';
 import type { ServerNonces } from './server-nonces.ts';
@@ -42,7 +42,7 @@ export interface JudgementRules {
   readonly readClientAddress: ReadClientAddress;
   /** Rules for the tokens of the introspected issuer, if it is not among the trusted ones. */
   readonly opaqueRules: TokenRules | undefined;
-  readonly denyList: Pick<DenyList, 'denies'> | undefined;
+  readonly refuseDenied: RefuseDenied | undefined;
   readonly readCertificate: ReadClientCertificate | undefined;
   readonly certificates: CertificateBinding;
   readonly verifyProof: VerifyProof;
@@ -90,7 +90,8 @@ interface Proven {
 
 /** The way of a request, from top to bottom. Each step refuses, or goes on; it waits only if there is something to wait for. */
 export function createJudge(rules: JudgementRules): Judge {
-  const { mode, readExternalUrl, issuers, cache, introspection, denyList, verifyProof, replay, nonces, now } = rules;
+  const { mode, readExternalUrl, issuers, cache, introspection, refuseDenied, verifyProof, replay, nonces, now } =
+    rules;
 
   const judge: Judge = (request, policy, connection) => {
     // Host and forwarded headers are held to their grammar always, whatever is made of them (RFC 9112 §3.2).
@@ -112,8 +113,15 @@ export function createJudge(rules: JudgementRules): Judge {
   /** What is left to judge of a valid token: that it was not withdrawn, is sent by its owner, and allows what is asked. */
   const judgeUse = (verified: Verified | AccessError, call: Call): MaybePromise<Judged> => {
     if (verified instanceof AccessError) return verified;
+    if (refuseDenied === undefined) return judgeOwner(verified, call);
+    const { claims, verifiedBy } = verified.token;
+    const judgeAllowed = (refusal: AccessError | undefined): MaybePromise<Judged> =>
+      refusal ?? judgeOwner(verified, call);
+    return after(refuseDenied(claims, verifiedBy.kid), judgeAllowed, undefined);
+  };
+
+  const judgeOwner = (verified: Verified, call: Call): MaybePromise<Judged> => {
     const { token } = verified;
-    if (denyList?.denies(token.claims, token.verifiedBy.kid)) return new AccessError('revoked_token');
     const proof = verifyBinding(verified, call);
     if (proof instanceof AccessError) return proof;
     const verdict = judgePolicies(call.policy, verified);

@@ -4,24 +4,27 @@ import type { FailureContext, Reason } from '../failures.ts';
 import type { ClientCertificateSource } from '../http/client-certificate.ts';
 import type { DpopMode } from '../http/credentials.ts';
 import type { Trust } from '../http/trust.ts';
+import type { ProofAlg } from '../jose/algorithms.ts';
 import type { JwkSet } from '../jose/jwk.ts';
-import type { KeySet, KeySetEvent } from '../keys/key-set.ts';
+import type { KeySet } from '../keys/key-set.ts';
+import type { KeySetEvent } from '../keys/key-set-options.ts';
 import type { Fetch } from '../outbound/http-client.ts';
 import { checkMembers } from '../policy/members.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
 import type { TokenCacheOptions } from '../token/token-cache.ts';
-import type { DenyList } from '../token-status/deny-list.ts';
+import type { DenyCheck } from '../token-status/deny-check.ts';
 import type { Introspection } from '../token-status/introspection.ts';
 import type { IssuerList, ResolveIssuers } from './issuer-list.ts';
 import { readIssuerName } from './issuer-name.ts';
-import type { TokenRuleOptions } from './trusted-issuer.ts';
+import type { Recipients, TokenRuleOptions } from './token-rules.ts';
+import type { TrustedIssuer } from './trusted-issuer.ts';
 
 /** How DPoP proofs are judged (RFC 9449). */
 export interface DpopOptions {
   /** Default `allowed`: Bearer and DPoP. */
   readonly mode?: DpopMode;
   /** `alg` values accepted in proofs. Default `ES256`. */
-  readonly algorithms?: readonly string[];
+  readonly algorithms?: readonly ProofAlg[];
   /** Where used proofs are remembered. Default: the memory of this process. */
   readonly replay?: ReplayStore | 'off';
   /** Nonces of this server, under a secret that instances share. Default: made under a random secret if they are needed. */
@@ -33,12 +36,25 @@ export interface DpopOptions {
   readonly nonceDemand?: 'always' | 'after-start';
 }
 
-/** Options of {@link createResourceServer}: `issuer` or `issuers`, and the audience; all else has a default. */
-export interface ResourceServerOptions extends TokenRuleOptions {
+/** Whether a token must say whom it speaks for. */
+export type Subject = 'required' | 'optional';
+
+/** Options of a resource server; `issuer` or `issuers` is needed, and that somebody says whom tokens are for. */
+export interface AnyServerOptions<S extends Subject = Subject> extends TokenRuleOptions {
+  /** Whether `sub` must be there (RFC 9068 §2.2); if not, `claims.sub` may be `undefined`. Default `required`. */
+  readonly subject?: S;
   /** The one issuer: in full, as `iss` has it (`https://idp.example/`), or by domain (`idp.example`). */
   readonly issuer?: string;
   /** Keys of `issuer` that are at hand: a key set, or a JWK set. Default: those that it publishes. */
   readonly keys?: KeySet | JwkSet;
+  /** Where the keys of `issuer` are, without discovery: an https URL. Default: what its discovery document says. */
+  readonly jwksUri?: string;
+  /**
+   * Allows plain http for `issuer` and its key addresses: for a provider without TLS on a developer's machine or inside a
+   * cluster. Whoever is on the way can put in keys of their own. How TLS is checked does not change. `onEvent` is told of
+   * it once. Default `false`.
+   */
+  readonly insecure?: boolean;
   /** Several issuers, or what names them for a request. With none, every token is refused as `invalid_issuer`. */
   readonly issuers?: IssuerList | ResolveIssuers;
   /** Fetches keys in place of the built-in client, within the same limits. Default: undici, through the proxy of the environment. */
@@ -66,8 +82,8 @@ export interface ResourceServerOptions extends TokenRuleOptions {
   readonly clientCertificate?: ClientCertificateSource;
   /** Judges opaque tokens by asking their issuer (RFC 7662); closed by whoever made it. Default: they are refused. */
   readonly introspection?: Introspection;
-  /** Refuses tokens by `jti`, `sub` or `kid`, at every request. Default: none. */
-  readonly denyList?: Pick<DenyList, 'denies'>;
+  /** Refuses tokens by `jti`, `sub` or `kid`, at every request: a deny list, or what asks one of your own. Default: none. */
+  readonly denyList?: DenyCheck;
   /** Form of error bodies; a function of your own is called once for each answer that differs. Default `detail`. */
   readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
   /** `full` challenges with parameters, or `bare`: Bearer without any. Default `full`. */
@@ -78,10 +94,22 @@ export interface ResourceServerOptions extends TokenRuleOptions {
   readonly now?: () => number;
 }
 
+/** An issuer whose own rules say whom its tokens are for. */
+export type IssuerWithRecipients = TrustedIssuer & { readonly rules: Recipients };
+
+/**
+ * Options of {@link createResourceServer}: `issuer` or `issuers`; `audience` or `clientIds`, here or in the rules of each
+ * issuer; all else has a default.
+ */
+export type ResourceServerOptions<S extends Subject = 'required'> = AnyServerOptions<S> &
+  ({ readonly issuers: readonly IssuerWithRecipients[] } | Recipients);
+
 /** What happens in a resource server, for logs and metrics; never a token, a proof or a key. */
 export type ResourceServerEvent =
   /** Of a key set that the server opened. */
-  | { readonly type: 'keys'; readonly issuer: string; readonly event: KeySetEvent }
+  | { readonly type: 'keys'; readonly issuer: string; readonly event: Exclude<KeySetEvent, { type: 'insecure' }> }
+  /** Plain http is allowed for an issuer and its keys. Told once, when its key set is opened. */
+  | { readonly type: 'insecure'; readonly issuer: string }
   /** `context` has facts for the operator; `cause` what went wrong where the reason is `unexpected` or a store failed. */
   | {
       readonly type: 'refused';
@@ -91,8 +119,8 @@ export type ResourceServerEvent =
       readonly cause: unknown;
     };
 
-/** What each option may be, and how that is said. A member that is not here is none. */
-type Checks = Readonly<Record<string, readonly [isRight: (value: unknown) => boolean, fix: string]>>;
+/** What each option may be, and how that is said: a member that is not here is none. */
+type Checks<O> = Readonly<Record<keyof O, readonly [isRight: (value: unknown) => boolean, fix: string]>>;
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
 const isFunction = (value: unknown): boolean => typeof value === 'function';
@@ -106,19 +134,23 @@ const hasMethod = (name: string) => (value: unknown) =>
   isObject(value) && isFunction(Reflect.get(value as object, name));
 
 /** Checks of {@link ResourceServerOptions}, by name: each option has one. */
-export const serverChecks: Checks = {
+export const serverChecks: Checks<AnyServerOptions> = {
   issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
   issuers: [(value) => Array.isArray(value) || isFunction(value), 'write a list, or a function that gives one'],
+  jwksUri: [isText, 'write the https URL of the JWK set'],
+  insecure: oneOf(true, false),
   audience: [isAny, ''],
+  clientIds: [isAny, ''],
   algorithms: [isAny, ''],
   clockTolerance: [isAny, ''],
   subject: [isAny, ''],
+  scopeClaim: [isAny, ''],
   permissionsClaim: [isAny, ''],
   profile: [isAny, ''],
   clientCertificate: oneOf('tls', 'header'),
   introspection: [hasMethod('introspect'), 'write createIntrospection({ endpoint, issuer, clientId, clientSecret })'],
-  denyList: [hasMethod('denies'), 'write createDenyList()'],
+  denyList: [hasMethod('denies'), 'write createDenyList(), or an object with a function denies(claims, kid)'],
   dpop: [isObject, "write an object, as in { mode: 'required' }"],
   tokenCache: [(value) => value === 'off' || isObject(value), 'write off, or an object with maxEntries or maxBytes'],
   fetch: [isFunction, 'write a function such as the global fetch'],
@@ -128,7 +160,10 @@ export const serverChecks: Checks = {
     'write seconds beyond freshness, 0 to 86400',
   ],
   onEvent: [isFunction, 'write a function'],
-  trustProxy: [isAny, ''],
+  trustProxy: [
+    (value) => value === 'none' || value === 'all' || Array.isArray(value),
+    "write 'none', 'all', or a list of addresses and CIDR ranges such as ['10.0.0.0/8']; true is none of these",
+  ],
   externalUrl: [isText, 'write the origin that clients call, as in https://api.example'],
   errorBody: [
     (value) => isFunction(value) || (typeof value === 'string' && Object.hasOwn(errorBodyFormats, value)),
@@ -140,7 +175,7 @@ export const serverChecks: Checks = {
 };
 
 /** Checks of {@link DpopOptions}. */
-export const dpopChecks: Checks = {
+export const dpopChecks: Checks<DpopOptions> = {
   mode: oneOf('off', 'allowed', 'required'),
   algorithms: [isAny, ''],
   replay: [
@@ -152,16 +187,18 @@ export const dpopChecks: Checks = {
 };
 
 /** Throws `TypeError` for options that cannot work, and names the fix; what is `undefined` counts as absent. */
-export function checkOptions(options: ResourceServerOptions): void {
+export function checkOptions(options: AnyServerOptions): void {
   if (!isObject(options)) throw new TypeError('createResourceServer: write an object with issuer and audience');
   check('createResourceServer', options, serverChecks);
   check('dpop', options.dpop ?? {}, dpopChecks);
-  const { issuer, issuers, keys } = options;
+  const { issuer, issuers } = options;
   if ((issuer === undefined) === (issuers === undefined)) {
     throw new TypeError("issuer: write issuer: 'https://idp.example/', or issuers with a list; one of the two");
   }
-  if (keys !== undefined && issuer === undefined) {
-    throw new TypeError('keys: they are for issuer; in issuers each has its own: [{ issuer, keys }]');
+  for (const name of ['keys', 'jwksUri', 'insecure'] as const) {
+    if (options[name] !== undefined && issuer === undefined) {
+      throw new TypeError(`${name}: write it beside issuer; in issuers each has its own: [{ issuer, ${name} }]`);
+    }
   }
   checkIntrospection(options);
   if (options.dpop?.nonceDemand === 'always' && options.dpop.nonces === undefined) {
@@ -173,19 +210,20 @@ export function checkOptions(options: ResourceServerOptions): void {
 }
 
 /** What a fixed list of issuers leaves out can be found out now; a resolver is read with each request. */
-function checkIntrospection({ introspection, issuer, issuers = [] }: ResourceServerOptions): void {
+function checkIntrospection({ introspection, issuer, insecure, issuers = [] }: AnyServerOptions): void {
   if (introspection === undefined || typeof issuers === 'function') return;
   const named = [...(issuer === undefined ? [] : [issuer]), ...issuers];
-  const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each) : each.issuer));
+  const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each, insecure) : each.issuer));
   if (names.length === 0 || names.includes(introspection.issuer)) return;
   throw new TypeError(
     'introspection: its issuer is not among the issuers; add it, or leave issuers: [] if all tokens are opaque',
   );
 }
 
-function check(what: string, options: object, checks: Checks): void {
+function check<O extends object>(what: string, options: O, checks: Checks<O>): void {
   checkMembers(what, options, Object.keys(checks));
-  for (const [name, [isRight, fix]] of Object.entries(checks)) {
+  // The entries of an object of its own.
+  for (const [name, [isRight, fix]] of Object.entries<Checks<O>[keyof O]>(checks)) {
     const value: unknown = Reflect.get(options, name);
     if (value !== undefined && !isRight(value)) throw new TypeError(`${name}: ${fix}`);
   }

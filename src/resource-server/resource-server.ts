@@ -11,31 +11,40 @@ import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
 import { createDescribeRefusal, type DescribeRefusal, type RefusalContext } from '../refusal/refusal.ts';
-import type { Claims } from '../token/claims.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
+import { createRefuseDenied } from '../token-status/deny-check.ts';
 import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
 import { type Access, createJudge, type JudgementRules } from './judgement.ts';
-import { checkOptions, type ResourceServerOptions } from './options.ts';
+import { checkOptions, type ResourceServerOptions, type Subject } from './options.ts';
 import { openServerNonces } from './server-nonces.ts';
+import { readTokenRules } from './token-rules.ts';
 import { traceAuthorize } from './tracing.ts';
-import { hasTestIssuer, readTokenRules } from './trusted-issuer.ts';
+import { hasTestIssuer } from './trusted-issuer.ts';
 
 export type { Access } from './judgement.ts';
 
-/** The gate: judges requests, and answers those it refuses. */
-export interface ResourceServer {
+declare const handed: unique symbol;
+
+/** The claims that handlers get if no schema says otherwise. */
+export type ClaimsOf<S extends Subject> = 'optional' extends S ? RegisteredClaims : Claims;
+
+/** The gate: judges requests, and answers those it refuses. `D` are the claims that handlers get without a schema. */
+export interface ResourceServer<D extends RegisteredClaims = Claims> {
+  /** For the compiler only: the claims that handlers get without a schema. */
+  readonly [handed]?: D;
   /**
    * Judges a request. Always a promise, so that a linter sees a forgotten `await`. Rejects with `AccessError` for a request
    * that is refused, and with `TypeError` for a policy that cannot work. Without a policy any valid token will do. A
    * policy is read once: later changes are not looked at.
    */
-  authorize<C = Claims>(request: ResourceRequest, policy?: Policy<C>, connection?: Connection): Promise<Access<C>>;
+  authorize<C = D>(request: ResourceRequest, policy?: Policy<C>, connection?: Connection): Promise<Access<C>>;
   /**
    * The same judgement with the refusal as a value, and at once if there is nothing to wait for. A promise if keys must be
    * fetched, the replay store is remote, or a schema waits. Throws (or rejects) for defects only.
    */
-  judge<C = Claims>(
+  judge<C = D>(
     request: ResourceRequest,
     policy?: Policy<C>,
     connection?: Connection,
@@ -56,7 +65,7 @@ export interface ResourceServer {
 }
 
 const anyToken = checkPolicy({});
-const rulesOfServers = new WeakMap<ResourceServer, JudgementRules>();
+const rulesOfServers = new WeakMap<ResourceServer<RegisteredClaims>, JudgementRules>();
 
 /** On workerd the next call meets another isolate: asking for a nonce of this one would help nobody. */
 const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
@@ -68,7 +77,9 @@ const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { 
  * @example
  * const server = createResourceServer({ issuer: 'idp.example', audience: 'https://api.example/' });
  */
-export function createResourceServer(options: ResourceServerOptions): ResourceServer {
+export function createResourceServer<S extends Subject = 'required'>(
+  options: ResourceServerOptions<S>,
+): ResourceServer<ClaimsOf<S>> {
   checkOptions(options);
   const { mode = 'allowed', algorithms: proofAlgorithms = ['ES256'] } = options.dpop ?? {};
   const now = options.now ?? (() => Date.now() / 1000);
@@ -99,7 +110,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     introspection,
     readClientAddress: createReadClientAddress(trustProxy),
     opaqueRules,
-    denyList,
+    refuseDenied: denyList === undefined ? undefined : createRefuseDenied(denyList),
     readCertificate,
     certificates,
     verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces: nonces.demanded }),
@@ -119,7 +130,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
     challenge: {
       style: options.challenge ?? 'full',
       mode,
-      realm: [...issuers.audiences].join(' '),
+      realm: issuers.realm,
       proofAlgorithms,
     },
     errorBody,
@@ -148,7 +159,7 @@ export function createResourceServer(options: ResourceServerOptions): ResourceSe
 }
 
 /** What a server judges by, for an explanation; `undefined` for one that was not created here. */
-export function findJudgementRules(server: ResourceServer): JudgementRules | undefined {
+export function findJudgementRules(server: ResourceServer<RegisteredClaims>): JudgementRules | undefined {
   return rulesOfServers.get(server);
 }
 

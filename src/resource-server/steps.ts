@@ -1,7 +1,14 @@
 import type { Check } from '../check.ts';
 import { proofClaimChecks, proofHeaderChecks, proofKeyChecks } from '../dpop/proof-checks.ts';
 import type { Reason } from '../failures.ts';
-import { requireAcr, requireAge, requireAnyScope, requirePermissions, requireScopes } from '../policy/policy-checks.ts';
+import {
+  requireAcr,
+  requireAge,
+  requireAnyScope,
+  requireAudience,
+  requirePermissions,
+  requireScopes,
+} from '../policy/policy-checks.ts';
 import { headerChecks, issuerChecks } from '../token/access-token.ts';
 import { claimChecks } from '../token/claims.ts';
 import { bindingChecks } from '../token/confirmation.ts';
@@ -35,7 +42,7 @@ const stageReasons = {
   key: ['unknown_kid', 'key_not_usable'],
   signature: ['invalid_signature'],
   confirmation: ['malformed_cnf', 'unsupported_cnf'],
-  deny_list: ['revoked_token'],
+  deny_list: ['revoked_token', 'deny_list_unavailable'],
   client_certificate: ['bad_forwarded_header'],
   proof: ['multiple_dpop_proofs', 'proof_too_large', 'malformed_proof'],
   proof_claims_form: ['malformed_proof'],
@@ -76,7 +83,9 @@ export const stepKinds: readonly StepKind[] = [
   stage('proof_key_form'),
   stage('proof_signature'),
   stage('proof_nonce'),
-  ...[requireScopes([]), requireAnyScope([]), requirePermissions([]), requireAcr(nobody)].map(describe),
+  ...[requireAudience([]), requireScopes([]), requireAnyScope([]), requirePermissions([]), requireAcr(nobody)].map(
+    describe,
+  ),
   ...requireAge(0, nobody).map(describe),
   stage('claims_schema'),
 ];
@@ -92,6 +101,7 @@ export const reasonsWithoutStep: readonly Reason[] = [
   'replay_store_full',
   'unexpected',
   'ambiguous_path',
+  'ambiguous_request',
   'no_rule',
   'denied_by_rule',
   'untrusted_peer',

@@ -2,6 +2,7 @@ import { hash, randomUUID } from 'node:crypto';
 import type { ProofAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { thumbprint } from '../jose/jwk.ts';
+import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { signChanged } from './change.ts';
 import { changeProof, type ProofFlaw } from './proof-flaws.ts';
 import { makeKeyPair } from './signing.ts';
@@ -65,6 +66,8 @@ export interface DpopClientParts extends DpopClientOptions {
   readonly mint: (claims: JsonObject) => string;
 }
 
+const requestMembers: OptionMembers<ProofRequest> = { method: true, url: true, token: true, nonce: true, flaw: true };
+
 /** Makes a DPoP client with a new key pair. */
 export function createDpopClient({ alg = 'ES256', now, mint }: DpopClientParts): DpopClient {
   const key = makeKeyPair(alg);
@@ -72,6 +75,7 @@ export function createDpopClient({ alg = 'ES256', now, mint }: DpopClientParts):
   const jkt = thumbprint(jwk);
   const token: DpopClient['token'] = (claims) => mint({ cnf: { jkt }, ...claims });
   const proof: DpopClient['proof'] = (request) => {
+    checkOptionMembers<ProofRequest>('proof', request, requestMembers);
     const { method: htm = 'GET', nonce, flaw } = request;
     const htu = String(request.url).replace(/[?#].*$/s, '');
     const iat = now();
@@ -86,7 +90,9 @@ export function createDpopClient({ alg = 'ES256', now, mint }: DpopClientParts):
     jkt,
     token,
     proof,
-    headers({ scope, token: given, ...request }) {
+    headers(call) {
+      checkOptionMembers<DpopCall>('headers', call, { ...requestMembers, scope: true });
+      const { scope, token: given, ...request } = call;
       const sent = given ?? token({ scope });
       return { authorization: `DPoP ${sent}`, dpop: proof({ ...request, token: sent }) };
     },

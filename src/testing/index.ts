@@ -1,9 +1,8 @@
-export type { ProofAlg } from '../jose/algorithms.ts';
+export type { ProofAlg, TokenAlg } from '../jose/algorithms.ts';
 export type { JwkSet } from '../jose/jwk.ts';
 export type { DpopCall, DpopClient, DpopClientOptions, DpopHeaders, ProofRequest } from './dpop-client.ts';
 export type { PreviousKeys } from './key-ring.ts';
 export { type ProofFlaw, proofFlaws } from './proof-flaws.ts';
-export type { TokenAlg } from './signing.ts';
 export {
   type BearerHeaders,
   createTestIssuer,

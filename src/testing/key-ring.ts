@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import type { TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
 import { findAlgorithm } from '../jose/sign.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
-import { type KeyPair, makeKeyPair, type TokenAlg } from './signing.ts';
+import { type KeyPair, makeKeyPair } from './signing.ts';
 
 /** A key that signs access tokens. */
 export interface SigningKey extends KeyPair {

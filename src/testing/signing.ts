@@ -1,20 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
-import type { Algorithm } from '../jose/algorithms.ts';
+import type { Algorithm, TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { findAlgorithm } from '../jose/sign.ts';
-
-/** `alg` of an access token: every one that a resource server can allow. */
-export type TokenAlg =
-  | 'RS256'
-  | 'RS384'
-  | 'RS512'
-  | 'PS256'
-  | 'PS384'
-  | 'PS512'
-  | 'ES256'
-  | 'ES384'
-  | 'ES512'
-  | 'EdDSA';
 
 /** A key pair, made at run time, for one `alg`. */
 export interface KeyPair {

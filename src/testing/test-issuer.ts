@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import type { TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
+import { checkOptionMembers } from '../option-members.ts';
 import { hour, signChanged } from './change.ts';
 import { createDpopClient, type DpopClient, type DpopClientOptions } from './dpop-client.ts';
 import { startIssuerServer } from './issuer-server.ts';
 import { createKeyRing, type KeyRing, type PreviousKeys } from './key-ring.ts';
-import type { TokenAlg } from './signing.ts';
 import { changeToken, type TokenFlaw } from './token-flaws.ts';
 
 /** Options of {@link createTestIssuer}. */
@@ -104,6 +105,12 @@ interface Parts {
  * const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
  */
 export function createTestIssuer(options: TestIssuerOptions = {}): TestIssuer {
+  checkOptionMembers<TestIssuerOptions>('createTestIssuer', options, {
+    issuer: true,
+    audience: true,
+    alg: true,
+    now: true,
+  });
   const { issuer = 'https://issuer.test/', audience = 'https://api.test/', alg = 'RS256' } = options;
   const { now = () => Date.now() / 1000 } = options;
   const parts: Parts = { issuer, audience, ring: createKeyRing(alg), now: () => Math.floor(now()) };
@@ -138,7 +145,10 @@ function createTokenIssuer({ issuer, audience, ring, now }: Parts): TokenIssuer 
       return signChanged(draft(claims), changeToken(flaw, { issuer, audience, now: now(), encryptionKid }));
     },
     headers: (claims) => ({ authorization: `Bearer ${token(claims)}` }),
-    dpopClient: (client) => createDpopClient({ ...client, now, mint: token }),
+    dpopClient(client = {}) {
+      checkOptionMembers<DpopClientOptions>('dpopClient', client, { alg: true });
+      return createDpopClient({ ...client, now, mint: token });
+    },
     rotate: (previous = 'published') => ring.rotate(previous),
   };
 }

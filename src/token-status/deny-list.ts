@@ -1,4 +1,5 @@
 import type { JsonObject } from '../jose/json.ts';
+import type { DenyCheck } from './deny-check.ts';
 
 /** What tokens are refused by: `jti` (one token), `sub` (all tokens of a subject), `kid` (all that a key has signed). */
 export type DenyKind = 'jti' | 'sub' | 'kid';
@@ -24,7 +25,7 @@ export interface DenyListOptions extends DenyValues {
 }
 
 /** Tokens that are refused although they are valid; can be changed at any time, and holds from the next request on. */
-export interface DenyList {
+export interface DenyList extends DenyCheck {
   /** Denies a value, or changes until when. Throws `TypeError` for an entry that is malformed, `RangeError` when full. */
   add(entry: DenyEntry): void;
   /** Lets tokens with this value in again; whether it was denied. */

@@ -3,8 +3,9 @@ import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { sizeOfJson } from '../jose/json-size.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
+import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
-import { createOutbound, type OutboundOptions } from '../outbound/outbound.ts';
+import { createOutbound, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
 import { createFairCalls } from './fair-calls.ts';
 
@@ -74,6 +75,21 @@ interface Entry {
   readonly until: number;
 }
 
+const members: OptionMembers<IntrospectionOptions> = {
+  endpoint: true,
+  issuer: true,
+  clientId: true,
+  clientSecret: true,
+  tokens: true,
+  audience: true,
+  maxSeconds: true,
+  inactiveSeconds: true,
+  maxEntries: true,
+  timeoutSeconds: true,
+  maxCalls: true,
+  ...outboundMembers,
+  now: true,
+};
 const maxAnswerBytes = 64 * 1024;
 const maxCacheBytes = 32 * 1024 * 1024;
 const bytesPerEntry = 512;
@@ -94,6 +110,7 @@ const tokenGrammar = /^[\w.~+/-]+=*$/;
  * });
  */
 export function createIntrospection(options: IntrospectionOptions): Introspection {
+  checkOptionMembers<IntrospectionOptions>('createIntrospection', options, members);
   const { endpoint, issuer, tokens = 'opaque', audience = 'required' } = options;
   const { timeoutSeconds = 3, maxCalls = 64, now = () => performance.now() / 1000 } = options;
   const { maxSeconds = 60, inactiveSeconds = 10, maxEntries = 10_000 } = options;

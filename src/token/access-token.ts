@@ -6,10 +6,11 @@ import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { isKid } from '../jose/jwk.ts';
 import { findRefusedParameter, type Jws, type JwsDefect, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
-import { type ClaimRules, type Claims, claimChecks } from './claims.ts';
+import type { ClaimPath } from './claim-path.ts';
+import { type ClaimRules, claimChecks, type RegisteredClaims } from './claims.ts';
 import { type CertificateBinding, type Confirmation, readConfirmation } from './confirmation.ts';
 import { isProfileType, profileChecks, type TokenProfile } from './profile.ts';
-import { parseScope } from './scope.ts';
+import { readScopes } from './scope.ts';
 import type { CheckedPolicy } from './token-policy.ts';
 
 /** What the tokens of one issuer are held against. */
@@ -18,8 +19,8 @@ export interface IssuerRules extends ClaimRules {
   readonly keys: KeySet;
   /** `alg` values that are allowed. */
   readonly algorithms: ReadonlySet<string>;
-  /** Name of the claim with the permissions. */
-  readonly permissionsClaim: string;
+  /** Where the permissions are. */
+  readonly permissionsClaim: ClaimPath;
   /** Asked of every token of this issuer, before the policy of the route. */
   readonly policy?: CheckedPolicy | undefined;
   /** What tokens must have beyond the rules of the contract. Default: nothing. */
@@ -43,7 +44,7 @@ export interface AccessTokenRules {
 
 /** What a valid token says. Frozen, so that it can be shared by requests. */
 export interface ValidToken extends Confirmation {
-  readonly claims: Claims;
+  readonly claims: RegisteredClaims;
   /** The elements of `scope`. */
   readonly scopes: ReadonlySet<string>;
   /** Whose rules it was held against, and the key that has signed it; `undefined` where its issuer was asked. */
@@ -149,8 +150,8 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   const confirmation = readConfirmation(claims, rules.certificates ?? 'off');
   if (confirmation instanceof AccessError) return confirmation;
   const { jkt, certificate } = confirmation;
-  const verified = claims as Claims; // so are these
-  return { claims: verified, scopes: parseScope(verified.scope), jkt, certificate, verifiedBy };
+  const verified = claims as RegisteredClaims; // so are these
+  return { claims: verified, scopes: readScopes(claims, issuer.scopeClaim), jkt, certificate, verifiedBy };
 }
 
 interface CheckedHeader {

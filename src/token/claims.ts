@@ -1,21 +1,45 @@
 import { type Check, createCheck } from '../check.ts';
 import { isJsonObject, type JsonObject } from '../jose/json.ts';
 import { isTime } from '../jose/numeric-date.ts';
+import { findClaim } from './claim-path.ts';
 
-/** The claims of a verified access token; every member is still of unknown type, but for those that were checked. */
-export interface Claims extends JsonObject {
+/**
+ * The claims of a verified access token, as a server with `subject: 'optional'` hands them over. Members that are named
+ * here were checked; every other one is of unknown type.
+ */
+export interface RegisteredClaims extends JsonObject {
+  /** The issuer, one that is trusted here. */
   readonly iss: string;
-  /** Seconds since the epoch. */
+  /** Whom the token speaks for: a user, or the client itself. Unique at its issuer only. */
+  readonly sub?: string;
+  /** Whom the token is for. Absent only if `clientIds` stands in for an audience, or an introspection endpoint left it out. */
+  readonly aud?: string | readonly string[];
+  /** When the token expires, in seconds since the epoch. */
   readonly exp: number;
-  /** Seconds since the epoch. Always there in a JWT; an introspection endpoint may leave it out (RFC 7662 §2.2). */
+  /** When it was issued, in seconds since the epoch. Always there in a JWT; an introspection endpoint may leave it out (RFC 7662 §2.2). */
   readonly iat?: number;
-  readonly scope?: string;
+  /** The client that the token was issued to (RFC 9068 §2.2). Some providers name it in `azp` or `cid`. */
+  readonly client_id?: string;
+  /** What tells this token from every other one of its issuer. */
+  readonly jti?: string;
+  /** As the issuer wrote it. `access.scopes` has the elements. A list only if `scopeClaim` is `scope`. */
+  readonly scope?: string | readonly string[];
+}
+
+/** The claims of a verified access token. Members that are named were checked; every other one is of unknown type. */
+export interface Claims extends RegisteredClaims {
+  /** Whom the token speaks for: a user, or the client itself. Unique at its issuer only. */
+  readonly sub: string;
 }
 
 /** What the claims are held against. */
 export interface ClaimRules {
-  /** Any one of these must be in `aud`. */
+  /** Any one of these must be in `aud`. Empty only with `clientIds`, and then there must be no `aud`. */
   readonly audiences: ReadonlySet<string>;
+  /** `client_id`, or `azp` if that is absent, must be one of these. Default: any client will do. */
+  readonly clientIds?: ReadonlySet<string> | undefined;
+  /** Name of the claim with the scopes, in place of `scope`: a text, or a list of texts that are not split. */
+  readonly scopeClaim?: string | undefined;
   /** How far clocks may differ, in seconds, for `exp`. */
   readonly expTolerance: number;
   /** How far clocks may differ, in seconds, for `nbf` and `iat`. */
@@ -31,9 +55,17 @@ export interface ClaimFacts {
   readonly now: number;
 }
 
-/** The checks of contract order: audience, times, subject, scope, kind. A comparison with a missing time fails closed. */
+/**
+ * The checks of contract order: audience and client, times, subject, scope, the form of what handlers are given, kind. A
+ * comparison with a missing time fails closed.
+ */
 export const claimChecks: readonly Check<ClaimFacts>[] = [
-  createCheck('aud', 'invalid_audience', ({ claims: { aud }, rules }) => hasAudience(aud, rules.audiences)),
+  createCheck('aud', 'invalid_audience', ({ claims: { aud }, rules }) => isForUs(aud, rules)),
+  createCheck(
+    'client',
+    'unaccepted_client',
+    ({ claims, rules: { clientIds } }) => clientIds === undefined || isAcceptedClient(claims, clientIds),
+  ),
   createCheck('exp_present', 'missing_exp', ({ claims: { exp } }) => exp !== undefined, { group: 'exp' }),
   createCheck('exp_form', 'malformed_exp', ({ claims: { exp } }) => isTime(exp), { group: 'exp' }),
   // `exp` equal to now is expired (RFC 7519 §4.1.4).
@@ -56,7 +88,12 @@ export const claimChecks: readonly Check<ClaimFacts>[] = [
     'malformed_sub',
     ({ claims: { sub }, rules }) => typeof sub === 'string' || (sub === undefined && rules.subject === 'optional'),
   ),
-  createCheck('scope', 'malformed_scope', ({ claims: { scope } }) => scope === undefined || typeof scope === 'string'),
+  createCheck('scope', 'malformed_scope', ({ claims, rules }) => isScope(claims, rules.scopeClaim)),
+  createCheck('client_id_form', 'malformed_client_id', ({ claims }) => isTextOrAbsent(claims['client_id']), {
+    group: 'client_id',
+  }),
+  // A token whose identifier is no text could not be denied by it either.
+  createCheck('jti_form', 'malformed_jti', ({ claims: { jti } }) => isTextOrAbsent(jti), { group: 'jti' }),
   createCheck('kind', 'not_an_access_token', ({ claims }) => !isOtherKind(claims)),
 ];
 
@@ -70,7 +107,14 @@ const otherUses: ReadonlySet<unknown> = new Set(['id', 'refresh']);
 const otherTypes: ReadonlySet<unknown> = new Set(['ID', 'Refresh', 'Logout']);
 const uriStart = /^[a-z][a-z\d+.-]*:/i;
 
-function hasAudience(aud: unknown, audiences: ReadonlySet<string>): boolean {
+function isForUs(aud: unknown, { audiences, clientIds }: ClaimRules): boolean {
+  // The client says whom the token is for only as long as the token itself says nothing else.
+  if (audiences.size === 0 && clientIds !== undefined) return aud === undefined;
+  return hasAudience(aud, audiences);
+}
+
+/** Whether one of these is in `aud`, and `aud` has the form that RFC 7519 §4.1.3 demands. */
+export function hasAudience(aud: unknown, audiences: ReadonlySet<string>): boolean {
   if (typeof aud === 'string') return audiences.has(aud);
   if (!Array.isArray(aud)) return false;
   let found = false;
@@ -80,6 +124,22 @@ function hasAudience(aud: unknown, audiences: ReadonlySet<string>): boolean {
     found ||= audiences.has(item);
   }
   return found;
+}
+
+function isAcceptedClient({ client_id: clientId, azp }: JsonObject, clientIds: ReadonlySet<string>): boolean {
+  const client = clientId === undefined ? azp : clientId;
+  return typeof client === 'string' && clientIds.has(client);
+}
+
+function isScope(claims: JsonObject, scopeClaim: string | undefined): boolean {
+  const value = scopeClaim === undefined ? claims['scope'] : findClaim(claims, scopeClaim);
+  if (value === undefined || typeof value === 'string') return true;
+  // RFC 9068 §2.2.3 knows a text only. A list is for issuers that are known to write one.
+  return scopeClaim !== undefined && Array.isArray(value) && value.every((each) => typeof each === 'string');
+}
+
+function isTextOrAbsent(value: unknown): boolean {
+  return value === undefined || typeof value === 'string';
 }
 
 /**

@@ -2,9 +2,9 @@ import { type Check, refuseBy } from '../check.ts';
 import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { TokenRules, ValidToken } from './access-token.ts';
-import { type ClaimFacts, type Claims, claimChecks } from './claims.ts';
+import { type ClaimFacts, claimChecks, type RegisteredClaims } from './claims.ts';
 import { type CertificateBinding, readConfirmation } from './confirmation.ts';
-import { parseScope } from './scope.ts';
+import { readScopes } from './scope.ts';
 
 /** What the answer of an introspection endpoint is held against. */
 export interface IntrospectionRules {
@@ -52,7 +52,7 @@ export function verifyIntrospectedToken(
   for (const check of claimChecks) {
     if (!isLeftOut(check, answer, rules) && !check.passes(facts)) return refuseBy(check, facts);
   }
-  const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as Claims; // the checks are the proof
+  const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as RegisteredClaims; // the checks are the proof
   const confirmation = readConfirmation(claims, rules.certificates);
   if (confirmation instanceof AccessError) return confirmation;
   const { jkt, certificate } = confirmation;
@@ -60,7 +60,7 @@ export function verifyIntrospectedToken(
   if (jkt === undefined && isType(answer, 'dpop')) return new AccessError('malformed_cnf');
   return {
     claims,
-    scopes: parseScope(claims.scope),
+    scopes: readScopes(claims, rules.token.scopeClaim),
     jkt,
     certificate,
     verifiedBy: { issuer: rules.token, kid: undefined },

@@ -1,4 +1,6 @@
 import { LRUCache } from 'lru-cache';
+import type { JsonObject } from '../jose/json.ts';
+import { findClaim } from './claim-path.ts';
 
 /** A set that stays as it was made: it is shared by every request with the same token. */
 class Scopes extends Set<string> {
@@ -29,6 +31,16 @@ const known = new LRUCache<string, Scopes>({
   sizeCalculation: (_set, scope) => scope.length,
   memoMethod: (scope) => new Scopes(scope.split(' ')),
 });
+
+/**
+ * The scopes of a verified token: those of `scope`, or of the claim that stands in for it. The elements of a list are
+ * taken as they are: to split one would give a token scopes that its issuer did not write.
+ */
+export function readScopes(claims: JsonObject, scopeClaim: string | undefined): ReadonlySet<string> {
+  const value = findClaim(claims, scopeClaim ?? 'scope');
+  if (Array.isArray(value)) return new Scopes(value.filter((each) => typeof each === 'string'));
+  return parseScope(typeof value === 'string' ? value : undefined);
+}
 
 /** The elements of the `scope` claim of a verified token (RFC 6749 §3.3): split on single spaces. */
 export function parseScope(scope: string | undefined): ReadonlySet<string> {

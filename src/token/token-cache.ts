@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { refuseBy } from '../check.ts';
 import type { AccessError } from '../failures.ts';
 import { sizeOfJson } from '../jose/json-size.ts';
+import { checkOptionMembers } from '../option-members.ts';
 import type { IssuerRules, VerifiedToken } from './access-token.ts';
 import { type ClaimFacts, timeChecks } from './claims.ts';
 import { createSeenFilter } from './seen-filter.ts';
@@ -50,10 +51,9 @@ const bytesPerEntry = 1024;
 const bytesPerScope = 88;
 
 /** Creates an empty cache; tokens that are not used make room for others first. `TypeError` for a bound under 1. */
-export function createTokenCache({
-  maxEntries = 10_000,
-  maxBytes = 64 * 1024 * 1024,
-}: TokenCacheOptions = {}): TokenCache {
+export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
+  checkOptionMembers<TokenCacheOptions>('tokenCache', options, { maxEntries: true, maxBytes: true });
+  const { maxEntries = 10_000, maxBytes = 64 * 1024 * 1024 } = options;
   if (!(maxEntries >= 1 && maxBytes >= 1)) throw new TypeError('tokenCache: write bounds of 1 or more, or off');
   const entries = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxBytes });
   const wasSeen = createSeenFilter();

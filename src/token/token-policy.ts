@@ -1,11 +1,12 @@
 import type { Check } from '../check.ts';
 import type { AccessError } from '../failures.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
-import type { Claims } from './claims.ts';
+import type { ClaimPath } from './claim-path.ts';
+import type { RegisteredClaims } from './claims.ts';
 
 /** What a policy looks at; a verified token is one. */
 export interface JudgedToken {
-  readonly claims: Claims;
+  readonly claims: RegisteredClaims;
   readonly scopes: ReadonlySet<string>;
   readonly verifiedBy: {
     readonly issuer: {
@@ -13,7 +14,7 @@ export interface JudgedToken {
       readonly expTolerance: number;
       /** Seconds. */
       readonly nbfTolerance: number;
-      readonly permissionsClaim: string;
+      readonly permissionsClaim: ClaimPath;
     };
   };
 }
@@ -34,7 +35,7 @@ export interface PolicyFacts {
 }
 
 /** Hands claims to a schema; asked last, since it may wait. */
-export type ReadClaims = (claims: Claims) => MaybePromise<Verdict>;
+export type ReadClaims = (claims: RegisteredClaims) => MaybePromise<Verdict>;
 
 /** What a policy is made of, for an explanation: checks and a schema, or other policies. */
 export type PolicyParts =

@@ -27,7 +27,7 @@ describe.each([
   ['fetch', createFetchProtect],
   ['hono', createHonoProtect],
 ])('%s, from a program without types', (_name, createProtect) => {
-  const protect = createProtect(server);
+  const protect = loose(createProtect)(server);
 
   const handler = (): void => undefined;
   it.each<readonly [string, readonly unknown[]]>([

@@ -82,6 +82,8 @@ export const refusedCalls: readonly RefusedCall[] = [
     ],
   },
   { reason: 'revoked_token', server: 'withDenyList', headers: () => bearer(issuer.token({ scope, sub: 'mallory' })) },
+  { reason: 'deny_list_unavailable', server: 'withFailingDenyList', headers: good },
+  { reason: 'unaccepted_client', server: 'ofClients', headers: good },
   { reason: 'inactive_token', server: 'asking', headers: () => bearer('opaque') },
   { reason: 'introspection_unavailable', server: 'askingInVain', headers: () => bearer('opaque') },
   { reason: 'missing_dpop_proof', headers: (url) => dpop(url).slice(0, 2) },

@@ -88,6 +88,8 @@ const serverOptions = {
   ofProfile: () => ({ profile: 'rfc9068' }),
   withCertificates: () => ({ clientCertificate: 'header', trustProxy: proxies }),
   withDenyList: () => ({ denyList: createDenyList({ sub: ['mallory'] }) }),
+  withFailingDenyList: () => ({ denyList: { denies: () => Promise.reject(new Error('of the list')) } }),
+  ofClients: () => ({ clientIds: ['web'] }),
   asking: (of) => ({ introspection: createAsking(of, async () => Response.json({ active: false })) }),
   askingInVain: (of) => ({ introspection: createAsking(of, () => Promise.reject(new TypeError('no network'))) }),
   defective: () => ({ dpop: { replay: { witness: () => failWith(new Error('of the store')) } } }),

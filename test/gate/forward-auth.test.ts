@@ -30,6 +30,8 @@ beforeAll(async () => {
   ];
   // The test provider is under another authority than its twin.
   gate = await startGate(provider, { issuers, rules });
+  // On a busy machine the first fetch may take long.
+  await gate.findLog(({ event }) => event === 'keys_fetched');
   token = await provider.sign({ client_id: 'shop' });
 });
 afterAll(async () => {

@@ -37,6 +37,8 @@ beforeAll(async () => {
     { issuers: { staff: { issuer: provider.issuer, audience: provider.audience } }, rules },
     { DPOP_NONCE_SECRET: nonceSecret },
   );
+  // On a busy machine the first fetch may take long.
+  await gate.findLog(({ event }) => event === 'keys_fetched');
   token = await provider.sign({ client_id: 'shop' });
   bound = await provider.sign({ client_id: 'shop', cnf: { jkt: client.jkt } });
 });
@@ -310,6 +312,7 @@ for (const name of gateEdgeNames) {
         certificates,
       );
       try {
+        await strict.findLog(({ event, issuer }) => event === 'keys_fetched' && issuer === provider.issuer);
         const foreign = await away.sign({ aud: 'a' });
         const unavailable = await call(edge, '/away', { headers: bearer(foreign) });
         expect(unavailable.status).toBe(503);

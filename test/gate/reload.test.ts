@@ -75,6 +75,21 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
     }
   });
 
+  it('rules that name a resource: challenges link to its metadata, whatever host the client names', async () => {
+    await gate.writeRules({
+      resource: 'https://api.example',
+      issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+      rules: [{ id: 'linked', path: '/**' }],
+    });
+    gate.signal('SIGHUP');
+    await gate.findLog(({ event, generation }) => event === 'rules_loaded' && generation === 5);
+    await settle(gate, '/six', 401);
+    const { headers } = await gate.ask({ path: '/six', host: 'evil.example' });
+    const url = 'https://api.example/.well-known/oauth-protected-resource';
+    expect(headers.get('www-authenticate')).toContain(`resource_metadata="${url}"`);
+    expect(headers.get('www-authenticate')).not.toContain('evil.example');
+  });
+
   it('SIGTERM ends it with 0', async () => {
     expect(await gate.stop()).toBe(0);
   });

@@ -35,8 +35,8 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'misspelt members, each told',
     withRules(['{ "id": "all", "path": "/**", "scope": ["a"], "method": ["GET"] }']),
     [
-      '3:31 There is no member "scope" here. Take it out, or write one of: id, hosts, path, methods, access, issuers, scopes, anyScope, permissions, acr, maxAge, dpop, mode, encodedSlash, preflight, forward.',
-      '3:47 There is no member "method" here. Take it out, or write one of: id, hosts, path, methods, access, issuers, scopes, anyScope, permissions, acr, maxAge, dpop, mode, encodedSlash, preflight, forward.',
+      '3:31 There is no member "scope" here. Take it out, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, acr, maxAge, dpop, mode, encodedSlash, preflight, forward.',
+      '3:47 There is no member "method" here. Take it out, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, acr, maxAge, dpop, mode, encodedSlash, preflight, forward.',
     ],
   ],
   [

@@ -136,6 +136,14 @@ export const httpFraming = listCases([
         { reason: 'opaque_token', following: [200, 401] },
       ],
       [
+        'pipelined: 200 in one go, none and good in turn',
+        pipelined(({ mint }) => {
+          const good = [`Authorization: Bearer ${mint()}`];
+          return Array.from({ length: 200 }, (_, index) => (index % 2 === 0 ? [] : good));
+        }),
+        { following: Array.from({ length: 199 }, (_, index) => (index % 2 === 0 ? 200 : 401)) },
+      ],
+      [
         'a request inside the body of the first',
         raw((world) => {
           const inner = `GET /api/private HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${world.mint()}\r\n\r\n`;

@@ -95,6 +95,8 @@ describe('discovery', () => {
     'https://idp.example.test/#a',
   ])('the issuer %s → TypeError that does not repeat it', (bad) => {
     const create = () => createDiscovery({ issuer: bad, fallback: 'none', fetchJson: answering() });
-    expect(create).toThrow(new TypeError('The issuer is not a plain https URL.'));
+    expect(create).toThrow(
+      new TypeError('issuer: it is not a plain https URL; a provider without TLS needs insecure: true'),
+    );
   });
 });

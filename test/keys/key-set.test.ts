@@ -1,12 +1,7 @@
 import { generateKeyPairSync, type JsonWebKey, KeyObject } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import {
-  createKeySet,
-  type FetchedKeys,
-  type KeySetEvent,
-  type KeySetOptions,
-  type ManagedKeySet,
-} from '../../src/keys/key-set.ts';
+import { createKeySet, type ManagedKeySet } from '../../src/keys/key-set.ts';
+import type { FetchedKeys, KeySetEvent, KeySetOptions } from '../../src/keys/key-set-options.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
 
 const issuer = 'https://idp.example.test/';

@@ -8,17 +8,18 @@ import { AccessError, type Reason } from '../../src/failures.ts';
 import { checkPolicy, namedScopes } from '../../src/policy/checked-policy.ts';
 import { allOf, anyOf } from '../../src/policy/combination.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import type { Claims } from '../../src/token/claims.ts';
-import { parseScope } from '../../src/token/scope.ts';
+import type { ClaimPath } from '../../src/token/claim-path.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
+import { readScopes } from '../../src/token/scope.ts';
 import type { JudgedToken } from '../../src/token/token-policy.ts';
 
 const now = 1_700_000_000;
 
-function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim = 'permissions'): JudgedToken {
-  const all: Claims = { iss: 'https://idp.example/', exp: now + 60, iat: now, ...claims };
+function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim: ClaimPath = 'permissions'): JudgedToken {
+  const all: RegisteredClaims = { iss: 'https://idp.example/', exp: now + 60, iat: now, ...claims };
   return {
     claims: Object.freeze(all), // as those of a verified token are
-    scopes: parseScope(all.scope),
+    scopes: readScopes(all, undefined),
     verifiedBy: { issuer: { expTolerance: 5, nbfTolerance: 5, permissionsClaim } },
   };
 }
@@ -131,6 +132,33 @@ describe('permissions: all of them', () => {
     expect(await judge(policy, tokenOf(claims, 'roles'))).toMatchObject(claims);
     await expect(judge(policy, tokenOf({ permissions: ['a', 'b'] }, 'roles'))).rejects.toThrow(AccessError);
     await expect(judge(policy, tokenOf({}, 'constructor'))).rejects.toThrow(AccessError);
+  });
+
+  it('are read from a claim inside others', async () => {
+    const path = ['realm_access', 'roles'];
+    expect(await judge(policy, tokenOf({ realm_access: { roles: ['a', 'b'] } }, path))).toBeDefined();
+    await expect(judge(policy, tokenOf({ realm_access: { roles: ['a'] } }, path))).rejects.toThrow(AccessError);
+    await expect(judge(policy, tokenOf({ roles: ['a', 'b'] }, path))).rejects.toThrow(AccessError);
+    await expect(judge(policy, tokenOf({ realm_access: 'a b' }, path))).rejects.toThrow(AccessError);
+  });
+});
+
+describe('audience: one of them, besides those of the server', () => {
+  it.each<[string | readonly string[], unknown, Reason | 'granted']>([
+    ['orders', 'orders', 'granted'],
+    ['orders', ['billing', 'orders'], 'granted'],
+    [['orders', 'billing'], 'billing', 'granted'],
+    ['orders', 'billing', 'invalid_audience'],
+    ['orders', ['billing'], 'invalid_audience'],
+    ['orders', 'Orders', 'invalid_audience'],
+    ['orders', 'orders ', 'invalid_audience'],
+    ['orders', undefined, 'invalid_audience'],
+  ])('%j, aud %j → %s', async (audience, aud, reason) => {
+    expect(await reasonOf({ audience }, { aud })).toBe(reason);
+  });
+
+  it.each([[[]], [''], [['']], [7], [[7]]])('%j → TypeError', (audience) => {
+    expect(() => checkPolicy({ audience } as unknown as Policy)).toThrow(TypeError);
   });
 });
 
@@ -431,8 +459,11 @@ describe('a policy that cannot work → TypeError that says the fix', () => {
     [undefined, /write an object, as in/],
     [null, /write an object, as in/],
     ['read:messages', /write an object, as in/],
-    [['read:messages'], /there is no 0; write any of scopes/],
-    [{ scope: 'read:messages' }, /there is no scope; write any of scopes, anyScope, permissions, acr, maxAge, claims/],
+    [['read:messages'], /there is no 0; write any of audience, scopes/],
+    [
+      { scope: 'read:messages' },
+      /there is no scope; write any of audience, scopes, anyScope, permissions, acr, maxAge, claims/,
+    ],
     [{ scopes: [] }, /scopes names at least one, in a list; to ask for none leave it out/],
     [{ scopes: 'read:messages' }, /scopes names at least one, in a list/],
     [{ scopes: [7] }, /write each of scopes as a text of its own/],

@@ -18,9 +18,10 @@ import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
 import { loadLibraries, muteNotices } from '../../src/local-idp/libraries.ts';
 import { exportJwk, makeSigningKey } from '../../src/local-idp/signing-key.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
-import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
+import type { ResourceServerOptions, Subject } from '../../src/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { createDenyList } from '../../src/token-status/deny-list.ts';
 import {
   createIntrospection,
@@ -46,7 +47,10 @@ type Outcome = readonly [status: number, what: unknown];
 type Call = (headers?: RequestOptions['headers'], options?: RequestOptions) => Promise<Outcome>;
 
 /** A listener behind which the resource server judges every request; what calls it. */
-async function serve(options: ResourceServerOptions, tls?: TestCertificates): Promise<Call & { readonly url: string }> {
+async function serve(
+  options: ResourceServerOptions<Subject>,
+  tls?: TestCertificates,
+): Promise<Call & { readonly url: string }> {
   const replay = createMemoryReplayStore({ capacity: 1000, since: 0 });
   const resourceServer = createResourceServer({ ...options, dpop: { replay } });
   const answer = (incoming: IncomingMessage, response: ServerResponse) =>
@@ -72,7 +76,7 @@ async function serve(options: ResourceServerOptions, tls?: TestCertificates): Pr
   return Object.assign(call, { url });
 }
 
-async function judge(server: ResourceServer, incoming: IncomingMessage): Promise<Outcome> {
+async function judge(server: ResourceServer<RegisteredClaims>, incoming: IncomingMessage): Promise<Outcome> {
   const request = readNodeRequest(incoming);
   try {
     const { claims } = await server.authorize(request, {}, incoming.socket);

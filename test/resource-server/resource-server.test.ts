@@ -9,16 +9,17 @@ import type { Fetch } from '../../src/outbound/http-client.ts';
 import { ProviderError } from '../../src/outbound/provider-error.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { ErrorBodyFormat } from '../../src/refusal/error-body.ts';
-import type { ResourceServerEvent, ResourceServerOptions } from '../../src/resource-server/options.ts';
+import type { ResourceServerEvent, ResourceServerOptions, Subject } from '../../src/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../../src/resource-server/trusted-issuer.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { bearer, judge } from '../testing/judge.ts';
 
 const first = createTestIssuer({ issuer: 'https://first.example/', alg: 'ES256' });
 const second = createTestIssuer({ issuer: 'https://second.example/', alg: 'ES256' });
 const { audience } = first;
-const algorithms = ['ES256'];
+const algorithms = ['ES256'] as const;
 const shared = { audience, algorithms };
 
 /** Answers as the provider of an issuer would, without a network. */
@@ -32,8 +33,8 @@ function createFetch(issuer = first) {
   });
 }
 
-const opened: ResourceServer[] = [];
-function open(options: ResourceServerOptions): ResourceServer {
+const opened: ResourceServer<RegisteredClaims>[] = [];
+function open(options: ResourceServerOptions<Subject>): ResourceServer<RegisteredClaims> {
   const server = createResourceServer(options);
   opened.push(server);
   return server;
@@ -201,11 +202,15 @@ describe('close()', () => {
 
 describe('several issuers', () => {
   it('each with keys and rules of its own', async () => {
-    const issuers: readonly TrustedIssuer[] = [
-      { issuer: first.issuer, keys: first.keys, rules: { audience: 'one', clockTolerance: { exp: 0, nbf: 0 } } },
-      { issuer: second.issuer, keys: second.jwks, rules: { audience: ['two'], subject: 'optional' } },
-    ];
-    const server = open({ issuers, algorithms });
+    const issuers = [
+      {
+        issuer: first.issuer,
+        keys: first.keys,
+        rules: { audience: 'one', clockTolerance: { exp: 0, nbf: 0 }, subject: 'required' },
+      },
+      { issuer: second.issuer, keys: second.jwks, rules: { audience: ['two'] } },
+    ] as const;
+    const server = open({ issuers, algorithms, subject: 'optional' });
     expect(await judge(server, bearer(first.token({ aud: 'one' })))).toBe('accepted');
     expect(await judge(server, bearer(first.token({ aud: 'two' })))).toBe('invalid_audience');
     expect(await judge(server, bearer(first.token({ aud: 'one', sub: undefined })))).toBe('malformed_sub');
@@ -329,6 +334,7 @@ describe('a resolver of issuers', () => {
   });
 
   it('without an audience of the server → TypeError', () => {
+    // @ts-expect-error: nobody says whom tokens are for
     expect(() => open({ issuers: () => [] })).toThrow(/^audience: /);
   });
 });
@@ -424,7 +430,7 @@ describe('policies', () => {
     const told = open({ ...shared, issuers: [first], onEvent });
     for (const each of [server, told]) {
       const judged = each.authorize(new Request(url), policy);
-      await expect(judged).rejects.toThrow(/^policy: there is no scope; write any of scopes/);
+      await expect(judged).rejects.toThrow(/^policy: there is no scope; write any of audience, scopes/);
     }
     expect(onEvent).toHaveBeenCalledWith(expect.objectContaining({ reason: 'unexpected' }));
   });
@@ -536,7 +542,27 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [undefined, /^createResourceServer: write an object/],
     [{ audience: 'api' }, /^issuer: write issuer: .* or issuers/],
     [{ ...right, issuers: [] }, /^issuer: .* one of the two/],
-    [{ audience: 'api', issuers: [first], keys: first.jwks }, /^keys: they are for issuer/],
+    [{ audience: 'api', issuers: [first], keys: first.jwks }, /^keys: write it beside issuer/],
+    [{ audience: 'api', issuers: [first], jwksUri: 'https://a/' }, /^jwksUri: write it beside issuer/],
+    [{ audience: 'api', issuers: [first], insecure: true }, /^insecure: write it beside issuer/],
+    [{ ...right, insecure: 'true' }, /^insecure: write true or false/],
+    [{ ...right, jwksUri: 'http://a/' }, /^jwksUri: write an https URL .*needs insecure: true/],
+    [{ ...right, jwksUri: 'https://user:s3cret@a/' }, /^jwksUri: write an https URL without credentials/],
+    [{ ...right, jwksUri: 'https://a/#x' }, /^jwksUri: write an https URL without credentials and fragment/],
+    [{ ...right, jwksUri: 7 }, /^jwksUri: write the https URL/],
+    [{ ...right, keys: first.jwks, jwksUri: 'https://a/' }, /^keys: keys at hand are not fetched/],
+    [{ ...right, keys: first.jwks, insecure: true }, /^keys: keys at hand are not fetched/],
+    [{ ...right, issuer: 'http://a/' }, /^issuer: write https:.*insecure: true/],
+    [{ ...right, scopeClaim: '' }, /^scopeClaim: write the name/],
+    [{ ...right, scopeClaim: ['scp'] }, /^scopeClaim: write the name/],
+    [{ ...right, clientIds: 'web' }, /^clientIds: name at least one client, in a list/],
+    [{ ...right, clientIds: [] }, /^clientIds: name at least one/],
+    [{ ...right, clientIds: [''] }, /^clientIds: name at least one/],
+    [{ ...right, denyList: () => false }, /^denyList: write createDenyList/],
+    [
+      { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { subject: 'optional' } }] },
+      /^subject: an issuer can only demand it/,
+    ],
     [{ ...right, issuerUrl: 'x' }, /^createResourceServer: there is no issuerUrl; write any of issuer, /],
     [{ ...right, dpop: { required: true } }, /^dpop: there is no required; write any of mode, /],
     [{ ...right, issuer: 'https://idp.example' }, /^issuer: write the domain without https/],
@@ -573,10 +599,12 @@ describe('options that cannot work → TypeError that says the fix, at creation'
       ],
     ),
     [{ ...right, clockTolerance: { exp: 5 } }, /^clockTolerance: write seconds/],
+    [{ ...right, clockTolerance: { exp: 5, nbf: 5, iat: 5 } }, /^clockTolerance: there is no iat/],
     [{ ...right, clockTolerance: Number.POSITIVE_INFINITY }, /^clockTolerance: write seconds/],
     [{ ...right, subject: 'none' }, /^subject: write required or optional/],
     [{ ...right, permissionsClaim: '' }, /^permissionsClaim: write the name of the claim/],
-    [{ ...right, permissionsClaim: ['roles'] }, /^permissionsClaim: write the name of the claim/],
+    [{ ...right, permissionsClaim: [] }, /^permissionsClaim: write the name of the claim/],
+    [{ ...right, permissionsClaim: ['roles', 7] }, /^permissionsClaim: write the name of the claim/],
     [
       { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { policy: { scopes: [] } } }] },
       /^policy: scopes names at least one/,
@@ -595,7 +623,9 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, keysStale: 86_401 }, /^keysStale: /],
     [{ ...right, keysStale: '60' }, /^keysStale: /],
     [{ ...right, onEvent: true }, /^onEvent: write a function/],
-    [{ ...right, trustProxy: ['not an address'] }, /./],
+    [{ ...right, trustProxy: ['not an address'] }, /address or a CIDR range/],
+    [{ ...right, trustProxy: true }, /^trustProxy: write 'none', 'all', or a list .*; true is none of these/],
+    [{ ...right, trustProxy: '10.0.0.1' }, /^trustProxy: /],
     [{ ...right, errorBody: 'xml' }, /^errorBody: write detail, flat, message, problem, or a function/],
     [{ ...right, challenge: 'none' }, /^challenge: write full or bare/],
     [{ ...right, insufficientScopeStatus: 404 }, /^insufficientScopeStatus: write 401 or 403/],

@@ -1,8 +1,9 @@
-import { type Failure, failures } from '../../src/failures.ts';
-import { formatFix, nameSettings } from '../../src/service/settings/setting-names.ts';
+import { formatReasonPage } from '../../src/cli/explain/reason-page.ts';
+import { failures, type Reason } from '../../src/failures.ts';
 import { type SettingRow, settingTable } from '../../src/service/settings/setting-table.ts';
 import { environmentName } from '../../src/service/settings/settings.ts';
 import { type Variant, variants } from '../../src/service/variants/variants.ts';
+import { explainTables } from './explain-tables.ts';
 import { hostileTables } from './hostile-tables.ts';
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
@@ -60,17 +61,7 @@ function settings(): string {
 
 /** A section for each reason, so that each has an anchor. */
 function refusals(): string {
-  const names = nameSettings(variants.a);
-  return Object.entries<Failure>(failures)
-    .map(([reason, failure]) => {
-      const status =
-        failure.error === 'insufficient_scope'
-          ? `${failure.status} (variant B: ${variants.b.insufficientScopeStatus})`
-          : String(failure.status);
-      const error = failure.error === null ? 'no error code' : code(failure.error);
-      return `### ${reason}\n\n${status}, ${error}: “${failure.description}”\n\n${formatFix(failure, names)}`;
-    })
-    .join('\n\n');
+  return (Object.keys(failures) as Reason[]).map(formatReasonPage).join('\n\n'); // the keys of the table are the reasons
 }
 
 /** The tables of the documentation that say what the code says, by the name of their place. */
@@ -78,5 +69,6 @@ export const readmeTables: Readonly<Record<string, string>> = {
   endpoints: endpoints(),
   settings: settings(),
   refusals: refusals(),
+  ...explainTables,
   ...hostileTables,
 };

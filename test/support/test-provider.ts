@@ -40,7 +40,7 @@ export interface SignOptions {
 
 /** A running identity provider on loopback, over TLS. */
 export interface TestProvider {
-  /** `https://localhost:<port>/`. */
+  /** `https://localhost:<port>/`, or with the path of the options. */
   readonly issuer: string;
   /** `localhost:<port>`: the domain setting. */
   readonly domain: string;
@@ -91,6 +91,8 @@ export interface TestProviderOptions {
   readonly audience?: string;
   /** Loopback address to listen on; the certificate is for localhost, 127.0.0.1 and ::1. Default 127.0.0.1. */
   readonly host?: string;
+  /** Path of the issuer. Default `/`. */
+  readonly path?: string;
 }
 
 interface SigningKey {
@@ -103,15 +105,16 @@ const paths: Readonly<Record<ProviderRoute, string>> = {
   discovery: '/.well-known/openid-configuration',
   jwks: '/.well-known/jwks.json',
 };
-const routes: ReadonlyMap<string, ProviderRoute> = new Map([
-  [paths.discovery, 'discovery'],
-  [paths.jwks, 'jwks'],
-]);
 const generateRsa = promisify(generateKeyPair);
 
 /** Starts a provider on a free loopback port, with one RS256 key of 2048 bits; stop it with `close()`. */
 export async function startTestProvider(options: TestProviderOptions = {}): Promise<TestProvider> {
-  const { audience = 'https://api.example.test/', host = '127.0.0.1' } = options;
+  const { audience = 'https://api.example.test/', host = '127.0.0.1', path: issuerPath = '/' } = options;
+  const base = issuerPath.replace(/\/$/, '');
+  const routes: ReadonlyMap<string, ProviderRoute> = new Map([
+    [base + paths.discovery, 'discovery'],
+    [base + paths.jwks, 'jwks'],
+  ]);
   const certificates = await createTestCertificates();
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-provider-'));
   const caFile = join(folder, 'ca.pem');
@@ -132,8 +135,8 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
   // A TCP server that listens has an address of this shape.
   const { port } = server.address() as AddressInfo;
   const domain = `localhost:${port}`;
-  const issuer = `https://${domain}/`;
-  const jwksUri = `https://${domain}${paths.jwks}`;
+  const issuer = `https://${domain}${issuerPath}`;
+  const jwksUri = `https://${domain}${base}${paths.jwks}`;
 
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const path = new URL(request.url ?? '/', issuer).pathname;
@@ -164,15 +167,15 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
     not_found: (response) => sendJson(response, 404, { error: 'not_found' }),
     garbage: (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('<html>sign in</html>'),
     huge: (response) => sendJson(response, 200, { ...keySetDocument(), padding: 'x'.repeat(300 * 1024) }),
-    redirect: (response) => response.writeHead(302, { location: `${issuer}elsewhere` }).end(),
+    redirect: (response) => response.writeHead(302, { location: `https://${domain}/elsewhere` }).end(),
   };
 
   function discoveryDocument(fault: ProviderFault | undefined): object {
     return {
       issuer: fault === 'wrong_issuer' ? 'https://other.example.test/' : issuer,
       jwks_uri: fault === 'http_jwks_uri' ? jwksUri.replace('https:', 'http:') : jwksUri,
-      authorization_endpoint: `${issuer}authorize`,
-      token_endpoint: `${issuer}oauth/token`,
+      authorization_endpoint: `https://${domain}${base}/authorize`,
+      token_endpoint: `https://${domain}${base}/oauth/token`,
       response_types_supported: ['code'],
       subject_types_supported: ['public'],
       id_token_signing_alg_values_supported: ['RS256'],
@@ -234,7 +237,7 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
     },
     withdraw: (kid) => void withdrawn.add(findSigningKey(kid).kid),
     publish: (jwk) => void published.push(jwk),
-    requests: (route) => counts.get(route.startsWith('/') ? route : paths[route as ProviderRoute]) ?? 0, // no slash: a route
+    requests: (route) => counts.get(route.startsWith('/') ? route : base + paths[route as ProviderRoute]) ?? 0, // no slash: a route
     connections: () => promisify(server.getConnections.bind(server))(),
     inject(fault, route) {
       for (const each of route === undefined ? routes.values() : [route]) faults.set(each, fault);

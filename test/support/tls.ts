@@ -72,6 +72,23 @@ export async function createTestCertificates(): Promise<TestCertificates> {
   };
 }
 
+/** Makes a certificate for a client, signed by itself: whoever trusts it trusts only that client. Both PEM. */
+export async function createClientCertificate(): Promise<Omit<TestCertificates, 'ca'>> {
+  const keys = await generateKeys();
+  const certificate = await X509CertificateGenerator.createSelfSigned(
+    {
+      ...{ notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) },
+      serialNumber: '03',
+      name: 'CN=Portcullis test client',
+      keys,
+      signingAlgorithm: algorithm,
+      extensions: [new BasicConstraintsExtension(true, 0, true)],
+    },
+    webcrypto,
+  );
+  return { cert: certificate.toString('pem'), key: await exportPrivateKey(keys.privateKey) };
+}
+
 function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
   return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
 }

@@ -1,6 +1,7 @@
 import { AccessError, type Reason } from '../../src/failures.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { ResourceServer } from '../../src/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
 
 /** A call that is judged. */
 export interface Call {
@@ -12,7 +13,7 @@ export interface Call {
 
 /** How the resource server judges a call: `accepted`, or the reason of the refusal. */
 export async function judge(
-  server: ResourceServer,
+  server: ResourceServer<RegisteredClaims>,
   call: Call,
   policy: Policy<unknown> = {},
 ): Promise<Reason | 'accepted'> {

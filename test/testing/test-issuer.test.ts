@@ -109,7 +109,7 @@ describe('an issuer', () => {
 describe('a rotation', () => {
   const createPair = () => {
     const issuer = createTestIssuer({ alg: 'ES256' });
-    const options = { audience: issuer.audience, algorithms: ['ES256'] };
+    const options = { audience: issuer.audience, algorithms: ['ES256'] } as const;
     return { issuer, server: createResourceServer({ ...options, issuers: [issuer] }), options };
   };
 

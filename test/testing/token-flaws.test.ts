@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
 import { failures, gateReasons, type Reason } from '../../src/failures.ts';
-import { algorithms } from '../../src/jose/algorithms.ts';
+import { algorithms, tokenAlgs } from '../../src/jose/algorithms.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
@@ -19,7 +19,7 @@ const servers = [
     options: {
       clockTolerance: { exp: 60, nbf: 300 },
       subject: 'optional',
-      algorithms: [...algorithms.keys()],
+      algorithms: tokenAlgs,
       dpop: { mode: 'off' },
       clientCertificate: 'tls',
     },
@@ -99,6 +99,7 @@ describe('the lists of flaws', () => {
     'unbound_token_as_dpop',
     'missing_client_certificate',
     'client_certificate_mismatch',
+    'unaccepted_client',
     'malformed_client_id',
     'malformed_jti',
     'inactive_token',
@@ -115,6 +116,7 @@ describe('the lists of flaws', () => {
     'missing_auth_time',
     'authentication_too_old',
     'keys_unavailable',
+    'deny_list_unavailable',
     'introspection_unavailable',
     'replay_store_unavailable',
     'replay_store_full',

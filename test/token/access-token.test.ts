@@ -6,7 +6,7 @@ import type { JsonObject } from '../../src/jose/json.ts';
 import { writeCompact } from '../../src/jose/sign.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import { type AccessTokenRules, type IssuerRules, verifyAccessToken } from '../../src/token/access-token.ts';
-import type { Claims } from '../../src/token/claims.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { parseScope } from '../../src/token/scope.ts';
 
 const ours = generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -111,13 +111,13 @@ function rulesFor(keys: KeySet, changes?: Partial<IssuerRules>): AccessTokenRule
   return listOf(issuerFor(keys, changes));
 }
 
-function judge(token: string, rules: AccessTokenRules): Claims | AccessError {
+function judge(token: string, rules: AccessTokenRules): RegisteredClaims | AccessError {
   const verified = verifyAccessToken(token, rules, now);
   return verified instanceof AccessError ? verified : verified.claims;
 }
 
 /** The reason a draft is refused for; the claims where it is not. */
-function judgeDraft(draft: Draft, rules?: Partial<IssuerRules>): Reason | Claims {
+function judgeDraft(draft: Draft, rules?: Partial<IssuerRules>): Reason | RegisteredClaims {
   const result = judge(mint(draft), rulesFor(draft.keys, rules));
   return result instanceof AccessError ? result.reason : result;
 }
@@ -306,6 +306,8 @@ const claimValues: readonly (readonly [string, Reason, Change])[] = [
   ['iat ahead', 'issued_in_future', claims({ iat: now + 6 })],
   ['no sub', 'malformed_sub', claims({ sub: undefined })],
   ['scope an array', 'malformed_scope', claims({ scope: ['read:messages'] })],
+  ['client_id a number', 'malformed_client_id', claims({ client_id: 7 })],
+  ['jti a number', 'malformed_jti', claims({ jti: 7 })],
   ['an ID token', 'not_an_access_token', claims({ at_hash: '77QmUPtjPfzWtF2AnpK9RQ' })],
 ];
 
@@ -328,7 +330,18 @@ describe('the table of attacks', () => {
   it('has every reason that the check of a token can give', () => {
     const reasons = Object.keys(failures);
     const judged = reasons.slice(reasons.indexOf('opaque_token'), reasons.indexOf('malformed_cnf'));
-    expect(new Set(attacks.map(([, reason]) => reason))).toEqual(new Set([...judged, 'keys_unavailable']));
+    // These rules accept every client: those that do not are looked at below.
+    const given = judged.filter((reason) => reason !== 'unaccepted_client');
+    expect(new Set(attacks.map(([, reason]) => reason))).toEqual(new Set([...given, 'keys_unavailable']));
+  });
+
+  it('a client that is not accepted → unaccepted_client, after the audience and before the times', () => {
+    const rules = { clientIds: new Set(['web']) };
+    const draft = createDraft();
+    Object.assign(draft.claims, { client_id: 'other', exp: 1 });
+    expect(judgeDraft(draft, rules)).toBe('unaccepted_client');
+    Object.assign(draft.claims, { aud: 'another' });
+    expect(judgeDraft(draft, rules)).toBe('invalid_audience');
   });
 
   it('never lets a word of the token into a message', () => {

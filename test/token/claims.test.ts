@@ -203,6 +203,78 @@ describe('scope', () => {
   });
 });
 
+describe('client_id and azp, held against clientIds', () => {
+  const clientIds = new Set(['web', 'cli']);
+
+  it.each<[string, Readonly<Record<string, string>>, Outcome]>([
+    ['client_id is one', { client_id: '"web"' }, 'accepted'],
+    ['azp is one, and there is no client_id', { azp: '"cli"' }, 'accepted'],
+    ['client_id is one, azp another', { client_id: '"web"', azp: '"other"' }, 'accepted'],
+    ['azp is one, client_id another', { client_id: '"other"', azp: '"web"' }, 'unaccepted_client'],
+    ['azp is one, client_id null', { client_id: 'null', azp: '"web"' }, 'unaccepted_client'],
+    ['azp is one, client_id empty', { client_id: '""', azp: '"web"' }, 'unaccepted_client'],
+    ['neither', {}, 'unaccepted_client'],
+    ['another', { client_id: '"other"' }, 'unaccepted_client'],
+    ['another case', { client_id: '"WEB"' }, 'unaccepted_client'],
+    ['two in one text', { client_id: '"web cli"' }, 'unaccepted_client'],
+    ['a list', { client_id: '["web"]' }, 'unaccepted_client'],
+    ['a list in azp', { azp: '["web"]' }, 'unaccepted_client'],
+    ['cid, which is no name for it', { cid: '"web"' }, 'unaccepted_client'],
+    ['another audience as well', { aud: '"other"', client_id: '"web"' }, 'invalid_audience'],
+  ])('%s → %s', (_name, members, outcome) => {
+    expect(judge(members, { clientIds })).toBe(outcome);
+  });
+
+  it.each<[string, string | undefined, Outcome]>([
+    ['no aud', undefined, 'accepted'],
+    ['an aud', JSON.stringify(audience), 'invalid_audience'],
+    ['the client as aud, as in an ID token', '"web"', 'invalid_audience'],
+    ['an empty list', '[]', 'invalid_audience'],
+    ['null', 'null', 'invalid_audience'],
+    ['an empty text', '""', 'invalid_audience'],
+  ])('in place of an audience, %s → %s', (_name, aud, outcome) => {
+    expect(judge({ aud, client_id: '"web"' }, { clientIds, audiences: new Set() })).toBe(outcome);
+  });
+
+  it('neither audience nor clientIds → every token is refused', () => {
+    for (const aud of [undefined, '""', '[]']) {
+      expect(judge({ aud }, { audiences: new Set() })).toBe('invalid_audience');
+    }
+  });
+});
+
+describe('the claim that stands in for scope', () => {
+  it.each<[string, string, Readonly<Record<string, string>>, Outcome]>([
+    ['scp', 'absent', {}, 'accepted'],
+    ['scp', 'a text', { scp: '"a b"' }, 'accepted'],
+    ['scp', 'a list of texts', { scp: '["a","b"]' }, 'accepted'],
+    ['scp', 'an empty list', { scp: '[]' }, 'accepted'],
+    ['scp', 'a number', { scp: '1' }, 'malformed_scope'],
+    ['scp', 'null', { scp: 'null' }, 'malformed_scope'],
+    ['scp', 'an object', { scp: '{}' }, 'malformed_scope'],
+    ['scp', 'a list with a number', { scp: '["a",1]' }, 'malformed_scope'],
+    ['scp', 'a list in a list', { scp: '[["a"]]' }, 'malformed_scope'],
+    ['scp', 'a scope that is not looked at', { scp: '"a"', scope: '1' }, 'accepted'],
+    ['scope', 'a list, which it may be by this name', { scope: '["a"]' }, 'accepted'],
+    ['constructor', 'what every object inherits', {}, 'accepted'],
+  ])('%s, %s → %s %s', (scopeClaim, _name, members, outcome) => {
+    expect(judge(members, { scopeClaim })).toBe(outcome);
+  });
+});
+
+describe.each(['client_id', 'jti'] as const)('%s, which handlers are told', (claim) => {
+  it.each<[string, Outcome]>([
+    ['"a"', 'accepted'],
+    ['""', 'accepted'],
+    ['1', `malformed_${claim}`],
+    ['null', `malformed_${claim}`],
+    ['["a"]', `malformed_${claim}`],
+    ['{}', `malformed_${claim}`],
+  ])('%s → %s', (value, outcome) => {
+    expect(judge({ [claim]: value })).toBe(outcome);
+  });
+});
+
 describe('a token that says that it is something else', () => {
   const logout = '{"http://schemas.openid.net/event/backchannel-logout":{}}';
 
@@ -247,6 +319,7 @@ describe('checks as data', () => {
   it('come in the order of the contract, each reason once', () => {
     expect(claimChecks.map(({ group, reason }) => [group, reason])).toEqual([
       ['aud', 'invalid_audience'],
+      ['client', 'unaccepted_client'],
       ['exp', 'missing_exp'],
       ['exp', 'malformed_exp'],
       ['exp', 'expired'],
@@ -257,6 +330,8 @@ describe('checks as data', () => {
       ['iat', 'issued_in_future'],
       ['sub', 'malformed_sub'],
       ['scope', 'malformed_scope'],
+      ['client_id', 'malformed_client_id'],
+      ['jti', 'malformed_jti'],
       ['kind', 'not_an_access_token'],
     ]);
   });

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { refuseByFirst } from '../../src/check.ts';
-import type { Claims } from '../../src/token/claims.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
 import {
   type BindingFacts,
   bindingChecks,
@@ -11,7 +11,7 @@ import {
 
 const thumbprint = createHash('sha256').update('{"crv":"P-256"}').digest('base64url');
 
-function claims(cnf: unknown): Claims {
+function claims(cnf: unknown): RegisteredClaims {
   return { iss: 'https://idp.example.test/', exp: 2, iat: 1, ...(cnf !== undefined && { cnf }) };
 }
 

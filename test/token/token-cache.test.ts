@@ -4,7 +4,7 @@ import { AccessError } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { IssuerRules, VerifiedToken } from '../../src/token/access-token.ts';
-import type { Claims } from '../../src/token/claims.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { parseScope } from '../../src/token/scope.ts';
 import { createTokenCache, type TokenCache } from '../../src/token/token-cache.ts';
 
@@ -38,7 +38,7 @@ function createChangingKeySet() {
   return { keys, state, asked, first: keyOf(0), other: keyOf(1) };
 }
 
-function createCase(claims: Partial<Claims> = {}, options?: Parameters<typeof createTokenCache>[0]) {
+function createCase(claims: Partial<RegisteredClaims> = {}, options?: Parameters<typeof createTokenCache>[0]) {
   const { keys, state, asked, first, other } = createChangingKeySet();
   const issuer: IssuerRules = {
     issuer: 'https://issuer.test/',

@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import { isIP } from 'node:net';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { type Answer, createAnswer, type HeaderList, plainError, sendAnswer } from './answer.ts';
 import { createRouter } from './router.ts';
@@ -19,16 +20,25 @@ export interface AdminSources {
   readonly metrics: () => string | Promise<string>;
 }
 
+/** How the admin endpoints answer. */
+export interface AdminOptions {
+  readonly errorBody: ErrorBodyFormat;
+  /** Names, in lower case, under which `/metrics` answers besides IP literals and loopback names. */
+  readonly hosts: readonly string[];
+}
+
 const json: HeaderList = ['content-type', 'application/json'];
 
 /** Answers on the admin listener: liveness, readiness, metrics. No authentication: bind it to loopback. */
-export function createAdmin({ readiness, metrics }: AdminSources, errorBody: ErrorBodyFormat): RequestListener {
+export function createAdmin(sources: AdminSources, { errorBody, hosts }: AdminOptions): RequestListener {
+  const { readiness, metrics } = sources;
   const alive = createAnswer(200, json, JSON.stringify({ status: 'ok' }));
   const failed = plainError(errorBody, 500);
   const findRoute = createRouter([
-    { path: '/healthz', respond: async (): Promise<Answer> => alive },
+    { path: '/healthz', hosts: 'any', respond: async (): Promise<Answer> => alive },
     {
       path: '/readyz',
+      hosts: 'any',
       respond: async () => {
         const state = await readiness();
         return createAnswer(state.ready ? 200 : 503, json, JSON.stringify(state));
@@ -36,17 +46,30 @@ export function createAdmin({ readiness, metrics }: AdminSources, errorBody: Err
     },
     {
       path: '/metrics',
+      hosts: 'known',
       respond: async () => createAnswer(200, ['content-type', 'text/plain; version=0.0.4'], await metrics()),
     },
   ]);
   const notFound = plainError(errorBody, 404);
+  const misdirected = plainError(errorBody, 421);
   return (incoming, outgoing) => {
     const isRead = incoming.method === 'GET' || incoming.method === 'HEAD';
     const route = isRead ? findRoute(incoming.url ?? '') : 'not_found';
     if (typeof route === 'string') return sendAnswer(notFound, outgoing);
+    if (route.hosts === 'known' && !isKnownHost(incoming.headers.host, hosts)) return sendAnswer(misdirected, outgoing);
     route.respond().then(
       (answer) => sendAnswer(answer, outgoing),
       () => sendAnswer(failed, outgoing),
     );
   };
+}
+
+/**
+ * A page in the browser of somebody on this machine can make its own name point here (DNS rebinding), and read what
+ * comes. It cannot do so with an address, or with the names of this machine.
+ */
+function isKnownHost(header: string | undefined, hosts: readonly string[]): boolean {
+  const name = header?.toLowerCase().replace(/:\d*$/, '') ?? '';
+  if (isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0) return true;
+  return /(?:^|\.)localhost$/.test(name) || hosts.includes(name);
 }

@@ -6,6 +6,7 @@ import { after, type MaybePromise, settle } from '../../maybe-promise.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { linkMetadata, metadataPath, type Refusal } from '../../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameSettings } from '../settings/setting-names.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Endpoint, ProtectedEndpoint } from '../variants/endpoint.ts';
@@ -20,10 +21,10 @@ import { createRouter, type Route } from './router.ts';
 export interface AppOptions {
   readonly settings: Pick<
     Settings,
-    'variant' | 'audience' | 'customClaim' | 'docs' | 'corsOrigins' | 'errorBody' | 'dpopAlgorithms' | 'domain'
+    'variant' | 'audience' | 'customClaim' | 'docs' | 'corsOrigins' | 'errorBody' | 'dpopAlgorithms' | 'issuer'
   >;
   readonly mode: DpopMode;
-  readonly resourceServer: ResourceServer;
+  readonly resourceServer: ResourceServer<RegisteredClaims>;
   readonly readExternalUrl: ReadExternalUrl;
   readonly version: string;
 }
@@ -102,7 +103,7 @@ export function createApp(options: AppOptions): App {
   }
 
   function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
-    const grant = (exchange: Exchange, access: Access): Answer => {
+    const grant = (exchange: Exchange, access: Access<RegisteredClaims>): Answer => {
       exchange.claims = access.claims;
       exchange.scheme = access.scheme;
       const granted = createAnswer(200, privateJson, JSON.stringify(answer(access.claims, settings)));
@@ -159,7 +160,7 @@ function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): R
   const metadata = {
     resource: settings.audience,
     // RFC 9728 §3.2: a parameter without values is left out.
-    ...(settings.domain.kind === 'host' && { authorization_servers: [`https://${settings.domain.text}/`] }),
+    ...(settings.issuer !== undefined && { authorization_servers: [settings.issuer] }),
     scopes_supported: [...new Set(scopes)],
     bearer_methods_supported: ['header'],
     ...(mode !== 'off' && { dpop_signing_alg_values_supported: settings.dpopAlgorithms }),

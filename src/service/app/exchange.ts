@@ -1,7 +1,7 @@
 import type { Span } from '@opentelemetry/api';
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
-import type { Claims } from '../../token/claims.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameHint, type SettingNames } from '../settings/setting-names.ts';
 
 /** One request, and what happened to it: for the answer, the log line and the metrics. */
@@ -26,7 +26,7 @@ export interface Exchange {
   /** What went wrong, where the reason is `unexpected` or something could not be reached. */
   cause: unknown;
   /** What the token of an admitted request says. */
-  claims: Claims | undefined;
+  claims: RegisteredClaims | undefined;
   /** The scheme of an admitted request. */
   scheme: 'Bearer' | 'DPoP' | undefined;
   /** Of whoever has registered an OpenTelemetry SDK. */

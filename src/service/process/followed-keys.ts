@@ -26,7 +26,7 @@ export function followKeys(channel: PrimaryChannel): KeySource {
   });
 
   /** Settles with whether the owner refuses to fetch now. */
-  const ask = (issuer: string, wish: 'follow' | 'fetch'): Promise<boolean> =>
+  const ask = (issuer: string, wish: 'follow' | 'fetch', fetches: number): Promise<boolean> =>
     new Promise((resolve) => {
       const id = nextId++;
       const finish = (throttled: boolean): void => {
@@ -36,24 +36,25 @@ export function followKeys(channel: PrimaryChannel): KeySource {
       };
       const timer = setTimeout(() => finish(true), answerTimeout);
       waiting.set(id, finish);
-      channel.send({ type: 'keys', id, issuer, wish });
+      channel.send({ type: 'keys', id, issuer, wish, fetches });
     });
 
   return {
     async open(issuer) {
-      const opened = createFollowedKeys(() => ask(issuer, 'fetch'));
+      const opened = createFollowedKeys((fetches) => ask(issuer, 'fetch', fetches));
       followed.set(issuer, opened);
-      await ask(issuer, 'follow');
+      await ask(issuer, 'follow', 0);
       return opened.keys;
     },
     close: async () => {},
   };
 }
 
-/** `fetch` asks the owner; it settles with whether the owner refuses to fetch now. */
-function createFollowedKeys(fetch: () => Promise<boolean>): FollowedKeys {
+/** `fetch` asks the owner, who is told how many fetches were heard of; it settles with whether the owner refuses to fetch now. */
+function createFollowedKeys(fetch: (fetches: number) => Promise<boolean>): FollowedKeys {
   let jwks: Jwks | undefined;
   let generation = 0;
+  let fetches = 0;
   let usableUntil = Number.NEGATIVE_INFINITY;
   let problem: string | undefined;
   let asking: Promise<void> | undefined;
@@ -62,7 +63,7 @@ function createFollowedKeys(fetch: () => Promise<boolean>): FollowedKeys {
 
   const refetch = (): Promise<void> | undefined => {
     if (asking !== undefined || seconds() < quietUntil) return asking;
-    asking = fetch().then((throttled) => {
+    asking = fetch(fetches).then((throttled) => {
       asking = undefined;
       if (throttled) quietUntil = seconds() + throttleSeconds;
     });
@@ -91,6 +92,7 @@ function createFollowedKeys(fetch: () => Promise<boolean>): FollowedKeys {
         jwks = { ...readJwks({ keys }), published: new Set(published) };
       }
       generation = news.generation;
+      fetches = news.fetches;
       usableUntil = seconds() + news.usableSeconds;
       problem = news.problem;
     },

@@ -1,13 +1,14 @@
 import { createGate, type Gate, type ServerOrder } from '../../gate/gate.ts';
 import type { Rules } from '../../gate/rules.ts';
-import type { ResourceServerOptions } from '../../resource-server/options.ts';
+import type { AnyServerOptions, IssuerWithRecipients } from '../../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
 import type { TokenCacheStatus } from '../../token/token-cache.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
 
 /** What the resource servers of a gate have in common. */
-export type CommonOptions = Omit<ResourceServerOptions, 'issuer' | 'issuers' | 'keys' | 'audience'>;
+export type CommonOptions = Omit<AnyServerOptions, 'issuer' | 'issuers' | 'keys' | 'jwksUri' | 'insecure' | 'audience'>;
 
 /** A gate that is ready to take the place of another. */
 export interface PreparedGate {
@@ -33,16 +34,20 @@ const leastCache = { entries: 200, bytes: 1024 * 1024 } as const;
 
 /** Makes the servers; `keySource` opens the keys of their issuers. */
 export function createGateServers(common: CommonOptions, keySource: KeySource): GateServers {
-  let servers: ReadonlyMap<string, ResourceServer> = new Map();
+  let servers: ReadonlyMap<string, ResourceServer<RegisteredClaims>> = new Map();
   let keys: ReadonlyMap<string, ServiceKeys> = new Map();
   /** Counts of servers that are gone: a counter must not fall. */
   let gone = { hits: 0, misses: 0 };
 
-  const openServer = (order: ServerOrder, opened: ReadonlyMap<string, ServiceKeys>, share: number): ResourceServer => {
+  const openServer = (
+    order: ServerOrder,
+    opened: ReadonlyMap<string, ServiceKeys>,
+    share: number,
+  ): ResourceServer<RegisteredClaims> => {
     const issuers = order.issuers.map((trusted): TrustedIssuer => {
       const own = opened.get(trusted.issuer);
       return own === undefined ? trusted : { ...trusted, keys: own };
-    });
+    }) as readonly IssuerWithRecipients[]; // rules with an issuer that has no recipients are not loaded
     return createResourceServer({
       ...common,
       issuers,
@@ -63,11 +68,14 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
   return {
     async prepare(rules) {
       const opened = new Map<string, ServiceKeys>();
-      for (const { issuer } of rules.issuers.values()) {
+      for (const trusted of rules.issuers.values()) {
+        const { issuer } = trusted;
+        // Keys at an address of their own are fetched by the server that needs them.
+        if ('jwksUri' in trusted || 'insecure' in trusted) continue;
         if (!opened.has(issuer)) opened.set(issuer, keys.get(issuer) ?? (await keySource.open(issuer)));
       }
       const share = new Set(rules.rules.map(({ issuers, dpop, mode }) => JSON.stringify([issuers, dpop, mode]))).size;
-      const used = new Map<string, ResourceServer>();
+      const used = new Map<string, ResourceServer<RegisteredClaims>>();
       const gate = createGate({
         rules,
         ...(common.trustProxy !== undefined && { trustProxy: common.trustProxy }),
@@ -85,7 +93,9 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
         adopt() {
           for (const [key, server] of servers) {
             const { hits, misses } = server.tokenCacheStatus() ?? { hits: 0, misses: 0 };
-            if (!used.has(key)) gone = { hits: gone.hits + hits, misses: gone.misses + misses };
+            if (used.has(key)) continue;
+            gone = { hits: gone.hits + hits, misses: gone.misses + misses };
+            server.close();
           }
           servers = used;
           keys = opened;

@@ -1,5 +1,6 @@
 import type { Worker } from 'node:cluster';
 import { createServer, type Socket } from 'node:net';
+import type { ConnectionLimit } from './descriptors.ts';
 import { formatUrl, type ListenAddress, openServer, stopAccepting } from './listener.ts';
 import type { ToWorker } from './messages.ts';
 
@@ -20,6 +21,12 @@ export interface HandOver {
   close(): Promise<void>;
 }
 
+/** What is accepted, and how it is said. */
+export interface HandOverOptions extends ListenAddress {
+  readonly scheme: 'http' | 'https';
+  readonly limit: ConnectionLimit;
+}
+
 /** Connections that wait for a worker to start; one more is closed. */
 const maxWaiting = 1024;
 
@@ -28,7 +35,7 @@ const maxWaiting = 1024;
  * and handed over, and only then a worker is told to end. The workers of `node:cluster` close one after the other, and
  * what comes meanwhile is reset.
  */
-export async function openHandOver(address: ListenAddress): Promise<HandOver> {
+export async function openHandOver({ scheme, limit, ...address }: HandOverOptions): Promise<HandOver> {
   const ready = new Set<Worker>();
   const silent = new Set<Worker>();
   const waiting = new Set<Socket>();
@@ -51,7 +58,12 @@ export async function openHandOver(address: ListenAddress): Promise<HandOver> {
     const worker = next();
     if (worker !== undefined) send(worker, socket);
     else if (waiting.size < maxWaiting) waiting.add(socket);
-    else socket.destroy();
+    else refuse(socket);
+  };
+
+  const refuse = (socket: Socket): void => {
+    limit.note();
+    socket.destroy();
   };
 
   const send = (worker: Worker, socket: Socket): void => {
@@ -62,10 +74,12 @@ export async function openHandOver(address: ListenAddress): Promise<HandOver> {
     if (worker.isConnected()) worker.send(message, socket, { keepOpen: true }, () => {});
   };
 
+  if (limit.most !== undefined) server.maxConnections = limit.most;
+  server.on('drop', limit.note);
   server.on('connection', hand);
   await openServer(server, address);
   return {
-    url: formatUrl(server),
+    url: formatUrl(server, scheme),
     add(worker) {
       ready.add(worker);
       underWay.set(worker, new Map());

@@ -2,6 +2,8 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
+import type { ConnectionLimit } from './descriptors.ts';
+import type { CreateTlsServer } from './open-tls.ts';
 import { boundOwedAnswers, type OwedAnswers } from './owed-answers.ts';
 import { createUpgradeAnswer } from './upgrade-answer.ts';
 
@@ -27,6 +29,10 @@ export interface HttpServerOptions {
   readonly onConnection?: (change: 1 | -1) => void;
   /** Called before a connection is closed in the middle: requests along it may have answers that are not yet sent. */
   readonly beforeCut?: () => void;
+  /** Creates the server. Default: one without TLS. */
+  readonly createTlsServer?: CreateTlsServer | undefined;
+  /** How many connections may be open. Default: any number. */
+  readonly limit?: ConnectionLimit;
   /** Seconds without a byte of an answer taken, after which a connection is closed. Default 30. */
   readonly unreadTimeout?: number;
   /**
@@ -73,8 +79,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     // Node 24.10 and later: a request without a body costs no stream events; bodies are read by nobody here.
     optimizeEmptyRequests: true,
   };
-  const server = createServer(settings);
-  const owedAnswers = boundOwedAnswers(server, { unreadTimeout: options.unreadTimeout ?? 30 });
+  const { createTlsServer, limit, unreadTimeout = 30 } = options;
+  const server = (createTlsServer ?? createServer)(settings);
+  const event = createTlsServer === undefined ? 'connection' : 'secureConnection';
+  const owedAnswers = boundOwedAnswers(server, { unreadTimeout, event });
   server.on('request', owedAnswers.count(options.onRequest));
   if (options.onUpgrade !== undefined) passStreams(server, owedAnswers, options);
   // Size bounds the headers already; a limit on their number would drop some without a word.
@@ -96,6 +104,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     options.beforeCut?.();
     socket.destroy();
   });
+  if (limit?.most !== undefined) server.maxConnections = limit.most;
+  server.on('drop', () => limit?.note());
   const connections = new Set<Socket>();
   let whenNone = (): void => {};
   server.on('connection', (socket) => {
@@ -111,10 +121,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   return {
     server,
     take(socket) {
+      if (limit?.most !== undefined && connections.size >= limit.most) {
+        limit.note();
+        socket.destroy();
+        return;
+      }
       // As the connections that the server accepts by itself: who has sent everything still gets the answers.
       socket.allowHalfOpen = true;
       server.emit('connection', socket);
-      socket.resume();
     },
     async finish(graceSeconds) {
       // Who still sends on a kept-alive connection gets an answer, the last on it.

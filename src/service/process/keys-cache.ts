@@ -3,7 +3,7 @@ import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { isJsonObject, type JsonObject, parseJsonObject } from '../../jose/json.ts';
 import { readJwks } from '../../keys/jwks.ts';
-import type { FetchedKeys } from '../../keys/key-set.ts';
+import type { FetchedKeys } from '../../keys/key-set-options.ts';
 import type { Log } from '../observation/log.ts';
 
 /** The last good key sets on disk, by issuer. */

@@ -1,12 +1,16 @@
-import { type AddressInfo, Server as NetServer } from 'node:net';
+import { rm } from 'node:fs/promises';
+import { connect, Server as NetServer } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 
 /** Where a listener is opened. */
 export interface ListenAddress {
+  /** `unix:` with a path is a unix socket. */
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
+  /** A socket that somebody else listens on, in place of both. */
+  readonly descriptor?: number | undefined;
 }
 
 /** How one listener is set up. */
@@ -19,6 +23,7 @@ export interface Listener {
   close(graceSeconds: number): Promise<void>;
 }
 
+const unixScheme = 'unix:';
 /** The backlog of a listener of Node, and no more: others go on to come. */
 const maxWaiting = 511;
 
@@ -27,7 +32,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const { server, finish } = createHttpServer(options);
   await openServer(server, options);
   return {
-    url: formatUrl(server),
+    url: formatUrl(server, options.createTlsServer === undefined ? 'http' : 'https'),
     async close(graceSeconds) {
       await stopAccepting(server);
       await finish(graceSeconds);
@@ -36,18 +41,42 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 }
 
 /** Rejects with Node's own error where the address cannot be had. */
-export async function openServer(server: NetServer, { host, port }: ListenAddress): Promise<void> {
+export async function openServer(server: NetServer, address: ListenAddress): Promise<void> {
+  const { host, port, descriptor } = address;
+  const path = readSocketPath(host);
+  if (descriptor === undefined && path !== undefined) await removeStale(path);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(port, host, resolve);
+    if (descriptor !== undefined) server.listen({ fd: descriptor }, resolve);
+    else if (path !== undefined) server.listen(path, resolve);
+    else server.listen(port, host, resolve);
   });
 }
 
+function readSocketPath(host: string): string | undefined {
+  return host.startsWith(unixScheme) ? host.slice(unixScheme.length) : undefined;
+}
+
+/** A process that was killed leaves its socket behind. One that somebody answers on stays, and cannot be had. */
+async function removeStale(path: string): Promise<void> {
+  const isStale = await new Promise<boolean>((resolve) => {
+    const probe = connect(path, () => {
+      probe.destroy();
+      resolve(false);
+    });
+    // ECONNREFUSED: it is a socket, and nobody listens.
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
+  });
+  if (isStale) await rm(path, { force: true });
+}
+
 /** The address of a server that listens. */
-export function formatUrl(server: NetServer): string {
-  const { address, family, port } = server.address() as AddressInfo; // TCP always
+export function formatUrl(server: NetServer, scheme: 'http' | 'https' = 'http'): string {
+  const bound = server.address();
+  if (bound === null || typeof bound === 'string') return `${unixScheme}${bound ?? ''}`;
+  const { address, family, port } = bound;
   const host = address === '0.0.0.0' || address === '::' ? 'localhost' : address;
-  return `http://${family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host}:${port}`;
+  return `${scheme}://${family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host}:${port}`;
 }
 
 /** Accepts what waits, then nothing more. Connections that are open stay so. */

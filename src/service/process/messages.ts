@@ -28,7 +28,14 @@ export type ToPrimary =
   | { readonly type: 'alive' }
   /** What it has counted until now; outlives it. */
   | { readonly type: 'counted'; readonly metrics: MetricsSnapshot }
-  | { readonly type: 'keys'; readonly id: number; readonly issuer: string; readonly wish: 'follow' | 'fetch' }
+  /** `fetches` that the worker has heard of: it is given newer keys before any are fetched. */
+  | {
+      readonly type: 'keys';
+      readonly id: number;
+      readonly issuer: string;
+      readonly wish: 'follow' | 'fetch';
+      readonly fetches: number;
+    }
   | ({ readonly type: 'report'; readonly id: number } & WorkerReport)
   | {
       readonly type: 'witness';

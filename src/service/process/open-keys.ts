@@ -1,4 +1,5 @@
-import { createKeySet, type FetchedKeys, type KeySetEvent, type ManagedKeySet } from '../../keys/key-set.ts';
+import { createKeySet, type ManagedKeySet } from '../../keys/key-set.ts';
+import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -112,10 +113,11 @@ async function awaitKeys(keys: ManagedKeySet, issuer: string): Promise<void> {
 }
 
 function describeNews(keys: ManagedKeySet, fetched: FetchedKeys | undefined): KeyNews {
-  const { usableSeconds, lastError } = keys.status();
+  const { usableSeconds, lastError, fetches } = keys.status();
   // Infinity has no form in JSON.
   const bounded = Math.min(usableSeconds, Number.MAX_SAFE_INTEGER);
-  return { fetched, generation: keys.generation, usableSeconds: bounded, problem: lastError?.message };
+  const { generation } = keys;
+  return { fetched, generation, fetches: fetches.ok, usableSeconds: bounded, problem: lastError?.message };
 }
 
 function describe(cause: unknown): string {
@@ -135,7 +137,7 @@ function logEvent(log: Log, issuer: string, event: KeySetEvent): void {
       attempt,
       ...(retryInSeconds !== undefined && { retry_in_seconds: Math.round(retryInSeconds) }),
     });
-  } else {
+  } else if (event.type === 'dropped') {
     const { type, ...dropped } = event;
     log.write('warn', `key_${type}`, { issuer, ...dropped });
   }

@@ -22,6 +22,8 @@ const blankLine = Buffer.from('\r\n\r\n');
 export interface OwedAnswersOptions {
   /** Seconds without a byte taken, after which a connection is closed. */
   readonly unreadTimeout: number;
+  /** The event with which the server begins to read requests: `secureConnection` under TLS. Default `connection`. */
+  readonly event?: 'connection' | 'secureConnection';
 }
 
 /** Watches over what the connections of one server are owed. */
@@ -55,14 +57,15 @@ interface Connection {
  * of one read (64 KiB, 1,724 short ones) in one go, and goes on if the connection is closed meanwhile. So a larger read
  * is parsed in slices, and no further while answers are owed.
  */
-export function boundOwedAnswers(server: Server, { unreadTimeout }: OwedAnswersOptions): OwedAnswers {
+export function boundOwedAnswers(server: Server, options: OwedAnswersOptions): OwedAnswers {
+  const { unreadTimeout, event = 'connection' } = options;
   const connections = new Map<Socket, Connection>();
   const waiting = new Set<Connection>();
   const queue = new Set<Connection>();
   let heldBytes = 0;
   let working = false;
 
-  server.on('connection', (socket) => {
+  server.on(event, (socket: Socket) => {
     const [onData] = socket.listeners('data');
     // Other runtimes parse outside the stream; there is nothing to slice.
     if (onData === undefined) return;

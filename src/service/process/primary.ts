@@ -211,11 +211,13 @@ async function answerKeys(
   message: ToPrimary & { readonly type: 'keys' },
   owner: KeyOwner,
 ): Promise<void> {
-  const { id, issuer, wish } = message;
+  const { id, issuer, wish, fetches } = message;
   const keys = await owner.open(issuer);
-  const fetch = wish === 'fetch' ? keys.refetch() : undefined;
+  // What another worker has just asked for is on its way: it is no reason for one more fetch.
+  const isNewer = (owner.news(issuer)?.fetches ?? 0) > fetches;
+  const fetch = wish === 'follow' || isNewer ? undefined : keys.refetch();
   await fetch;
-  const throttled = wish === 'fetch' && fetch === undefined;
+  const throttled = wish === 'fetch' && !isNewer && fetch === undefined;
   send(worker, { type: 'keys', id, issuer, throttled, news: throttled ? undefined : owner.news(issuer) });
 }
 

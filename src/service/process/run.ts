@@ -7,18 +7,21 @@ import type { Log } from '../observation/log.ts';
 import { createMetrics, formatMetrics, mergeSnapshots } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
+import { createConnectionLimit } from './descriptors.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { openHandOver } from './hand-over.ts';
 import { type ListenAddress, type Listener, listen } from './listener.ts';
 import { tryDenyList } from './open-deny-list.ts';
 import { openKeyOwner } from './open-keys.ts';
 import { openReplay, openSharedReplay } from './open-replay.ts';
+import { openTls } from './open-tls.ts';
 import { startWorkers } from './primary.ts';
 import { watchReloads } from './reload.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
 import { serveCommand } from './serve-command.ts';
 import { watchSignals } from './shutdown.ts';
 import { flushSpans } from './spans.ts';
+import { findActivatedSocket, notifySystemd } from './systemd.ts';
 import { runWorker } from './worker.ts';
 
 /** Seconds after which a worker that has not ended by itself is killed. */
@@ -45,11 +48,17 @@ async function runSingle(options: RunOptions): Promise<number> {
     readiness: service.readiness,
     metrics: () => formatMetrics(metrics.snapshot()),
   });
-  const api = await open((address) => listen({ ...readHttpOptions(settings, service), ...address }), readApi(settings));
-  announce(log, api.url, admin?.url);
+  const createTlsServer = await openTls({ settings, reloads, log });
+  const limit = createConnectionLimit(log, metrics);
+  const api = await open(
+    (address) => listen({ ...readHttpOptions(settings, service), createTlsServer, limit, ...address }),
+    readApi(options),
+  );
+  announce(options, api.url, admin?.url);
   service.fetchKeys();
   await shutdown.requested;
   service.drain();
+  notifySystemd(options.environment, 'STOPPING=1', log);
   await drain(settings, log);
   log.write('info', 'shutting_down', { grace_seconds: stopGrace });
   await api.close(stopGrace);
@@ -73,13 +82,15 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   const keyOwner = await openKeyOwner({ ...options, metrics });
   const { command = serveCommand } = options;
   const { onReady } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
-  const handOver = await open(openHandOver, readApi(settings));
+  const scheme = settings.tlsCert === '' ? 'http' : 'https';
+  const limit = createConnectionLimit(log, metrics);
+  const handOver = await open((address) => openHandOver({ ...address, scheme, limit }), readApi(options));
   let adminUrl: string | undefined;
   const workers = startWorkers({
     ...{ count, log, keyOwner, handOver },
     replay,
     onReady() {
-      announce(log, handOver.url, adminUrl);
+      announce(options, handOver.url, adminUrl);
       onReady();
     },
   });
@@ -91,6 +102,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   adminUrl = admin?.url;
   void shutdown.requested.then(async () => {
     workers.drain();
+    notifySystemd(options.environment, 'STOPPING=1', log);
     await drain(settings, log);
     await handOver.close();
     workers.stop(killAfter);
@@ -106,15 +118,20 @@ interface NamedAddress extends ListenAddress {
   readonly setting: string;
 }
 
-function readApi({ host, port }: Settings): NamedAddress {
-  return { host, port, setting: 'PORT' };
+function readApi({ settings: { host, port }, environment }: RunOptions): NamedAddress {
+  return {
+    host,
+    port,
+    descriptor: findActivatedSocket(environment),
+    setting: host.startsWith('unix:') ? 'HOST' : 'PORT',
+  };
 }
 
 async function openAdmin(settings: Settings, sources: AdminSources): Promise<Listener | undefined> {
   const { adminHost: host, adminPort: port, keepAlive } = settings;
   if (port === 'off') return undefined;
   const errorBody = errorBodyFormats[settings.errorBody];
-  const onRequest = createAdmin(sources, errorBody);
+  const onRequest = createAdmin(sources, { errorBody, hosts: settings.adminHosts });
   return open((address) => listen({ onRequest, keepAlive, errorBody, ...address }), {
     host,
     port,
@@ -123,19 +140,21 @@ async function openAdmin(settings: Settings, sources: AdminSources): Promise<Lis
 }
 
 async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: NamedAddress): Promise<T> {
-  const { host, port, setting } = address;
+  const { host, port, descriptor, setting } = address;
+  const name = host.startsWith('unix:') ? host : `${host}:${port}`;
   try {
-    return await openAt({ host, port });
+    return await openAt({ host, port, descriptor });
   } catch (cause) {
     throw new StartFailure(
-      `cannot listen on ${host}:${port}; choose another with ${setting}, or stop what uses it`,
+      `cannot listen on ${descriptor === undefined ? name : 'the socket of systemd'}; choose another with ${setting}, or stop what uses it`,
       exitCodes.unavailable,
       { cause },
     );
   }
 }
 
-function announce(log: Log, url: string, adminUrl: string | undefined): void {
+function announce({ log, environment }: RunOptions, url: string, adminUrl: string | undefined): void {
+  notifySystemd(environment, 'READY=1', log);
   log.write('info', 'listening', { url, admin_url: adminUrl });
   process.send?.({ type: 'listening', url, adminUrl });
 }

@@ -1,4 +1,5 @@
-import type { FetchedKeys, KeySet } from '../../keys/key-set.ts';
+import type { KeySet } from '../../keys/key-set.ts';
+import type { FetchedKeys } from '../../keys/key-set-options.ts';
 
 /** The keys of one issuer as the service uses them, whether this process fetches them or another. */
 export interface ServiceKeys extends KeySet {
@@ -20,6 +21,8 @@ export interface KeyNews {
   /** `undefined` if it is the set that was told before. */
   readonly fetched: FetchedKeys | undefined;
   readonly generation: number;
+  /** How many fetches have succeeded: who has seen fewer has older keys. */
+  readonly fetches: number;
   /** Seconds for which the keys can be used if nothing else is heard. */
   readonly usableSeconds: number;
   readonly problem: string | undefined;

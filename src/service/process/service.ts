@@ -56,11 +56,11 @@ export interface Service {
 /** Composes the service. Rejects with `StartFailure` where the keys must be there first and are not. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { settings, log, metrics, keySource, reloads, replay } = options;
-  const { variant } = settings;
+  const { variant, issuer } = settings;
   registerProcessMetrics(metrics);
   const mode = dpopMode(settings);
   const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
-  const issuer = readIssuer(settings);
+  // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
   const keys = issuer === undefined ? undefined : await keySource.open(issuer);
   if (keys === undefined) warnOfScheme(log, variant.names.domain);
 
@@ -89,6 +89,8 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     ...(denied !== undefined && { denyList: denied.denyList }),
     trustProxy: settings.trustProxy,
     ...(externalUrl !== undefined && { externalUrl }),
+    // Whoever demands certificates of clients has tokens that are bound to them confirmed.
+    ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
     errorBody: settings.errorBody,
     challenge: variant.challenge,
     insufficientScopeStatus: variant.insufficientScopeStatus,
@@ -125,11 +127,6 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     },
     close: () => denied?.close(),
   };
-}
-
-/** A domain with a scheme has no issuer: every token is refused before a broken URL could be called. */
-export function readIssuer({ domain }: Settings): string | undefined {
-  return domain.kind === 'host' ? `https://${domain.text}/` : undefined;
 }
 
 function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {

@@ -1,10 +1,12 @@
 import type { Socket } from 'node:net';
 import { createMetrics } from '../observation/metrics.ts';
+import { createConnectionLimit } from './descriptors.ts';
 import { exitCodes } from './exit.ts';
 import { followKeys } from './followed-keys.ts';
 import { createHttpServer } from './http-server.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { openReplay } from './open-replay.ts';
+import { openTls } from './open-tls.ts';
 import { watchReloads } from './reload.ts';
 import { askForReplay, createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
@@ -50,7 +52,11 @@ export async function runWorker(options: RunOptions): Promise<number> {
   // What a worker has counted outlives it, but for the last part of a second.
   const tellCounts = (): void => channel.send({ type: 'counted', metrics: metrics.snapshot() });
   setInterval(tellCounts, countInterval).unref();
-  const http = createHttpServer(readHttpOptions(settings, service));
+  const http = createHttpServer({
+    ...readHttpOptions(settings, service),
+    createTlsServer: await openTls({ settings, reloads, log }),
+    limit: createConnectionLimit(log, metrics),
+  });
   // It watches over the times of its connections only once it listens, or seems to.
   http.server.emit('listening');
   onConnection(http.take, channel);

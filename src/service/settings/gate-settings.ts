@@ -79,20 +79,15 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
       }));
   }
   const problems: SettingProblem[] = [];
-  const issuers = [isGiven(domain), settings.issuer !== ''].filter(Boolean).length;
-  if (issuers === 0) {
+  if (!isGiven(domain) && !isGiven('ISSUER')) {
     problems.push({
       name: '--issuer',
       value: undefined,
       fix: 'It is required without --rules. Write the issuer of the tokens, such as https://id.example.com/, or its domain.',
     });
   }
-  if (issuers === 2) {
-    problems.push({
-      name: domain,
-      value: undefined,
-      fix: 'ISSUER is set too. Write one of the two, and remove the other.',
-    });
+  if (settings.issuer === undefined) {
+    problems.push({ name: domain, value: undefined, fix: 'Write only the host of the provider, without https://.' });
   }
   if (!isGiven(audience)) {
     problems.push({
@@ -105,11 +100,10 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
 }
 
 /** One rule for everything. */
-function writeRules({ issuer, domain, audience, scope }: Settings): RulesFile {
-  const full = issuer === '' ? `https://${domain.text}/` : issuer;
+function writeRules({ issuer, audience, scope }: Settings): RulesFile {
   const scopes = scope === '' ? {} : { scopes: scope.split(' ') };
   const text = JSON.stringify({
-    issuers: { issuer: { issuer: full, audience } },
+    issuers: { issuer: { issuer, audience } },
     rules: [{ id: 'all', path: '/**', ...scopes }],
   });
   return { name: 'settings', text };

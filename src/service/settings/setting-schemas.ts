@@ -49,7 +49,7 @@ const list = v.union([
   ),
 ]);
 
-export function algorithmList(allowed: readonly string[]) {
+export function algorithmList<Name extends string>(allowed: readonly Name[]) {
   return v.pipe(list, v.array(v.picklist(allowed)), v.minLength(1));
 }
 
@@ -108,6 +108,12 @@ export const trust = v.pipe(
 );
 
 export const replayStore = v.union([v.picklist(['memory', 'off']), v.pipe(v.string(), v.check(isRedisUrl))]);
+
+/** Without ports; in lower case. */
+export const hostNames = v.pipe(
+  list,
+  v.array(v.pipe(v.string(), v.toLowerCase(), v.regex(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/))),
+);
 
 export const externalUrl = v.pipe(
   v.string(),

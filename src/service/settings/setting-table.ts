@@ -1,6 +1,6 @@
 import * as v from 'valibot';
 import { isUpstream } from '../../gate/reverse-proxy-upstream.ts';
-import { algorithms, proofAlgorithms } from '../../jose/algorithms.ts';
+import { proofAlgorithms, tokenAlgs } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
@@ -10,6 +10,7 @@ import {
   clockTolerance,
   domain,
   externalUrl,
+  hostNames,
   integer,
   issuerUrl,
   origins,
@@ -59,7 +60,8 @@ export const settingTable = {
     environment: ({ names }) => names.domain,
     schema: domain,
     defaultValue: undefined,
-    meaning: 'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`.',
+    meaning:
+      'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; another one goes into `ISSUER`.',
     fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
     redact: hideCredentials,
   },
@@ -183,10 +185,10 @@ export const settingTable = {
   host: {
     flag: 'host',
     environment: 'HOST',
-    schema: textLike(/^[a-z0-9._:-]+$/i),
+    schema: textLike(/^(?:[a-z0-9._:-]+|unix:\P{Cc}+)$/iu),
     defaultValue: '0.0.0.0',
-    meaning: 'Address of the API listener.',
-    fix: 'Write an address or host name of this machine, such as 127.0.0.1.',
+    meaning: 'Address of the API listener, or `unix:` and the path of a unix socket.',
+    fix: 'Write an address or host name of this machine, such as 127.0.0.1, or unix:/run/portcullis.sock.',
   },
   port: {
     flag: 'port',
@@ -212,6 +214,39 @@ export const settingTable = {
     meaning: 'Port of the admin listener; `0` picks a free one, `off` disables it.',
     fix: 'Write a number from 0 to 65535, or off.',
   },
+  adminHosts: {
+    flag: 'admin-hosts',
+    environment: 'ADMIN_HOSTS',
+    schema: hostNames,
+    defaultValue: '',
+    meaning: 'Comma-separated host names under which `/metrics` answers, besides addresses and names of loopback.',
+    fix: 'Write host names without a port, such as portcullis.monitoring.svc.',
+  },
+  tlsCert: {
+    flag: 'tls-cert',
+    environment: 'TLS_CERT',
+    schema: textLike(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning: 'File with the certificate of the API listener and its chain, in PEM; read again on SIGHUP.',
+    fix: 'Write the path of a file in PEM.',
+  },
+  tlsKey: {
+    flag: 'tls-key',
+    environment: 'TLS_KEY',
+    schema: textLike(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning: 'File with the private key that belongs to `TLS_CERT`, in PEM; read again on SIGHUP.',
+    fix: 'Write the path of a file in PEM.',
+  },
+  tlsClientCa: {
+    flag: 'tls-client-ca',
+    environment: 'TLS_CLIENT_CA',
+    schema: textLike(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning:
+      'File with the authorities of client certificates, in PEM: every client must present one, and tokens that are bound to one (RFC 8705) are accepted.',
+    fix: 'Write the path of a file in PEM.',
+  },
   workers: {
     flag: 'workers',
     environment: 'WORKERS',
@@ -235,10 +270,10 @@ export const settingTable = {
   algorithms: {
     flag: 'algorithms',
     environment: 'ALGORITHMS',
-    schema: algorithmList([...algorithms.keys()]),
+    schema: algorithmList(tokenAlgs),
     defaultValue: 'RS256',
     meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
-    fix: `Write any of ${[...algorithms.keys()].join(', ')}, separated by commas.`,
+    fix: `Write any of ${tokenAlgs.join(', ')}, separated by commas.`,
   },
   keysStale: {
     flag: 'keys-stale',

@@ -11,8 +11,10 @@ import { type SettingName, type SettingRow, settingTable } from './setting-table
 type Values = { readonly [Name in SettingName]: v.InferOutput<(typeof settingTable)[Name]['schema']> };
 
 /** The effective settings of the service. */
-export interface Settings extends Omit<Values, 'variant'> {
+export interface Settings extends Omit<Values, 'variant' | 'domain' | 'issuer'> {
   readonly variant: Variant;
+  /** In full, as `iss` has it; `undefined` for a domain with a scheme, which names none. */
+  readonly issuer: string | undefined;
 }
 
 /** What the settings are read from. */
@@ -39,6 +41,9 @@ interface Written {
   readonly source: Source;
 }
 
+/** Settings that may stand in the place of another; both together are an error. */
+const replacements: Readonly<Partial<Record<SettingName, SettingName>>> = { domain: 'issuer' };
+
 const names = Object.keys(settingTable) as SettingName[]; // the keys are the names
 const rows: readonly SettingRow[] = names.map((name) => settingTable[name]);
 
@@ -62,14 +67,30 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
 
   const variantName = v.safeParse(settingTable.variant.schema, look(settingTable.variant, variants.a).value);
   const variant: Variant = variants[variantName.success ? variantName.output : 'a'];
+  /** The variable of a setting that was written in the place of another. */
+  const findRival = (name: SettingName): string | undefined => {
+    const rival = replacements[name];
+    if (rival === undefined) return undefined;
+    const { value, source } = look(settingTable[rival], variant);
+    return source === 'default' || value === '' ? undefined : environmentName(settingTable[rival], variant);
+  };
   const values: Record<string, unknown> = {};
   const effective: EffectiveSetting[] = [];
   for (const name of names) {
     const row: SettingRow = settingTable[name];
     const written = look(row, variant);
-    const result = v.safeParse(row.schema, written.value);
-    const shown = show(row, written.value);
     const label = environmentName(row, variant);
+    const shown = show(row, written.value);
+    const rival = findRival(name);
+    if (rival !== undefined) {
+      if (written.source === 'default') continue;
+      problems.push({
+        name: label,
+        value: shown,
+        fix: `${rival} is set too. Write one of the two, and remove the other.`,
+      });
+    }
+    const result = v.safeParse(row.schema, written.value);
     effective.push({ name: label, value: shown ?? '', source: written.source });
     if (result.success) values[name] = result.output;
     else
@@ -79,8 +100,14 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
   problems.push(...unknownFileKeys(file, variant), ...findConflicts(values));
   if (problems.length > 0) return { kind: 'problems', problems };
 
-  const settings: Settings = { ...(values as Values), variant }; // each member comes from its own schema
+  const { domain, issuer, ...others } = values as Values; // each member comes from its own schema
+  const settings: Settings = { ...others, variant, issuer: issuer === '' ? nameIssuer(domain) : issuer };
   return { kind: 'settings', settings, effective, misspellings };
+}
+
+/** The issuer of a domain. */
+function nameIssuer({ kind, text }: Values['domain']): string | undefined {
+  return kind === 'host' ? `https://${text}/` : undefined;
 }
 
 /** The name a setting has in the environment. */
@@ -190,6 +217,16 @@ function findConflicts(values: Partial<Values>): readonly SettingProblem[] {
       value: undefined,
       fix: `LOG_IDENTITY=hashed needs it. ${settingTable.logIdentitySecret.fix}`,
     });
+  }
+  for (const [name, other] of [
+    ['TLS_CERT', 'TLS_KEY'],
+    ['TLS_KEY', 'TLS_CERT'],
+    ['TLS_CLIENT_CA', 'TLS_CERT'],
+  ] as const) {
+    const written = { TLS_CERT: values.tlsCert, TLS_KEY: values.tlsKey, TLS_CLIENT_CA: values.tlsClientCa };
+    if (written[name] !== '' && written[other] === '') {
+      conflicts.push({ name: other, value: undefined, fix: `${name} needs it. ${settingTable.tlsCert.fix}` });
+    }
   }
   return conflicts;
 }

@@ -1,5 +1,5 @@
 import type { Policy } from '../../policy/policy.ts';
-import type { Claims } from '../../token/claims.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
 
 /** What an endpoint may know of the settings. */
 export interface EndpointSettings {
@@ -25,7 +25,7 @@ export interface OpenEndpoint extends Description {
 /** An endpoint behind a policy; only here are there claims to answer from. */
 export interface ProtectedEndpoint extends Description {
   readonly access: Policy;
-  readonly answer: (claims: Claims, settings: EndpointSettings) => object;
+  readonly answer: (claims: RegisteredClaims, settings: EndpointSettings) => object;
 }
 
 /** One record of the service's routes: the app, the OpenAPI document and the page are made from it. */

@@ -2,7 +2,7 @@ import { chmod, lstat, mkdtemp, readdir, readFile, rename, rm, symlink, writeFil
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { FetchedKeys } from '../../../src/keys/key-set.ts';
+import type { FetchedKeys } from '../../../src/keys/key-set-options.ts';
 import type { Log } from '../../../src/service/observation/log.ts';
 import { openKeysCache } from '../../../src/service/process/keys-cache.ts';
 import { type Answer, send } from '../../support/http-client.ts';

@@ -50,13 +50,17 @@ describe.each(['1', '2'])('the running service, WORKERS=%s', { timeout: 40_000 }
 
   async function call(
     service: ServiceProcess,
-    { origin = service.url, nonce }: { origin?: string; nonce?: string },
+    { origin = service.url, nonce, repeats = true }: { origin?: string; nonce?: string; repeats?: boolean },
   ): Promise<Answer> {
     const token = await provider.sign({ cnf: { jkt: thumbprintOf(key.jwk) } });
     const iat = Math.floor(Date.now() / 1000);
     const claims = { jti: randomUUID(), htm: 'GET', htu: `${origin}/api/private`, iat, ath: hashToken(token), nonce };
     const headers = ['Authorization', `DPoP ${token}`, 'DPoP', mintProof(claims, { key })];
-    return send(service.url, '/api/private', { headers });
+    const answer = await send(service.url, '/api/private', { headers });
+    const wanted = answer.headers.get('dpop-nonce');
+    // A service that has just started cannot know what was accepted before, and asks for a nonce once.
+    const isAsked = answer.body.includes('use_dpop_nonce') && wanted !== undefined && nonce === undefined;
+    return isAsked && repeats ? call(service, { origin, nonce: wanted }) : answer;
   }
 
   it('SIGHUP after the file of a secret has changed → nonces are made under the new one; a bad file changes nothing', async () => {
@@ -65,7 +69,9 @@ describe.each(['1', '2'])('the running service, WORKERS=%s', { timeout: 40_000 }
     const environment = { WORKERS, DPOP_NONCE: 'required', DPOP_NONCE_SECRET_FILE: file };
     const service = await startVariant(findVariant('a'), provider, environment);
     const issue = (secret: string): string => createNonces({ secret }).issue(Date.now() / 1000);
-    expect((await call(service, { nonce: issue(first) })).status).toBe(200);
+    // A proof of the second of the start may have been used before it.
+    const takesFirst = async (): Promise<number> => (await call(service, { nonce: issue(first) })).status;
+    await expect.poll(takesFirst, { timeout: 10_000 }).toBe(200);
 
     await writeFile(file, 'short');
     service.signal('SIGHUP');
@@ -81,7 +87,7 @@ describe.each(['1', '2'])('the running service, WORKERS=%s', { timeout: 40_000 }
       .toBe(Number(WORKERS));
     expect((await call(service, { nonce: issue(second) })).status).toBe(200);
     expect((await call(service, { nonce: issue(first) })).status).toBe(200);
-    expect((await call(service, {})).status).toBe(401);
+    expect((await call(service, { repeats: false })).status).toBe(401);
     expect(await service.stop()).toBe(0);
     expect(JSON.stringify(service.logs)).not.toContain('-secret-of-at-least');
   });

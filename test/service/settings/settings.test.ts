@@ -64,7 +64,7 @@ describe('defaults', () => {
   it('domain and audience alone → variant A as the contract has it', () => {
     expect(readGood()).toEqual({
       variant: variants.a,
-      domain: { kind: 'host', text: 'tenant.example.test' },
+      issuer: 'https://tenant.example.test/',
       audience: 'https://api.example.test/',
       dpopEnabled: true,
       dpopRequired: false,
@@ -81,6 +81,10 @@ describe('defaults', () => {
       port: 8000,
       adminHost: '127.0.0.1',
       adminPort: 9464,
+      adminHosts: [],
+      tlsCert: '',
+      tlsKey: '',
+      tlsClientCa: '',
       workers: 1,
       clockTolerance: { exp: 5, nbf: 5 },
       algorithms: ['RS256'],
@@ -95,7 +99,6 @@ describe('defaults', () => {
       logIdentitySecret: '',
       logGrants: 'all',
       keepAlive: 5,
-      issuer: '',
       rules: '',
       upstream: '',
       upstreamTimeout: 60,
@@ -108,7 +111,7 @@ describe('defaults', () => {
     const result = readSettings({ args: [], environment });
     expect(result.kind === 'settings' ? result.settings : result.problems).toMatchObject({
       variant: variants.b,
-      domain: { kind: 'host', text: 'b.example.test' },
+      issuer: 'https://b.example.test/',
       audience: 'urn:b',
       dpopEnabled: false,
       clockTolerance: { exp: 0, nbf: 300 },
@@ -202,7 +205,7 @@ describe('settings file', () => {
     });
     const result = readSettings({ args: ['--settings', path], environment: {} });
     expect(result.kind === 'settings' ? result.settings : result.problems).toMatchObject({
-      domain: { kind: 'host', text: 'file.example.test' },
+      issuer: 'https://file.example.test/',
       audience: 'urn:file',
       dpopEnabled: false,
       port: 8080,
@@ -360,14 +363,14 @@ const booleanGood = [
   ['False', false],
 ] as const;
 const booleanBad = ['1', '0', 'yes', 'on', ' true', 'truefalse', 'null', 'toString'];
-const host = (text: string) => [text, { kind: 'host', text }] as const;
-const scheme = (text: string) => [text, { kind: 'scheme', text }] as const;
+const host = (text: string) => [text, `https://${text}/`] as const;
+const scheme = (text: string) => [text, undefined] as const;
 const same = (text: string) => [text, text] as const;
 
 const rows: readonly Row[] = [
   {
     name: 'IDP_DOMAIN',
-    key: 'domain',
+    key: 'issuer',
     good: [
       host('tenant.eu.example.com'),
       host('localhost'),
@@ -625,6 +628,69 @@ it('an empty flag → seen as empty, not as absent', () => {
     { name: 'IDP_DOMAIN', value: '' },
     { name: 'IDP_AUDIENCE', value: '' },
   ]);
+});
+
+describe('ISSUER, in the place of the domain', () => {
+  const withIssuer = (text: string, others: Environment = {}) => ({ ISSUER: text, IDP_DOMAIN: '', ...others });
+
+  it.each([
+    'https://id.example.test/',
+    'https://id.example.test',
+    'https://id.example.test:8443/realms/main',
+    'https://id.example.test/realms/main/',
+    'https://login.example.test/8a1b/v2.0',
+    'https://[::1]:8443/a',
+    'https://ID.example.test/A%20b',
+  ])('%s → the issuer, byte for byte', (text) => {
+    expect(readGood(withIssuer(text)).issuer).toBe(text);
+    expect(readGood({ IDP_DOMAIN: '' }, ['--issuer', text]).issuer).toBe(text);
+    const path = writeSettingsFile({ issuer: text });
+    expect(readGood({ IDP_DOMAIN: '' }, ['--settings', path]).issuer).toBe(text);
+    expect(readGood(withIssuer(text, { VARIANT: 'b', IdpApiIdentifier: 'urn:b' })).issuer).toBe(text);
+  });
+
+  it.each([
+    'id.example.test',
+    'http://id.example.test/',
+    'HTTPS://id.example.test/',
+    'https:/id.example.test/',
+    'https://',
+    'https:///realms',
+    'https://id.example.test/?a=b',
+    'https://id.example.test/#a',
+    'https://user:password@id.example.test/',
+    'https://user@id.example.test/',
+    'https://id.example.test/realms main',
+    ' https://id.example.test/',
+    'https://id.example.test/\n',
+    'https://id.example.test/\0',
+    'https://id.example.test\\a',
+    'https://id.example.test:99999/',
+  ])('%j → a problem, and no other', (text) => {
+    const problems = readBad(withIssuer(text));
+    expect(problems.map(({ name }) => name)).toEqual(['ISSUER']);
+    expect(formatProblems(problems)).not.toContain('password');
+  });
+
+  it.each([
+    ['a domain', { IDP_DOMAIN: 'tenant.example.test' }],
+    ['a domain with a scheme', { IDP_DOMAIN: 'https://tenant.example.test' }],
+  ])('together with %s → a problem', (_name, environment) => {
+    const problems = readBad({ ISSUER: 'https://id.example.test/', ...environment });
+    expect(problems).toMatchObject([{ name: 'IDP_DOMAIN', fix: expect.stringMatching(/^ISSUER is set too\./) }]);
+  });
+
+  it('empty → counts as not set, and the domain is required', () => {
+    expect(readBad({ ISSUER: '', IDP_DOMAIN: '' })).toMatchObject([{ name: 'IDP_DOMAIN' }]);
+    expect(readBad({ IDP_DOMAIN: '' }, ['--issuer='])).toMatchObject([{ name: 'IDP_DOMAIN' }]);
+    expect(readGood({ ISSUER: '' }).issuer).toBe('https://tenant.example.test/');
+  });
+
+  it('the effective settings show it, and no domain', () => {
+    const effective = readEffective(withIssuer('https://id.example.test/realms/main'));
+    expect(find(effective, 'ISSUER')).toMatchObject({ value: 'https://id.example.test/realms/main' });
+    expect(find(effective, 'IDP_DOMAIN')).toBeUndefined();
+  });
 });
 
 describe('outbound proxies', () => {

@@ -1,0 +1,153 @@
+// What starts and stops, and who does not listen: outages across restarts, stops under new connections, unread answers.
+import { join } from 'node:path';
+import { startArrivals } from './arrivals.js';
+import { limitConnections, startCrowd } from './crowd.js';
+import { startService } from './service.js';
+
+/** Seconds until unread answers are given up, and those connections are closed. */
+const unreadSeconds = 40;
+/** Of one process, MiB; the others of the row are at work too. */
+const pipeliningMemory = 200;
+
+const pipelining = {
+  name: 'pipelining',
+  title: ({ quick }) => `${quick ? '300' : '1 300'} clients that pipeline 1 700 requests each and never read`,
+  setup: { environment: { NODE_OPTIONS: '--max-old-space-size=512' } },
+  async play(scene) {
+    const count = limitConnections(scene.pace(1300, 300));
+    const crowd = startCrowd();
+    try {
+      await scene.begin({ share: 0.3 });
+      await scene.sleep(scene.pace(2, 1));
+      const before = scene.samples.length;
+      const { opened } = await crowd.open({ port: scene.service.port, count, style: 'pipelining' });
+      scene.demand(opened === count, `only ${opened} of ${count} could connect`);
+      await scene.sleep(scene.pace(5, 2));
+      const most = Math.max(...scene.samples.slice(before));
+      scene.demand(most <= pipeliningMemory, `memory was ${most.toFixed(0)} MiB`);
+      let held = await scene.service.count('portcullis_connections');
+      for (let seconds = 0; held > 128 && seconds < unreadSeconds; seconds++) {
+        await scene.sleep(1);
+        held = await scene.service.count('portcullis_connections');
+      }
+      scene.faultEnds();
+      scene.demand(held <= 128, `${held} connections are still held ${unreadSeconds} s later`);
+      scene.note(`memory at most ${most.toFixed(0)} MiB; those clients are closed, others are answered meanwhile`);
+      await scene.sleep(1);
+    } finally {
+      await crowd.end();
+    }
+  },
+};
+
+const workerKilledInOutage = {
+  name: 'worker-killed-in-outage',
+  title: 'provider down, then one of two workers killed',
+  setup: { workers: 2 },
+  async play(scene) {
+    const { service } = scene;
+    await scene.begin();
+    await scene.sleep(scene.pace(2, 1));
+    await scene.breakProvider('down');
+    const [victim] = service.workers();
+    process.kill(victim, 'SIGKILL');
+    const isBack = (await service.awaitLines('worker_exited', 1, 10)) && (await service.awaitReady(30));
+    scene.faultEnds();
+    scene.demand(isBack, 'the worker was not replaced by one that can judge tokens');
+    await scene.sleep(scene.pace(3, 1.5));
+    const { cut } = await scene.load.state('steady');
+    scene.note(`the new worker has the keys of the others; ${cut} requests died with the worker and were sent again`);
+  },
+};
+
+const restartInOutage = {
+  name: 'restart-in-outage',
+  title: 'provider down, then a restart with `KEYS_CACHE`',
+  processes: 2,
+  open: async ({ folder }) => ({ environment: { KEYS_CACHE: join(folder, 'keys.json') } }),
+  async play(scene) {
+    const [first] = scene.services;
+    await scene.begin();
+    await scene.sleep(scene.pace(2, 1));
+    await scene.breakProvider('down');
+    first.signal('SIGTERM');
+    const status = await first.ended;
+    scene.demand(status === 0, `the exit status was ${status}`);
+    const { environment } = scene.setup;
+    scene.services.push(
+      await startService({
+        provider: scene.provider,
+        identity: scene.bench.identity,
+        environment: { ...environment, PORT: `${first.port}` },
+      }),
+    );
+    scene.faultEnds();
+    await scene.sleep(scene.pace(3, 1.5));
+    scene.demand(scene.service.countLines('keys_restored') === 1, 'the keys were not restored');
+    scene.demand(scene.service.countLines('keys_fetched') === 0, 'the provider was there');
+  },
+};
+
+const sigtermWorkers = {
+  name: 'sigterm-workers',
+  title: ({ quick }) => `SIGTERM with two workers under new connections, ${quick ? 3 : 10} times, with a drain`,
+  setup: {},
+  processes: 11,
+  async play(scene) {
+    await scene.begin({ share: 0.1 });
+    const runs = scene.pace(10, 3);
+    let answered = 0;
+    let broken = 0;
+    let refused = 0;
+    for (let run = 0; run < runs; run++) {
+      const service = await startService({
+        provider: scene.provider,
+        identity: scene.bench.identity,
+        environment: { WORKERS: '2', DRAIN_DELAY: '3' },
+      });
+      const arrivals = startArrivals(service.port, { rate: 500 });
+      await scene.sleep(0.5);
+      service.signal('SIGTERM');
+      // As a load balancer does: it looks at readiness, and sends nobody any more.
+      while ((await fetch(`${service.adminUrl}/readyz`)).status === 200) await scene.sleep(0.02);
+      await scene.sleep(0.3);
+      const report = await arrivals.stop();
+      const status = await service.ended;
+      scene.demand(status === 0, `the exit status was ${status}`);
+      answered += report.answered;
+      broken += report.broken;
+      refused += report.refused;
+    }
+    scene.faultEnds();
+    scene.demand(
+      broken === 0,
+      `${broken} of ${answered + broken} new connections were not answered, ${refused} of them refused`,
+    );
+    scene.note(`${runs} stops, ${answered} new connections, ${broken} resets; \`DRAIN_DELAY=3\``);
+  },
+};
+
+const blockedLog = {
+  name: 'blocked-log',
+  title: 'nobody reads the log',
+  setup: {},
+  async play(scene) {
+    const { service } = scene;
+    await scene.begin({ share: 0.7 });
+    await scene.sleep(scene.pace(2, 1));
+    service.blockLog();
+    await scene.sleep(scene.pace(12, 6));
+    const dropped = await service.count('portcullis_log_lines_dropped_total');
+    service.readLog();
+    scene.faultEnds();
+    await scene.sleep(scene.pace(3, 1.5));
+    scene.note(`calls are answered all the same; ${dropped} lines were dropped, and counted in a metric`);
+    const { answered } = await scene.load.state('steady');
+    const droppedInAll = await service.count('portcullis_log_lines_dropped_total');
+    // Lines of the last moments are still on their way.
+    scene.demand(service.requests + droppedInAll > answered * 0.95, 'lines were lost, and nobody has counted them');
+  },
+};
+
+/** Rows of starts and stops, and of those who do not listen. */
+export const lifecycleRows = [pipelining, workerKilledInOutage, restartInOutage, sigtermWorkers, blockedLog];

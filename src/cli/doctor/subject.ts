@@ -1,0 +1,44 @@
+import { type SettingName, settingTable } from '../../service/settings/setting-table.ts';
+import { environmentName, type Settings } from '../../service/settings/settings.ts';
+import { variants } from '../../service/variants/variants.ts';
+import { readSetIssuer } from '../set-issuer.ts';
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What is examined, as far as the settings tell. Without settings only what is called from outside is looked at. */
+export interface Subject {
+  /** `undefined` if none is set, or it is written in a way that cannot work. */
+  readonly issuer: string | undefined;
+  /** The domain as it was written, with https:// in front. */
+  readonly domainWithScheme: string | undefined;
+  /** Seconds by which clocks may differ. */
+  readonly clockTolerance: number;
+  /** `memory`, `off`, or a URL that may hold a password; `undefined` without settings. */
+  readonly replayStore: string | undefined;
+  readonly corsOrigins: readonly string[];
+  readonly admin: { readonly host: string; readonly port: number | 'off' } | undefined;
+  /** A path that wants a token and no scope. */
+  readonly protectedPath: string;
+  /** Proxies, and what Node trusts. */
+  readonly environment: Environment;
+  /** The variable of a setting. */
+  nameOf(setting: SettingName): string;
+}
+
+/** The subject of these settings; `undefined` for none. */
+export function readSubject(settings: Settings | undefined, environment: Environment): Subject {
+  const variant = settings?.variant ?? variants.a;
+  const issuer = settings && readSetIssuer(settings);
+  const endpoint = variant.endpoints.find(({ access }) => access !== 'open' && access.scopes === undefined);
+  return {
+    issuer,
+    domainWithScheme: settings !== undefined && issuer === undefined ? settings.domain.text : undefined,
+    clockTolerance: settings?.clockTolerance.nbf ?? 5,
+    replayStore: settings?.replayStore,
+    corsOrigins: settings?.corsOrigins ?? [],
+    admin: settings && { host: settings.adminHost, port: settings.adminPort },
+    protectedPath: endpoint?.path ?? '/',
+    environment,
+    nameOf: (setting) => environmentName(settingTable[setting], variant),
+  };
+}

@@ -1,0 +1,69 @@
+import { request } from 'node:http';
+import type { Socket } from 'node:net';
+import { connect, type DetailedPeerCertificate } from 'node:tls';
+import type { EgressProxy } from './egress.ts';
+
+/** What a TLS server has presented. */
+export interface TlsChain {
+  /** Why it is not trusted, in the words of OpenSSL; `undefined` if it is. */
+  readonly problem: string | undefined;
+  /** Common name of the last certificate's issuer: the authority that would have to be trusted. */
+  readonly authority: string;
+  /** Names that the certificate is for. */
+  readonly names: string;
+  readonly validFrom: string;
+  readonly validTo: string;
+}
+
+/**
+ * Looks at the chain of a server that is not trusted. Nothing is sent over this connection: it ends with the handshake.
+ * Rejects if there is no TLS.
+ */
+export async function readTlsChain(url: URL, proxy: EgressProxy | undefined, timeout: number): Promise<TlsChain> {
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const port = Number(url.port || 443);
+  const tunnel = proxy === undefined ? undefined : await openTunnel(proxy.url, `${url.hostname}:${port}`, timeout);
+  const target = tunnel === undefined ? { host, port } : { socket: tunnel };
+  return new Promise((resolve, reject) => {
+    const servername = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
+    const socket = connect({ ...target, ...servername, host, rejectUnauthorized: false, timeout }, () => {
+      const chain = describeChain(socket.getPeerCertificate(true), socket.authorizationError);
+      socket.destroy();
+      resolve(chain);
+    });
+    socket.once('timeout', () => socket.destroy(new Error('no answer in time')));
+    socket.once('error', reject);
+  });
+}
+
+function describeChain(leaf: DetailedPeerCertificate, problem: Error | string | undefined): TlsChain {
+  let last = leaf;
+  // The issuer of a root is the root itself.
+  for (let depth = 0; depth < 10 && last.issuerCertificate !== undefined; depth++) {
+    if (last.issuerCertificate.fingerprint256 === last.fingerprint256) break;
+    last = last.issuerCertificate;
+  }
+  const { CN, O } = last.issuer ?? {};
+  return {
+    // Node's types have an Error here, and Node gives a text.
+    problem: problem ? String((problem as { readonly code?: unknown }).code ?? problem) : undefined,
+    authority: String(CN ?? O ?? 'unknown'),
+    names: leaf.subjectaltname ?? String(leaf.subject?.CN ?? 'none'),
+    validFrom: leaf.valid_from,
+    validTo: leaf.valid_to,
+  };
+}
+
+function openTunnel(proxy: URL, path: string, timeout: number): Promise<Socket> {
+  const credentials = proxy.username === '' ? '' : `${proxy.username}:${proxy.password}`;
+  const headers =
+    credentials === ''
+      ? {}
+      : { 'proxy-authorization': `Basic ${Buffer.from(decodeURIComponent(credentials)).toString('base64')}` };
+  return new Promise((resolve, reject) => {
+    request({ host: proxy.hostname, port: proxy.port || 80, method: 'CONNECT', path, headers, timeout })
+      .once('connect', (_, socket) => resolve(socket))
+      .once('error', reject)
+      .end();
+  });
+}

@@ -1,0 +1,146 @@
+import { readFileSync } from 'node:fs';
+import { createNonces } from '../../dpop/nonce.ts';
+import { audiencesOf, optionLabels, type SettingLabels, textOf } from '../../explain/facts.ts';
+import type { readUnverified } from '../../explain/unverified.ts';
+import type { DpopMode } from '../../http/credentials.ts';
+import { algorithms } from '../../jose/algorithms.ts';
+import type { JwkSet } from '../../jose/jwk.ts';
+import { createKeySet, type KeySet } from '../../keys/key-set.ts';
+import { createStaticKeySet } from '../../keys/static-key-set.ts';
+import type { Policy } from '../../policy/policy.ts';
+import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
+import type { EffectiveSetting } from '../../service/settings/setting-report.ts';
+import type { Settings } from '../../service/settings/settings.ts';
+import { readSetIssuer } from '../set-issuer.ts';
+import { labelSettings } from './labels.ts';
+
+/** What a call is explained against. */
+export interface ExplainedServer {
+  readonly server: ResourceServer;
+  readonly labels: SettingLabels;
+  readonly domainHasScheme: boolean;
+  /** Whether there is nothing to judge by. */
+  readonly isDecodeOnly: boolean;
+  /** Why there are no keys; `undefined` if there are, or nobody asked for them. */
+  readonly keysProblem: string | undefined;
+  /** What the route of the service at this path asks for. */
+  policyOf(path: string): Policy<unknown> | undefined;
+  close(): void;
+}
+
+/** How keys are got. */
+export interface KeyOptions {
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** A JWK set in a file, which stands for the keys of the issuer. */
+  readonly jwksFile: string | undefined;
+  /** `offline`: nothing is fetched. */
+  readonly network: 'online' | 'offline';
+}
+
+interface OpenedKeys {
+  readonly keys: KeySet;
+  readonly problem: string | undefined;
+  close(): void;
+}
+
+/** The keys of an issuer, fetched once. Throws for a file that is no JWK set. */
+async function openKeys(issuer: string, { environment, jwksFile, network }: KeyOptions): Promise<OpenedKeys> {
+  if (jwksFile !== undefined) {
+    const keys = createStaticKeySet(JSON.parse(readFileSync(jwksFile, 'utf8')) as JwkSet); // it looks at each key
+    return { keys, problem: undefined, close: () => undefined };
+  }
+  const keys = createKeySet({ issuer, environment });
+  const problem =
+    network === 'offline'
+      ? undefined
+      : await keys.ready().then(
+          () => undefined,
+          (error: unknown) => (error instanceof Error ? error.message : 'unknown'),
+        );
+  return { keys, problem, close: () => keys.close() };
+}
+
+/** What `--issuer` and `--audience` name: the rules of the library, without any setting of the service. */
+export async function openNamed(
+  issuer: string,
+  audience: readonly string[],
+  options: KeyOptions,
+): Promise<ExplainedServer> {
+  const { keys, problem, close } = await openKeys(issuer, options);
+  const named = { name: '--audience', source: undefined, set: (value: string) => `--audience ${value}` };
+  return {
+    server: createResourceServer({ issuers: [{ issuer, keys }], audience }),
+    labels: {
+      ...optionLabels,
+      issuer: { name: '--issuer', source: undefined, set: (value) => `--issuer ${value}` },
+      audience: named,
+    },
+    domainHasScheme: false,
+    isDecodeOnly: false,
+    keysProblem: problem,
+    policyOf: () => undefined,
+    close,
+  };
+}
+
+/** What the settings of the service name. */
+export async function openSettings(
+  settings: Settings,
+  effective: readonly EffectiveSetting[],
+  options: KeyOptions,
+): Promise<ExplainedServer> {
+  const { variant, externalUrl } = settings;
+  const issuer = readSetIssuer(settings);
+  const opened = issuer === undefined ? undefined : await openKeys(issuer, options);
+  const mode: DpopMode = settings.dpopEnabled ? (settings.dpopRequired ? 'required' : 'allowed') : 'off';
+  const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
+  return {
+    server: createResourceServer({
+      issuers: issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }],
+      audience: settings.audience,
+      algorithms: settings.algorithms,
+      clockTolerance: settings.clockTolerance,
+      subject: variant.subject,
+      dpop: { mode, algorithms: settings.dpopAlgorithms, ...(nonces !== undefined && { nonces }) },
+      trustProxy: settings.trustProxy,
+      ...(externalUrl !== '' && { externalUrl }),
+      insufficientScopeStatus: variant.insufficientScopeStatus,
+    }),
+    labels: labelSettings(variant, effective),
+    domainHasScheme: issuer === undefined,
+    isDecodeOnly: false,
+    keysProblem: opened?.problem,
+    policyOf(path) {
+      const access = variant.endpoints.find((endpoint) => endpoint.path === path)?.access;
+      return access === undefined || access === 'open' ? undefined : access;
+    },
+    close: () => opened?.close(),
+  };
+}
+
+const noKeys: KeySet = {
+  find: () => undefined,
+  generation: 0,
+  has: () => false,
+  usable: () => false,
+  refetch: () => undefined,
+};
+
+/** Nothing to judge by: what the token says of itself is only shown. No key of such an issuer is ever fetched. */
+export function openNothing({ header, claims }: ReturnType<typeof readUnverified>): ExplainedServer {
+  const audience = audiencesOf(claims).filter((each) => each !== '');
+  const alg = textOf(header['alg']);
+  return {
+    server: createResourceServer({
+      issuers: [{ issuer: textOf(claims['iss']) || 'none', keys: noKeys }],
+      audience: audience.length === 0 ? 'none' : audience,
+      ...(algorithms.has(alg) && { algorithms: [alg] }),
+    }),
+    labels: optionLabels,
+    domainHasScheme: false,
+    isDecodeOnly: true,
+    keysProblem: undefined,
+    policyOf: () => undefined,
+    close: () => undefined,
+  };
+}

@@ -1,0 +1,48 @@
+import type { Setting, SettingLabel, SettingLabels } from '../../explain/facts.ts';
+import type { EffectiveSetting, Source } from '../../service/settings/setting-report.ts';
+import { type SettingName, settingTable } from '../../service/settings/setting-table.ts';
+import { environmentName } from '../../service/settings/settings.ts';
+import type { Variant } from '../../service/variants/variants.ts';
+
+const sources: Readonly<Record<Source, string>> = {
+  flag: 'from a flag',
+  environment: 'from the environment',
+  file: 'from the settings file',
+  default: 'the default',
+};
+
+const settings: Readonly<Record<Setting, SettingName>> = {
+  issuer: 'domain',
+  audience: 'audience',
+  dpopAccepted: 'dpopEnabled',
+  trustProxy: 'trustProxy',
+  algorithms: 'algorithms',
+};
+
+/** How the service calls its settings, and where each value comes from. */
+export function labelSettings(variant: Variant, effective: readonly EffectiveSetting[]): SettingLabels {
+  const label = (setting: Setting): SettingLabel => {
+    const name = environmentName(settingTable[settings[setting]], variant);
+    const source = effective.find((each) => each.name === name)?.source;
+    return {
+      name,
+      source: source && sources[source],
+      set: (value) => (setting === 'issuer' ? setIssuer(name, value) : `${name}=${value}`),
+    };
+  };
+  return {
+    issuer: label('issuer'),
+    audience: label('audience'),
+    dpopAccepted: label('dpopAccepted'),
+    trustProxy: label('trustProxy'),
+    algorithms: label('algorithms'),
+  };
+}
+
+/** A domain stands for https://<domain>/, so only such an issuer can be set by it. */
+function setIssuer(name: string, issuer: string): string {
+  const [, host] = /^https:\/\/([^/]+)\/$/.exec(issuer) ?? [];
+  if (host !== undefined) return `${name}=${host}`;
+  const inFull = Object.values(settingTable).some(({ environment }) => String(environment) === 'ISSUER');
+  return inFull ? `ISSUER=${issuer}` : `let the provider call itself https://<domain>/ instead of ${issuer}`;
+}

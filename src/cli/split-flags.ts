@@ -1,0 +1,38 @@
+/** What each flag of a command takes. */
+export type FlagKinds = Readonly<Record<string, 'text' | 'texts' | 'switch'>>;
+
+/** The flags of a command, and what is left for the settings of the service. */
+export interface SplitFlags {
+  /** Values in their order. */
+  readonly texts: ReadonlyMap<string, readonly string[]>;
+  readonly switches: ReadonlySet<string>;
+  readonly rest: readonly string[];
+}
+
+/**
+ * Takes the flags of a command out of its arguments; the rest are flags of settings. `undefined` if a flag lacks its
+ * value, has one that it does not take, or stands twice and is for one value.
+ */
+export function splitFlags(args: readonly string[], kinds: FlagKinds): SplitFlags | undefined {
+  const texts = new Map<string, string[]>();
+  const switches = new Set<string>();
+  const rest: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const arg = args[at] ?? '';
+    const [, name = '', written] = /^--([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
+    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
+    if (kind === undefined) {
+      rest.push(arg);
+    } else if (kind === 'switch') {
+      if (written !== undefined) return undefined;
+      switches.add(name);
+    } else {
+      const value = written ?? args[++at];
+      const known = texts.get(name) ?? [];
+      if (value === undefined || (written === undefined && value.startsWith('--'))) return undefined;
+      if (kind === 'text' && known.length > 0) return undefined;
+      texts.set(name, [...known, value]);
+    }
+  }
+  return { texts, switches, rest };
+}

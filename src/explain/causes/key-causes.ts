@@ -1,0 +1,121 @@
+import { textOf } from '../facts.ts';
+import { showText } from '../shown-text.ts';
+import type { Cause } from './cause.ts';
+
+const oktaOrg = /^https:\/\/[\w-]+\.(?:okta|oktapreview|okta-emea)\.com\/?$/;
+/** Seconds: a token that is younger was signed after the keys were fetched last, or nearly so. */
+const young = 600;
+
+/** Bytes that signatures of an algorithm have; RSA keys of 2048, 3072 and 4096 bits. */
+const signatureLengths: Readonly<Record<string, readonly number[]>> = {
+  RS: [256, 384, 512],
+  PS: [256, 384, 512],
+  ES256: [64],
+  ES384: [96],
+  ES512: [132],
+  EdDSA: [64],
+};
+
+/** Causes in the header, the key and the signature. */
+export const keyCauses: readonly Cause[] = [
+  {
+    id: 'okta_org_server',
+    reasons: ['unknown_kid', 'invalid_signature', 'invalid_issuer', 'invalid_audience'],
+    meaning: "The token is of Okta's org server, which is for the API of Okta itself.",
+    find: ({ seen, force }) =>
+      oktaOrg.test(textOf(seen.claims['iss']))
+        ? {
+            certainty: 'likely',
+            fix: 'Let the client use a custom authorization server, as in https://…okta.com/oauth2/default.',
+            or: force.labels.issuer.set(`${textOf(seen.claims['iss']).replace(/\/$/, '')}/oauth2/default`),
+            note: 'the issuer has no /oauth2/ in its path',
+          }
+        : undefined,
+  },
+  {
+    id: 'key_rotated',
+    reasons: ['unknown_kid'],
+    meaning: 'The provider has changed its keys and no longer publishes the key of this token.',
+    find: ({ seen, now }) => {
+      const { iat } = seen.claims;
+      if (typeof iat !== 'number' || iat > now - young || oktaOrg.test(textOf(seen.claims['iss']))) return undefined;
+      return {
+        certainty: 'likely',
+        fix: 'Let the client get a new token.',
+        note: 'the token is older than the keys',
+      };
+    },
+  },
+  {
+    id: 'other_environment',
+    reasons: ['unknown_kid'],
+    meaning: 'The token comes from another tenant, realm or stage of the provider.',
+    find: ({ seen, force, now }) => {
+      const { iat, iss } = seen.claims;
+      if (typeof iat !== 'number' || iat <= now - young || oktaOrg.test(textOf(iss))) return undefined;
+      return {
+        certainty: 'likely',
+        fix: `Compare the address that the client logs in at with ${force.issuers.join(', ')}`,
+        note: 'the token is new, and its key is not published',
+      };
+    },
+  },
+  {
+    id: 'algorithm_not_allowed',
+    reasons: ['unsupported_alg'],
+    meaning: 'The provider signs with an algorithm that is not allowed here.',
+    find: ({ seen, force }) => {
+      const alg = textOf(seen.header['alg']);
+      if (!/^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$/.test(alg) || force.algorithms.includes(alg)) return undefined;
+      return {
+        certainty: 'certain',
+        fix: force.labels.algorithms.set(alg),
+        or: `let the provider sign with ${force.algorithms.join(' or ')}`,
+        note: `${alg} is not in the list`,
+      };
+    },
+  },
+  {
+    id: 'symmetric_algorithm',
+    reasons: ['unsupported_alg'],
+    meaning: 'The token is signed with a shared secret (HS256 and the like), or not signed at all.',
+    find: ({ seen }) =>
+      /^(?:HS\d+|none)$/i.test(textOf(seen.header['alg']))
+        ? {
+            certainty: 'certain',
+            fix: 'At the provider, set the signing algorithm of this API to RS256.',
+            note: `alg ${showText(textOf(seen.header['alg']))} is never accepted`,
+          }
+        : undefined,
+  },
+  {
+    id: 'encrypted',
+    reasons: ['encrypted_token'],
+    meaning: 'The token is encrypted (five parts), so only its recipient could read it.',
+    find: ({ seen }) =>
+      seen.token.split('.').length === 5
+        ? {
+            certainty: 'certain',
+            fix: 'At the provider, turn the encryption of access tokens off, or ask for the audience of this API.',
+            note: 'five parts instead of three',
+          }
+        : undefined,
+  },
+  {
+    id: 'token_truncated',
+    reasons: ['malformed_token', 'malformed_encoding', 'malformed_claims', 'malformed_header', 'invalid_signature'],
+    meaning: 'The end of the token is missing: it was cut when it was copied, or by a limit of a column or a header.',
+    find: ({ seen: { token, header } }) => {
+      const fix = 'Copy the whole token. If a program stores it, look for a limit of length there.';
+      if (/(?:\.\.\.|…)$/.test(token)) return { certainty: 'certain', fix, note: 'it ends with dots' };
+      const parts = token.split('.');
+      if (!token.startsWith('ey') || parts.length > 3 || /\s/.test(token)) return undefined;
+      if (parts.length < 3) return { certainty: 'likely', fix, note: `${parts.length} of 3 parts` };
+      const alg = textOf(header['alg']);
+      const lengths = signatureLengths[alg] ?? signatureLengths[alg.slice(0, 2)];
+      const length = Math.floor(((parts[2]?.length ?? 0) * 3) / 4);
+      if (lengths === undefined || lengths.includes(length) || length > Math.max(...lengths)) return undefined;
+      return { certainty: 'certain', fix, note: `${length} bytes of signature; ${alg} has ${lengths.join(', ')}` };
+    },
+  },
+];

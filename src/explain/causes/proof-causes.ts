@@ -1,0 +1,54 @@
+import { explainMismatch, normaliseUrl } from '../../dpop/htu.ts';
+import { isJsonObject } from '../../jose/json.ts';
+import { textOf } from '../facts.ts';
+import { showText } from '../shown-text.ts';
+import type { Cause } from './cause.ts';
+
+/** Causes in the binding of a token and in its proof. */
+export const proofCauses: readonly Cause[] = [
+  {
+    id: 'bound_token_dpop_off',
+    reasons: ['bound_token_as_bearer', 'dpop_not_accepted'],
+    meaning: 'The token is bound to a key, and DPoP is off here: no client can use this token.',
+    find: ({ seen, force }) =>
+      force.mode === 'off' && isJsonObject(seen.claims['cnf'])
+        ? {
+            certainty: 'certain',
+            fix: force.labels.dpopAccepted.set('true'),
+            or: 'let the provider issue tokens to this client that are not bound',
+            note: 'DPoP is off, so the DPoP scheme would be refused too',
+          }
+        : undefined,
+  },
+  {
+    id: 'bound_token_needs_dpop',
+    reasons: ['bound_token_as_bearer'],
+    meaning: 'The token is bound to a key, and the client sent it as Bearer.',
+    find: ({ force }) =>
+      force.mode === 'off'
+        ? undefined
+        : {
+            certainty: 'certain',
+            fix: 'Let the client send Authorization: DPoP <token> and a DPoP header with a proof for each call.',
+            note: 'cnf.jkt is there, and the scheme is Bearer',
+          },
+  },
+  {
+    id: 'url_behind_proxy',
+    reasons: ['proof_url_mismatch'],
+    meaning: 'A proxy stands in front, and the service does not see the URL that the client called.',
+    find: ({ seen, force, externalUrl }) => {
+      const theirs = normaliseUrl(textOf(seen.proofClaims['htu']));
+      const ours = externalUrl === undefined ? undefined : normaliseUrl(externalUrl);
+      if (theirs === undefined || ours === undefined) return undefined;
+      const mismatch = explainMismatch(ours, theirs);
+      if (!mismatch.startsWith('trustProxy')) return undefined;
+      const headers = mismatch.replace(/^trustProxy with /, '');
+      return {
+        certainty: 'certain',
+        fix: `Let the proxy send ${headers}, and name the address of the proxy in ${force.labels.trustProxy.name}.`,
+        note: `the proof is for ${showText(theirs)}`,
+      };
+    },
+  },
+];

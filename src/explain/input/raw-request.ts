@@ -1,0 +1,31 @@
+import { type HeaderLine, type Input, joinHeader } from './input.ts';
+
+const requestLine = /^([A-Z]+) (\S+)(?: HTTP\/\d(?:\.\d)?)?$/;
+
+/** Whether a text begins as an HTTP request does. */
+export function isRawRequest(text: string): boolean {
+  return requestLine.test(text.split(/\r?\n/, 1)[0] ?? '');
+}
+
+/** Reads an HTTP request as it is on the wire, or as `curl -v` prints it. The body is not looked at. */
+export function readRawRequest(text: string): Input {
+  const lines = text.split(/\r?\n/);
+  const [, method, target = '/'] = requestLine.exec(lines[0] ?? '') ?? [];
+  const headers = readHeaderLines(lines.slice(1));
+  const host = joinHeader(headers, 'host');
+  const url = /^https?:/i.test(target) ? target : host === null ? undefined : `http://${host}${target}`;
+  return { kind: 'request', method, url: url !== undefined && URL.canParse(url) ? url : undefined, headers };
+}
+
+/** Header lines up to the first empty one; a line that begins with white space goes on (RFC 9112 §5.2). */
+export function readHeaderLines(lines: readonly string[]): readonly HeaderLine[] {
+  const end = lines.indexOf('');
+  const headers: HeaderLine[] = [];
+  for (const line of lines.slice(0, end < 0 ? lines.length : end)) {
+    const last = headers.at(-1);
+    const colon = line.indexOf(':');
+    if (/^[ \t]/.test(line) && last !== undefined) headers.splice(-1, 1, [last[0], `${last[1]} ${line.trim()}`]);
+    else if (colon > 0) headers.push([line.slice(0, colon).trim(), line.slice(colon + 1).trim()]);
+  }
+  return headers;
+}

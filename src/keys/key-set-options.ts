@@ -1,0 +1,114 @@
+import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import { type FetchJson, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
+import type { ProviderError } from '../outbound/provider-error.ts';
+import { createDiscovery, type Discover, type DiscoveryFallback, isKeyAddress } from './discovery.ts';
+import type { DroppedKey } from './jwks.ts';
+
+/** What happens to a key set, for log lines and metrics. */
+export type KeySetEvent =
+  /** `keys` usable and `dropped` keys came, in so many `seconds`. */
+  | { readonly type: 'fetched'; readonly keys: number; readonly dropped: number; readonly seconds: number }
+  /** The `attempt`-th failure in a row; `retryInSeconds` is `undefined` where nothing is tried again unasked. */
+  | {
+      readonly type: 'failed';
+      readonly error: ProviderError;
+      readonly attempt: number;
+      readonly retryInSeconds: number | undefined;
+    }
+  /** One key that is not used; told again only when the dropped keys change. */
+  | ({ readonly type: 'dropped' } & DroppedKey)
+  /** Plain http is allowed for these keys; told once, when the key set is made. */
+  | { readonly type: 'insecure' };
+
+/** A key set that was fetched, as plain data. Public keys only. */
+export interface FetchedKeys {
+  /** The usable keys, as they were published. */
+  readonly keys: readonly object[];
+  /** Every `kid` that was published. */
+  readonly published: readonly string[];
+  /** Seconds since the fetch. */
+  readonly ageSeconds: number;
+  /** Seconds from the fetch for which the set is fresh. */
+  readonly lifetimeSeconds: number;
+}
+
+/** How keys are loaded, wherever they are. */
+export interface LoadingOptions extends OutboundOptions {
+  /**
+   * Allows plain http for this issuer and its key addresses, for a provider without TLS on a developer's machine or inside
+   * a cluster. Whoever is on the way can then put in keys of their own. How TLS is checked does not change. Default `false`.
+   */
+  readonly insecure?: boolean;
+  /** `refreshing`: kept fresh in the background. `once`: loaded once, and good for ever. Default `refreshing`. */
+  readonly mode?: 'refreshing' | 'once';
+  /** What to do if there is no discovery document. Default `well-known`; not with `jwksUri`. */
+  readonly fallback?: DiscoveryFallback;
+  /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
+  readonly staleSeconds?: number;
+  /** A set that was fetched before, to start from. It is replaced by the first fetch that succeeds. */
+  readonly restored?: FetchedKeys;
+  /** Seconds of a clock that never steps back. Default `performance.now()`. */
+  readonly now?: () => number;
+  /** 0 to 1, for the jitter. Default `Math.random`. */
+  readonly random?: () => number;
+  readonly onEvent?: (event: KeySetEvent) => void;
+}
+
+/** Where keys are: one of the two must be there. */
+export type KeyPlace =
+  | {
+      /** https URL, compared byte for byte with that of the discovery document. */
+      readonly issuer: string;
+      /** Where the keys are, without discovery: an https URL. Default: what the discovery document says. */
+      readonly jwksUri?: string;
+    }
+  | { readonly issuer?: string; readonly jwksUri: string };
+
+/** How the keys of an issuer are loaded: from `jwksUri`, or from where the discovery document of `issuer` says. */
+export type KeySetOptions = LoadingOptions & KeyPlace;
+
+const members: OptionMembers<KeySetOptions> = {
+  issuer: true,
+  jwksUri: true,
+  insecure: true,
+  mode: true,
+  fallback: true,
+  staleSeconds: true,
+  restored: true,
+  ...outboundMembers,
+  now: true,
+  random: true,
+  onEvent: true,
+};
+
+const maxStaleSeconds = 86_400;
+
+/** Throws `TypeError` for options that cannot work, whatever the place is. */
+export function checkKeySetOptions(options: KeySetOptions): void {
+  checkOptionMembers<KeySetOptions>('createKeySet', options, members);
+  const { staleSeconds = 0, insecure = false } = options;
+  if (!(staleSeconds >= 0 && staleSeconds <= maxStaleSeconds)) {
+    throw new TypeError(`staleSeconds must be from 0 to ${maxStaleSeconds}.`);
+  }
+  if (typeof insecure !== 'boolean') throw new TypeError('insecure: write true or false');
+}
+
+/** Where the keys are: known from the start, or discovered each time. Throws `TypeError` for a place that is none. */
+export function createLocate(options: KeySetOptions, fetchJson: FetchJson): Discover {
+  const { issuer, jwksUri, insecure = false, fallback } = options;
+  if (jwksUri === undefined) {
+    if (issuer === undefined) throw new TypeError('createKeySet: write issuer, jwksUri, or both');
+    return createDiscovery({ issuer, insecure, fallback: fallback ?? 'well-known', fetchJson });
+  }
+  if (fallback !== undefined) throw new TypeError('fallback: it is for discovery, and with jwksUri there is none');
+  checkJwksUri(jwksUri, insecure);
+  return async () => jwksUri;
+}
+
+/** Throws `TypeError` for an address that keys cannot be fetched from. It is not repeated: it may hold a password. */
+export function checkJwksUri(jwksUri: unknown, insecure: boolean): void {
+  if (isKeyAddress(jwksUri, insecure) && !jwksUri.includes('#')) return;
+  throw new TypeError(
+    `jwksUri: write an https URL without credentials and fragment${insecure ? '' : '; a provider without TLS needs insecure: true'}`,
+  );
+}

@@ -1,0 +1,124 @@
+import type { ProviderPreset } from './provider-preset.ts';
+
+/** What the id of an Entra tenant looks like. A domain name, `common` or `organizations` never stands in `iss`. */
+const tenantId = {
+  pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
+  fix: 'write the directory (tenant) id, as in 8a1b0c2d-0000-4000-8000-3e4f5a6b7c8d',
+} as const;
+
+/**
+ * Auth0. `audience` is the Identifier of the API. Without an `audience` in the request, its access tokens are opaque.
+ *
+ * https://auth0.com/docs/secure/tokens/access-tokens/access-token-profiles
+ */
+export const auth0 = {
+  name: 'Auth0',
+  issuer: 'https://{domain}/',
+  rules: { permissionsClaim: 'permissions' },
+} as const satisfies ProviderPreset;
+
+/**
+ * A custom authorization server of Okta: `{server}` is its id, such as `default`. `audience` is that of the server.
+ *
+ * https://developer.okta.com/docs/concepts/auth-servers/
+ * https://developer.okta.com/docs/guides/validate-access-tokens/
+ */
+export const okta = {
+  name: 'Okta, custom authorization server',
+  issuer: 'https://{domain}/oauth2/{server}',
+  rules: { scopeClaim: 'scp' },
+} as const satisfies ProviderPreset;
+
+/**
+ * Microsoft Entra, tokens of version 2.0. `audience` is the client id of the API.
+ *
+ * https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference
+ */
+export const entraV2 = {
+  name: 'Microsoft Entra, v2.0 tokens',
+  issuer: 'https://login.microsoftonline.com/{tenant}/v2.0',
+  forms: { tenant: tenantId },
+  rules: { scopeClaim: 'scp', permissionsClaim: 'roles' },
+} as const satisfies ProviderPreset;
+
+/**
+ * Microsoft Entra, tokens of version 1.0: what an API gets that has not asked for others. `audience` is the Application
+ * ID URI or the client id of the API. Discovery is not at the issuer, so the place of the keys is written down.
+ *
+ * https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens
+ */
+export const entraV1 = {
+  name: 'Microsoft Entra, v1.0 tokens',
+  issuer: 'https://sts.windows.net/{tenant}/',
+  jwksUri: 'https://login.microsoftonline.com/common/discovery/keys',
+  forms: { tenant: tenantId },
+  rules: { scopeClaim: 'scp', permissionsClaim: 'roles' },
+} as const satisfies ProviderPreset;
+
+/**
+ * Keycloak. `audience` is what an Audience mapper adds. Permissions are the roles of the realm.
+ *
+ * https://www.keycloak.org/docs/latest/server_admin/#audience-support
+ */
+export const keycloak = {
+  name: 'Keycloak',
+  issuer: 'https://{host}/realms/{realm}',
+  rules: { permissionsClaim: ['realm_access', 'roles'] },
+} as const satisfies ProviderPreset;
+
+/**
+ * Amazon Cognito user pools. Its access tokens have no `aud`: name `clientIds` in place of an audience. Permissions are
+ * the groups of the user.
+ *
+ * https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
+ */
+export const cognito = {
+  name: 'Amazon Cognito',
+  issuer: 'https://cognito-idp.{region}.amazonaws.com/{userPool}',
+  rules: { permissionsClaim: 'cognito:groups' },
+} as const satisfies ProviderPreset;
+
+/**
+ * ZITADEL, applications whose access tokens are JWTs. `audience` is the id of the project.
+ *
+ * https://zitadel.com/docs/apis/openidoauth/claims
+ */
+export const zitadel = {
+  name: 'ZITADEL',
+  issuer: 'https://{domain}',
+  rules: {},
+} as const satisfies ProviderPreset;
+
+/**
+ * authentik, providers with a signing key. `{application}` is the slug of the application, `audience` the client id of its
+ * provider. Permissions are the groups of the user.
+ *
+ * https://docs.goauthentik.io/add-secure-apps/providers/oauth2/
+ */
+export const authentik = {
+  name: 'authentik',
+  issuer: 'https://{host}/application/o/{application}/',
+  rules: { permissionsClaim: 'groups' },
+} as const satisfies ProviderPreset;
+
+/**
+ * Logto. `audience` is the API identifier of the API resource. Its keys are of P-384 unless somebody has changed that.
+ *
+ * https://docs.logto.io/authorization/validate-access-tokens
+ */
+export const logto = {
+  name: 'Logto',
+  issuer: 'https://{domain}/oidc',
+  rules: { algorithms: ['ES384'] },
+} as const satisfies ProviderPreset;
+
+/**
+ * PingOne. `{host}` is that of the region, such as `auth.pingone.eu`. `audience` is that of the custom resource.
+ *
+ * https://developer.pingidentity.com/pingone-api/foundations/authentication-concepts/access-tokens-and-id-tokens/token-claims.html
+ */
+export const pingOne = {
+  name: 'PingOne',
+  issuer: 'https://{host}/{environment}/as',
+  rules: {},
+} as const satisfies ProviderPreset;

@@ -1,0 +1,66 @@
+import type { TokenRuleOptions } from '../resource-server/token-rules.ts';
+import type { IssuerRuleOptions, TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+
+/** What is the same for every customer of a provider, as plain data. */
+export interface ProviderPreset {
+  /** For people. */
+  readonly name: string;
+  /** The issuer, with names in braces for what each customer has of its own. */
+  readonly issuer: string;
+  /** Where the keys are, if discovery is not at the issuer. */
+  readonly jwksUri?: string;
+  /** What the values of some names must look like: a pattern, and what to write. */
+  readonly forms?: Readonly<Record<string, { readonly pattern: string; readonly fix: string }>>;
+  /** How the tokens of this provider are read. */
+  readonly rules: Pick<TokenRuleOptions, 'algorithms' | 'scopeClaim' | 'permissionsClaim'>;
+}
+
+/** The names in braces of an issuer. */
+type NamesIn<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
+
+/** A value for each name in braces of the issuer of a preset. */
+export type PresetValues<P extends ProviderPreset> = Readonly<Record<NamesIn<P['issuer']>, string>>;
+
+/** An issuer that came from a preset, with the rules of both. */
+export interface PresetIssuer<P extends ProviderPreset, R extends IssuerRuleOptions> extends TrustedIssuer {
+  readonly rules: P['rules'] & R;
+}
+
+/** A host with or without a port, or one segment of a path. */
+const valueGrammar = /^[a-z0-9_-][\w.~-]*(?::\d{1,5})?$/i;
+
+/**
+ * Makes the issuer of one customer out of a preset: for `issuers` of a resource server. `rules` are laid over those of the
+ * preset. Throws `TypeError` for values that are not of the preset, or do not fit into an issuer.
+ *
+ * @example
+ * const issuer = fillIn(keycloak, { host: 'id.example', realm: 'main' });
+ * const server = createResourceServer({ issuers: [issuer], audience: 'orders' });
+ */
+export function fillIn<const P extends ProviderPreset, const R extends IssuerRuleOptions = Record<never, never>>(
+  preset: P,
+  values: PresetValues<P>,
+  rules?: R,
+): PresetIssuer<P, R> {
+  const given = new Map(Object.entries<unknown>(values));
+  const names = [...preset.issuer.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+  for (const name of given.keys()) {
+    if (!names.includes(name))
+      throw new TypeError(`${preset.name}: there is no ${name}; write any of ${names.join(', ')}`);
+  }
+  const issuer = preset.issuer.replace(/\{(\w+)\}/g, (_, name: string) => readValue(preset, name, given.get(name)));
+  if (!URL.canParse(issuer)) throw new TypeError(`${preset.name}: the values do not make an issuer`);
+  const { jwksUri } = preset;
+  const merged = { ...preset.rules, ...rules } as P['rules'] & R; // what is laid over is of the same type, or narrower
+  return { issuer, ...(jwksUri !== undefined && { jwksUri }), rules: merged };
+}
+
+/** What was written is not repeated: it may be a secret that was pasted into the wrong place. */
+function readValue({ name: provider, forms = {} }: ProviderPreset, name: string, value: unknown): string {
+  if (typeof value !== 'string' || !valueGrammar.test(value)) {
+    throw new TypeError(`${provider}: write ${name} without a scheme and slashes, as in {${name}} of the issuer`);
+  }
+  const form = Object.hasOwn(forms, name) ? forms[name] : undefined;
+  if (form !== undefined && !new RegExp(form.pattern).test(value)) throw new TypeError(`${provider}: ${form.fix}`);
+  return value;
+}

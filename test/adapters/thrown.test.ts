@@ -1,0 +1,38 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { Hono } from 'hono';
+import { HTTPException } from 'hono/http-exception';
+import { expect, it, vi } from 'vitest';
+import { answerAccessErrors } from '../../src/adapters/hono.ts';
+import { toResourceRequest } from '../../src/adapters/node.ts';
+import { issuer } from './issuer.ts';
+import { createServers } from './scene.ts';
+
+it('Hono, without an error handler of its own: what is no refusal is answered and logged as Hono does', async () => {
+  const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  const app = new Hono();
+  app.onError(answerAccessErrors(createServers(issuer).usual));
+  app.get('/teapot', () => {
+    throw new HTTPException(418, { message: 'a teapot' });
+  });
+  app.get('/defect', () => {
+    throw new Error('a defect');
+  });
+  try {
+    expect((await app.request('/teapot')).status).toBe(418);
+    const answer = await app.request('/defect');
+    expect([answer.status, await answer.text()]).toEqual([500, 'Internal Server Error']);
+    expect(logged).toHaveBeenCalledOnce();
+  } finally {
+    logged.mockRestore();
+  }
+});
+
+it('toResourceRequest: a request of node:http, by the path that the client called', () => {
+  const rawHeaders = ['Host', 'api.example', 'Authorization', 'Bearer a', 'Authorization', 'Bearer b'];
+  const incoming = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/cut', rawHeaders });
+  expect(toResourceRequest(incoming).url).toBe('http://api.example/cut');
+  const whole = toResourceRequest(incoming, '/api/cut');
+  expect([whole.method, whole.url]).toEqual(['GET', 'http://api.example/api/cut']);
+  expect(whole.headers.get('authorization')).toBe('Bearer a, Bearer b');
+});

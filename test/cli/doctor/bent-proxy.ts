@@ -1,0 +1,52 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { TestCertificates } from '../../support/tls.ts';
+
+/** How a reverse proxy harms what it passes on. */
+export interface ProxyBend {
+  /** Headers that are lost. */
+  readonly strips?: readonly string[];
+  /** Headers that it sets. */
+  readonly sets?: Readonly<Record<string, string>>;
+  /** Methods that it answers by itself, with 405. */
+  readonly answers?: readonly string[];
+  /** Paths that lead elsewhere: to this origin. */
+  readonly elsewhere?: Readonly<Record<string, string>>;
+  /** Ends TLS with this certificate. */
+  readonly tls?: TestCertificates;
+}
+
+export interface BentProxy {
+  /** `http://127.0.0.1:<port>`, or `https://localhost:<port>`. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+/** Starts a reverse proxy in front of an origin, on a free loopback port. Host is passed on. */
+export async function startBentProxy(target: string, bend: ProxyBend): Promise<BentProxy> {
+  const { strips = [], sets = {}, answers = [], elsewhere = {}, tls } = bend;
+  const pass = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
+    const { method = 'GET', url = '/' } = incoming;
+    if (answers.includes(method)) return void outgoing.writeHead(405).end();
+    const headers = { ...incoming.headers, ...sets };
+    for (const name of strips) delete headers[name];
+    const sent = request(new URL(url, elsewhere[url] ?? target), { method, headers, agent: false }, (response) => {
+      outgoing.writeHead(response.statusCode ?? 502, response.headers);
+      response.pipe(outgoing);
+    });
+    sent.once('error', () => outgoing.destroy());
+    sent.end();
+  };
+  const server = tls === undefined ? createServer(pass) : createTlsServer({ cert: tls.cert, key: tls.key }, pass);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo; // it listens on TCP
+  return {
+    url: tls === undefined ? `http://127.0.0.1:${port}` : `https://localhost:${port}`,
+    async close() {
+      server.closeAllConnections();
+      await once(server.close(), 'close');
+    },
+  };
+}

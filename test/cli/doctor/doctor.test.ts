@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest';
+import { findingCodes } from '../../../src/cli/doctor/codes.ts';
+import { createScene, examine } from '../../../src/cli/doctor/examination.ts';
+import { ok, problem } from '../../../src/cli/doctor/finding.ts';
+import { formatFindings } from '../../../src/cli/doctor/report.ts';
+import { readSubject } from '../../../src/cli/doctor/subject.ts';
+import { splitFlags } from '../../../src/cli/split-flags.ts';
+import { readTerminalStyle } from '../../../src/cli/terminal-style.ts';
+import { plainStyle } from '../../../src/explain/terminal-text.ts';
+import { runCommand } from './run-doctor.ts';
+
+const settings = { IDP_DOMAIN: 'localhost:9', IDP_AUDIENCE: 'urn:api' };
+
+describe('the command', () => {
+  it('--list-checks prints each check and what it looks at', async () => {
+    const { status, stdout } = await runCommand(['doctor', '--list-checks'], {});
+    expect(status).toBe(0);
+    const names = stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => /^(\w+) +\S.*\.$/.exec(line)?.[1]);
+    expect(names).toEqual([
+      'provider',
+      'keys',
+      'tls',
+      'clock',
+      'outside',
+      'headers',
+      'cors',
+      'admin',
+      'nonces',
+      'replay',
+      'redis',
+    ]);
+  });
+
+  it.each([
+    [['--only', 'nothing']],
+    [['--peer', 'ftp://a']],
+    [['--from-outside']],
+    [['--timeout', 'soon']],
+    [['--token-file', '/dev/null']],
+    [['--token-file', '/dev/null', '--dpop-key-file', '/dev/null']],
+  ])('%j → 64 and the usage', async (args) => {
+    const { status, stdout, stderr } = await runCommand(['doctor', ...args], settings);
+    expect([status, stdout]).toEqual([64, '']);
+    expect(stderr).toContain('--from-outside URL');
+  });
+
+  it('wrong settings → 78; no settings and nothing else to look at → 78', async () => {
+    expect((await runCommand(['doctor'], { ...settings, PORT: 'x' })).status).toBe(78);
+    expect((await runCommand(['doctor'], {})).status).toBe(78);
+    expect((await runCommand(['doctor', '--unknown'], settings)).status).toBe(78);
+  });
+
+  it('what needs a running service is skipped, and says what it needs', async () => {
+    const { stdout } = await runCommand(['doctor', '--only', 'outside,replay,redis'], settings);
+    expect(stdout.split('\n')).toEqual([
+      'outside    -     needs --from-outside URL',
+      'replay     -     needs --peer URL at least twice',
+      'redis      -     the replay store is memory',
+      '0 ok, 0 warnings, 0 failures, 3 not looked at',
+      '',
+    ]);
+  });
+});
+
+describe('the examination', () => {
+  const scene = createScene({
+    subject: readSubject(undefined, {}),
+    outside: undefined,
+    peers: [],
+    credentials: undefined,
+    timeout: 1000,
+  });
+
+  it('a check that crashes is unknown: neither a failure nor the end of the others', async () => {
+    const findings = await examine(
+      [
+        { id: 'one', title: '', run: () => Promise.reject(new TypeError('with a secret')) },
+        { id: 'two', title: '', run: async () => [ok('good')] },
+      ],
+      scene,
+    );
+    expect(findings.map(({ check, level }) => [check, level])).toEqual([
+      ['one', 'unknown'],
+      ['two', 'ok'],
+    ]);
+    expect(JSON.stringify(findings)).not.toContain('secret');
+  });
+});
+
+describe('findings', () => {
+  it('codes are never given to something else: the list of those that were ever used', () => {
+    const used =
+      'D100 D101 D102 D103 D104 D105 D110 D111 D112 D113 D120 D130 D131 D132 D133 D140 D141 D150 D151 D152 D153 D154 D160 D161 D170 D171 D180 D190 D200 D201 D202 D203';
+    expect(Object.keys(findingCodes).toSorted()).toEqual(used.split(' '));
+  });
+
+  it('what comes from outside is escaped and bounded', () => {
+    const { seen, fix } = problem('D103', { seen: `\x1b[2J${'x'.repeat(1000)}`, fix: 'a\u202eb' });
+    expect(seen).toMatch(/^\\u\{1b\}\[2Jx+… \(1004 characters\)$/);
+    expect(fix).toBe('a\\u{202e}b');
+  });
+
+  it('a short fix stands on the line, a long one below it', () => {
+    const text = formatFindings(
+      [
+        { check: 'clock', ...problem('D120', { seen: 'off', fix: 'timedatectl set-ntp true' }) },
+        { check: 'tls', ...problem('D110', { seen: 'x'.repeat(100), fix: 'NODE_EXTRA_CA_CERTS=/a.pem' }) },
+        { check: 'keys', ...ok('2 usable') },
+      ],
+      plainStyle,
+    );
+    expect(text.split('\n')).toEqual([
+      'clock      FAIL  D120 off      fix: timedatectl set-ntp true',
+      `tls        FAIL  D110 ${'x'.repeat(100)}`,
+      '                 fix: NODE_EXTRA_CA_CERTS=/a.pem',
+      'keys       ok    2 usable',
+      '1 ok, 0 warnings, 2 failures',
+      '',
+    ]);
+  });
+});
+
+describe('the style of a terminal', () => {
+  const paint = (isTTY: boolean, environment: Record<string, string>) =>
+    readTerminalStyle({ isTTY, environment }).paint('bad', 'x');
+
+  it('colours only on a terminal, and not with NO_COLOR or a dumb one', () => {
+    expect(paint(true, {})).toContain('\x1b[31m');
+    expect(paint(false, {})).toBe('x');
+    expect(paint(true, { NO_COLOR: '1' })).toBe('x');
+    expect(paint(true, { TERM: 'dumb' })).toBe('x');
+    expect(readTerminalStyle({ isTTY: true, environment: { TERM: 'dumb' } }).characters).toBe('ascii');
+  });
+});
+
+describe('flags of a command among those of settings', () => {
+  const kinds = { peer: 'texts', only: 'text', json: 'switch' } as const;
+
+  it('are taken out, the rest stays in order', () => {
+    const flags = splitFlags(['--peer', 'a', '--port', '1', '--peer=b', '--json', '--domain=x'], kinds);
+    expect(flags?.texts.get('peer')).toEqual(['a', 'b']);
+    expect(flags?.switches.has('json')).toBe(true);
+    expect(flags?.rest).toEqual(['--port', '1', '--domain=x']);
+  });
+
+  it.each([[['--only']], [['--only', '--json']], [['--json=yes']], [['--only', 'a', '--only', 'b']]])(
+    '%j → nothing',
+    (args) => {
+      expect(splitFlags(args, kinds)).toBeUndefined();
+    },
+  );
+});

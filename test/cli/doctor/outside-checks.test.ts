@@ -1,0 +1,147 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { findFreePort } from '../../support/free-port.ts';
+import type { ServiceProcess } from '../../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { createTestCertificates, type TestCertificates } from '../../support/tls.ts';
+import { findVariant, readEnvironment, startVariant } from '../../support/variant-service.ts';
+import { type BentProxy, type ProxyBend, startBentProxy } from './bent-proxy.ts';
+import { codesOf, runDoctor } from './run-doctor.ts';
+
+const origin = 'https://app.example';
+let provider: TestProvider;
+let service: ServiceProcess;
+let certificates: TestCertificates;
+let folder: string;
+let caFile: string;
+let proxy: BentProxy | undefined;
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  service = await startVariant(findVariant('a'), provider, { CORS_ORIGINS: origin, TRUST_PROXY: '127.0.0.1' });
+  certificates = await createTestCertificates();
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-doctor-'));
+  caFile = join(folder, 'ca.pem');
+  await writeFile(caFile, certificates.ca);
+});
+afterAll(async () => {
+  await service.stop();
+  await provider.close();
+  await rm(folder, { recursive: true });
+});
+afterEach(async () => {
+  await proxy?.close();
+  proxy = undefined;
+});
+
+const only = ['--only', 'outside,headers,cors,admin'];
+const settings = (more: Readonly<Record<string, string>> = {}) => ({
+  ...readEnvironment(findVariant('a'), provider),
+  NODE_EXTRA_CA_CERTS: caFile,
+  CORS_ORIGINS: origin,
+  ...more,
+});
+
+/** The findings about the service behind such a proxy. */
+async function examine(bend: ProxyBend, more: Readonly<Record<string, string>> = {}, target = service.url) {
+  proxy = await startBentProxy(target, bend);
+  return runDoctor([...only, '--from-outside', proxy.url], settings(more));
+}
+
+describe('a service behind a good proxy', () => {
+  it('nothing is wrong: exit 0', async () => {
+    const { status, findings } = await examine({ tls: certificates, sets: { 'x-forwarded-proto': 'https' } });
+    expect(findings.map(({ check, level, seen }) => [check, level, level === 'ok' ? '' : seen])).toEqual([
+      ['outside', 'ok', ''],
+      ['headers', 'ok', ''],
+      ['cors', 'ok', ''],
+      ['admin', 'ok', ''],
+    ]);
+    expect(status).toBe(0);
+  });
+
+  it('without settings: what is called from outside is looked at all the same', async () => {
+    const { findings } = await runDoctor(['--from-outside', service.url, '--only', 'provider,outside,headers'], {});
+    expect(findings.map(({ level }) => level)).toEqual(['skipped', 'ok', 'ok']);
+  });
+});
+
+describe('one thing is wrong', () => {
+  it('the proxy ends TLS and TRUST_PROXY does not name it → D130: the service calls itself http', async () => {
+    const { status, findings } = await examine({ tls: certificates });
+    expect(codesOf(findings)).toEqual(['D130']);
+    expect(status).toBe(1);
+    const host = new URL(proxy?.url ?? '').host;
+    expect(findings[0]).toMatchObject({
+      seen: `the service calls itself http://${host}, clients call https://${host}/api/private`,
+      fix: expect.stringContaining('X-Forwarded-Proto, and name its address: TRUST_PROXY='),
+    });
+  });
+
+  it('the proxy writes a Host of its own → D130', async () => {
+    const { findings } = await examine({ sets: { host: 'internal.example' } });
+    expect(codesOf(findings)).toEqual(['D130']);
+    expect(findings[0]?.fix).toContain('X-Forwarded-Host');
+  });
+
+  it('nothing listens → D131', async () => {
+    const { findings } = await runDoctor(
+      ['--only', 'outside', '--from-outside', `http://127.0.0.1:${await findFreePort()}`],
+      settings(),
+    );
+    expect(codesOf(findings)).toEqual(['D131']);
+  });
+
+  it('the URL is open → D132', async () => {
+    const { findings } = await runDoctor(
+      ['--only', 'outside', '--from-outside', `${service.url}/api/public`],
+      settings(),
+    );
+    expect(codesOf(findings)).toEqual(['D132']);
+  });
+
+  it('https to the port of plain HTTP → D133', async () => {
+    const url = service.url.replace('http:', 'https:');
+    const { findings } = await runDoctor(['--only', 'outside', '--from-outside', url], settings());
+    expect(codesOf(findings)).toEqual(['D133']);
+  });
+
+  it('Authorization is lost on the way → D170', async () => {
+    expect(codesOf((await examine({ strips: ['authorization'] })).findings)).toEqual(['D170']);
+  });
+
+  it('DPoP is lost on the way → D171', async () => {
+    expect(codesOf((await examine({ strips: ['dpop'] })).findings)).toEqual(['D171']);
+  });
+
+  it('the proxy answers preflights by itself → D161', async () => {
+    expect(codesOf((await examine({ answers: ['OPTIONS'] })).findings)).toEqual(['D161']);
+  });
+
+  it('no origin is allowed → D160, a warning: exit 0', async () => {
+    const closed = await startVariant(findVariant('a'), provider);
+    try {
+      const { status, findings } = await examine({}, { CORS_ORIGINS: '' }, closed.url);
+      expect(codesOf(findings)).toEqual(['D160']);
+      expect(status).toBe(0);
+    } finally {
+      await closed.stop();
+    }
+  });
+
+  it('the proxy leads /metrics to the admin listener → D190', async () => {
+    const { findings } = await examine({ elsewhere: { '/metrics': service.adminUrl ?? '' } });
+    expect(codesOf(findings)).toEqual(['D190']);
+  });
+
+  it('the port of the admin listener answers under the name that clients call → D190', async () => {
+    const port = new URL(service.adminUrl ?? '').port;
+    // On Linux this address leads to the machine itself, and it is not one of loopback.
+    const url = service.url.replace('127.0.0.1', '0.0.0.0');
+    const { findings } = await runDoctor(['--only', 'admin', '--from-outside', url], settings({ ADMIN_PORT: port }));
+    expect(codesOf(findings)).toEqual(['D190']);
+    expect(findings[0]?.seen).toBe(`http://0.0.0.0:${port}/metrics shows the metrics`);
+  });
+});

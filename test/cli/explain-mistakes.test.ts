@@ -1,0 +1,157 @@
+import { generateKeyPairSync } from 'node:crypto';
+import { calculateJwkThumbprint } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFreePort } from '../support/free-port.ts';
+import type { ServiceProcess } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { createTestCertificates } from '../support/tls.ts';
+import { findVariant, readEnvironment, startVariant } from '../support/variant-service.ts';
+import { startBentProxy } from './doctor/bent-proxy.ts';
+import { runCommand } from './doctor/run-doctor.ts';
+
+let provider: TestProvider;
+let service: ServiceProcess;
+beforeAll(async () => {
+  provider = await startTestProvider();
+  service = await startVariant(findVariant('a'), provider);
+});
+afterAll(async () => {
+  await service.stop();
+  await provider.close();
+});
+
+const url = 'https://api.example.test/api/private';
+const settings = () => readEnvironment(findVariant('a'), provider);
+
+/** The first three lines of a command: what a person sees first. */
+async function firstLines(
+  command: readonly string[],
+  input = '',
+  environment: Readonly<Record<string, string | undefined>> = settings(),
+): Promise<string> {
+  const { stdout, stderr, status } = await runCommand(command, environment, input);
+  if (stdout === '') throw new Error(`exit ${status}: ${stderr}`);
+  return stdout.split('\n').slice(0, 3).join('\n').replaceAll(/ {2,}/g, '  ');
+}
+
+const curl = (authorization: string): string => `curl -H '${authorization}' ${url}`;
+
+describe("a newcomer's twelve mistakes: one command each, and its first three lines name the cause", () => {
+  it('1. the header is stripped on the way', async () => {
+    expect(await firstLines(['explain'], `GET /api/private HTTP/1.1\nHost: api.example.test\n`)).toMatch(
+      /^refused: missing_credentials .*\n {2}fix {2}Send Authorization: Bearer <token>\. If the client does, look for a proxy/,
+    );
+  });
+
+  it('2. "Bearer undefined"', async () => {
+    const lines = await firstLines(['explain'], curl('Authorization: Bearer undefined'));
+    expect(lines).toMatch(
+      /^refused: opaque_token .*\n {2}cause {2}a word in the place of the token {2}\(certain\)\n {2}fix {2}Let the client wait/,
+    );
+    expect(lines).not.toContain('audience');
+  });
+
+  it('3. quotation marks around the token', async () => {
+    expect(await firstLines(['explain'], `"${await provider.sign()}"`)).toMatch(
+      /^refused: malformed_encoding .*\n {2}cause {2}quotation marks around the token {2}\(certain\)\n {2}fix {2}Remove the quotation marks/,
+    );
+  });
+
+  it('4. expired', async () => {
+    const now = Math.floor(Date.now() / 1000);
+    expect(await firstLines(['explain'], await provider.sign({ iat: now - 7200, exp: now - 3600 }))).toMatch(
+      /^refused: expired .*\n {2}exp is {2}\S+Z, 1 h 0 min ago {2}\(tolerance 5 s\)\n {2}cause {2}expired 1 h 0 min ago; it lived for 1 h 0 min/,
+    );
+  });
+
+  it('5. the slash of the audience', async () => {
+    const lines = await firstLines(['explain'], await provider.sign({ aud: 'https://api.example.test' }));
+    expect(lines).toMatch(
+      /^refused: invalid_audience .*\n {2}aud is {2}https:\/\/api\.example\.test\n {2}wants {2}https:\/\/api\.example\.test\/ {2}\(IDP_AUDIENCE, from the environment\)$/,
+    );
+  });
+
+  it('6. the ID token', async () => {
+    const { stdout } = await runCommand(
+      ['explain'],
+      settings(),
+      await provider.sign({ aud: 'my-app', at_hash: 'x', nonce: 'y' }),
+    );
+    expect(stdout).toMatch(
+      /cause +these are the claims of an ID token +\(certain\)\n {2}fix +Let the client send access_token/,
+    );
+  });
+
+  it('7. scopes in scp', async () => {
+    const token = await provider.sign({ scope: undefined, scp: ['read:messages'] });
+    const { stdout } = await runCommand(['explain', '--scope', 'read:messages'], settings(), token);
+    expect(stdout).toMatch(/^refused: insufficient_scope .*\n {2}\w+ is +scope is absent\n/);
+    expect(stdout).toMatch(/cause +scope is absent, scp has read:messages +\(certain\)/);
+  });
+
+  it('8. a private authority', async () => {
+    const environment = { ...settings(), NODE_EXTRA_CA_CERTS: undefined };
+    expect(await firstLines(['doctor', '--only', 'tls'], '', environment)).toMatch(
+      /^tls {2}FAIL {2}D110 chain ends at "Portcullis test authority", which is not trusted.*\n {2}fix: NODE_EXTRA_CA_CERTS=/,
+    );
+  });
+
+  it('9. a dead outbound proxy', async () => {
+    const proxy = `127.0.0.1:${await findFreePort()}`;
+    const environment = { ...settings(), HTTPS_PROXY: `http://${proxy}` };
+    expect(await firstLines(['doctor', '--only', 'provider'], '', environment)).toMatch(
+      new RegExp(
+        `^provider {2}FAIL {2}D101 ${proxy} does not accept connections, and HTTPS_PROXY sends calls to ${provider.issuer}`,
+      ),
+    );
+  });
+
+  it('10. a proxy that sends no forwarded headers', async () => {
+    const proxy = await startBentProxy(service.url, { tls: await createTestCertificates() });
+    const environment = { ...settings(), NODE_TLS_REJECT_UNAUTHORIZED: '0' };
+    const lines = await firstLines(['doctor', '--only', 'outside', '--from-outside', proxy.url], '', environment);
+    await proxy.close();
+    expect(lines).toMatch(
+      /^outside {2}FAIL {2}D130 the service calls itself http:\/\/localhost:\d+, clients call https:.*\n {2}fix: Let the proxy send X-Forwarded-Proto, and name its address: TRUST_PROXY=/,
+    );
+  });
+
+  it('11. a bound token while DPoP is off: told to turn it on, not to use what is off', async () => {
+    const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const jkt = await calculateJwkThumbprint(publicKey.export({ format: 'jwk' }) as { readonly kty: string }); // an EC JWK
+    const lines = await firstLines(['explain'], await provider.sign({ cnf: { jkt } }), {
+      ...settings(),
+      DPOP_ENABLED: 'false',
+    });
+    expect(lines).toMatch(
+      /^refused: bound_token_as_bearer .*\n {2}cause {2}DPoP is off, so the DPoP scheme would be refused too {2}\(certain\)\n {2}fix {2}DPOP_ENABLED=true$/,
+    );
+  });
+
+  it('12. preflights', async () => {
+    expect(await firstLines(['doctor', '--only', 'cors', '--from-outside', service.url])).toMatch(
+      /^cors {2}warn {2}D160 OPTIONS answers 405: browsers cannot call \(CORS_ORIGINS is empty\)/,
+    );
+  });
+});
+
+describe('output', () => {
+  it('a terminal that is dumb gets ASCII only', async () => {
+    const { stdout } = await runCommand(
+      ['explain'],
+      { ...settings(), TERM: 'dumb' },
+      await provider.sign({ aud: 'ä…' }),
+    );
+    expect(stdout).toMatch(/^[\n\x20-\x7e]+$/);
+  });
+
+  it('no cookie, no token and no subject in any output', async () => {
+    const token = await provider.sign({ aud: 'x', sub: 'auth0|alice' });
+    const input = `curl -b 'session=0123456789abcdef0123' -H 'Authorization: Bearer ${token}' '${url}?access_token=${token}'`;
+    for (const flags of [[], ['--json']]) {
+      const { stdout, stderr } = await runCommand(['explain', ...flags], settings(), input);
+      expect(stdout + stderr).not.toMatch(/0123456789abcdef|alice/);
+      for (const part of token.split('.')) expect(stdout + stderr).not.toContain(part.slice(0, 16));
+    }
+  });
+});

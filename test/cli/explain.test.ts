@@ -1,0 +1,194 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Explanation } from '../../src/explain/explanation.ts';
+import { failures } from '../../src/failures.ts';
+import { findFreePort } from '../support/free-port.ts';
+import { readmeTables } from '../support/readme-tables.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { findVariant, readEnvironment } from '../support/variant-service.ts';
+import { runCommand } from './doctor/run-doctor.ts';
+
+let provider: TestProvider;
+let folder: string;
+beforeAll(async () => {
+  provider = await startTestProvider();
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-explain-'));
+});
+afterAll(async () => {
+  await provider.close();
+  await rm(folder, { recursive: true });
+});
+
+const settings = () => readEnvironment(findVariant('a'), provider);
+const run = (input: string, args: readonly string[] = [], environment: Readonly<Record<string, string>> = settings()) =>
+  runCommand(['explain', ...args], environment, input);
+const runJson = async (input: string, args: readonly string[] = [], environment = settings()) => {
+  const { status, stdout } = await run(input, ['--json', ...args], environment);
+  return { status, explanation: JSON.parse(stdout) as Explanation };
+};
+
+describe('the verdict', () => {
+  it('a good token → admitted, exit 0', async () => {
+    const { status, explanation } = await runJson(await provider.sign());
+    expect(explanation).toMatchObject({
+      version: 1,
+      verdict: 'admitted',
+      against: { issuer: [provider.issuer], keys: 'fetched' },
+    });
+    expect(status).toBe(0);
+  });
+
+  it('a refused one → exit 1 with reason and status; the scope is that of the route', async () => {
+    const token = await provider.sign({ scope: 'openid' });
+    const { status, explanation } = await runJson(
+      `curl -H 'Authorization: Bearer ${token}' https://api.example.test/api/private-scoped`,
+    );
+    expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope', status: 403 });
+    expect(status).toBe(1);
+  });
+
+  it('without keys → undecided, exit 69, and why', async () => {
+    const domain = `localhost:${await findFreePort()}`;
+    const token = await provider.sign({ iss: `https://${domain}/` });
+    const { status, stdout, stderr } = await run(token, ['--json'], { ...settings(), IDP_DOMAIN: domain });
+    expect(JSON.parse(stdout)).toMatchObject({ verdict: 'undecided', against: { keys: 'none' } });
+    expect(stderr).toMatch(/^portcullis: no keys\. .*ECONNREFUSED/);
+    expect(status).toBe(69);
+  });
+
+  it('--offline → no call to the provider, exit 69', async () => {
+    const before = provider.requests('jwks');
+    expect((await run(await provider.sign(), ['--offline'])).status).toBe(69);
+    expect(provider.requests('jwks')).toBe(before);
+  });
+
+  it('--jwks: the keys of a file, no call to the provider', async () => {
+    const file = join(folder, 'jwks.json');
+    const answer = await fetchKeys();
+    await writeFile(file, answer);
+    const before = provider.requests('jwks');
+    const { status, explanation } = await runJson(
+      await provider.sign(),
+      ['--issuer', provider.issuer, '--audience', provider.audience, '--jwks', file],
+      {},
+    );
+    expect(explanation).toMatchObject({ verdict: 'admitted' });
+    expect([status, provider.requests('jwks')]).toEqual([0, before]);
+  });
+
+  it('no settings → what the token says is shown, exit 69, and no key of its issuer is fetched', async () => {
+    const before = provider.requests('discovery');
+    const { status, stdout } = await run(await provider.sign(), [], { NODE_EXTRA_CA_CERTS: provider.caFile });
+    expect(stdout).toContain(`issuer       -     ${provider.issuer} (not compared: there are no settings)`);
+    expect(stdout).toMatch(/^undecided\n/);
+    expect([status, provider.requests('discovery')]).toEqual([69, before]);
+  });
+
+  it('--server: issuer and audience of its metadata', async () => {
+    const server = createServer((_, response) =>
+      response.end(JSON.stringify({ resource: provider.audience, authorization_servers: [provider.issuer] })),
+    );
+    const port = await findFreePort();
+    await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+    const { explanation } = await runJson(await provider.sign({ aud: 'x' }), ['--server', `http://127.0.0.1:${port}`], {
+      NODE_EXTRA_CA_CERTS: provider.caFile,
+    });
+    server.close();
+    expect(explanation).toMatchObject({ reason: 'invalid_audience', against: { audiences: [provider.audience] } });
+  });
+
+  it('--at, --expect', async () => {
+    const token = await provider.sign();
+    const at = new Date(Date.now() + 86_400_000).toISOString();
+    expect((await run(token, ['--at', at])).status).toBe(1);
+    expect((await run(token, ['--at', at, '--expect', 'expired'])).status).toBe(0);
+    expect((await run(token, ['--expect', 'admitted'])).status).toBe(0);
+    expect((await run(token, ['--expect', 'expired'])).status).toBe(1);
+  });
+
+  it('--permission asks for one', async () => {
+    const { explanation } = await runJson(await provider.sign(), ['--permission', 'orders:read']);
+    expect(explanation).toMatchObject({ reason: 'missing_permission' });
+  });
+
+  it('a log line → its reason, with what it expected and received', async () => {
+    const line = JSON.stringify({
+      event: 'request',
+      reason: 'invalid_audience',
+      status: 401,
+      expected: 'a',
+      received: 'b',
+    });
+    const { status, explanation } = await runJson(line);
+    expect(explanation.checks).toMatchObject([{ reason: 'invalid_audience', expected: 'a', seen: 'b' }]);
+    expect(status).toBe(1);
+  });
+
+  it('--file and a HAR', async () => {
+    const file = join(folder, 'calls.har');
+    const headers = [{ name: 'Authorization', value: `Bearer ${await provider.sign({ aud: 'x' })}` }];
+    await writeFile(
+      file,
+      JSON.stringify({
+        log: {
+          entries: [{ request: { method: 'GET', url: 'https://a.example/', headers }, response: { status: 401 } }],
+        },
+      }),
+    );
+    const { explanation } = await runJson('', ['--file', file]);
+    expect(explanation.reason).toBe('invalid_audience');
+  });
+});
+
+describe('what cannot work', () => {
+  it.each([
+    ['a token as an argument', ['eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl'], 'x'],
+    ['a reason that does not exist', ['no_such_reason'], 'x'],
+    ['no input', [], ''],
+    ['--at', ['--at', 'soon'], 'x'],
+    ['--entry', ['--entry', '0'], 'x'],
+    ['--issuer without --audience', ['--issuer', 'https://a.example/'], 'x'],
+    ['an issuer that is none', ['--issuer', 'ftp://a', '--audience', 'x'], 'x'],
+    ['a file that is not there', ['--file', '/no/such/file'], 'x'],
+    ['keys that are none', ['--issuer', 'https://a.example/', '--audience', 'x', '--jwks', '/dev/null'], 'x'],
+  ])('%s → 64, and nothing of it is repeated', async (_, args, input) => {
+    const { status, stdout, stderr } = await run(input, args, {});
+    expect([status, stdout]).toEqual([64, '']);
+    expect(stderr).toContain('portcullis explain reads a token');
+    expect(stderr).not.toMatch(/eyJ|no_such_reason/);
+  });
+
+  it('wrong settings → 78', async () => {
+    expect((await run('x', [], { ...settings(), PORT: 'x' })).status).toBe(78);
+  });
+});
+
+describe('one reason', () => {
+  it('prints what docs/refusals.md says', async () => {
+    for (const reason of ['expired', 'bound_token_as_bearer', 'insufficient_scope']) {
+      const { status, stdout } = await runCommand(['explain', reason], {});
+      expect(status).toBe(0);
+      expect(readmeTables['refusals']).toContain(stdout.trim());
+      expect(stdout).toContain(`### ${reason}\n`);
+    }
+    expect(Object.keys(failures).filter((reason) => !readmeTables['refusals']?.includes(`### ${reason}\n`))).toEqual(
+      [],
+    );
+  });
+});
+
+async function fetchKeys(): Promise<string> {
+  const { get } = await import('node:https');
+  return new Promise((resolve, reject) => {
+    get(provider.jwksUri, { ca: provider.ca }, (response) => {
+      let text = '';
+      response.setEncoding('utf8').on('data', (chunk: string) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve(text));
+    }).once('error', reject);
+  });
+}

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { causes, findCauses } from '../../src/explain/causes/causes.ts';
+import { formatDistance, formatDuration } from '../../src/explain/shown-time.ts';
+import { failures } from '../../src/failures.ts';
+import { causeCases, makeFacts, now } from './cause-cases.ts';
+
+/** The causes that the contract names. */
+const named = [
+  ...['audience_slash', 'audience_case', 'issuer_slash', 'issuer_host_alias', 'entra_v1_issuer', 'entra_graph_token'],
+  ...['okta_org_server', 'cognito_no_audience', 'keycloak_account_audience', 'scope_in_scp', 'roles_instead_of_scope'],
+  ...['milliseconds', 'clock_behind', 'clock_ahead', 'placeholder_token', 'scheme_doubled', 'token_quoted'],
+  ...['token_truncated', 'token_in_query', 'token_in_cookie', 'id_token', 'opaque_no_audience', 'url_behind_proxy'],
+  ...['bound_token_dpop_off', 'other_environment', 'key_rotated', 'domain_with_scheme'],
+];
+
+describe('the list of causes', () => {
+  it('has each cause that was promised', () => {
+    expect(named).toHaveLength(27);
+    expect(named.filter((id) => !causes.some((cause) => cause.id === id))).toEqual([]);
+  });
+
+  it('has a case for each cause', () => {
+    expect(causes.map(({ id }) => id).filter((id) => !causeCases.some((each) => each.id === id))).toEqual([]);
+  });
+
+  it('knows no reason that is none', () => {
+    const unknown = causes.flatMap(({ reasons }) => reasons).filter((reason) => !Object.hasOwn(failures, reason));
+    expect(unknown).toEqual([]);
+  });
+});
+
+describe.each(causeCases)('$id, of $reason', ({ id, reason, certainty, appears, not }) => {
+  it('appears, with a fix', () => {
+    const found = findCauses(reason, makeFacts(appears)).find((cause) => cause.id === id);
+    expect(found).toMatchObject({ certainty, fix: expect.stringMatching(/\S/) });
+  });
+
+  it.each(not.map((difference, index) => ({ index, difference })))(
+    'does not appear in case $index',
+    ({ difference }) => {
+      expect(findCauses(reason, makeFacts(difference)).map((cause) => cause.id)).not.toContain(id);
+    },
+  );
+
+  it('does not appear with another reason', () => {
+    expect(findCauses('replay_store_full', makeFacts(appears))).toEqual([]);
+  });
+});
+
+describe('what is advised', () => {
+  it('a bound token while DPoP is off: never the scheme that is off', () => {
+    const found = findCauses('bound_token_as_bearer', makeFacts({ mode: 'off', claims: { cnf: { jkt: 'x' } } }));
+    expect(found.map(({ id }) => id)).toEqual(['bound_token_dpop_off']);
+    expect(JSON.stringify(found.map(({ fix, or }) => [fix, or]))).not.toContain('Authorization: DPoP');
+  });
+
+  it('"undefined" as a token: nothing about audiences', () => {
+    expect(findCauses('opaque_token', makeFacts({ token: 'undefined' })).map(({ id }) => id)).toEqual([
+      'placeholder_token',
+    ]);
+  });
+
+  it('what is certain stands before what is likely', () => {
+    const found = findCauses(
+      'invalid_audience',
+      makeFacts({ claims: { aud: 'https://api.example', nonce: 'x' }, header: { typ: 'JWT' } }),
+    );
+    expect(found.map(({ certainty }) => certainty)).toEqual(['certain', 'likely']);
+  });
+});
+
+describe('times', () => {
+  it.each([
+    [0, '0 s'],
+    [59, '59 s'],
+    [3600, '1 h 0 min'],
+    [90_061, '1 d 1 h'],
+    [-602, '10 min 2 s'],
+  ])('%i seconds → %s', (seconds, text) => {
+    expect(formatDuration(seconds)).toBe(text);
+  });
+
+  it('a moment, and how far it is', () => {
+    expect(formatDistance(now - 3600, now)).toBe('2027-01-15T07:00:00Z, 1 h 0 min ago');
+    expect(formatDistance(now + 5, now)).toBe('2027-01-15T08:00:05Z, in 5 s');
+    expect(formatDistance(1e300, now)).toContain('1e+300');
+  });
+});

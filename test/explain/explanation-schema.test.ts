@@ -1,0 +1,61 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { explain } from '../../src/explain/explain.ts';
+import { explanationSchema } from '../../src/explain/explanation-schema.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createTestIssuer, tokenFlaws } from '../../src/testing/index.ts';
+
+const file = 'schema/explain.schema.json';
+const text = `${JSON.stringify(explanationSchema, undefined, 2)}\n`;
+
+// `npm run docs` writes it anew.
+if (process.env['UPDATE_DOCS'] !== undefined) writeFileSync(file, text);
+
+interface Schema {
+  readonly type?: string;
+  readonly required?: readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly additionalProperties?: boolean;
+  readonly items?: Schema;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly anyOf?: readonly Schema[];
+}
+
+/** The keywords that the schema uses, and no others. */
+function fits(value: unknown, schema: Schema): boolean {
+  if (schema.anyOf !== undefined) return schema.anyOf.some((each) => fits(value, each));
+  if (schema.enum !== undefined) return schema.enum.includes(value);
+  if (schema.const !== undefined) return value === schema.const;
+  if (schema.type === 'array') return Array.isArray(value) && value.every((item) => fits(item, schema.items ?? {}));
+  if (schema.type === 'object') {
+    if (typeof value !== 'object' || value === null) return false;
+    const { properties = {}, required = [] } = schema;
+    return (
+      required.every((name) => name in value) &&
+      Object.entries(value).every(
+        ([name, each]) => Object.hasOwn(properties, name) && fits(each, properties[name] ?? {}),
+      )
+    );
+  }
+  return schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type;
+}
+
+describe(file, () => {
+  it('says what the code says', () => {
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(explanationSchema);
+  });
+
+  it('fits explanations of good and bad calls, and not another shape', async () => {
+    const issuer = createTestIssuer();
+    const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
+    const tokens = [issuer.token(), ...tokenFlaws.map((flaw) => issuer.flawed(flaw))];
+    for (const token of tokens) {
+      const request = new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
+      const explanation = JSON.parse(JSON.stringify(await explain(server, request, { scopes: ['a'] })));
+      expect(fits(explanation, explanationSchema)).toBe(true);
+      expect(fits({ ...explanation, more: 1 }, explanationSchema)).toBe(false);
+      expect(fits({ ...explanation, verdict: 'maybe' }, explanationSchema)).toBe(false);
+    }
+  });
+});

@@ -1,0 +1,182 @@
+import { describe, expect, it } from 'vitest';
+import { type HeaderLine, type Input, joinHeader } from '../../src/explain/input/input.ts';
+import { readInput } from '../../src/explain/input/read-input.ts';
+
+const token = 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbmF0dXJl';
+
+/** Kind, method, URL and credentials: what the walk uses. */
+function describeCall(input: Input): unknown {
+  if (input.kind === 'unread' || input.kind === 'log-line') return input;
+  const { kind, method, url, headers } = input;
+  return { kind, method, url, authorization: joinHeader(headers, 'authorization') };
+}
+
+const bearer = `Bearer ${token}`;
+const plain = { method: undefined, url: undefined };
+const url = 'https://api.example/orders?x=1';
+
+const calls: readonly (readonly [claim: string, text: string, expected: object])[] = [
+  ['a token', ` ${token}\n`, { kind: 'token', ...plain, authorization: bearer }],
+  ['a token in quotes stays in quotes', `"${token}"`, { kind: 'token', ...plain, authorization: `Bearer "${token}"` }],
+  ['a word', 'undefined', { kind: 'token', ...plain, authorization: 'Bearer undefined' }],
+  ['a value with its scheme', `Bearer ${token}`, { kind: 'authorization', ...plain, authorization: bearer }],
+  ['a scheme with a colon', `Bearer: ${token}`, { kind: 'authorization', ...plain, authorization: `Bearer: ${token}` }],
+  ['a header line', `Authorization: Bearer ${token}`, { kind: 'authorization', ...plain, authorization: bearer }],
+  [
+    'a header line in lower case, with a proof below it',
+    `authorization: DPoP ${token}\ndpop: proof`,
+    { kind: 'authorization', ...plain, authorization: `DPoP ${token}` },
+  ],
+  [
+    'curl with quotes of both kinds and continued lines',
+    `curl -s \\\n  -H "Accept: a\\"b" \\\n  -H 'Authorization: Bearer ${token}' \\\n  '${url}'`,
+    { kind: 'curl', method: 'GET', url, authorization: bearer },
+  ],
+  [
+    "curl as Chrome copies it, with $'…'",
+    `curl '${url}' -H $'authorization: Bearer ${token}' --data-raw $'a\\u0021' --compressed`,
+    { kind: 'curl', method: 'POST', url, authorization: bearer },
+  ],
+  [
+    'curl for cmd.exe',
+    `curl "${url}" ^\r\n  -H "Authorization: ${bearer}"`,
+    { kind: 'curl', method: 'GET', url, authorization: bearer },
+  ],
+  [
+    '--oauth2-bearer',
+    `curl --oauth2-bearer ${token} ${url.replace('?x=1', '')}`,
+    { kind: 'curl', method: 'GET', url: 'https://api.example/orders', authorization: bearer },
+  ],
+  [
+    'letters that stand together',
+    `curl -sSI -XDELETE -HAuthorization:x api.example`,
+    { kind: 'curl', method: 'DELETE', url: 'http://api.example', authorization: 'x' },
+  ],
+  [
+    '-I asks for HEAD',
+    `$ curl -I ${bearer.length > 0 ? 'https://a.example/' : ''}`,
+    { kind: 'curl', method: 'HEAD', url: 'https://a.example/', authorization: null },
+  ],
+  [
+    '-G keeps GET with data',
+    `curl -G -d a=b https://a.example/`,
+    { kind: 'curl', method: 'GET', url: 'https://a.example/', authorization: null },
+  ],
+  [
+    'the value of an option is no URL',
+    `curl -o out.txt -A agent https://a.example/`,
+    { kind: 'curl', method: 'GET', url: 'https://a.example/', authorization: null },
+  ],
+  [
+    'a variable is not expanded',
+    `curl -H "Authorization: Bearer $TOKEN" https://a.example/`,
+    { kind: 'curl', method: 'GET', url: 'https://a.example/', authorization: 'Bearer $TOKEN' },
+  ],
+  [
+    'what follows a pipe is not read',
+    `curl https://a.example/ | sh -H 'Authorization: x'`,
+    { kind: 'curl', method: 'GET', url: 'https://a.example/', authorization: null },
+  ],
+  [
+    'two Authorization headers are joined',
+    `curl -H 'Authorization: a' -H 'Authorization: b' a.example`,
+    { kind: 'curl', method: 'GET', url: 'http://a.example', authorization: 'a, b' },
+  ],
+  [
+    '-H with a name only takes a header away',
+    `curl -H 'Authorization:' a.example`,
+    { kind: 'curl', method: 'GET', url: 'http://a.example', authorization: null },
+  ],
+  [
+    'a raw request',
+    `POST /orders?x=1 HTTP/1.1\r\nHost: api.example\r\nAuthorization: Bearer\r\n ${token}\r\n\r\nAuthorization: of the body`,
+    { kind: 'request', method: 'POST', url: 'http://api.example/orders?x=1', authorization: bearer },
+  ],
+  [
+    'a request as curl -v prints it',
+    `> GET / HTTP/2\n> Host: api.example\n> authorization: ${bearer}\n>`,
+    { kind: 'request', method: 'GET', url: 'http://api.example/', authorization: bearer },
+  ],
+];
+
+describe('what a text is', () => {
+  it.each(calls)('%s', (_, text, expected) => {
+    expect(describeCall(readInput(text))).toEqual(expected);
+  });
+
+  it('-b is a Cookie header; the name of a file is none', () => {
+    const read = (option: string): readonly HeaderLine[] => {
+      const input = readInput(`curl -b ${option} a.example`);
+      return 'headers' in input ? input.headers : [];
+    };
+    expect(read("'a=b; c=d'")).toEqual([['Cookie', 'a=b; c=d']]);
+    expect(read('cookies.txt')).toEqual([]);
+  });
+
+  it.each(['', ' \n', '{', '{"a":1}', '[1]{', "curl 'https://a.example/", '{"log":{}}'])(
+    '%j → says what is wrong, and repeats nothing',
+    (text) => {
+      const input = readInput(text);
+      if (text === '[1]{') expect(input.kind).toBe('token');
+      else expect(input).toEqual({ kind: 'unread', problem: expect.stringMatching(/\.$/) });
+    },
+  );
+});
+
+describe('a HAR', () => {
+  const entry = (status: number, path: string) => ({
+    request: {
+      method: 'GET',
+      url: `https://api.example${path}`,
+      headers: [
+        { name: ':path', value: path },
+        { name: 'authorization', value: bearer },
+      ],
+    },
+    response: { status, headers: [{ name: 'www-authenticate', value: 'Bearer' }] },
+  });
+  const har = (...entries: readonly unknown[]): string => JSON.stringify({ log: { entries } });
+
+  it('without --entry: the first call that was answered with 401 or 403', () => {
+    const input = readInput(har(entry(200, '/a'), entry(403, '/b'), entry(401, '/c')));
+    expect(input).toMatchObject({ kind: 'har', url: 'https://api.example/b', headers: [['authorization', bearer]] });
+    expect(input).toMatchObject({ answer: { status: 403, headers: [['www-authenticate', 'Bearer']] } });
+  });
+
+  it('--entry 1: that one', () => {
+    expect(readInput(har(entry(200, '/a'), entry(401, '/b')), { entry: 1 })).toMatchObject({
+      url: 'https://api.example/a',
+    });
+  });
+
+  it.each([
+    [har(entry(200, '/a')), undefined],
+    [har(entry(401, '/a')), 2],
+    [har({}), 1],
+    [har(), undefined],
+  ])('no such call → says how many there are', (text, number) => {
+    expect(readInput(text, { entry: number })).toMatchObject({
+      kind: 'unread',
+      problem: expect.stringContaining('--entry 1'),
+    });
+  });
+});
+
+describe('a log line', () => {
+  const line = (reason?: string) =>
+    JSON.stringify({ time: '2026-01-01T00:00:00Z', level: 'info', event: 'request', reason });
+
+  it('of a refused request → its fields', () => {
+    expect(readInput(line('expired'))).toMatchObject({ kind: 'log-line', fields: { reason: 'expired' } });
+  });
+
+  it('several lines → the last that was refused', () => {
+    expect(readInput([line('expired'), line('invalid_issuer'), line()].join('\n'))).toMatchObject({
+      fields: { reason: 'invalid_issuer' },
+    });
+  });
+
+  it('of a granted request → says so', () => {
+    expect(readInput(line())).toMatchObject({ kind: 'unread' });
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, expectTypeOf, it } from 'vitest';
+import { createProtect as createExpressProtect } from '../../src/adapters/express.ts';
+import { createProtect as createFetchProtect } from '../../src/adapters/fetch.ts';
+import { createProtect as createHonoProtect } from '../../src/adapters/hono.ts';
+import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
+import {
+  type Claims,
+  createKeySet,
+  createResourceServer,
+  type RegisteredClaims,
+  type ResourceServer,
+  type ResourceServerOptions,
+} from '../../src/index.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+
+const issuer = createTestIssuer({ alg: 'ES256' });
+const { audience } = issuer;
+const strict = createResourceServer({ issuers: [issuer], audience, algorithms: ['ES256'] });
+const lenient = createResourceServer({ issuers: [issuer], audience, algorithms: ['ES256'], subject: 'optional' });
+const request = (claims = {}) => new Request('https://api.test/', { headers: issuer.headers(claims) });
+
+describe('claims', () => {
+  it('sub is a text where it is required, and may be absent where it is not', async () => {
+    const { claims } = await strict.authorize(request());
+    expectTypeOf(claims.sub).toEqualTypeOf<string>();
+    expect(claims.sub).toBe('test-subject');
+    const anybody = await lenient.authorize(request({ sub: undefined }));
+    expectTypeOf(anybody.claims.sub).toEqualTypeOf<string | undefined>();
+    expect(anybody.claims.sub).toBeUndefined();
+  });
+
+  it('registered claims have types, others are unknown', async () => {
+    const { claims } = await strict.authorize(request({ level: 3 }));
+    expectTypeOf(claims.iss).toEqualTypeOf<string>();
+    expectTypeOf(claims.exp).toEqualTypeOf<number>();
+    expectTypeOf(claims.iat).toEqualTypeOf<number | undefined>();
+    expectTypeOf(claims.aud).toEqualTypeOf<string | readonly string[] | undefined>();
+    expectTypeOf(claims.client_id).toEqualTypeOf<string | undefined>();
+    expectTypeOf(claims.jti).toEqualTypeOf<string | undefined>();
+    expectTypeOf(claims['level']).toBeUnknown();
+    expect(claims.client_id).toBe('test-client');
+  });
+
+  it('handlers of every adapter get the same', () => {
+    createFetchProtect(strict)({}, (_, { claims }) => Response.json(expectTypeOf(claims).toEqualTypeOf<Claims>()));
+    createFetchProtect(lenient)({}, (_, { claims }) =>
+      Response.json(expectTypeOf(claims).toEqualTypeOf<RegisteredClaims>()),
+    );
+    createHonoProtect(strict)({}, (c, { claims }) => c.json(expectTypeOf(claims.sub).toEqualTypeOf<string>() ?? {}));
+    createHonoProtect(lenient)({}, (c, { claims }) =>
+      c.json(expectTypeOf(claims.sub).toEqualTypeOf<string | undefined>() ?? {}),
+    );
+    createExpressProtect(lenient)({}, (_, __, { claims }) =>
+      expectTypeOf(claims.sub).toEqualTypeOf<string | undefined>(),
+    );
+    createNodeProtect(lenient)({}, (_, __, { claims }) => expectTypeOf(claims.sub).toEqualTypeOf<string | undefined>());
+  });
+
+  it('a server with optional sub does not pass for one that demands it', () => {
+    expectTypeOf(strict).toExtend<ResourceServer>();
+    expectTypeOf(lenient).not.toExtend<ResourceServer>();
+    expectTypeOf(strict).toExtend<ResourceServer<RegisteredClaims>>();
+  });
+});
+
+describe('options', () => {
+  it('somebody says whom tokens are for: audience or clientIds, here or in the rules of each issuer', () => {
+    const withRules = { issuer: 'https://a.test/', rules: { audience } };
+    const withClients = { issuer: 'https://b.test/', rules: { clientIds: ['web'] } };
+    const right: readonly ResourceServerOptions[] = [
+      { issuer: 'idp.test', audience },
+      { issuer: 'idp.test', audience: [audience] },
+      { issuer: 'idp.test', clientIds: ['web'] },
+      { issuer: 'idp.test', audience, clientIds: ['web'] },
+      { issuers: [withRules, withClients] },
+      { issuers: [withRules, 'idp.test'], audience },
+      { issuers: () => [], audience },
+    ];
+    for (const options of right) expect(() => createResourceServer(options)).not.toThrow();
+    // @ts-expect-error: nobody does
+    expect(() => createResourceServer({ issuer: 'idp.test' })).toThrow(/^audience: /);
+    // @ts-expect-error: nobody does
+    expect(() => createResourceServer({ issuers: [issuer] })).toThrow(/^audience: /);
+    // @ts-expect-error: one of them does not
+    expect(() => createResourceServer({ issuers: [withRules, { issuer: 'https://c.test/' }] })).toThrow(/^audience: /);
+  });
+
+  it('algorithms by name', () => {
+    createResourceServer({ issuer: 'idp.test', audience, algorithms: ['RS256', 'EdDSA', 'ES512'] });
+    createResourceServer({ issuer: 'idp.test', audience, dpop: { algorithms: ['ES256', 'PS256'] } });
+    // @ts-expect-error: never allowed
+    expect(() => createResourceServer({ issuer: 'idp.test', audience, algorithms: ['HS256'] })).toThrow(TypeError);
+    // @ts-expect-error: not spelled so
+    expect(() => createResourceServer({ issuer: 'idp.test', audience, algorithms: ['rs256'] })).toThrow(TypeError);
+    const dpop = { algorithms: ['RS512'] } as const;
+    // @ts-expect-error: not for proofs
+    expect(() => createResourceServer({ issuer: 'idp.test', audience, dpop })).toThrow(TypeError);
+  });
+
+  it('trustProxy: true → refused by the compiler, and by name', () => {
+    // @ts-expect-error: it names nobody
+    const create = () => createResourceServer({ issuer: 'idp.test', audience, trustProxy: true });
+    expect(create).toThrow(/^trustProxy: write 'none', 'all', or a list .*; true is none of these$/);
+  });
+
+  it('a key set needs an issuer or a place', () => {
+    createKeySet({ issuer: 'https://idp.test/' }).close();
+    createKeySet({ jwksUri: 'https://idp.test/jwks' }).close();
+    // @ts-expect-error: neither
+    expect(() => createKeySet({})).toThrow(/^createKeySet: write issuer, jwksUri, or both$/);
+    expect(() => createKeySet({ jwksUri: 'https://idp.test/jwks', fallback: 'none' })).toThrow(/^fallback: /);
+  });
+});
