@@ -1,4 +1,4 @@
-// npm run bench -- [verify|replay|http|profile|rules] [--quick]: prints ratios of medians within one run; absolute figures are context.
+// npm run bench -- [verify|replay|http|profile|rules|proxy] [--quick]: prints ratios of medians within one run; absolute figures are context.
 import { parseArgs } from 'node:util';
 
 const benches = {
@@ -7,6 +7,7 @@ const benches = {
   http: () => import('./http.js'),
   profile: () => import('./profile.js'),
   rules: () => import('./rules.js'),
+  proxy: () => import('./proxy.js'),
 };
 /** What runs where none is named. */
 const usual = ['verify', 'replay', 'http', 'rules'];

@@ -32,6 +32,33 @@ Stop with Ctrl-C.
 `;
 }
 
+/** Calls to the server behind the gate, ready to be pasted. */
+export async function announceGate(
+  idp: LocalIdp,
+  { upstream }: Settings,
+  { url, adminUrl }: Listening,
+): Promise<string> {
+  const { status, description } = failures.missing_credentials;
+  return `
+${idp.notices.join('\n')}
+
+Identity provider  ${idp.issuer}
+  certificate      ${idp.certificateFile}
+  client           ${clientIds.service}: client credentials; its secret is in ${idp.clientSecretFile}
+  client           ${clientIds.app}: authorization code with PKCE, no secret
+Gate               ${url}
+Upstream           ${upstream}
+Admin              ${adminUrl ?? 'off'}
+
+# / without a token answers ${status}: ${description}
+curl -i ${new URL('/', url)}
+# / with a token answers what the upstream answers
+curl -i -H 'Authorization: Bearer ${await idp.token()}' ${new URL('/', url)}
+
+More tokens: npx portcullis token. Stop with Ctrl-C.
+`;
+}
+
 /** A token to be pasted, and what it stands for. */
 interface Sample {
   readonly title: string;

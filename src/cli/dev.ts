@@ -10,7 +10,7 @@ import { exitCodes } from '../service/process/exit.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../service/settings/settings.ts';
 import { variants } from '../service/variants/variants.ts';
-import { announceProvider, announceService, type Listening } from './dev-announcement.ts';
+import { announceGate, announceProvider, announceService, type Listening } from './dev-announcement.ts';
 import { asksForHelp } from './help.ts';
 
 const misuse = 'portcullis: a flag is unknown, or lacks its value.\n';
@@ -19,6 +19,7 @@ const usage = `portcullis dev runs a local identity provider and the service bef
   --idp-port PORT   of the identity provider; 0 picks a free one (default: ${defaultIdpPort})
   --variant a|b     which reference behaviour (default: VARIANT, or a)
   --audience TEXT   identifier of the API (default: ${defaultAudience})
+  --upstream URL    the gate before a server of your own instead of the service: http://host:port or unix:/path
   --only-provider   the provider only, for your own server
 Every other setting is read from the environment, as portcullis serve reads it.
 `;
@@ -59,7 +60,11 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
     return fail(`portcullis: Port ${settings.port} of the service ${taken}\n`, exitCodes.unavailable);
   const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc'];
   // In a group of its own: a Ctrl-C of the terminal reaches the service once, through us.
-  const child = spawn(process.execPath, [main, 'serve'], { env: environment, stdio, detached: true });
+  const child = spawn(process.execPath, [main, settings.upstream === '' ? 'serve' : 'gate'], {
+    env: environment,
+    stdio,
+    detached: true,
+  });
   const stop = () => child.kill('SIGTERM');
   const exited = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? 1)));
   const listening = new Promise<Listening>((resolve) => {
@@ -71,7 +76,8 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
     if (typeof first !== 'number') {
       await answered(new URL('/api/public', first.url));
       await idp.announceService(first.url);
-      process.stdout.write(await announceService(idp, settings, first));
+      const announce = settings.upstream === '' ? announceService : announceGate;
+      process.stdout.write(await announce(idp, settings, first));
     }
     return await exited;
   } finally {
@@ -100,11 +106,17 @@ function readFlags(args: readonly string[]) {
   try {
     const { values } = parseArgs({
       args: [...args],
-      options: { port: text, 'idp-port': text, variant: text, audience: text, 'only-provider': flag },
+      options: { port: text, 'idp-port': text, variant: text, audience: text, upstream: text, 'only-provider': flag },
     });
-    const { port, 'idp-port': idpPort = String(defaultIdpPort), variant, audience = defaultAudience } = values;
+    const {
+      port,
+      'idp-port': idpPort = String(defaultIdpPort),
+      variant,
+      audience = defaultAudience,
+      upstream,
+    } = values;
     return /^\d{1,5}$/.test(idpPort)
-      ? { port, idpPort: Number(idpPort), variant, audience, onlyProvider: values['only-provider'] }
+      ? { port, idpPort: Number(idpPort), variant, audience, upstream, onlyProvider: values['only-provider'] }
       : undefined;
   } catch {
     return undefined;
@@ -128,6 +140,7 @@ function serviceEnvironment(idp: LocalIdp, flags: Flags, environment: NodeJS.Pro
     PORT: flags.port ?? environment['PORT'],
     ADMIN_PORT: environment['ADMIN_PORT'] || '0',
     VARIANT: flags.variant ?? environment['VARIANT'],
+    UPSTREAM: flags.upstream ?? environment['UPSTREAM'],
     NODE_EXTRA_CA_CERTS: idp.certificateFile,
     NO_PROXY: noProxy,
     no_proxy: noProxy,

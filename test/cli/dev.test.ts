@@ -1,6 +1,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -97,6 +98,22 @@ describe('as a command', () => {
     const issuer = /^Identity provider {2}(\S+)$/m.exec(output)?.[1] ?? '';
     return { child, exited, output, issuer };
   }
+
+  test('--upstream → the gate before a server of one’s own: no token 401, a token gets its answer', async () => {
+    const server = createHttpServer((incoming, outgoing) => {
+      outgoing.end(`hello ${String(incoming.headers['x-auth-client'])}`);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // a TCP server has an address of this shape
+    const { child, exited, output } = await start(['--upstream', `http://127.0.0.1:${port}`]);
+    const [refused = '', passed = ''] = [...output.matchAll(/^curl .*$/gm)].map(([command]) => command);
+    expect((await paste(refused)).status).toBe(401);
+    expect(await paste(passed)).toMatchObject({ status: 200, body: expect.stringMatching(/^hello \S+$/) });
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
+    server.close();
+    server.closeAllConnections();
+  });
 
   const token = async (...args: readonly string[]) =>
     (await run(process.execPath, [main, 'token', ...args], { env: environment })).stdout.trim();

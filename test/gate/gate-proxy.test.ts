@@ -122,8 +122,13 @@ describe('portcullis gate --upstream', () => {
 
   it('DPoP → once; a replay is refused, and the proof stays here', async () => {
     const bound = await provider.sign({ cnf: { jkt: client.jkt } });
-    const proof = client.prove(bound, { url: `${gate.url}/bound` });
-    const headers = ['Authorization', `DPoP ${bound}`, 'DPoP', proof];
+    const prove = (nonce?: string): readonly string[] => [
+      ...['Authorization', `DPoP ${bound}`],
+      ...['DPoP', client.prove(bound, { url: `${gate.url}/bound`, ...(nonce !== undefined && { nonce }) })],
+    ];
+    // Right after a start a proof needs a nonce of this start; the answer brings it.
+    const asked = await send(gate.url, '/bound', { headers: prove() });
+    const headers = prove(asked.headers.get('dpop-nonce'));
     const first = await send(gate.url, '/bound', { headers });
     expect(first.status).toBe(200);
     expect(lastArrived()?.headers).not.toHaveProperty('dpop');
