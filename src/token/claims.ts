@@ -89,11 +89,6 @@ export const claimChecks: readonly Check<ClaimFacts>[] = [
     ({ claims: { sub }, rules }) => typeof sub === 'string' || (sub === undefined && rules.subject === 'optional'),
   ),
   createCheck('scope', 'malformed_scope', ({ claims, rules }) => isScope(claims, rules.scopeClaim)),
-  createCheck('client_id_form', 'malformed_client_id', ({ claims }) => isTextOrAbsent(claims['client_id']), {
-    group: 'client_id',
-  }),
-  // A token whose identifier is no text could not be denied by it either.
-  createCheck('jti_form', 'malformed_jti', ({ claims: { jti } }) => isTextOrAbsent(jti), { group: 'jti' }),
   createCheck('kind', 'not_an_access_token', ({ claims }) => !isOtherKind(claims)),
 ];
 
@@ -136,10 +131,6 @@ function isScope(claims: JsonObject, scopeClaim: string | undefined): boolean {
   if (value === undefined || typeof value === 'string') return true;
   // RFC 9068 §2.2.3 knows a text only. A list is for issuers that are known to write one.
   return scopeClaim !== undefined && Array.isArray(value) && value.every((each) => typeof each === 'string');
-}
-
-function isTextOrAbsent(value: unknown): boolean {
-  return value === undefined || typeof value === 'string';
 }
 
 /**
