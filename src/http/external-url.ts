@@ -26,7 +26,7 @@ export interface ExternalUrlOptions {
   readonly pinned?: string;
 }
 
-type Scheme = 'http' | 'https';
+type UriScheme = 'http' | 'https';
 
 interface Host {
   /** Lower case; an IPv6 address in its brackets. */
@@ -36,7 +36,7 @@ interface Host {
 
 const maxHostLength = 255;
 const maxPort = 65_535;
-const defaultPorts: Readonly<Record<Scheme, number>> = { http: 80, https: 443 };
+const defaultPorts: Readonly<Record<UriScheme, number>> = { http: 80, https: 443 };
 
 // Stricter than the reg-name of RFC 3986 §3.2.2: no percent-encoding, no sub-delims, no empty label.
 const nameGrammar = /^[\w~-]+(?:\.[\w~-]+)*\.?$/;
@@ -103,7 +103,7 @@ export function parseBaseUrl(text: string): Omit<ExternalUrl, 'path'> | undefine
 /** Spares a service that is asked for the same again and again; only where no header but Host has a say. */
 function rememberLast(read: ReadExternalUrl): ReadExternalUrl {
   let last:
-    | { readonly host: string; readonly target: string; readonly scheme: Scheme; readonly url: ExternalUrl }
+    | { readonly host: string; readonly target: string; readonly scheme: UriScheme; readonly url: ExternalUrl }
     | undefined;
   return (request, connection) => {
     const { target } = request;
@@ -118,12 +118,12 @@ function rememberLast(read: ReadExternalUrl): ReadExternalUrl {
   };
 }
 
-function schemeOf(connection: Connection): Scheme {
+function schemeOf(connection: Connection): UriScheme {
   return connection.encrypted === true ? 'https' : 'http';
 }
 
 interface Target {
-  readonly scheme: Scheme;
+  readonly scheme: UriScheme;
   readonly host: string;
   readonly path: string;
 }
@@ -163,18 +163,18 @@ function isIpLiteral(name: string): boolean {
   return literalGrammar.test(name) && isIPv6(name.slice(1, -1));
 }
 
-function formatOrigin(scheme: Scheme, { name, port }: Host): string {
+function formatOrigin(scheme: UriScheme, { name, port }: Host): string {
   return port === undefined || port === defaultPorts[scheme] ? `${scheme}://${name}` : `${scheme}://${name}:${port}`;
 }
 
 interface Forwarded {
-  readonly scheme: Scheme | undefined;
+  readonly scheme: UriScheme | undefined;
   readonly host: Host | undefined;
   readonly prefix: string | undefined;
 }
 
 function readForwarded(headers: ResourceRequest['headers']): Forwarded | AccessError {
-  const scheme = parseHeader(headers, 'X-Forwarded-Proto', (value) => parseScheme(firstValue(value)));
+  const scheme = parseHeader(headers, 'X-Forwarded-Proto', (value) => parseUriScheme(firstValue(value)));
   if (scheme instanceof AccessError) return scheme;
   const host = parseHeader(headers, 'X-Forwarded-Host', (value) => parseHost(firstValue(value)));
   if (host instanceof AccessError) return host;
@@ -205,7 +205,7 @@ function isBlank(code: number): boolean {
   return code === 0x20 || code === 0x09;
 }
 
-function parseScheme(text: string): Scheme | undefined {
+function parseUriScheme(text: string): UriScheme | undefined {
   const scheme = text.toLowerCase();
   return scheme === 'http' || scheme === 'https' ? scheme : undefined;
 }

@@ -3,6 +3,7 @@ import type { ExternalUrl } from '../http/external-url.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { KeySet, ManagedKeySet } from '../keys/key-set.ts';
+import { after } from '../maybe-promise.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
 import type { CertificateBinding } from '../token/confirmation.ts';
@@ -130,8 +131,7 @@ export function createIssuers({ issuers, rules: defaults, openKeys, certificates
 
   if (typeof issuers === 'function') {
     const find: Issuers['find'] = (request, url) => {
-      const list = issuers(withoutCredentials(request, url));
-      return list instanceof Promise ? list.then(readKnownList) : readKnownList(list);
+      return after(issuers(withoutCredentials(request, url)), readKnownList, undefined);
     };
     const realm = [...readRecipients(defaults).audiences].join(' ');
     return { find, realm, ready: async () => undefined, close };

@@ -2,6 +2,7 @@ import { AccessError } from '../../failures.ts';
 import type { Admission, Gate, Rejection } from '../../gate/gate.ts';
 import { readOriginalRequest, readSubrequest, type Subrequest } from '../../gate/original-request.ts';
 import type { IsTrusted } from '../../http/trust.ts';
+import { after } from '../../maybe-promise.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import type { Refusal } from '../../refusal/refusal.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
@@ -70,7 +71,6 @@ export function createGateApp({ current, isTrusted, errorBody, names, onAdmitted
       if (decision.rule !== undefined) exchange.route = decision.rule.id;
       return decision.kind === 'admitted' ? admit(exchange, decision) : refuse(exchange, decision, kind);
     };
-    const decision = gate.decide(original.request, original.connection);
-    return decision instanceof Promise ? decision.then(settle) : settle(decision);
+    return after(gate.decide(original.request, original.connection), settle, undefined);
   };
 }

@@ -3,6 +3,7 @@ import type { Admission, Gate, Rejection } from '../../gate/gate.ts';
 import { discardRest, type ReverseProxy } from '../../gate/reverse-proxy.ts';
 import type { ReadExternalUrl } from '../../http/external-url.ts';
 import type { IsTrusted } from '../../http/trust.ts';
+import { after } from '../../maybe-promise.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
 import { type Answer, createAnswer, sendAnswer, withHeaders } from './answer.ts';
 import { type Exchange, noteRefusal, noteWouldRefuse } from './exchange.ts';
@@ -72,8 +73,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
       if (decision.rule !== undefined) exchange.route = decision.rule.id;
       return decision.kind === 'admitted' ? pass(exchange, decision, { gate, wire }) : refuse(exchange, decision, wire);
     };
-    const decision = gate.decide(exchange.request, exchange.connection);
-    return decision instanceof Promise ? decision.then(settle) : settle(decision);
+    return after(gate.decide(exchange.request, exchange.connection), settle, undefined);
   };
 }
 

@@ -124,7 +124,8 @@ describe('what a connection is owed', () => {
     other.write('GET /other HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
     other.resume();
     await once(other, 'close');
-    expect(handled).toBeLessThanOrEqual(64 + 1);
+    // The kernel takes a few, 4 MiB of them at the most, and one is of the other client.
+    expect(handled).toBeLessThanOrEqual(64 + 8 + 1);
   });
 
   it('no byte is taken for the time limit → the connection is closed', async () => {
