@@ -188,6 +188,21 @@ describe('an answer', () => {
     expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/a-token|s3cret/);
   });
 
+  it('a defect while an answer is kept → its error, and the next request asks again', async () => {
+    let broken = false;
+    const now = () => {
+      if (broken) throw new RangeError('of the clock');
+      return 1000;
+    };
+    const { ask, calls } = open({ now });
+    const failing = ask('a');
+    broken = true;
+    await expect(failing).rejects.toThrow('of the clock');
+    broken = false;
+    expect(await ask('a')).toEqual(active);
+    expect(calls).toHaveLength(2);
+  });
+
   it('after it was closed → introspection_unavailable', async () => {
     const { introspection, ask } = open();
     introspection.close();
