@@ -78,9 +78,11 @@ describe('the call', () => {
   });
 
   it('no answer to those before → those that wait are refused after the time of one call', async () => {
-    const { reasonOf } = open({ maxCalls: 1, timeoutSeconds: 0.05, fetch: () => new Promise(() => undefined) });
-    const reasons = await Promise.all(['a', 'b'].map(reasonOf));
-    expect(reasons).toEqual(['introspection_unavailable', 'introspection_unavailable']);
+    const { ask } = open({ maxCalls: 1, timeoutSeconds: 0.05, fetch: () => new Promise(() => undefined) });
+    const answers = await Promise.all(['a', 'b', 'c', 'd'].map(ask));
+    for (const answer of answers) expect(answer).toMatchObject({ reason: 'introspection_unavailable' });
+    expect(answers.at(0)).toMatchObject({ context: { kind: 'timeout' } });
+    expect(answers.at(-1)).toMatchObject({ context: { kind: 'too_many_calls' } });
   });
 
   it('a flood of tokens that nobody knows → those of other clients, and those that were active before, are answered', async () => {
