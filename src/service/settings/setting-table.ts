@@ -153,7 +153,8 @@ export const settingTable = {
     environment: 'REPLAY_NAMESPACE',
     schema: replayNamespace,
     defaultValue: 'serve',
-    meaning: 'Services of other names in one Redis do not know the proofs of each other.',
+    meaning:
+      'Services of other names in one Redis do not know the proofs of each other. `portcullis gate` has the default `gate`.',
     fix: 'Write 1 to 64 letters, digits, _, . or -.',
   },
   trustProxy: {
@@ -339,7 +340,8 @@ export const settingTable = {
     environment: 'LOG_IDENTITY',
     schema: v.picklist(['off', 'plain', 'hashed']),
     defaultValue: 'off',
-    meaning: 'Whether log lines of admitted calls name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
+    meaning:
+      'Whether log lines of calls with a verified token name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
     fix: 'Write off, plain or hashed.',
   },
   logIdentitySecret: {
