@@ -56,7 +56,7 @@ export interface ClaimFacts {
 }
 
 /**
- * The checks of contract order: audience and client, times, subject, scope, the form of what handlers are given, kind. A
+ * The checks, in the order of docs/behaviour.md §3: audience and client, times, subject, scope, the form of what handlers are given, kind. A
  * comparison with a missing time fails closed.
  */
 export const claimChecks: readonly Check<ClaimFacts>[] = [

@@ -359,7 +359,7 @@ describe('the table of attacks', () => {
   });
 });
 
-// One fault for each step, in the order of the contract.
+// One fault for each step, in the order of docs/behaviour.md.
 const steps: readonly (readonly [Reason, Change])[] = [
   ['opaque_token', finish(() => 'opaque')],
   ['malformed_encoding', finish((token) => `${token}=`)],

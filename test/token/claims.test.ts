@@ -303,7 +303,7 @@ describe('a token that says that it is something else', () => {
 });
 
 describe('checks as data', () => {
-  it('come in the order of the contract, each reason once', () => {
+  it('come in the order of docs/behaviour.md, each reason once', () => {
     expect(claimChecks.map(({ group, reason }) => [group, reason])).toEqual([
       ['aud', 'invalid_audience'],
       ['client', 'unaccepted_client'],
