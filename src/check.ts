@@ -2,7 +2,7 @@ import { AccessError, type AccessErrorOptions, type Reason } from './failures.ts
 
 /** What a check wanted and what it saw, for the operator's log: references, which the log makes fit to be read. */
 export interface Comparison {
-  readonly expected?: string | Iterable<string>;
+  readonly expected?: string | Iterable<string> | undefined;
   readonly received?: unknown;
   /** For a time: the moment of the judgement, and how many seconds before and behind it are accepted. */
   readonly time?: { readonly now: number; readonly past: number; readonly ahead: number };

@@ -68,7 +68,7 @@ export const claimChecks: readonly Check<ClaimFacts>[] = [
     'unaccepted_client',
     ({ claims, rules: { clientIds } }) => clientIds === undefined || isAcceptedClient(claims, clientIds),
     // Which client it was is an identity, and told only if asked for.
-    { compare: ({ rules: { clientIds } }) => (clientIds === undefined ? {} : { expected: clientIds }) },
+    { compare: ({ rules: { clientIds } }) => ({ expected: clientIds }) },
   ),
   createCheck('exp_present', 'missing_exp', ({ claims: { exp } }) => exp !== undefined, { group: 'exp' }),
   createCheck('exp_form', 'malformed_exp', ({ claims: { exp } }) => isTime(exp), { group: 'exp' }),

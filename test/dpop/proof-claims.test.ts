@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { proofClaimChecks } from '../../src/dpop/proof-checks.ts';
 import {
   accept,
   change,
@@ -14,6 +15,27 @@ import {
   verify,
 } from '../support/proof-judge.ts';
 import { hashToken } from '../support/proofs.ts';
+
+describe('all checks of the claims, as an explanation asks them', () => {
+  const facts = { method: 'GET', url: { origin: 'https://api.example.com', path: '/things' }, ath: 'a', now };
+  const failed = (wrong: Readonly<Record<string, unknown>>) =>
+    proofClaimChecks.filter(({ passes }) => !passes({ claims: { ...goodClaims, ath: 'a', ...wrong }, request: facts }));
+
+  it.each([
+    ['nothing', {}, []],
+    ['a URL that is a number', { htu: 7 }, ['proof_htu_form', 'proof_url']],
+    ['a method that is a list', { htm: ['GET'] }, ['proof_htm_form', 'proof_method']],
+    ['a time that is a text', { iat: 'now' }, ['proof_iat_form', 'proof_age', 'proof_lead']],
+  ])('%s is wrong → none throws, and these fail', (_case, wrong, ids) => {
+    expect(failed(wrong).map(({ id }) => id)).toEqual(ids);
+  });
+
+  it('a URL that is a number is not shown', () => {
+    const [, url] = failed({ htu: 7 });
+    const { context } = url?.details?.({ claims: { htu: 7 }, request: facts }) ?? {};
+    expect(context).toMatchObject({ expected: 'https://api.example.com/things', received: '(not a URL)' });
+  });
+});
 
 describe('the claims of a proof', () => {
   it.each([

@@ -11,6 +11,12 @@ const jkt = 'A'.repeat(43);
 /** The last moment of a proof that is made in three seconds: a new Redis asks for nonces until then. */
 const soon = () => Date.now() / 1000 + 303;
 
+it('no Redis at the address → refused, and the generation of nonces is 0 until there is one', async () => {
+  const store = await openStore(`redis://127.0.0.1:${await findFreePort()}`);
+  expect((await refusal(store.witness(jkt, 'a', soon()))).reason).toBe('replay_store_unavailable');
+  expect([store.connected, store.generation]).toEqual([false, 0]);
+});
+
 describe('a replay store in Redis', needs('redis-server'), () => {
   let redis: TestRedis;
 

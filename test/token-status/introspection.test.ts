@@ -78,9 +78,11 @@ describe('the call', () => {
   });
 
   it('no answer to those before → those that wait are refused after the time of one call', async () => {
-    const { reasonOf } = open({ maxCalls: 1, timeoutSeconds: 0.05, fetch: () => new Promise(() => undefined) });
-    const reasons = await Promise.all(['a', 'b'].map(reasonOf));
-    expect(reasons).toEqual(['introspection_unavailable', 'introspection_unavailable']);
+    const { ask } = open({ maxCalls: 1, timeoutSeconds: 0.05, fetch: () => new Promise(() => undefined) });
+    const answers = await Promise.all(['a', 'b', 'c', 'd'].map(ask));
+    for (const answer of answers) expect(answer).toMatchObject({ reason: 'introspection_unavailable' });
+    expect(answers.at(0)).toMatchObject({ context: { kind: 'timeout' } });
+    expect(answers.at(-1)).toMatchObject({ context: { kind: 'too_many_calls' } });
   });
 
   it('a flood of tokens that nobody knows → those of other clients, and those that were active before, are answered', async () => {
@@ -186,6 +188,21 @@ describe('an answer', () => {
     const error = await ask('a-token').catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ reason: 'introspection_unavailable', context: { kind: 'timeout' } });
     expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/a-token|s3cret/);
+  });
+
+  it('a defect while an answer is kept → its error, and the next request asks again', async () => {
+    let broken = false;
+    const now = () => {
+      if (broken) throw new RangeError('of the clock');
+      return 1000;
+    };
+    const { ask, calls } = open({ now });
+    const failing = ask('a');
+    broken = true;
+    await expect(failing).rejects.toThrow('of the clock');
+    broken = false;
+    expect(await ask('a')).toEqual(active);
+    expect(calls).toHaveLength(2);
   });
 
   it('after it was closed → introspection_unavailable', async () => {

@@ -345,4 +345,17 @@ describe('checks as data', () => {
     const failed = claimChecks.filter(({ group, passes }) => group === 'nbf' && !passes(facts));
     expect(failed.map(({ reason }) => reason)).toEqual(['malformed_nbf', 'not_yet_valid']);
   });
+
+  const ahead = Number.POSITIVE_INFINITY;
+  it.each<[Reason, JsonObject, object]>([
+    ['invalid_audience', { aud: 'other' }, { expected: rules.audiences, received: 'other' }],
+    ['unaccepted_client', { client_id: 'a secret' }, { expected: new Set(['web']) }],
+    ['expired', { exp: now - 1 }, { received: now - 1, time: { now, past: 0, ahead } }],
+    ['not_yet_valid', { nbf: now + 9 }, { received: now + 9, time: { now, past: ahead, ahead: 0 } }],
+    ['issued_in_future', { iat: now + 9 }, { received: now + 9, time: { now, past: ahead, ahead: 0 } }],
+  ])('%s → the log is told what was wanted and what came', (reason, claims, told) => {
+    const facts = { claims, rules: { ...rules, clientIds: new Set(['web']) }, now };
+    const failed = claimChecks.filter((check) => check.reason === reason && !check.passes(facts));
+    expect(failed.map(({ compare }) => compare?.(facts))).toEqual([told]);
+  });
 });
