@@ -141,16 +141,16 @@ function readTrust({ trustProxy, host }: Settings): IsTrusted {
 
 /** One issuer whose tokens can be judged is enough: the outage of one partner must not take the gate away from all. */
 function describeReadiness(servers: GateServers): Readiness {
-  const entries = [...servers.keys()];
-  const away = entries.filter(([, keys]) => !keys.usable());
-  const ready = entries.length === 0 || away.length < entries.length;
-  const checks = Object.fromEntries(
-    entries.map(([issuer, keys]) => [
-      `keys of ${issuer}`,
-      keys.usable() ? 'ok' : `none: ${keys.problem() ?? 'not fetched yet'}`,
-    ]),
-  );
-  return { ready, checks, ...(ready && away.length > 0 && { degraded: away.map(([issuer]) => `keys of ${issuer}`) }) };
+  const all = [...servers.keys().values()];
+  const away = all.filter((keys) => !keys.usable());
+  const ready = all.length === 0 || away.length < all.length;
+  // Of an issuer with keys at several places the one that lacks them is shown.
+  const checks = Object.fromEntries([
+    ...all.map(({ issuer }) => [`keys of ${issuer}`, 'ok']),
+    ...away.map((keys) => [`keys of ${keys.issuer}`, `none: ${keys.problem() ?? 'not fetched yet'}`]),
+  ]);
+  const degraded = [...new Set(away.map(({ issuer }) => `keys of ${issuer}`))];
+  return { ready, checks, ...(ready && degraded.length > 0 && { degraded }) };
 }
 
 function createAdmissionCount(metrics: Metrics): (admission: Admission) => void {

@@ -56,6 +56,18 @@ describe('keys with two workers', { timeout: 60_000 }, () => {
     expect(provider.requests('jwks') - before).toBeLessThanOrEqual(3);
   });
 
+  it('a worker that ends before it has said how it is → is not counted: no connection goes to it any more', async () => {
+    const [victim = 0] = findChildren(service.pid);
+    process.kill(victim, 'SIGSTOP');
+    const asked = readiness();
+    // Long enough for the question to be on its way to a worker that cannot answer.
+    await sleep(200);
+    process.kill(victim, 'SIGKILL');
+    const { status, body } = await asked;
+    expect([status, body]).toEqual([200, expect.stringContaining('1 of 2 ready')]);
+    await until(async () => (await readiness()).body.includes('2 of 2 ready'));
+  });
+
   it('provider down, one worker killed → every good call is 200, and the service stays ready', async () => {
     await provider.down();
     const token = await provider.sign();
