@@ -1,4 +1,4 @@
-import { type Check, createCheck } from '../check.ts';
+import { type Check, type Comparison, createCheck } from '../check.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import { readAlg } from '../jose/algorithms.ts';
 import { isJsonObject, type JsonObject } from '../jose/json.ts';
@@ -54,6 +54,7 @@ export const proofHeaderChecks: readonly Check<ProofHeaderFacts>[] = [
     'proof_alg',
     'unsupported_proof_alg',
     ({ header, algorithms }) => readAlg(header['alg'], algorithms) !== undefined,
+    { compare: ({ header: { alg }, algorithms }) => ({ expected: algorithms, received: alg }) },
   ),
   createCheck(
     'proof_parameters',
@@ -86,6 +87,7 @@ export const proofClaimChecks: readonly Check<ProofClaimFacts>[] = [
   // Methods are case-sensitive (RFC 9110 §9.1).
   createCheck('proof_method', 'proof_method_mismatch', ({ claims, request }) => claims['htm'] === request.method, {
     group: 'proof_htm',
+    compare: ({ claims: { htm }, request }) => ({ expected: request.method, received: htm }),
   }),
   createCheck('proof_url', 'proof_url_mismatch', ({ claims, request }) => isForUrl(claims['htu'], request.url), {
     group: 'proof_htu',
@@ -95,13 +97,13 @@ export const proofClaimChecks: readonly Check<ProofClaimFacts>[] = [
     'proof_age',
     'proof_too_old',
     ({ claims: { iat }, request }) => isTime(iat) && iat >= request.now - proofLifetime,
-    { group: 'proof_iat' },
+    { group: 'proof_iat', compare: compareAge },
   ),
   createCheck(
     'proof_lead',
     'proof_in_future',
     ({ claims: { iat }, request }) => isTime(iat) && iat <= request.now + maxLead,
-    { group: 'proof_iat' },
+    { group: 'proof_iat', compare: compareAge },
   ),
   createCheck('proof_token', 'proof_token_mismatch', ({ claims, request }) => claims['ath'] === request.ath, {
     group: 'proof_ath',
@@ -112,6 +114,10 @@ export const proofClaimChecks: readonly Check<ProofClaimFacts>[] = [
 export const proofKeyChecks: readonly Check<ProofKeyFacts>[] = [
   createCheck('proof_key', 'proof_key_mismatch', ({ jwk, jkt }) => findThumbprint(jwk) === jkt),
 ];
+
+function compareAge({ claims: { iat }, request: { now } }: ProofClaimFacts): Comparison {
+  return { received: iat, time: { now, past: proofLifetime, ahead: maxLead } };
+}
 
 function checkType(claim: string, isRight: (value: unknown) => boolean): Check<ProofClaimFacts> {
   return createCheck(`proof_${claim}_form`, 'malformed_proof_claims', ({ claims }) => isRight(claims[claim]), {

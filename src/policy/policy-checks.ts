@@ -13,6 +13,7 @@ export function requireAudience(audience: readonly string[]): PolicyCheck {
   const audiences = new Set(audience);
   return createCheck('policy_audience', 'invalid_audience', ({ token }) => hasAudience(token.claims.aud, audiences), {
     group: 'aud',
+    compare: ({ token }) => ({ expected: audience, received: token.claims.aud }),
   });
 }
 
@@ -25,7 +26,7 @@ export function requireScopes(scopes: readonly string[]): PolicyCheck {
       for (const scope of scopes) if (!token.scopes.has(scope)) return false;
       return true;
     },
-    { details: () => ({ scopes }) },
+    { details: () => ({ scopes }), compare: ({ token }) => ({ expected: scopes, received: token.scopes }) },
   );
 }
 
@@ -38,16 +39,21 @@ export function requireAnyScope(scopes: readonly string[]): PolicyCheck {
       for (const scope of scopes) if (token.scopes.has(scope)) return true;
       return false;
     },
-    { details: () => ({ scopes }) },
+    { details: () => ({ scopes }), compare: ({ token }) => ({ expected: scopes, received: token.scopes }) },
   );
 }
 
 /** All of these are in the claim with the permissions. */
 export function requirePermissions(permissions: readonly string[]): PolicyCheck {
-  return createCheck('permissions', 'missing_permission', ({ token }) => {
-    const held = readPermissions(token);
-    return Array.isArray(held) && permissions.every((permission) => held.includes(permission));
-  });
+  return createCheck(
+    'permissions',
+    'missing_permission',
+    ({ token }) => {
+      const held = readPermissions(token);
+      return Array.isArray(held) && permissions.every((permission) => held.includes(permission));
+    },
+    { compare: () => ({ expected: permissions }) },
+  );
 }
 
 /** `acr` is one of these (RFC 9470). */
@@ -56,7 +62,7 @@ export function requireAcr(stepUp: StepUp): PolicyCheck {
     'acr',
     'unaccepted_acr',
     ({ token }) => stepUp.acrValues.some((value) => value === token.claims['acr']),
-    { details: () => ({ stepUp }) },
+    { details: () => ({ stepUp }), compare: () => ({ expected: stepUp.acrValues }) },
   );
 }
 
@@ -77,7 +83,14 @@ export function requireAge(maxAge: number, stepUp: StepUp): readonly PolicyCheck
       'authentication_too_old',
       ({ token: { claims, verifiedBy }, now }) =>
         isTime(claims['auth_time']) && now - claims['auth_time'] <= maxAge + verifiedBy.issuer.expTolerance,
-      { group: 'auth_time', details },
+      {
+        group: 'auth_time',
+        details,
+        compare: ({ token: { claims, verifiedBy }, now }) => ({
+          received: claims['auth_time'],
+          time: { now, past: maxAge + verifiedBy.issuer.expTolerance, ahead: verifiedBy.issuer.nbfTolerance },
+        }),
+      },
     ),
   ];
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { refuseByFirst } from '../check.ts';
+import { addEvidence, refuseByFirst } from '../check.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
 import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
 import { AccessError, type Reason } from '../failures.ts';
@@ -116,14 +116,14 @@ export function createJudge(rules: JudgementRules): Judge {
     if (refuseDenied === undefined) return judgeOwner(verified, call);
     const { claims, verifiedBy } = verified.token;
     const judgeAllowed = (refusal: AccessError | undefined): MaybePromise<Judged> =>
-      refusal ?? judgeOwner(verified, call);
+      refusal === undefined ? judgeOwner(verified, call) : attest(refusal, verified.token);
     return after(refuseDenied(claims, verifiedBy.kid), judgeAllowed, undefined);
   };
 
   const judgeOwner = (verified: Verified, call: Call): MaybePromise<Judged> => {
     const { token } = verified;
     const proof = verifyBinding(verified, call);
-    if (proof instanceof AccessError) return proof;
+    if (proof instanceof AccessError) return attest(proof, token);
     const verdict = judgePolicies(call.policy, verified);
     return proof === undefined
       ? after(verdict, admitBearer, token)
@@ -132,13 +132,13 @@ export function createJudge(rules: JudgementRules): Judge {
 
   /** The last check of all: only a proof that would have been accepted is remembered. */
   const judgeReplay = (verdict: Verdict, { token, proof, call }: Proven): MaybePromise<Judged> => {
-    if (verdict instanceof AccessError) return verdict;
+    if (verdict instanceof AccessError) return attest(verdict, token);
     const access = admitDpop(token, verdict, proof);
     if (replay === 'off' || call.request.proofWitnessed === true) return access;
     const first = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
     const admitFirst = (answer: Witnessed): Judged => {
       if (answer instanceof AccessError) return nonces.refuse(answer);
-      return answer === true ? access : new AccessError('proof_replayed');
+      return answer === true ? access : attest(new AccessError('proof_replayed'), token);
     };
     return settle(() => first, admitFirst, refuseUnwitnessed);
   };
@@ -213,8 +213,14 @@ function judgePolicies(policy: CheckedPolicy, verified: Verified): MaybePromise<
   return after(general.judge(verified), judgeRoute, undefined);
 }
 
-function admitBearer(verdict: Verdict, { claims, scopes }: ValidToken): Judged {
-  if (verdict instanceof AccessError) return verdict;
+/** Whose call a refusal is about: its token was good. */
+function attest(refusal: AccessError, { claims, verifiedBy: { kid } }: ValidToken): AccessError {
+  return addEvidence(refusal, { claims, kid });
+}
+
+function admitBearer(verdict: Verdict, token: ValidToken): Judged {
+  if (verdict instanceof AccessError) return attest(verdict, token);
+  const { claims, scopes } = token;
   return { claims: verdict === undefined ? claims : verdict.claims, scopes, scheme: 'Bearer' };
 }
 

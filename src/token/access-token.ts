@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { type Check, createCheck, refuseByFirst } from '../check.ts';
+import { addEvidence, type Check, createCheck, refuseByFirst } from '../check.ts';
 import { AccessError } from '../failures.ts';
 import { type Algorithm, readAlg } from '../jose/algorithms.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
@@ -23,7 +23,7 @@ export interface IssuerRules extends ClaimRules {
   readonly permissionsClaim: ClaimPath;
   /** Asked of every token of this issuer, before the policy of the route. */
   readonly policy?: CheckedPolicy | undefined;
-  /** What tokens must have beyond the rules of the contract. Default: nothing. */
+  /** What tokens must have beyond the rules of docs/behaviour.md §3. Default: nothing. */
   readonly profile?: TokenProfile | undefined;
 }
 
@@ -84,11 +84,14 @@ export interface HeaderFacts {
 
 /** Key material in the header (jwk, jku, x5u, x5c) is ignored: keys come from the issuer only (RFC 8725 §3.10). */
 export const headerChecks: readonly Check<HeaderFacts>[] = [
-  createCheck('alg', 'unsupported_alg', ({ header: { alg }, algorithms }) => readAlg(alg, algorithms) !== undefined),
+  createCheck('alg', 'unsupported_alg', ({ header: { alg }, algorithms }) => readAlg(alg, algorithms) !== undefined, {
+    compare: ({ header: { alg }, algorithms }) => ({ expected: algorithms, received: alg }),
+  }),
   createCheck(
     'typ',
     'unsupported_typ',
     ({ header: { typ } }) => typ === undefined || (typeof typ === 'string' && accessTokenTypes.has(typ.toLowerCase())),
+    { compare: ({ header: { typ } }) => ({ expected: accessTokenTypes, received: typ }) },
   ),
   createCheck('parameters', 'unsupported_header', ({ header }) => findRefusedParameter(header) === undefined, {
     details: ({ header }) => ({ context: { parameter: String(findRefusedParameter(header)) } }),
@@ -108,13 +111,16 @@ export const issuerChecks: readonly Check<IssuerFacts>[] = [
     'issuer_typ',
     'unsupported_typ',
     ({ header, issuer }) => issuer.profile === undefined || isProfileType(header),
-    { group: 'typ' },
+    { group: 'typ', compare: ({ header: { typ } }) => ({ expected: 'at+jwt', received: typ }) },
   ),
   createCheck(
     'issuer_alg',
     'unsupported_alg',
     ({ header: { alg }, issuer }) => readAlg(alg, issuer.algorithms) !== undefined,
-    { group: 'alg' },
+    {
+      group: 'alg',
+      compare: ({ header: { alg }, issuer }) => ({ expected: issuer.algorithms, received: alg }),
+    },
   ),
   createCheck('kid', 'missing_kid', ({ header: { kid } }) => kid !== undefined),
 ];
@@ -131,27 +137,41 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   if (claims instanceof AccessError) return claims;
   const { header, headerText } = jws;
   const badHeader = refuseByFirst(headerChecks, { header, algorithms: rules.algorithms });
-  if (badHeader !== undefined) return badHeader;
+  if (badHeader !== undefined) return addEvidence(badHeader, { kid: header['kid'] });
   const issuer = findIssuer(claims, rules.issuers);
-  if (issuer instanceof AccessError) return issuer;
+  if (issuer instanceof AccessError) return describeIssuer(issuer, { header, claims, issuers: rules.issuers });
   const badForIssuer = refuseByFirst(issuerChecks, { header, issuer });
-  if (badForIssuer !== undefined) return badForIssuer;
+  if (badForIssuer !== undefined) return addEvidence(badForIssuer, { kid: header['kid'] });
   const { kid, alg } = header as unknown as CheckedHeader; // the checks above are the proof
   const verifiedBy = findKey(issuer, kid, alg);
-  if (verifiedBy instanceof AccessError) return verifiedBy;
+  if (verifiedBy instanceof AccessError) return addEvidence(verifiedBy, { kid });
   const algorithm = readAlg(alg) as Algorithm; // so is this
-  if (!verifyJws(jws, algorithm, verifiedBy.key)) return new AccessError('invalid_signature');
+  if (!verifyJws(jws, algorithm, verifiedBy.key)) {
+    return addEvidence(new AccessError('invalid_signature'), { kid });
+  }
   // Only what an issuer of ours has signed is kept, so that nobody else can push it out.
   if (rules.headers.get(headerText) === undefined) rules.headers.set(headerText, header);
   const badClaim = refuseByFirst(claimChecks, { claims, rules: issuer, now });
-  if (badClaim !== undefined) return badClaim;
+  if (badClaim !== undefined) return addEvidence(badClaim, { kid, claims });
   const lacking = issuer.profile === undefined ? undefined : refuseByFirst(profileChecks, { claims });
-  if (lacking !== undefined) return lacking;
+  if (lacking !== undefined) return addEvidence(lacking, { kid, claims });
   const confirmation = readConfirmation(claims, rules.certificates ?? 'off');
-  if (confirmation instanceof AccessError) return confirmation;
+  if (confirmation instanceof AccessError) return addEvidence(confirmation, { kid, claims });
   const { jkt, certificate } = confirmation;
   const verified = claims as RegisteredClaims; // so are these
   return { claims: verified, scopes: readScopes(claims, issuer.scopeClaim), jkt, certificate, verifiedBy };
+}
+
+interface Foreign {
+  readonly header: JsonObject;
+  readonly claims: JsonObject;
+  readonly issuers: ReadonlyMap<string, IssuerRules>;
+}
+
+/** A function of its own: what a closure holds on to would cost every token something, also one that is good. */
+function describeIssuer(refusal: AccessError, { header, claims, issuers }: Foreign): AccessError {
+  const compare = () => ({ expected: issuers.keys(), received: claims['iss'] });
+  return addEvidence(refusal, { kid: header['kid'], compare });
 }
 
 interface CheckedHeader {

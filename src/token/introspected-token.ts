@@ -1,4 +1,4 @@
-import { type Check, refuseBy } from '../check.ts';
+import { addEvidence, type Check, refuseBy } from '../check.ts';
 import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { TokenRules, ValidToken } from './access-token.ts';
@@ -50,7 +50,9 @@ export function verifyIntrospectedToken(
   if (isOtherToken(answer)) return new AccessError('not_an_access_token');
   const facts: ClaimFacts = { claims: answer, rules: rules.token, now };
   for (const check of claimChecks) {
-    if (!isLeftOut(check, answer, rules) && !check.passes(facts)) return refuseBy(check, facts);
+    if (!isLeftOut(check, answer, rules) && !check.passes(facts)) {
+      return addEvidence(refuseBy(check, facts), { claims: answer });
+    }
   }
   const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as RegisteredClaims; // the checks are the proof
   const confirmation = readConfirmation(claims, rules.certificates);

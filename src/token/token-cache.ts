@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { refuseBy } from '../check.ts';
+import { addEvidence, refuseBy } from '../check.ts';
 import type { AccessError } from '../failures.ts';
 import { sizeOfJson } from '../jose/json-size.ts';
 import { checkOptionMembers } from '../option-members.ts';
@@ -77,7 +77,9 @@ export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
       const { issuer } = verified.verifiedBy;
       const facts: ClaimFacts = { claims: verified.claims, rules: issuer, now };
       // A loop of its own: with three functions only, the runtime puts them in line.
-      for (const check of timeChecks) if (!check.passes(facts)) return refuseBy(check, facts);
+      for (const check of timeChecks) {
+        if (!check.passes(facts)) return addEvidence(refuseBy(check, facts), describe(verified));
+      }
       hits++;
       return verified;
     },
@@ -88,6 +90,10 @@ export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
     },
     status: () => ({ entries: entries.size, bytes: entries.calculatedSize, hits, misses }),
   };
+}
+
+function describe({ claims, verifiedBy: { kid } }: VerifiedToken) {
+  return { claims, kid };
 }
 
 function sizeOf({ claims, scopes }: VerifiedToken): number {

@@ -1,4 +1,5 @@
 import type { Span } from '@opentelemetry/api';
+import { type Evidence, findEvidence } from '../../check.ts';
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
@@ -23,6 +24,8 @@ export interface Exchange {
   wouldRefuse: Reason | undefined;
   /** Facts for the operator. */
   context: FailureContext | undefined;
+  /** What it was refused with. */
+  evidence: Evidence | undefined;
   /** What went wrong, where the reason is `unexpected` or something could not be reached. */
   cause: unknown;
   /** What the token of an admitted request says. */
@@ -49,6 +52,7 @@ export function beginExchange(request: ResourceRequest, connection: Connection):
     reason: undefined,
     wouldRefuse: undefined,
     context: undefined,
+    evidence: undefined,
     cause: undefined,
     claims: undefined,
     scheme: undefined,
@@ -61,6 +65,7 @@ export function noteRefusal(exchange: Exchange, error: unknown, names: SettingNa
   const refused = error instanceof AccessError;
   exchange.reason = refused ? error.reason : 'unexpected';
   exchange.context = refused ? nameHint(error.context, names) : undefined;
+  exchange.evidence = refused ? findEvidence(error) : undefined;
   exchange.cause = refused ? error.cause : error;
 }
 

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { RegisteredClaims } from '../../token/claims.ts';
+import type { JsonObject } from '../../jose/json.ts';
 
 /** Whose call it was, as a log line may tell it. */
 export interface Identity {
@@ -11,7 +11,7 @@ export interface Identity {
 export type IdentityMode = 'off' | 'plain' | 'hashed';
 
 /** Tells whose call it was; `undefined` if nothing may be told. */
-export type DescribeIdentity = (claims: RegisteredClaims) => Identity | undefined;
+export type DescribeIdentity = (claims: JsonObject) => Identity | undefined;
 
 /** Characters of a hash: enough to tell a million owners apart. */
 const hashLength = 22;

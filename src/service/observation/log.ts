@@ -87,6 +87,8 @@ function formatRequestJson(line: RequestLine): string {
   text += `,"method":${method === 'GET' ? '"GET"' : JSON.stringify(method)},"${routeKind}":"${route}","status":${status}`;
   if (reason !== undefined) text += `,"reason":"${reason}"`;
   if (wouldRefuse !== undefined) text += `,"would_refuse":"${wouldRefuse}"`;
+  const docs = anchorOf(reason ?? wouldRefuse);
+  if (docs !== undefined) text += `,"docs":"${docs}"`;
   return `${text},"ms":${milliseconds}}\n`;
 }
 
@@ -106,9 +108,15 @@ function describeLine({ requestId, traceId, clientIp, milliseconds, facts, ...li
     status,
     reason,
     would_refuse: wouldRefuse,
+    docs: anchorOf(reason ?? wouldRefuse),
     ms: milliseconds,
     ...facts,
   };
+}
+
+/** Where the documentation says what to do. */
+function anchorOf(reason: string | undefined): string | undefined {
+  return reason === undefined ? undefined : `refusals.md#${reason}`;
 }
 
 function levelOf(status: number): LogLevel {

@@ -2,6 +2,7 @@ import type { ReadClientAddress } from '../../http/client-address.ts';
 import type { Exchange } from '../app/exchange.ts';
 import type { DescribeIdentity } from './identity.ts';
 import type { Log, LogFields } from './log.ts';
+import { describeRefusal } from './refusal-facts.ts';
 import { readTraceId } from './traces.ts';
 
 /** What the lines of requests are made with. */
@@ -46,12 +47,15 @@ export function createRequestLog(options: RequestLogOptions): WriteRequestLine {
 }
 
 function describeFacts(
-  { context, cause, claims }: Exchange,
+  { context, evidence, cause, claims }: Exchange,
   describeIdentity: DescribeIdentity,
 ): LogFields | undefined {
-  const identity = claims === undefined ? undefined : describeIdentity(claims);
-  if (context === undefined && cause === undefined && identity === undefined) return undefined;
-  return { ...identity, ...context, ...(cause !== undefined && { cause: describeCause(cause) }) };
+  // A token that was refused names its owner only if its issuer has vouched for it.
+  const owner = claims ?? evidence?.claims;
+  const identity = owner === undefined ? undefined : describeIdentity(owner);
+  const refusal = evidence === undefined ? undefined : describeRefusal(evidence);
+  if (context === undefined && cause === undefined && identity === undefined && refusal === undefined) return undefined;
+  return { ...identity, ...refusal, ...context, ...(cause !== undefined && { cause: describeCause(cause) }) };
 }
 
 /** The name and message of an error of this program's own making; never of input. */

@@ -46,8 +46,9 @@ export function registerRequestMetrics(metrics: Metrics): RequestMetrics {
 }
 
 /** Only a verified token names a configured issuer. */
-function issuerOf({ claims }: Exchange): string {
-  return typeof claims?.['iss'] === 'string' ? claims['iss'] : '';
+function issuerOf({ claims, evidence }: Exchange): string {
+  const issuer = (claims ?? evidence?.claims)?.['iss'];
+  return typeof issuer === 'string' ? issuer : '';
 }
 
 /** The series of three labels, found without making a text of them. */

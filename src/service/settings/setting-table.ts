@@ -340,7 +340,8 @@ export const settingTable = {
     environment: 'LOG_IDENTITY',
     schema: v.picklist(['off', 'plain', 'hashed']),
     defaultValue: 'off',
-    meaning: 'Whether log lines of admitted calls name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
+    meaning:
+      'Whether log lines of calls with a verified token name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
     fix: 'Write off, plain or hashed.',
   },
   logIdentitySecret: {

@@ -88,3 +88,128 @@ describe('the line of a request', () => {
     expect(some.logs.filter((line) => isRequest(line) && line['status'] === 200)).toHaveLength(2);
   });
 });
+
+/** The line of one call to `/api/private-scoped`, which needs `read:messages`. */
+async function refusedLine(service: ServiceProcess, headers: readonly string[]): Promise<LogLine> {
+  const from = service.logs.length;
+  await send(service.url, '/api/private-scoped', { headers });
+  return service.findLog((each) => isRequest(each) && service.logs.indexOf(each) >= from);
+}
+
+describe('the line of a refused request', () => {
+  let service: ServiceProcess;
+  const now = () => Math.floor(Date.now() / 1000);
+
+  beforeAll(async () => {
+    service = await start();
+  });
+
+  const cases: readonly (readonly [reason: string, claims: () => Record<string, unknown>, facts: () => object])[] = [
+    [
+      'invalid_issuer',
+      () => ({ iss: 'https://other.test/' }),
+      () => ({ expected: [provider.issuer], received: 'https://other.test/' }),
+    ],
+    [
+      'invalid_audience',
+      () => ({ aud: ['urn:other', 'urn:more'] }),
+      () => ({ expected: [provider.audience], received: ['urn:other', 'urn:more'] }),
+    ],
+    [
+      'expired',
+      () => ({ exp: now() - 600, iat: now() - 4200 }),
+      () => ({
+        expected: expect.stringMatching(/^at most \d+ s ago$/),
+        received: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z \(60\d(\.\d+)? s ago\)$/),
+      }),
+    ],
+    [
+      'issued_in_future',
+      () => ({ iat: now() + 600, exp: now() + 1200 }),
+      () => ({
+        expected: expect.stringMatching(/^at most \d+ s ahead$/),
+        received: expect.stringMatching(/\((600|59\d(\.\d+)?) s ahead\)$/),
+      }),
+    ],
+    [
+      'insufficient_scope',
+      () => ({ scope: 'openid profile' }),
+      () => ({ expected: ['read:messages'], received: ['openid', 'profile'] }),
+    ],
+  ];
+
+  it.each(cases)(
+    '%s → what was expected and received, the key, and where to read on',
+    async (reason, claims, facts) => {
+      const token = await provider.sign({
+        sub: 'auth0|alice',
+        client_id: 'app',
+        email: 'alice@mail.test',
+        ...claims(),
+      });
+      const line = await refusedLine(service, bearer(token));
+      expect(line).toMatchObject({ reason, docs: `refusals.md#${reason}`, kid: provider.kid, ...facts() });
+      const text = JSON.stringify(line);
+      for (const secret of [...token.split('.'), 'alice', '"app"']) expect(text).not.toContain(secret);
+    },
+  );
+
+  it('unsupported_alg → the algorithm', async () => {
+    const header = Buffer.from(JSON.stringify({ alg: 'HS256', kid: provider.kid })).toString('base64url');
+    const token = [header, ...(await provider.sign({})).split('.').slice(1)].join('.');
+    expect(await refusedLine(service, bearer(token))).toMatchObject({
+      reason: 'unsupported_alg',
+      expected: ['RS256'],
+      received: 'HS256',
+      kid: provider.kid,
+    });
+  });
+
+  it('no token → only where to read on', async () => {
+    const line = await refusedLine(service, []);
+    expect(line).toMatchObject({ reason: 'missing_credentials', docs: 'refusals.md#missing_credentials' });
+    for (const name of ['expected', 'received', 'kid']) expect(line).not.toHaveProperty(name);
+  });
+
+  it('what a caller makes up → escaped, bounded, and no token', async () => {
+    const odd = await refusedLine(service, bearer(await provider.sign({ aud: `a\u001b[31m\u202e${'x'.repeat(500)}` })));
+    expect(odd['received']).toMatch(/^a\\u\{1b\}\[31m\\u\{202e\}x+… \(\d+ characters\)$/);
+    expect(String(odd['received']).length).toBeLessThan(220);
+    const many = Array.from({ length: 40 }, (_, index) => `urn:${index}`);
+    const listed = await refusedLine(service, bearer(await provider.sign({ aud: many })));
+    expect(listed['received']).toEqual([...many.slice(0, 10), '… (40 in all)']);
+    const other = await provider.sign({});
+    const holding = await refusedLine(service, bearer(await provider.sign({ aud: other })));
+    expect(holding).toMatchObject({ reason: 'invalid_audience', received: '(withheld: it looks like a token)' });
+    expect(JSON.stringify(holding)).not.toContain(other.slice(0, 20));
+  });
+
+  it('can be found by the address, the trace, and, where it may be told, the client', async () => {
+    const told = await start({ LOG_IDENTITY: 'plain', TRUST_PROXY: '127.0.0.1' });
+    const trace = '0af7651916cd43dd8448eb211c80319c';
+    const expired = await provider.sign({ client_id: 'app', exp: now() - 600 });
+    await send(told.url, '/api/private', {
+      headers: [
+        ...bearer(expired),
+        ...['traceparent', `00-${trace}-b7ad6b7169203331-01`],
+        ...['X-Forwarded-For', '203.0.113.5'],
+      ],
+    });
+    expect(await told.findLog(isRequest)).toMatchObject({
+      ...{ client_ip: '203.0.113.5', trace_id: trace, client_id: 'app' },
+      ...{ reason: 'expired', status: 401 },
+    });
+    // Nobody has vouched for what a token says that is signed by somebody else.
+    const forged = await provider.sign({ client_id: 'mallory', iss: 'https://other.test/' });
+    expect(JSON.stringify(await refusedLine(told, bearer(forged)))).not.toContain('mallory');
+  });
+
+  it('the refusals of a verified token are counted with its issuer, those of any other without', async () => {
+    await refusedLine(service, bearer(await provider.sign({ scope: 'openid' })));
+    await refusedLine(service, bearer(await provider.sign({ iss: 'https://other.test/' })));
+    const { body } = await send(service.adminUrl ?? '', '/metrics');
+    const text = body.toString();
+    expect(text).toContain(`portcullis_refusals_total{reason="insufficient_scope",issuer="${provider.issuer}"}`);
+    expect(text).not.toContain('other.test');
+  });
+});
