@@ -4,11 +4,13 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { send } from '../support/http-client.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
 let gate: GateProcess;
 let keyServer: ReturnType<typeof createServer>;
+let fetches = 0;
 
 beforeAll(async () => {
   provider = await startTestProvider();
@@ -17,7 +19,12 @@ beforeAll(async () => {
   const published = await new Promise<string>((resolve, reject) => {
     get(jwksUri, { ca: provider.ca, family: 4 }, (response) => resolve(text(response))).on('error', reject);
   });
-  keyServer = createServer((_incoming, outgoing) => {
+  keyServer = createServer((incoming, outgoing) => {
+    if (incoming.url !== '/keys') {
+      outgoing.writeHead(500).end();
+      return;
+    }
+    fetches++;
     outgoing.writeHead(200, { 'content-type': 'application/json' }).end(published);
   });
   await new Promise<void>((resolve) => keyServer.listen(0, '127.0.0.1', resolve));
@@ -27,6 +34,7 @@ beforeAll(async () => {
     clients: { issuer, clientIds: ['shop'], audience },
     placed: { issuer: 'https://elsewhere.example/', audience, jwksUri },
     plain: { issuer: 'http://plain.example/', audience, jwksUri: `http://127.0.0.1:${port}/keys`, insecure: true },
+    away: { issuer: 'https://away.example/', audience, jwksUri: `http://127.0.0.1:${port}/away`, insecure: true },
   };
   const rules = [
     { id: 'scp', path: '/scp', issuers: ['scp'], scopes: ['read'] },
@@ -34,9 +42,10 @@ beforeAll(async () => {
     { id: 'clients', path: '/clients', issuers: ['clients'] },
     { id: 'placed', path: '/placed', issuers: ['placed'] },
     { id: 'plain', path: '/plain', issuers: ['plain'] },
+    { id: 'away', path: '/away', issuers: ['away'] },
     { id: 'audience', path: '/audience', issuers: ['scp'], audience: 'special' },
   ];
-  gate = await startGate(provider, { issuers, rules });
+  gate = await startGate(provider, { issuers, rules }, { WORKERS: '2' });
 });
 afterAll(async () => {
   await gate?.stop();
@@ -64,6 +73,27 @@ describe('options of issuers in rules', () => {
     expect(await ask('/placed', { iss: 'https://elsewhere.example/' })).toBe(200);
     expect(await ask('/placed', {})).toBe(401);
     expect(await ask('/plain', { iss: 'http://plain.example/' })).toBe(200);
+  });
+
+  it('keys at an address of their own → one process fetches them, and they count like all others', async () => {
+    const token = await provider.sign({ iss: 'http://plain.example/' });
+    const headers = ['Authorization', `Bearer ${token}`];
+    const answers = await Promise.all(Array.from({ length: 12 }, () => gate.ask({ path: '/plain', headers })));
+    expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(200));
+    expect(fetches).toBe(1);
+    await gate.findLog(({ event, issuer }) => event === 'keys_fetch_failed' && issuer === 'https://away.example/');
+    const metrics = await gate.metrics();
+    expect(metrics).toContain('portcullis_key_set_usable{issuer="http://plain.example/"} 1\n');
+    expect(metrics).toContain('portcullis_key_set_usable{issuer="https://elsewhere.example/"} 1\n');
+    expect(metrics).toContain('portcullis_key_set_usable{issuer="https://away.example/"} 0\n');
+    const readiness = await send(gate.adminUrl ?? '', '/readyz');
+    expect(readiness.json).toMatchObject({
+      ready: true,
+      checks: { 'keys of http://plain.example/': 'ok', 'keys of https://elsewhere.example/': 'ok' },
+      degraded: ['keys of https://away.example/'],
+    });
+    const warned = gate.logs.filter(({ event }) => event === 'keys_insecure').map(({ issuer }) => issuer);
+    expect(warned.sort()).toEqual(['http://plain.example/', 'https://away.example/']);
   });
 
   it('an audience that only one rule asks for', async () => {

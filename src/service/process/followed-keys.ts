@@ -1,6 +1,6 @@
 import { type Jwks, readJwks } from '../../keys/jwks.ts';
 import type { PrimaryChannel } from './replay-ipc.ts';
-import type { KeyNews, KeySource, ServiceKeys } from './service-keys.ts';
+import { type KeyNews, type KeyPlace, type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';
 
 /** Milliseconds that the owner may take for one fetch, and its answer. */
 const answerTimeout = 5000;
@@ -13,6 +13,12 @@ interface FollowedKeys {
   follow(news: KeyNews): void;
 }
 
+/** Which keys are meant. */
+interface Asked {
+  readonly issuer: string;
+  readonly place: KeyPlace;
+}
+
 /** The keys that the primary process fetches, seen from a worker. A worker has them before it takes a connection. */
 export function followKeys(channel: PrimaryChannel): KeySource {
   const followed = new Map<string, FollowedKeys>();
@@ -21,12 +27,12 @@ export function followKeys(channel: PrimaryChannel): KeySource {
 
   channel.onMessage((message) => {
     if (message.type !== 'keys') return;
-    if (message.news !== undefined) followed.get(message.issuer)?.follow(message.news);
+    if (message.news !== undefined) followed.get(message.name)?.follow(message.news);
     if (message.id !== undefined) waiting.get(message.id)?.(message.throttled);
   });
 
   /** Settles with whether the owner refuses to fetch now. */
-  const ask = (issuer: string, wish: 'follow' | 'fetch', fetches: number): Promise<boolean> =>
+  const ask = (asked: Asked, wish: 'follow' | 'fetch', fetches: number): Promise<boolean> =>
     new Promise((resolve) => {
       const id = nextId++;
       const finish = (throttled: boolean): void => {
@@ -36,14 +42,15 @@ export function followKeys(channel: PrimaryChannel): KeySource {
       };
       const timer = setTimeout(() => finish(true), answerTimeout);
       waiting.set(id, finish);
-      channel.send({ type: 'keys', id, issuer, wish, fetches });
+      channel.send({ type: 'keys', id, ...asked, wish, fetches });
     });
 
   return {
-    async open(issuer) {
-      const opened = createFollowedKeys((fetches) => ask(issuer, 'fetch', fetches));
-      followed.set(issuer, opened);
-      await ask(issuer, 'follow', 0);
+    async open(issuer, place = {}) {
+      const asked = { issuer, place };
+      const opened = createFollowedKeys(issuer, (fetches) => ask(asked, 'fetch', fetches));
+      followed.set(nameKeys(issuer, place), opened);
+      await ask(asked, 'follow', 0);
       return opened.keys;
     },
     close: async () => {},
@@ -51,7 +58,7 @@ export function followKeys(channel: PrimaryChannel): KeySource {
 }
 
 /** `fetch` asks the owner, who is told how many fetches were heard of; it settles with whether the owner refuses to fetch now. */
-function createFollowedKeys(fetch: (fetches: number) => Promise<boolean>): FollowedKeys {
+function createFollowedKeys(issuer: string, fetch: (fetches: number) => Promise<boolean>): FollowedKeys {
   let jwks: Jwks | undefined;
   let generation = 0;
   let fetches = 0;
@@ -71,6 +78,7 @@ function createFollowedKeys(fetch: (fetches: number) => Promise<boolean>): Follo
   };
 
   const keys: ServiceKeys = {
+    issuer,
     find(kid, alg) {
       const found = usable() ? jwks?.keys.get(kid) : undefined;
       return found?.algs.has(alg) ? found.key : undefined;

@@ -5,7 +5,7 @@ import { createResourceServer, type ResourceServer } from '../../resource-server
 import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import type { TokenCacheStatus } from '../../token/token-cache.ts';
-import type { KeySource, ServiceKeys } from './service-keys.ts';
+import { type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';
 
 /** What the resource servers of a gate have in common. */
 export type CommonOptions = Omit<AnyServerOptions, 'issuer' | 'issuers' | 'keys' | 'jwksUri' | 'insecure' | 'audience'>;
@@ -22,7 +22,7 @@ export interface PreparedGate {
 /** The resource servers that the rules of a gate ask for. What rules share, and what stays when rules change, is kept. */
 export interface GateServers {
   prepare(rules: Rules): Promise<PreparedGate>;
-  /** The keys of the gate in force, by issuer. */
+  /** The keys of the gate in force, by issuer and place. */
   keys(): ReadonlyMap<string, ServiceKeys>;
   tokenCacheStatus(): TokenCacheStatus;
 }
@@ -45,8 +45,9 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
     share: number,
   ): ResourceServer<RegisteredClaims> => {
     const issuers = order.issuers.map((trusted): TrustedIssuer => {
-      const own = opened.get(trusted.issuer);
-      return own === undefined ? trusted : { ...trusted, keys: own };
+      const { issuer, rules } = trusted;
+      const keys = opened.get(nameKeys(issuer, trusted));
+      return keys === undefined ? trusted : { issuer, keys, ...(rules !== undefined && { rules }) };
     }) as readonly IssuerWithRecipients[]; // rules with an issuer that has no recipients are not loaded
     return createResourceServer({
       ...common,
@@ -69,10 +70,10 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
     async prepare(rules) {
       const opened = new Map<string, ServiceKeys>();
       for (const trusted of rules.issuers.values()) {
-        const { issuer } = trusted;
-        // Keys at an address of their own are fetched by the server that needs them.
-        if ('jwksUri' in trusted || 'insecure' in trusted) continue;
-        if (!opened.has(issuer)) opened.set(issuer, keys.get(issuer) ?? (await keySource.open(issuer)));
+        const { issuer, jwksUri, insecure } = trusted;
+        const name = nameKeys(issuer, trusted);
+        if (opened.has(name)) continue;
+        opened.set(name, keys.get(name) ?? (await keySource.open(issuer, { jwksUri, insecure })));
       }
       const share = new Set(rules.rules.map(({ issuers, dpop, mode }) => JSON.stringify([issuers, dpop, mode]))).size;
       const used = new Map<string, ResourceServer<RegisteredClaims>>();
@@ -89,7 +90,7 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
       const before = keys;
       return {
         gate,
-        newKeys: [...opened].flatMap(([issuer, each]) => (before.has(issuer) ? [] : [each])),
+        newKeys: [...opened].flatMap(([name, each]) => (before.has(name) ? [] : [each])),
         adopt() {
           for (const [key, server] of servers) {
             const { hits, misses } = server.tokenCacheStatus() ?? { hits: 0, misses: 0 };

@@ -1,4 +1,3 @@
-import { createNonces, type Nonces } from '../../dpop/nonce.ts';
 import { AccessError } from '../../failures.ts';
 import type { Admission, Gate } from '../../gate/gate.ts';
 import { createReverseProxy, type ReverseProxy } from '../../gate/reverse-proxy.ts';
@@ -16,6 +15,7 @@ import type { Settings } from '../settings/settings.ts';
 import { type CommonOptions, createGateServers, type GateServers } from './gate-servers.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
+import { openSecrets } from './open-secrets.ts';
 import type { RulesFollower, RulesSource } from './rules-source.ts';
 import type { Service, ServiceOptions } from './service.ts';
 
@@ -29,10 +29,11 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   const { settings, log, metrics, keySource, reloads, replay, rules } = options;
   registerProcessMetrics(metrics);
   const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
+  const { nonceOptions, describeIdentity } = openSecrets(options);
   const servers = createGateServers(
     {
       ...readCommonOptions(settings),
-      dpop: { ...readDpop(settings), replay },
+      dpop: { ...readDpop(settings), ...nonceOptions, replay },
       ...(denied && { denyList: denied.denyList }),
     },
     keySource,
@@ -60,7 +61,7 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
           readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
           isTrusted: parseTrust(settings.trustProxy),
         });
-  const observed = observeApp({ app, settings, log, metrics });
+  const observed = observeApp({ app, settings, log, metrics, describeIdentity });
   let draining = false;
   return {
     ...observed,
@@ -108,22 +109,28 @@ export function createGateFollower(
 
 /** What all resource servers of a gate are set to. */
 export function readCommonOptions(settings: Settings): CommonOptions {
-  const { algorithms, clockTolerance, errorBody, variant, upstream, trustProxy } = settings;
+  const { algorithms, clockTolerance, errorBody, variant, upstream } = settings;
   return {
     ...{ algorithms, clockTolerance, errorBody, subject: variant.subject, dpop: readDpop(settings) },
     // Beside a proxy the original request is told in another way, and believed as a whole.
-    ...(upstream !== '' && { trustProxy }),
+    ...(upstream !== '' && readClientSide(settings)),
+  };
+}
+
+/** What a gate that clients connect to is set to. Rules are found by `Host`, as the upstream gets it: only proofs are held against `externalUrl`. */
+function readClientSide({ trustProxy, externalUrl, tlsClientCa }: Settings): Partial<CommonOptions> {
+  return {
+    trustProxy,
+    ...(externalUrl !== '' && { externalUrl }),
+    // Whoever demands certificates of clients has tokens that are bound to them confirmed.
+    ...(tlsClientCa !== '' && { clientCertificate: 'tls' }),
   };
 }
 
 function readDpop(settings: Settings): NonNullable<CommonOptions['dpop']> {
   const { dpopEnabled, dpopRequired, dpopAlgorithms: algorithms } = settings;
   const mode = dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off';
-  return { mode, algorithms, ...readNonces(settings) };
-}
-
-function readNonces({ dpopNonce, dpopNonceSecret }: Settings): { readonly nonces?: Nonces } {
-  return dpopNonce === 'required' ? { nonces: createNonces({ secret: dpopNonceSecret }) } : {};
+  return { mode, algorithms };
 }
 
 /** Who can open a unix socket is chosen by the rights of its file; such a peer has no address. */
@@ -134,16 +141,16 @@ function readTrust({ trustProxy, host }: Settings): IsTrusted {
 
 /** One issuer whose tokens can be judged is enough: the outage of one partner must not take the gate away from all. */
 function describeReadiness(servers: GateServers): Readiness {
-  const entries = [...servers.keys()];
-  const away = entries.filter(([, keys]) => !keys.usable());
-  const ready = entries.length === 0 || away.length < entries.length;
-  const checks = Object.fromEntries(
-    entries.map(([issuer, keys]) => [
-      `keys of ${issuer}`,
-      keys.usable() ? 'ok' : `none: ${keys.problem() ?? 'not fetched yet'}`,
-    ]),
-  );
-  return { ready, checks, ...(ready && away.length > 0 && { degraded: away.map(([issuer]) => `keys of ${issuer}`) }) };
+  const all = [...servers.keys().values()];
+  const away = all.filter((keys) => !keys.usable());
+  const ready = all.length === 0 || away.length < all.length;
+  // Of an issuer with keys at several places the one that lacks them is shown.
+  const checks = Object.fromEntries([
+    ...all.map(({ issuer }) => [`keys of ${issuer}`, 'ok']),
+    ...away.map((keys) => [`keys of ${keys.issuer}`, `none: ${keys.problem() ?? 'not fetched yet'}`]),
+  ]);
+  const degraded = [...new Set(away.map(({ issuer }) => `keys of ${issuer}`))];
+  return { ready, checks, ...(ready && degraded.length > 0 && { degraded }) };
 }
 
 function createAdmissionCount(metrics: Metrics): (admission: Admission) => void {

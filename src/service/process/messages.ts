@@ -1,7 +1,7 @@
 import type { Horizon } from '../../dpop/horizon.ts';
 import type { Readiness } from '../app/admin.ts';
 import type { MetricsSnapshot } from '../observation/metrics.ts';
-import type { KeyNews } from './service-keys.ts';
+import type { KeyNews, KeyPlace } from './service-keys.ts';
 
 /** What one worker knows of itself. */
 export interface WorkerReport {
@@ -33,6 +33,7 @@ export type ToPrimary =
       readonly type: 'keys';
       readonly id: number;
       readonly issuer: string;
+      readonly place: KeyPlace;
       readonly wish: 'follow' | 'fetch';
       readonly fetches: number;
     }
@@ -54,7 +55,8 @@ export type ToWorker =
   /** `id` of the question that this answers; without one it was not asked for. `throttled`: nothing is fetched now. */
   | {
       readonly type: 'keys';
-      readonly issuer: string;
+      /** Of the issuer and its place. */
+      readonly name: string;
       readonly id?: number;
       readonly news: KeyNews | undefined;
       readonly throttled: boolean;

@@ -1,11 +1,12 @@
 import { createKeySet, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
 import type { Log } from '../observation/log.ts';
-import { escapeLabel, type Metrics } from '../observation/metrics.ts';
+import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
+import { registerKeyMetrics } from './key-metrics.ts';
 import { openKeysCache } from './keys-cache.ts';
-import type { KeyNews, KeySource, ServiceKeys } from './service-keys.ts';
+import { type KeyNews, type KeyPlace, type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';
 
 /** What the keys of the service are opened with. */
 export interface OpenKeysOptions {
@@ -17,10 +18,16 @@ export interface OpenKeysOptions {
 
 /** The one process that fetches keys. It keeps them on disk if `KEYS_CACHE` names a file. */
 export interface KeyOwner extends KeySource {
-  /** Tells what there is to know of an issuer that is open. */
-  news(issuer: string): KeyNews | undefined;
+  /** Tells what there is to know of keys that are open, by their name. */
+  news(name: string): KeyNews | undefined;
   /** Calls after each fetch, whatever came of it. */
-  onNews(listener: (issuer: string, news: KeyNews) => void): void;
+  onNews(listener: (name: string, news: KeyNews) => void): void;
+}
+
+/** Keys that are open. */
+interface Opened {
+  readonly issuer: string;
+  readonly keys: ManagedKeySet;
 }
 
 /** Makes the owner of the keys; reads the file that keeps them. */
@@ -29,62 +36,68 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
   const { keyLoading, discoveryFallback } = settings.variant;
   const { keysStale: staleSeconds, keysCache: file } = settings;
   const cache = file === '' ? undefined : await openKeysCache({ file, staleSeconds, log });
-  const opened = new Map<string, ManagedKeySet>();
-  const listeners = new Set<(issuer: string, news: KeyNews) => void>();
-  registerKeyMetrics(metrics, opened);
+  const opened = new Map<string, Opened>();
+  const listeners = new Set<(name: string, news: KeyNews) => void>();
+  registerKeyMetrics(metrics, () => opened.values());
 
-  const tell = (issuer: string, keys: ManagedKeySet, event: KeySetEvent): void => {
+  const tell = (name: string, { issuer, keys }: Opened, event: KeySetEvent): void => {
     logEvent(log, issuer, event);
     const fetched = event.type === 'fetched' ? keys.fetched() : undefined;
-    if (fetched !== undefined) cache?.keep(issuer, fetched);
+    if (fetched !== undefined) cache?.keep(name, fetched);
     if (event.type === 'dropped') return;
     // The key set tells of a fetch a moment before it forgets the failures before it.
     setImmediate(() => {
-      for (const listener of listeners) listener(issuer, describeNews(keys, fetched));
+      for (const listener of listeners) listener(name, describeNews(keys, fetched));
     });
   };
 
-  const openIssuer = (issuer: string): ManagedKeySet => {
-    const restored = cache?.find(issuer);
+  const openIssuer = (issuer: string, place: KeyPlace): Opened => {
+    const name = nameKeys(issuer, place);
+    const { jwksUri, insecure = false } = place;
+    const restored = cache?.find(name);
     const keys: ManagedKeySet = createKeySet({
-      issuer,
-      environment,
+      ...{ issuer, environment, staleSeconds, insecure },
       mode: keyLoading === 'at-start' ? 'once' : 'refreshing',
-      fallback: discoveryFallback,
-      staleSeconds,
+      ...(jwksUri === undefined ? { fallback: discoveryFallback } : { jwksUri }),
       ...(restored !== undefined && { restored }),
-      onEvent: (event) => tell(issuer, keys, event),
+      onEvent(event) {
+        // Told while the key set is made.
+        if (event.type === 'insecure') log.write('warn', 'keys_insecure', { issuer });
+        else tell(name, one, event);
+      },
     });
+    const one: Opened = { issuer, keys };
     if (restored !== undefined) {
       const { keys: entries, ageSeconds } = restored;
       log.write('info', 'keys_restored', { issuer, keys: entries.length, age_seconds: Math.round(ageSeconds) });
     }
-    opened.set(issuer, keys);
-    return keys;
+    opened.set(name, one);
+    return one;
   };
 
   return {
-    async open(issuer) {
-      const known = opened.get(issuer);
+    async open(issuer, place = {}) {
+      const known = opened.get(nameKeys(issuer, place));
       if (known !== undefined) return serve(known);
-      const keys = openIssuer(issuer);
-      if (keyLoading === 'at-start') await awaitKeys(keys, issuer);
-      return serve(keys);
+      const one = openIssuer(issuer, place);
+      if (keyLoading === 'at-start') await awaitKeys(one.keys, issuer);
+      return serve(one);
     },
-    news(issuer) {
-      const keys = opened.get(issuer);
+    news(name) {
+      const keys = opened.get(name)?.keys;
       return keys === undefined ? undefined : describeNews(keys, keys.fetched());
     },
     onNews: (listener) => void listeners.add(listener),
     async close() {
-      for (const keys of opened.values()) keys.close();
+      for (const { keys } of opened.values()) keys.close();
       await cache?.flush();
     },
   };
 }
 
-function serve(keys: ManagedKeySet): ServiceKeys {
+function serve({ issuer, keys }: Opened): ServiceKeys {
   return {
+    issuer,
     find: keys.find,
     has: keys.has,
     usable: keys.usable,
@@ -141,43 +154,4 @@ function logEvent(log: Log, issuer: string, event: KeySetEvent): void {
     const { type, ...dropped } = event;
     log.write('warn', `key_${type}`, { issuer, ...dropped });
   }
-}
-
-/** One series for each issuer: a gate may have several. */
-function registerKeyMetrics(metrics: Metrics, opened: ReadonlyMap<string, ManagedKeySet>): void {
-  const read = (of: (keys: ManagedKeySet) => number | undefined, labels = ''): Record<string, number> =>
-    Object.fromEntries(
-      [...opened].flatMap(([issuer, keys]) => {
-        const value = of(keys);
-        return value === undefined ? [] : [[`{issuer="${escapeLabel(issuer)}"${labels}}`, value]];
-      }),
-    );
-  metrics.gauge({
-    name: 'portcullis_key_set_age_seconds',
-    help: 'Seconds since the fetch that brought the keys, by issuer.',
-    aggregate: 'max',
-    read: () => read((keys) => keys.status().ageSeconds),
-  });
-  metrics.gauge({
-    name: 'portcullis_key_set_keys',
-    help: 'Usable keys that are loaded, by issuer.',
-    aggregate: 'max',
-    read: () => read((keys) => keys.status().keys),
-  });
-  metrics.gauge({
-    name: 'portcullis_key_set_usable',
-    help: 'Whether tokens of an issuer can be judged: 1 or 0.',
-    aggregate: 'max',
-    read: () => read((keys) => (keys.usable() ? 1 : 0)),
-  });
-  metrics.gauge({
-    name: 'portcullis_key_fetches_total',
-    help: 'Fetches of the key set by issuer and outcome.',
-    type: 'counter',
-    aggregate: 'sum',
-    read: () => ({
-      ...read((keys) => keys.status().fetches.ok, ',outcome="ok"'),
-      ...read((keys) => keys.status().fetches.failed, ',outcome="failed"'),
-    }),
-  });
 }

@@ -8,6 +8,7 @@ import type { HandOver } from './hand-over.ts';
 import type { ToPrimary, ToWorker, WorkerReport } from './messages.ts';
 import type { KeyOwner } from './open-keys.ts';
 import { answerWitness, type PrimaryReplay } from './replay-ipc.ts';
+import { nameKeys } from './service-keys.ts';
 
 /** What the primary process runs with. */
 export interface PrimaryOptions {
@@ -171,20 +172,29 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
       const id = nextId++;
       const finish = (answer: WorkerReport | undefined): void => {
         clearTimeout(timer);
+        worker.off('exit', leaveUnanswered);
         pending.delete(id);
         resolve(answer);
       };
-      const timer = setTimeout(() => finish(undefined), reportTimeout);
+      const leaveUnanswered = (): void => finish(undefined);
+      const timer = setTimeout(leaveUnanswered, reportTimeout);
+      worker.once('exit', leaveUnanswered);
       pending.set(id, finish);
       send(worker, { type: 'report', id });
     });
 
   /** Of the workers that take connections; `undefined` for one that does not answer. */
-  const reports = (): Promise<readonly (WorkerReport | undefined)[]> =>
-    Promise.all([...members.values()].filter(({ ready }) => ready).map(report));
+  const reports = async (): Promise<readonly (WorkerReport | undefined)[]> => {
+    const asked = [...members.values()].filter(({ ready }) => ready);
+    const answers = await Promise.all(asked.map(report));
+    // One that has ended meanwhile, or was told to, takes no connection any more.
+    return answers.filter((_answer, index) => isTaking(asked[index]));
+  };
 
-  keyOwner.onNews((issuer, news) => {
-    for (const { worker } of members.values()) send(worker, { type: 'keys', issuer, news, throttled: false });
+  const isTaking = (member: Member | undefined): boolean => member?.ready === true && members.has(member.worker.id);
+
+  keyOwner.onNews((name, news) => {
+    for (const { worker } of members.values()) send(worker, { type: 'keys', name, news, throttled: false });
   });
   for (let i = 0; i < count; i++) fork();
   return {
@@ -211,14 +221,15 @@ async function answerKeys(
   message: ToPrimary & { readonly type: 'keys' },
   owner: KeyOwner,
 ): Promise<void> {
-  const { id, issuer, wish, fetches } = message;
-  const keys = await owner.open(issuer);
+  const { id, issuer, place, wish, fetches } = message;
+  const name = nameKeys(issuer, place);
+  const keys = await owner.open(issuer, place);
   // What another worker has just asked for is on its way: it is no reason for one more fetch.
-  const isNewer = (owner.news(issuer)?.fetches ?? 0) > fetches;
+  const isNewer = (owner.news(name)?.fetches ?? 0) > fetches;
   const fetch = wish === 'follow' || isNewer ? undefined : keys.refetch();
   await fetch;
   const throttled = wish === 'fetch' && !isNewer && fetch === undefined;
-  send(worker, { type: 'keys', id, issuer, throttled, news: throttled ? undefined : owner.news(issuer) });
+  send(worker, { type: 'keys', id, name, throttled, news: throttled ? undefined : owner.news(name) });
 }
 
 function send(worker: Worker, message: ToWorker): void {

@@ -6,7 +6,6 @@ import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { Readiness } from '../app/admin.ts';
 import { createApp } from '../app/app.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
-import { createDescribeIdentity } from '../observation/identity.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
@@ -14,8 +13,8 @@ import type { Settings } from '../settings/settings.ts';
 import type { UpgradeListener } from './http-server.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
+import { openSecrets } from './open-secrets.ts';
 import type { Reloads } from './reload.ts';
-import { createRotatingNonces, followSecrets, type RotatingNonces } from './secrets.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
 import { readVersion } from './version.ts';
 
@@ -66,12 +65,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
 
   const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
 
-  const nonces = openNonces(settings, options.startNonceSecret);
-  let describeIdentity = createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret);
-  followSecrets({ secrets: settings, readAgain: options.readAgain, reloads, log }, (secrets) => {
-    if (secrets.dpopNonceSecret !== '') nonces?.rotate(secrets.dpopNonceSecret);
-    describeIdentity = createDescribeIdentity(settings.logIdentity, secrets.logIdentitySecret);
-  });
+  const { nonceOptions, describeIdentity } = openSecrets(options);
 
   const resourceServer = createResourceServer({
     issuers: keys === undefined || issuer === undefined ? [] : [{ issuer, keys }],
@@ -79,13 +73,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,
     subject: variant.subject,
-    dpop: {
-      ...{ mode, algorithms: settings.dpopAlgorithms, replay },
-      ...(nonces !== undefined && {
-        nonces,
-        nonceDemand: settings.dpopNonce === 'required' ? 'always' : 'after-start',
-      }),
-    },
+    dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...nonceOptions },
     ...(denied !== undefined && { denyList: denied.denyList }),
     trustProxy: settings.trustProxy,
     ...(externalUrl !== undefined && { externalUrl }),
@@ -109,7 +97,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   registerCacheMetrics(metrics, resourceServer);
   let draining = false;
   return {
-    ...observeApp({ app, settings, log, metrics, describeIdentity: (access) => describeIdentity(access) }),
+    ...observeApp({ app, settings, log, metrics, describeIdentity }),
     readiness: () => {
       const away = isAway(replay);
       const checks = {
@@ -137,15 +125,6 @@ function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
 /** Whether the proofs are remembered by a store that cannot be asked now. */
 function isAway(replay: ReplayStore | 'off'): boolean {
   return replay !== 'off' && 'connected' in replay && replay.connected === false;
-}
-
-/** Nonces that are always demanded, or only after a start: under the secret of the settings, else of the primary process. */
-function openNonces(
-  { dpopNonce, dpopNonceSecret }: Settings,
-  startSecret: string | undefined,
-): RotatingNonces | undefined {
-  if (dpopNonce === 'required' || dpopNonceSecret !== '') return createRotatingNonces(dpopNonceSecret);
-  return startSecret === undefined ? undefined : createRotatingNonces(startSecret);
 }
 
 function warnOfScheme(log: Log, name: string): void {

@@ -50,10 +50,25 @@ describe('keys with two workers', { timeout: 60_000 }, () => {
     const tokens = await Promise.all(
       Array.from({ length: 40 }, (_, index) => provider.sign({}, { header: { kid: `unknown-${index}` } })),
     );
+    const startedAt = performance.now();
     const answers = await Promise.all(tokens.map(call));
+    // Three at once, and one more each 10 s: a busy machine may need longer for the flood.
+    const allowed = 3 + Math.floor((performance.now() - startedAt) / 10_000);
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
     for (const answer of answers) expect((await findLine(service, answer))['reason']).toBe('unknown_kid');
-    expect(provider.requests('jwks') - before).toBeLessThanOrEqual(3);
+    expect(provider.requests('jwks') - before).toBeLessThanOrEqual(allowed);
+  });
+
+  it('a worker that ends before it has said how it is → is not counted: no connection goes to it any more', async () => {
+    const [victim = 0] = findChildren(service.pid);
+    process.kill(victim, 'SIGSTOP');
+    const asked = readiness();
+    // Long enough for the question to be on its way to a worker that cannot answer.
+    await sleep(200);
+    process.kill(victim, 'SIGKILL');
+    const { status, body } = await asked;
+    expect([status, body]).toEqual([200, expect.stringContaining('1 of 2 ready')]);
+    await until(async () => (await readiness()).body.includes('2 of 2 ready'));
   });
 
   it('provider down, one worker killed → every good call is 200, and the service stays ready', async () => {

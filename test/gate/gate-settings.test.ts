@@ -1,0 +1,159 @@
+import { hash, X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createNonces } from '../../src/dpop/nonce.ts';
+import { createDpopClient } from '../support/dpop-client.ts';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type Answer, send } from '../support/http-client.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { createClientCertificate, createTestCertificates } from '../support/tls.ts';
+
+let provider: TestProvider;
+let upstream: Server;
+let upstreamUrl: string;
+let folder: string;
+let token: string;
+const client = createDpopClient();
+
+beforeAll(async () => {
+  [provider, folder] = await Promise.all([startTestProvider(), mkdtemp(join(tmpdir(), 'portcullis-gate-settings-'))]);
+  upstream = createServer((incoming, outgoing) => outgoing.end(`host ${incoming.headers.host}`));
+  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // a TCP server has an address of this shape
+  token = await provider.sign({ cnf: { jkt: client.jkt } });
+});
+afterAll(async () => {
+  client.close();
+  upstream?.closeAllConnections();
+  upstream?.close();
+  await Promise.all([provider?.close(), rm(folder, { recursive: true })]);
+});
+
+const start = (environment: Readonly<Record<string, string>>, hosts: object = {}): Promise<GateProcess> =>
+  startGate(
+    provider,
+    {
+      issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+      rules: [
+        { id: 'all', path: '/**' },
+        { id: 'closed', ...hosts, path: '/closed', access: 'deny' },
+      ],
+    },
+    environment,
+  );
+
+interface Proven {
+  readonly htu: string;
+  readonly path: string;
+  readonly host?: string;
+  readonly nonce?: string | undefined;
+  readonly iat?: number;
+}
+
+/** Sends a proof to a gate that is the proxy. */
+function call(gate: GateProcess, { htu, path, host = 'api.example', nonce, ...rest }: Proven): Promise<Answer> {
+  const proof = client.prove(token, { url: htu, ...rest, ...(nonce !== undefined && { nonce }) });
+  return send(gate.url, path, { headers: ['Host', host, 'Authorization', `DPoP ${token}`, 'DPoP', proof] });
+}
+
+describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
+  it('EXTERNAL_URL, as the proxy → proofs are held against it; rules are found by Host, which goes on', async () => {
+    const EXTERNAL_URL = 'https://shop.example/v1';
+    const gate = await start({ WORKERS, UPSTREAM: upstreamUrl, EXTERNAL_URL }, { hosts: ['inner.example'] });
+    const asked = await call(gate, { htu: `${EXTERNAL_URL}/orders`, path: '/orders' });
+    const nonce = asked.headers.get('dpop-nonce');
+    const passed = await call(gate, { htu: `${EXTERNAL_URL}/orders`, path: '/orders', nonce });
+    expect([passed.status, passed.body]).toEqual([200, 'host api.example']);
+    const refused = await call(gate, { htu: 'http://api.example/orders', path: '/orders', nonce });
+    expect([refused.status, refused.body]).toEqual([401, expect.stringContaining('invalid_dpop_proof')]);
+    const closed = await call(gate, { htu: `${EXTERNAL_URL}/closed`, path: '/closed', host: 'inner.example', nonce });
+    expect(closed.status).toBe(403);
+    expect(await gate.stop()).toBe(0);
+  });
+
+  it('EXTERNAL_URL, beside a proxy → the URL that the proxy tells decides', async () => {
+    const gate = await start({ WORKERS, EXTERNAL_URL: 'https://shop.example/v1' });
+    const prove = (nonce?: string): readonly string[] => [
+      ...['Authorization', `DPoP ${token}`],
+      ...['DPoP', client.prove(token, { url: 'https://api.example/orders', ...(nonce !== undefined && { nonce }) })],
+    ];
+    const asked = await gate.ask({ path: '/orders', headers: prove() });
+    const { status } = await gate.ask({ path: '/orders', headers: prove(asked.headers.get('dpop-nonce')) });
+    expect(status).toBe(200);
+    expect(await gate.stop()).toBe(0);
+  });
+
+  it('a proof from before the start → asks for a nonce; that of one process is taken by all', async () => {
+    const proven = { htu: 'http://api.example/orders', path: '/orders', iat: Math.floor(Date.now() / 1000) - 1 };
+    const gate = await start({ WORKERS, UPSTREAM: upstreamUrl });
+    const asked = await call(gate, proven);
+    expect([asked.status, asked.body]).toEqual([401, expect.stringContaining('use_dpop_nonce')]);
+    const nonce = asked.headers.get('dpop-nonce');
+    const answers = await Promise.all(Array.from({ length: 12 }, () => call(gate, { ...proven, nonce })));
+    expect(answers.map(({ status }) => status)).toEqual(Array(12).fill(200));
+    expect(await gate.stop()).toBe(0);
+  });
+
+  it('DPOP_NONCE_SECRET_FILE changes, SIGHUP → nonces of both secrets are taken; a bad file changes nothing', async () => {
+    const [first, second] = ['first-secret-of-at-least-32-bytes!', 'second-secret-of-at-least-32-bytes'] as const;
+    const file = join(folder, `nonce-${WORKERS}`);
+    await writeFile(file, first);
+    const environment = { WORKERS, DPOP_NONCE: 'required', DPOP_NONCE_SECRET_FILE: file, UPSTREAM: upstreamUrl };
+    const gate = await start(environment);
+    const take = async (secret: string): Promise<number> => {
+      const nonce = createNonces({ secret }).issue(Date.now() / 1000);
+      return (await call(gate, { htu: 'http://api.example/orders', path: '/orders', nonce })).status;
+    };
+    await expect.poll(() => take(first), { timeout: 10_000 }).toBe(200);
+    await writeFile(file, 'short');
+    gate.signal('SIGHUP');
+    expect(JSON.stringify(await gate.findLog(({ event }) => event === 'reload_failed'))).toContain('DPOP_NONCE_SECRET');
+    expect(await take(first)).toBe(200);
+    await writeFile(file, second);
+    gate.signal('SIGHUP');
+    const countReloads = (): number => gate.logs.filter(({ event }) => event === 'secrets_reloaded').length;
+    await expect.poll(countReloads, { timeout: 10_000 }).toBe(Number(WORKERS));
+    expect([await take(second), await take(first)]).toEqual([200, 200]);
+    expect(await gate.stop()).toBe(0);
+  });
+
+  it('TLS_CLIENT_CA, as the proxy → only clients with a certificate of it, and a token that is bound to theirs passes', async () => {
+    const [certificates, own, foreign] = await Promise.all([
+      createTestCertificates(),
+      createClientCertificate(),
+      createClientCertificate(),
+    ]);
+    const write = async (name: string, content: string): Promise<string> => {
+      const path = join(folder, `${name}-${WORKERS}`);
+      await writeFile(path, content);
+      return path;
+    };
+    const gate = await start({
+      ...{ WORKERS, UPSTREAM: upstreamUrl, TLS_CERT: await write('cert', certificates.cert) },
+      ...{ TLS_KEY: await write('key', certificates.key), TLS_CLIENT_CA: await write('ca', own.cert) },
+    });
+    const get = (bearer: string, pair: object): Promise<number> =>
+      new Promise((resolve, reject) => {
+        const headers = { authorization: `Bearer ${bearer}` };
+        const options = { port: gate.port, host: '127.0.0.1', path: '/', headers, agent: false, ca: certificates.ca };
+        requestHttps({ ...options, ...pair }, (response) => {
+          response.resume().once('end', () => resolve(response.statusCode ?? 0));
+        })
+          .once('error', reject)
+          .end();
+      });
+    const bind = (cert: string): Promise<string> =>
+      provider.sign({ cnf: { 'x5t#S256': hash('sha256', new X509Certificate(cert).raw, 'base64url') } });
+    expect(await get(await bind(own.cert), own)).toBe(200);
+    expect(await get(await bind(foreign.cert), own)).toBe(401);
+    await expect(get(await provider.sign(), {})).rejects.toThrow();
+    await expect(get(await provider.sign(), foreign)).rejects.toThrow();
+    expect(await gate.stop()).toBe(0);
+  });
+});
