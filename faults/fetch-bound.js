@@ -1,4 +1,4 @@
-// How often the provider may be asked (contract §4).
+// How often the provider may be asked (docs/behaviour.md §4).
 const freshSeconds = { least: 60, usual: 600, most: 3600 };
 const refreshAhead = 0.8;
 const throttleSeconds = 10;
@@ -6,7 +6,7 @@ const forcedAtOnce = 3;
 const maxBackoffSeconds = 30;
 
 /**
- * The most fetches that the contract allows in so many `seconds` from the start: the first, those ahead of need, with `forced` three and one in
+ * The most fetches that docs/behaviour.md allows in so many `seconds` from the start: the first, those ahead of need, with `forced` three and one in
  * ten seconds for unknown keys, and in each of `downs` (seconds) the retries at the shortest jitter and the one that
  * ends it; by each of so many `processes`.
  */

@@ -4,7 +4,7 @@ import { makeEcKey } from './tokens.js';
 
 const path = '/api/private';
 /**
- * Headers must be there after 10 s (contract §8). On a busy machine a connection may wait about as long in the queue of the
+ * Headers must be there after 10 s (docs/behaviour.md §8). On a busy machine a connection may wait about as long in the queue of the
  * listener, and that twice, before the service sees it: it is the one that never ends that is looked for.
  */
 const slowSeconds = 60;

@@ -146,7 +146,7 @@ const redisKilled = {
     scene.note('Bearer is never touched; DPoP is 503 while Redis is away');
   },
   check(scene, { proofs }) {
-    // Redis has 250 ms (contract §5): where the machine gave it less, the refusals outside the outage are its own.
+    // Redis has 250 ms (docs/behaviour.md §5): where the machine gave it less, the refusals outside the outage are its own.
     const { slowest } = scene.setup.redis;
     if (slowest > 0.2) {
       scene.note(`Redis itself took up to ${Math.round(slowest * 1000)} ms for an answer`);

@@ -9,7 +9,7 @@ const sampleMilliseconds = 250;
 const settleSeconds = 0.3;
 const warmSeconds = { full: 1.5, quick: 0.5 };
 const connections = 64;
-/** Seconds for the first keys; also the longest that the retries wait (contract §4), and one attempt. */
+/** Seconds for the first keys; also the longest that the retries wait (docs/behaviour.md §4), and one attempt. */
 export const keysSeconds = 33;
 
 /**

@@ -125,7 +125,6 @@ describe('what is loaded with the built package', () => {
     expect(await listPackages('portcullis/mcp')).toEqual([
       '@modelcontextprotocol/core',
       '@modelcontextprotocol/server',
-      'lru-cache',
       'zod',
     ]);
   });

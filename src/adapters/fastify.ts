@@ -15,7 +15,7 @@ import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
-import { type MetadataAnswer, type MetadataOptions, openMetadata } from './metadata.ts';
+import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { readNodeRequest } from './node-request.ts';
 
 export type { MetadataOptions } from './metadata.ts';
@@ -193,7 +193,7 @@ export function createMetadata(
 ): FastifyPluginCallback {
   const metadata = openMetadata(server, options);
   const answer = (request: FastifyRequest, reply: FastifyReply): void => {
-    const { status, headers, body } = metadata.answer(request.method, metadata.path) ?? notFound;
+    const { status, headers, body } = metadata.answerHere(request.method);
     // Bytes: to the type of a text Fastify would add a charset.
     reply
       .code(status)
@@ -209,9 +209,6 @@ export function createMetadata(
     done();
   };
 }
-
-/** Not for paths that are routed here. */
-const notFound: MetadataAnswer = { status: 404, headers: {}, body: null };
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
 export function accessOf<C = Claims>(request: Pick<JudgedRequest, 'raw'>, policy?: Policy<C>): Access<C> {

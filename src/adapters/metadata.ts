@@ -32,6 +32,8 @@ export interface Metadata {
   readonly url: string;
   /** Path of the URL. */
   readonly path: string;
+  /** The answer to a request for its path. */
+  answerHere(method: string | undefined): MetadataAnswer;
   /** The answer to a request; `undefined` for every other path. */
   answer(method: string | undefined, target: string): MetadataAnswer | undefined;
 }
@@ -84,13 +86,14 @@ export function createMetadataAnswers(options: MetadataOptions, where: 'its own 
     ...options.metadata,
   });
   const answers = createAnswers(body);
+  const answerHere = (method: string | undefined): MetadataAnswer => answers.get(method) ?? notAllowed;
   const known = new Set(where === 'both paths' ? [metadataPath, path] : [path]);
   return {
     url: `${url.origin}${path}`,
     path,
+    answerHere,
     // A resource that ends in a slash has a well-known path that does; clients cut it off, or do not.
-    answer: (method, target) =>
-      known.has(target.replace(/\/?(?:\?.*)?$/s, '')) ? (answers.get(method) ?? notAllowed) : undefined,
+    answer: (method, target) => (known.has(target.replace(/\/?(?:\?.*)?$/s, '')) ? answerHere(method) : undefined),
   };
 }
 

@@ -15,7 +15,6 @@ import {
   UseInterceptors,
 } from '@nestjs/common';
 import { AccessError } from '../failures.ts';
-import type { ResourceRequest } from '../http/request.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
@@ -23,8 +22,8 @@ import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp } from './admission.ts';
-import { findAccessOf, findAdmission } from './admitted.ts';
-import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { findAccessOf } from './admitted.ts';
+import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import {
   answerCall,
@@ -65,8 +64,13 @@ export interface Protect {
 }
 
 const demandKey = Symbol('portcullis: policy');
+/** A request, and the guard that has judged it. */
+interface GuardedCall extends CalledRequest {
+  readonly checkpoint: Checkpoint<IncomingMessage>;
+}
+
 /** Requests that guards have judged, by the call: an HTTP request, a GraphQL context, a client on a WebSocket. */
-const called = new WeakMap<object, CalledRequest>();
+const called = new WeakMap<object, GuardedCall>();
 /** What requests were judged by. A WebSocket has one request, its upgrade, for messages to several routes. */
 const judged = new WeakMap<object, Set<Demand<unknown>>>();
 
@@ -86,10 +90,9 @@ class RefusalFilter implements ExceptionFilter<RefusedRequest | AccessError> {
     if (error instanceof RefusedRequest) return answerCall(host, error.refusal);
     // Thrown by a handler, for a request that a guard has let in.
     const call = called.get(keyOfCall(host));
-    const admission = call === undefined ? undefined : findAdmission(call.incoming);
-    if (call === undefined || admission === undefined) throw error;
-    const context = { policy: admission.policy, connection: call.incoming.socket };
-    return answerCall(host, admission.server.describeRefusal(error, readCalled(call), context));
+    const refusal = call?.checkpoint.describeThrown(error, see(call));
+    if (refusal === undefined) throw error;
+    return answerCall(host, refusal);
   }
 }
 Catch(RefusedRequest, AccessError)(RefusalFilter);
@@ -128,13 +131,10 @@ export function createGuard(server: ResourceServer<RegisteredClaims>, options: G
       if (call === undefined) {
         throw new TypeError('createGuard: this call has no HTTP request that is known; name it with findRequest');
       }
-      called.set(keyOfCall(context), call);
+      called.set(keyOfCall(context), { ...call, checkpoint });
       const { incoming } = call;
       return checkpoint.pass<boolean, unknown>(asked, {
-        key: incoming,
-        request: readCalled(call),
-        connection: incoming.socket,
-        told: incoming,
+        ...see(call),
         admit: (access) => {
           judged.set(incoming, (judged.get(incoming) ?? new Set()).add(asked));
           const response = findResponse(context);
@@ -228,8 +228,8 @@ function protect(policy: Policy<unknown>, credentials: Demand<unknown>['credenti
 }
 
 /** Express cuts prefixes off `url`; a proof is for the URL that the client called. */
-function readCalled({ incoming, target }: CalledRequest): ResourceRequest {
-  return readNodeRequest(incoming, target);
+function see({ incoming, target }: CalledRequest) {
+  return { key: incoming, request: readNodeRequest(incoming, target), connection: incoming.socket, told: incoming };
 }
 
 function readDemand(context: ExecutionContext): Demand<unknown> | 'open' {

@@ -24,7 +24,7 @@ const fix =
 const several = /^(rediss?)\+(sentinel|cluster):\/\/(?:([^@/]*)@)?([^@/]+)(?:\/([^/]*))?$/;
 const single = /^rediss?:\/\//;
 const nodeGrammar = /^([\w.~-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
-const defaultPorts: Readonly<Record<string, number>> = { sentinel: 26_379, cluster: 6379 };
+const defaultPorts = { sentinel: 26_379, cluster: 6379 } as const;
 const maxPort = 65_535;
 
 /** Reads the URL of a Redis, of its sentinels or of a cluster. Throws `TypeError` without its text: it may hold a password. */
@@ -34,7 +34,8 @@ export function parseRedisUrl(url: string): RedisTarget {
     if (!single.test(url) || !URL.canParse(url)) throw new TypeError(fix);
     return { kind: 'single', url };
   }
-  const nodes = hosts.split(',').map((text) => parseNode(text, defaultPorts[kind] ?? 0));
+  const defaultPort = kind === 'cluster' ? defaultPorts.cluster : defaultPorts.sentinel;
+  const nodes = hosts.split(',').map((text) => parseNode(text, defaultPort));
   const shared = { nodes, tls: scheme === 'rediss', ...parseCredentials(credentials) };
   if (kind === 'cluster') {
     if (name !== '') throw new TypeError(fix);

@@ -72,7 +72,8 @@ export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): Re
     const isForwarded = isTrusted(connection?.remoteAddress);
     if (base !== undefined) {
       // They have no say, and must be well-formed all the same: whatever else reads them must not be misled.
-      if (isForwarded) readForwarded(request.headers);
+      const forwarded = isForwarded ? readForwarded(request.headers) : undefined;
+      if (forwarded instanceof AccessError) return forwarded;
       return { ...base, path: base.prefix + target.path };
     }
     if (!isForwarded) {

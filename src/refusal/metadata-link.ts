@@ -1,5 +1,3 @@
-import type { DescribeRefusal } from './refusal.ts';
-
 /** Where the protected resource metadata stands (RFC 9728 §3). */
 export const metadataPath = '/.well-known/oauth-protected-resource';
 
@@ -9,17 +7,14 @@ export const metadataPath = '/.well-known/oauth-protected-resource';
  */
 export type MetadataLink = { readonly url: string } | 'request';
 
-const linkers = new WeakMap<DescribeRefusal, (link: MetadataLink) => void>();
+const linkers = new WeakMap<object, (link: MetadataLink) => void>();
 
 /** Lets the challenges of one server link to the metadata. A link to nothing would mislead clients: none without this. */
-export function linkMetadata(
-  { describeRefusal }: { readonly describeRefusal: DescribeRefusal },
-  link: MetadataLink,
-): void {
+export function linkMetadata({ describeRefusal }: { readonly describeRefusal: object }, link: MetadataLink): void {
   linkers.get(describeRefusal)?.(link);
 }
 
 /** Has the refusals of a server told where its metadata is. */
-export function onMetadataLink(describeRefusal: DescribeRefusal, tell: (link: MetadataLink) => void): void {
+export function onMetadataLink(describeRefusal: object, tell: (link: MetadataLink) => void): void {
   linkers.set(describeRefusal, tell);
 }

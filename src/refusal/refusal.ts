@@ -41,7 +41,7 @@ export interface Refusal {
   readonly body: string;
 }
 
-/** Turns any error into the one answer that the contract wants; what is no `AccessError` is `unexpected`. */
+/** Turns any error into its one answer; what is no `AccessError` is `unexpected`. */
 export type DescribeRefusal = (error: unknown, request: ResourceRequest, context?: RefusalContext) => Refusal;
 
 /** Seconds after which a client may try again when keys or the replay store are unavailable. */

@@ -43,9 +43,9 @@ export function createFairCalls(options: FairCallsOptions): FairCalls {
     return client;
   };
 
+  /** Gives away a turn that has just become free. */
   const next = (): void => {
     for (const [name, client] of clients) {
-      if (running >= maxCalls) return;
       const [start] = client.waiting;
       if (start === undefined || client.running >= maxPerClient) continue;
       // To the end here as well: several of one client may be running.

@@ -23,7 +23,7 @@ export interface IssuerRules extends ClaimRules {
   readonly permissionsClaim: ClaimPath;
   /** Asked of every token of this issuer, before the policy of the route. */
   readonly policy?: CheckedPolicy | undefined;
-  /** What tokens must have beyond the rules of the contract. Default: nothing. */
+  /** What tokens must have beyond the rules of docs/behaviour.md §3. Default: nothing. */
   readonly profile?: TokenProfile | undefined;
 }
 

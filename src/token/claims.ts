@@ -56,7 +56,7 @@ export interface ClaimFacts {
 }
 
 /**
- * The checks of contract order: audience and client, times, subject, scope, the form of what handlers are given, kind. A
+ * The checks, in the order of docs/behaviour.md §3: audience and client, times, subject, scope, the form of what handlers are given, kind. A
  * comparison with a missing time fails closed.
  */
 export const claimChecks: readonly Check<ClaimFacts>[] = [
@@ -100,11 +100,6 @@ export const claimChecks: readonly Check<ClaimFacts>[] = [
     ({ claims: { sub }, rules }) => typeof sub === 'string' || (sub === undefined && rules.subject === 'optional'),
   ),
   createCheck('scope', 'malformed_scope', ({ claims, rules }) => isScope(claims, rules.scopeClaim)),
-  createCheck('client_id_form', 'malformed_client_id', ({ claims }) => isTextOrAbsent(claims['client_id']), {
-    group: 'client_id',
-  }),
-  // A token whose identifier is no text could not be denied by it either.
-  createCheck('jti_form', 'malformed_jti', ({ claims: { jti } }) => isTextOrAbsent(jti), { group: 'jti' }),
   createCheck('kind', 'not_an_access_token', ({ claims }) => !isOtherKind(claims)),
 ];
 
@@ -152,10 +147,6 @@ function isScope(claims: JsonObject, scopeClaim: string | undefined): boolean {
   if (value === undefined || typeof value === 'string') return true;
   // RFC 9068 §2.2.3 knows a text only. A list is for issuers that are known to write one.
   return scopeClaim !== undefined && Array.isArray(value) && value.every((each) => typeof each === 'string');
-}
-
-function isTextOrAbsent(value: unknown): boolean {
-  return value === undefined || typeof value === 'string';
 }
 
 /**

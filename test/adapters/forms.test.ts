@@ -122,6 +122,8 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
         expect(bodies).toEqual([{ status: 401, error: 'invalid_token', description }]);
         if (path === '/forbids-protect') {
           expect(await call(path, bearer(), own)).toMatchObject({ status: 403, text: '{"instance":"request-7"}' });
+          expect((await call(path, {}, own)).status).toBe(401);
+          expect(bodies.at(-1)).toMatchObject({ status: 401, error: 'unauthorized' });
         }
         turn++;
         const usual = await call(path, { authorization }, own);

@@ -51,6 +51,7 @@ describe('the verifier', () => {
   it.each([
     [{ client_id: undefined, azp: 'from-azp' }, 'from-azp'],
     [{ client_id: undefined }, 'test-subject'],
+    [{ client_id: 1, azp: 'from-azp' }, 'from-azp'],
   ])('%j → client %s', async (claims, clientId) => {
     expect(await verify(issuer.token({ scope: 'notes:read', ...claims }))).toMatchObject({ clientId });
   });

@@ -10,7 +10,7 @@ import { AccessError } from '../../src/failures.ts';
 import type { Access } from '../../src/resource-server/resource-server.ts';
 import { decorate } from './decorate.ts';
 import { issuer } from './issuer.ts';
-import { createServers } from './scene.ts';
+import { createServers, type ServerName } from './scene.ts';
 
 class Routes {
   undeclared() {
@@ -130,11 +130,15 @@ describe('handlers of a route with a policy', () => {
     optional(access: Access | undefined) {
       return { reader: access?.claims.sub ?? null };
     }
+    forbidsWithout(): never {
+      throw new AccessError('insufficient_scope', { scopes: ['admin'] });
+    }
     forbids(): never {
       throw new AccessError('insufficient_scope', { scopes: ['admin'] });
     }
   }
   decorate(Forms.prototype, 'optional', Get('optional'), Protect.optional({ scopes }));
+  decorate(Forms.prototype, 'forbidsWithout', Get('forbids-without'), Protect.optional({ scopes }));
   CurrentAccess()(Forms.prototype, 'optional', 0);
   decorate(Forms.prototype, 'forbids', Get('forbids'), Protect({ scopes }));
   Controller()(Forms);
@@ -149,9 +153,13 @@ describe('handlers of a route with a policy', () => {
     const app = await (adapter === undefined
       ? NestFactory.create(FormsRoot, { logger: false })
       : NestFactory.create(FormsRoot, adapter, { logger: false }));
+    const told: unknown[] = [];
     app.useGlobalGuards(
       createGuard(createServers(issuer).usual, {
-        onRefused: () => {
+        realm: () => 'tenant',
+        errorBody: ({ error }) => ({ contentType: 'application/problem+json', body: JSON.stringify({ own: error }) }),
+        onRefused: (error) => {
+          told.push(error);
           throw new Error('of the log');
         },
       }),
@@ -167,14 +175,17 @@ describe('handlers of a route with a policy', () => {
       expect(await call('optional', good)).toEqual([200, { reader: 'alice' }, null]);
       expect(await call('optional', { authorization: `Bearer ${issuer.flawed('expired')}` })).toMatchObject([
         401,
-        { detail: {} },
-        expect.stringContaining('invalid_token'),
+        { own: 'invalid_token' },
+        expect.stringContaining('realm="tenant"'),
       ]);
-      expect(await call('forbids', good)).toMatchObject([
-        403,
-        { detail: { error: 'insufficient_scope' } },
-        expect.stringContaining('scope="read:messages admin"'),
+      const forbidden = [403, { own: 'insufficient_scope' }];
+      expect(await call('forbids', good)).toEqual([
+        ...forbidden,
+        expect.stringMatching(/realm="tenant".*scope="read:messages admin"/),
       ]);
+      expect(await call('forbids-without')).toEqual([...forbidden, expect.stringMatching(/realm="tenant".*"admin"/)]);
+      const reasons = ['expired', 'insufficient_scope', 'insufficient_scope'];
+      expect(told.map((error) => error instanceof AccessError && error.reason)).toEqual(reasons);
     } finally {
       await app.close();
     }
@@ -220,34 +231,64 @@ describe('calls that are no HTTP routes', () => {
   });
 
   /** What the filter of a route makes of a refusal. */
-  const answer = (context: ExecutionContextHost): unknown => {
-    const [filter] = Reflect.getMetadata('__exceptionFilters__', Routes.prototype.strict) as ExceptionFilter[];
+  const [filter] = Reflect.getMetadata('__exceptionFilters__', Routes.prototype.strict) as [ExceptionFilter]; // one
+  const answer = (context: ExecutionContextHost, by = guard): unknown => {
     try {
-      return guard.canActivate(context);
+      return by.canActivate(context);
     } catch (error) {
-      return filter?.catch(error, context);
+      return filter.catch(error, context);
     }
   };
 
-  it('GraphQL: the refusal is an error with code, status and challenge', () => {
-    const told = answer(contextOf('graphql', [{}, {}, { req: incoming() }, {}]));
+  type Refused = readonly [server: ServerName, headers: Readonly<Record<string, string>>];
+  const refused = {
+    401: ['usual', {}],
+    403: ['usual', issuer.headers({ scope: 'other' })],
+    503: ['withoutKeys', good],
+  } as const satisfies Readonly<Record<number, Refused>>;
+  const guardOf = (name: ServerName) => createGuard(createServers(issuer)[name]);
+
+  it.each([
+    [401, 'UNAUTHENTICATED', 'The access token does not allow this call.'],
+    [403, 'FORBIDDEN', 'The access token does not allow this call.'],
+    [503, 'INTERNAL_SERVER_ERROR', 'The call could not be judged.'],
+  ] as const)('GraphQL: a refusal with %i is an error with code, status and challenge', (status, code, message) => {
+    const [server, headers] = refused[status];
+    const told = answer(contextOf('graphql', [{}, {}, { req: incoming(headers) }, {}]), guardOf(server));
     expect(told).toBeInstanceOf(Error);
-    expect(told).toMatchObject({ extensions: { code: 'UNAUTHENTICATED', http: { status: 401 } } });
-    const { headers } = (told as { extensions: { http: { headers: Map<string, string> } } }).extensions.http; // just seen
-    expect(headers.get('www-authenticate')).toContain('scope="read:messages"');
+    expect(told).toMatchObject({ message, extensions: { code, http: { status } } });
+    const { http } = (told as { extensions: { http: { headers: Map<string, string> } } }).extensions; // just seen
+    const challenge = http.headers.get('www-authenticate');
+    if (status === 503) expect(challenge).toBeUndefined();
+    else expect(challenge).toContain('scope="read:messages"');
   });
 
-  it('a gateway: the refusal is an exception that is emitted, in the way of the library', () => {
+  it.each([
+    [401, 'Unauthorized'],
+    [403, 'Forbidden'],
+    [503, 'Unavailable'],
+  ] as const)('a gateway: a refusal with %i is an exception, in the way of the library', (status, message) => {
+    const [server, headers] = refused[status];
     const told: unknown[] = [];
-    const request = incoming();
+    const request = incoming(headers);
     const emit = (...values: readonly unknown[]) => told.push(values);
-    answer(contextOf('ws', [{ request, handshake: {}, emit }, 'message']));
-    expect(told).toEqual([['exception', { status: 'error', message: 'Unauthorized' }]]);
+    answer(contextOf('ws', [{ request, handshake: {}, emit }, 'message']), guardOf(server));
+    expect(told).toEqual([['exception', { status: 'error', message }]]);
     const sent: string[] = [];
-    answer(contextOf('ws', [{ request, send: (text: string) => sent.push(text) }, 'message']));
-    expect(sent.map((text) => JSON.parse(text))).toEqual([
-      { event: 'exception', data: { status: 'error', message: 'Unauthorized' } },
-    ]);
+    answer(contextOf('ws', [{ request, send: (text: string) => sent.push(text) }, 'message']), guardOf(server));
+    expect(sent.map((text) => JSON.parse(text))).toEqual([{ event: 'exception', data: { status: 'error', message } }]);
+  });
+
+  it('an AccessError of a call that no guard has judged goes on to the application', () => {
+    const error = new AccessError('insufficient_scope');
+    expect(() => filter.catch(error, contextOf('http', [incoming(good), {}]))).toThrow(error);
+  });
+
+  it('handlers find the access by the request as well', async () => {
+    const request = incoming(good);
+    expect(findAccess(request)).toBeUndefined();
+    await guard.canActivate(contextOf('http', [request, {}]));
+    expect(accessOf(request).claims.sub).toBe('alice');
   });
 
   it('a gateway on ws: findRequest names the upgrade', async () => {
@@ -262,7 +303,7 @@ describe('calls that are no HTTP routes', () => {
     expect(() => finding.canActivate(unknown)).toThrow(/^createGuard: this call has no HTTP request that is known/);
   });
 
-  it.each(['http', 'rpc'])('%s without a request of node:http → TypeError, and nobody is let in', (type) => {
+  it.each(['http', 'rpc', 'graphql'])('%s without a request of node:http → TypeError, and nobody is let in', (type) => {
     const context = contextOf(type, [{ raw: {} }, {}]);
     expect(() => guard.canActivate(context)).toThrow(/^createGuard: this call has no HTTP request that is known/);
   });

@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
 import { findFreePort } from '../support/free-port.ts';
+import { passStart } from '../support/pass-start.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -109,6 +110,9 @@ describe.each(examples)('$name', ({ file, ...how }) => {
   let running: Awaited<ReturnType<typeof start>>;
   beforeAll(async () => {
     running = await start(file, 'serve' in how ? how.serve : undefined);
+    // Some make their resource server with the first call.
+    await call();
+    await passStart();
   });
   afterAll(async () => {
     running.child.kill();

@@ -4,7 +4,7 @@ import { formatDistance, formatDuration } from '../../src/explain/shown-time.ts'
 import { failures } from '../../src/failures.ts';
 import { causeCases, makeFacts, now } from './cause-cases.ts';
 
-/** The causes that the contract names. */
+/** The causes that there are at the least. */
 const named = [
   ...['audience_slash', 'audience_case', 'issuer_slash', 'issuer_host_alias', 'entra_v1_issuer', 'entra_graph_token'],
   ...['okta_org_server', 'cognito_no_audience', 'keycloak_account_audience', 'scope_in_scp', 'roles_instead_of_scope'],

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
+import { passStart } from '../support/pass-start.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 let provider: TestProvider;
@@ -33,6 +34,7 @@ beforeAll(async () => {
   // On a busy machine the first fetch may take long.
   await gate.findLog(({ event }) => event === 'keys_fetched');
   token = await provider.sign({ client_id: 'shop' });
+  await passStart();
 });
 afterAll(async () => {
   client.close();

@@ -522,6 +522,14 @@ describe('options', () => {
     expect(open({ issuer, staleSeconds }).usable()).toBe(false);
   });
 
+  it.each([
+    ['insecure: write true or false', { issuer, insecure: 'true' as unknown as boolean }], // from a program without types
+    ['jwksUri: write an https URL without credentials and fragment', { jwksUri: 'ftp://idp.example/', insecure: true }],
+    ['issuer: it is not a plain https URL, nor an http one', { issuer: 'ftp://idp.example/', insecure: true }],
+  ])('insecure, and still wrong → TypeError: %s', (message, options) => {
+    expect(() => createKeySet(options)).toThrow(new TypeError(message));
+  });
+
   it('an issuer that is no https URL → TypeError', () => {
     expect(() => createKeySet({ issuer: 'http://idp.example.test/' })).toThrow(TypeError);
   });

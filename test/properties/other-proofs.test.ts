@@ -86,13 +86,15 @@ describe('the header of a client certificate', () => {
     issuers: [issuer],
     audience,
     clientCertificate: 'header',
-    trustProxy: 'all',
+    trustProxy: ['127.0.0.1'],
     now: () => now,
   });
   const judge = (sent: string): Promise<Reason | 'accepted'> => {
     const lines: Readonly<Record<string, string>> = { authorization: `Bearer ${token}`, 'client-cert': sent };
     const headers = { get: (name: string) => lines[name] ?? null };
-    return verdictOf(() => server.authorize({ method: 'GET', url: 'https://api.test/', headers }));
+    return verdictOf(() =>
+      server.authorize({ method: 'GET', url: 'https://api.test/', headers }, {}, { remoteAddress: '127.0.0.1' }),
+    );
   };
 
   beforeAll(async () => {

@@ -546,6 +546,7 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ audience: 'api', issuers: [first], jwksUri: 'https://a/' }, /^jwksUri: write it beside issuer/],
     [{ audience: 'api', issuers: [first], insecure: true }, /^insecure: write it beside issuer/],
     [{ ...right, insecure: 'true' }, /^insecure: write true or false/],
+    [{ audience: 'api', issuers: [{ issuer: 'https://a/', insecure: 'true' }] }, /^insecure: write true or false/],
     [{ ...right, jwksUri: 'http://a/' }, /^jwksUri: write an https URL .*needs insecure: true/],
     [{ ...right, jwksUri: 'https://user:s3cret@a/' }, /^jwksUri: write an https URL without credentials/],
     [{ ...right, jwksUri: 'https://a/#x' }, /^jwksUri: write an https URL without credentials and fragment/],

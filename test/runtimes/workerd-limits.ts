@@ -1,5 +1,5 @@
 const nodeHttp = 'whose node:http drops header values; take portcullis/fetch or portcullis/hono';
-const noAuthority = 'where the platform alone says which certificates are trusted';
+const noAuthority = 'where only the platform says which certificates are trusted';
 /** What Workers cannot do, and the error where it is tried. */
 export const workerdLimits: Readonly<Record<string, string>> = {
   'ca of createResourceServer': `TypeError: ca: not on Cloudflare Workers, ${noAuthority}`,

@@ -10,7 +10,7 @@ import { createTestCertificates } from '../support/tls.ts';
 
 const proofCount = 1000;
 const atOnce = 16;
-/** Proofs made for one call, where an answer is 503: Redis has 250 ms (contract §5), and the machine much else to do. */
+/** Proofs made for one call, where an answer is 503: Redis has 250 ms (docs/behaviour.md §5), and the machine much else to do. */
 const maxAttempts = 20;
 /** Milliseconds; on a machine with much else to do. */
 const timeout = 120_000;

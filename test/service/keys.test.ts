@@ -52,7 +52,7 @@ async function until(status: number, ask: () => Promise<Answer>): Promise<Answer
   }
 }
 
-/** What is begun first, because a refresh can be forced only ten seconds after the last attempt (contract §4). */
+/** What is begun first, because a refresh can be forced only ten seconds after the last attempt (docs/behaviour.md §4). */
 interface Early {
   readonly provider: TestProvider;
   readonly service: ServiceProcess;

@@ -92,7 +92,7 @@ export async function startService(options: ServiceProcessOptions = {}): Promise
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // Every line is JSON (contract §8): one that is not fails the test run here.
+  // Every line is JSON (docs/behaviour.md §8): one that is not fails the test run here.
   readLines(child, (text) => {
     const line = JSON.parse(text) as LogLine; // the log writes this shape
     logs.push(line);

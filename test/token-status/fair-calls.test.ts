@@ -65,6 +65,18 @@ describe('calls that take turns', () => {
     expect(started).toEqual(['a1', 'b2']);
   });
 
+  it('no turn in time behind a call of the same client → rejected, and the client keeps its place', async () => {
+    const { run, end, started } = open({ waitSeconds: 0.01 });
+    void run('a', 'a1');
+    await expect(run('a', 'a2')).rejects.toThrow('too late');
+    const third = run('a', 'a3');
+    expect(started).toEqual(['a1']);
+    await end('a1');
+    expect(started).toEqual(['a1', 'a3']);
+    await end('a3');
+    expect(await third).toBe('a3');
+  });
+
   it('a call that fails → its error, and the next has its turn', async () => {
     const { calls, run, started } = open({ maxCalls: 1 });
     const failed = calls.run('a', () => Promise.reject(new Error('broken')));

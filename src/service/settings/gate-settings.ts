@@ -21,6 +21,8 @@ export type GateSettingsResult =
 const loopback = '127.0.0.0/8,::1';
 /** In the place of what the rules say themselves. */
 const unused = { domain: 'unused.invalid', audience: 'unused' };
+/** Its own name in a Redis that it shares with the service behind it: both judge one proof. */
+const namespace = 'gate';
 const policyFlags: ReadonlySet<string> = new Set(['--issuer', '--domain', '--audience', '--scope']);
 
 /** Reads the settings of the gate, which has either rules or one issuer, audience and scope for everything. */
@@ -31,7 +33,7 @@ export function readGateSettings({ args, environment }: SettingSources): GateSet
       args: given.flat(),
       // It has no variants.
       environment: { ...environment, VARIANT: undefined },
-      defaults: { ...unused, 'trust-proxy': trust },
+      defaults: { ...unused, 'trust-proxy': trust, 'replay-namespace': namespace },
     });
   const first = read(loopback);
   // As the proxy it answers everybody; whose X-Forwarded-* to believe is another question.

@@ -153,7 +153,8 @@ export const settingTable = {
     environment: 'REPLAY_NAMESPACE',
     schema: replayNamespace,
     defaultValue: 'serve',
-    meaning: 'Services of other names in one Redis do not know the proofs of each other.',
+    meaning:
+      'Services of other names in one Redis do not know the proofs of each other. `portcullis gate` has the default `gate`.',
     fix: 'Write 1 to 64 letters, digits, _, . or -.',
   },
   trustProxy: {

@@ -94,7 +94,7 @@ describe('a proof sent many times', () => {
   const key = makeProofKey();
   const path = '/api/private';
 
-  /** On a machine too busy for the primary to answer in time, a refusal is 503 instead of 401 (contract §5). */
+  /** On a machine too busy for the primary to answer in time, a refusal is 503 instead of 401 (docs/behaviour.md §5). */
   function tally(answers: readonly Answer[]): { readonly accepted: number; readonly refused: number } {
     const count = (...statuses: readonly number[]): number =>
       answers.filter(({ status }) => statuses.includes(status)).length;

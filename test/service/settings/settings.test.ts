@@ -61,7 +61,7 @@ function find(effective: readonly EffectiveSetting[], name: string): EffectiveSe
 }
 
 describe('defaults', () => {
-  it('domain and audience alone → variant A as the contract has it', () => {
+  it('domain and audience alone → variant A as docs/behaviour.md has it', () => {
     expect(readGood()).toEqual({
       variant: variants.a,
       issuer: 'https://tenant.example.test/',

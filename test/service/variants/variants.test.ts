@@ -106,7 +106,7 @@ describe('endpoints', () => {
 });
 
 describe('records', () => {
-  it('A and B differ as the contract has it', () => {
+  it('A and B differ as docs/behaviour.md has it', () => {
     const { endpoints: _a, ...a } = variants.a;
     const { endpoints: _b, ...b } = variants.b;
     expect(a).toEqual({
