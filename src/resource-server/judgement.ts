@@ -28,6 +28,11 @@ export interface Access<C = Claims> {
   /** The elements of `scope`. */
   readonly scopes: ReadonlySet<string>;
   readonly scheme: Scheme;
+  /**
+   * The token as it was sent, to be exchanged for another one (RFC 8693). Neither enumerable nor in JSON: whoever prints
+   * or copies the access does not print or copy the token.
+   */
+  readonly token: string;
   /** A fresh nonce that the answer should carry in `DPoP-Nonce` (RFC 9449 §8.2). */
   readonly dpopNonce?: string;
 }
@@ -81,11 +86,44 @@ interface Verified {
   readonly now: number;
 }
 
-/** A token that is bound to a key, and its proof. */
-interface Proven {
+/** A valid token and the call that it came with. */
+interface Owned {
   readonly token: ValidToken;
-  readonly proof: VerifiedProof;
   readonly call: Call;
+}
+
+/** The same for a token that is bound to a key, with its proof. */
+interface Proven extends Owned {
+  readonly proof: VerifiedProof;
+}
+
+/** The token is in a private field: it costs less than a property that is not enumerable. */
+class Admission implements Access<unknown> {
+  readonly claims: unknown;
+  readonly scopes: ReadonlySet<string>;
+  readonly scheme: Scheme;
+  readonly #token: string;
+
+  constructor({ token: { claims, scopes }, call: { credentials } }: Owned, given: Given | undefined) {
+    this.claims = given === undefined ? claims : given.claims;
+    this.scopes = scopes;
+    this.scheme = credentials.scheme;
+    this.#token = credentials.token;
+  }
+
+  get token(): string {
+    return this.#token;
+  }
+}
+
+/** One that has a nonce for the client. */
+class AdmissionWithNonce extends Admission {
+  readonly dpopNonce: string;
+
+  constructor(owned: Owned, given: Given | undefined, nonce: string) {
+    super(owned, given);
+    this.dpopNonce = nonce;
+  }
 }
 
 /** The way of a request, from top to bottom. Each step refuses, or goes on; it waits only if there is something to wait for. */
@@ -126,14 +164,15 @@ export function createJudge(rules: JudgementRules): Judge {
     if (proof instanceof AccessError) return attest(proof, token);
     const verdict = judgePolicies(call.policy, verified);
     return proof === undefined
-      ? after(verdict, admitBearer, token)
+      ? after(verdict, admitBearer, { token, call })
       : after(verdict, judgeReplay, { token, proof, call });
   };
 
   /** The last check of all: only a proof that would have been accepted is remembered. */
-  const judgeReplay = (verdict: Verdict, { token, proof, call }: Proven): MaybePromise<Judged> => {
+  const judgeReplay = (verdict: Verdict, proven: Proven): MaybePromise<Judged> => {
+    const { token, proof, call } = proven;
     if (verdict instanceof AccessError) return attest(verdict, token);
-    const access = admitDpop(token, verdict, proof);
+    const access = admitDpop(proven, verdict);
     if (replay === 'off' || call.request.proofWitnessed === true) return access;
     const first = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
     const admitFirst = (answer: Witnessed): Judged => {
@@ -218,19 +257,13 @@ function attest(refusal: AccessError, { claims, verifiedBy: { kid } }: ValidToke
   return addEvidence(refusal, { claims, kid });
 }
 
-function admitBearer(verdict: Verdict, token: ValidToken): Judged {
-  if (verdict instanceof AccessError) return attest(verdict, token);
-  const { claims, scopes } = token;
-  return { claims: verdict === undefined ? claims : verdict.claims, scopes, scheme: 'Bearer' };
+function admitBearer(verdict: Verdict, owned: Owned): Judged {
+  return verdict instanceof AccessError ? attest(verdict, owned.token) : new Admission(owned, verdict);
 }
 
-function admitDpop(
-  { claims, scopes }: ValidToken,
-  given: Given | undefined,
-  { nonce }: VerifiedProof,
-): Access<unknown> {
-  const shown = given === undefined ? claims : given.claims;
-  return { claims: shown, scopes, scheme: 'DPoP', ...(nonce !== undefined && { dpopNonce: nonce }) };
+function admitDpop(proven: Proven, given: Given | undefined): Access<unknown> {
+  const { nonce } = proven.proof;
+  return nonce === undefined ? new Admission(proven, given) : new AdmissionWithNonce(proven, given, nonce);
 }
 
 const missingKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'keys_unavailable']);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import * as oauth from 'oauth4webapi';
 import { createResourceServer } from 'portcullis';
 import { createTestIssuer } from 'portcullis/testing';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -12,6 +13,7 @@ import {
   type RestApiEvent,
 } from '../../examples/recipes/lambda-authorizer.ts';
 import { createMiddleware } from '../../examples/recipes/next-middleware.ts';
+import { exchangeToken } from '../../examples/recipes/on-behalf-of.ts';
 import { createProtect } from '../../examples/recipes/own-adapter.ts';
 import { createLimited } from '../../examples/recipes/rate-limit.ts';
 import { createEvents } from '../../examples/recipes/server-sent-events.ts';
@@ -173,5 +175,44 @@ describe('an adapter of your own', () => {
   it('two Authorization lines are refused', async () => {
     const { authorization } = good;
     expect(await call({ authorization, Authorization: authorization })).toMatchObject({ status: 400 });
+  });
+});
+
+describe('on behalf of the user', () => {
+  it('the token of the call is exchanged for one of the other API', async () => {
+    const asked: URLSearchParams[] = [];
+    const endpoint = createServer(async (request, response) => {
+      const parts: Buffer[] = [];
+      for await (const part of request) parts.push(part);
+      asked.push(new URLSearchParams(Buffer.concat(parts).toString()));
+      response.writeHead(200, { 'content-type': 'application/json' }).end(
+        JSON.stringify({
+          access_token: 'of the other API',
+          token_type: 'Bearer',
+          issued_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+        }),
+      );
+    });
+    const host = await listen(endpoint);
+    const token = issuer.token({ sub: 'alice' });
+    const request = new Request('https://api.test/orders', { headers: { authorization: `Bearer ${token}` } });
+    const access = await resourceServer.authorize(request);
+    const exchanged = await exchangeToken(access, 'https://other.test/', {
+      server: { issuer: issuer.issuer, token_endpoint: `http://${host}/token` },
+      client: { client_id: 'orders' },
+      authentication: oauth.ClientSecretPost('not a secret'),
+      options: { [oauth.allowInsecureRequests]: true },
+    });
+    expect(exchanged).toBe('of the other API');
+    expect(asked.map((each) => Object.fromEntries(each))).toEqual([
+      {
+        grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+        subject_token: token,
+        subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+        audience: 'https://other.test/',
+        client_id: 'orders',
+        client_secret: 'not a secret',
+      },
+    ]);
   });
 });

@@ -14,11 +14,12 @@ const prelude = `
 import { equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Hono } from 'hono';
-import { createKeySet, createResourceServer } from 'portcullis';
-import { createTestIssuer, type DpopClient, type TestIssuer, tokenFlaws } from 'portcullis/testing';
+import { createKeySet, createResourceServer, type ResourceServer } from 'portcullis';
+import { createTestIssuer, type DpopClient, expectRefused, type TestIssuer, tokenFlaws } from 'portcullis/testing';
 declare const app: Hono;
 declare const client: DpopClient;
 declare const issuer: TestIssuer;
+declare const server: ResourceServer;
 `;
 
 async function readExamples(): Promise<readonly string[]> {

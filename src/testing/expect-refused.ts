@@ -1,0 +1,46 @@
+import { AssertionError } from 'node:assert';
+import { AccessError, type Reason } from '../failures.ts';
+import type { Connection, ResourceRequest } from '../http/request.ts';
+import { checkOptionMembers } from '../option-members.ts';
+import type { Policy } from '../policy/policy.ts';
+import type { ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
+
+/** Options of {@link expectRefused}. */
+export interface ExpectRefusedOptions {
+  /** What the route asks for. Default: any valid token will do. */
+  readonly policy?: Policy<unknown>;
+  readonly connection?: Connection;
+}
+
+/**
+ * Asserts that a call is refused for this reason, and gives the refusal. If it is admitted, or refused for another reason,
+ * rejects with an `AssertionError` whose message has the whole explanation: every check, with what was expected and seen. The
+ * call is judged once, so that a DPoP proof is used up.
+ *
+ * @example
+ * const request = new Request('https://api.test/messages', { headers: issuer.headers({ aud: 'https://api.test' }) });
+ * await expectRefused(server, request, 'invalid_audience', { policy: { scopes: ['read:messages'] } });
+ */
+export async function expectRefused(
+  server: ResourceServer<RegisteredClaims>,
+  request: ResourceRequest,
+  reason: Reason,
+  options: ExpectRefusedOptions = {},
+): Promise<AccessError> {
+  checkOptionMembers<ExpectRefusedOptions>('expectRefused', options, { policy: true, connection: true });
+  const { policy = {}, connection } = options;
+  const judged = await server.judge(request, policy, connection);
+  if (judged instanceof AccessError && judged.reason === reason) return judged;
+  const actual = judged instanceof AccessError ? judged.reason : 'admitted';
+  const happened = actual === 'admitted' ? 'it was admitted' : `it was refused as ${actual}`;
+  // Only who has something to read waits for it.
+  const { explain, formatExplanation } = await import('../explain/explain.ts');
+  const explanation = formatExplanation(await explain(server, request, policy, connection));
+  throw new AssertionError({
+    message: `The call should be refused as ${reason}; ${happened}.\n\n${explanation}`,
+    actual,
+    expected: reason,
+    operator: 'expectRefused',
+  });
+}
