@@ -50,6 +50,7 @@ export async function bench({ quick: isQuick, rounds, seconds }) {
   installPackages();
   const settings = { ...(isQuick ? quick : full), ...(rounds && { rounds }), ...(seconds && { seconds }) };
   const scene = await openScene();
+  /** @type {Record<string, any[]>} */
   const samples = Object.fromEntries(['upstream', ...Object.keys(servers)].map((name) => [name, []]));
   try {
     const behind = await startServer('upstream', upstream, {

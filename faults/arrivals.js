@@ -20,7 +20,7 @@ export function startArrivals(port, { rate }) {
     let received = '';
     open++;
     socket.on('data', (chunk) => {
-      received += chunk.latin1Slice();
+      received += chunk.subarray().toString('latin1');
     });
     socket.on('error', (error) => {
       if ('code' in error && error.code === 'ECONNREFUSED') refused++;

@@ -2,7 +2,7 @@
 import { createServer, request as openRequest } from 'node:http';
 import { Pool } from 'undici';
 
-const { PORT, UPSTREAM } = process.env;
+const { PORT, UPSTREAM = '' } = process.env;
 const { hostname, port } = new URL(UPSTREAM);
 const pool = new Pool(UPSTREAM, { connections: 256, pipelining: 1 });
 const hopByHop = new Set(['connection', 'keep-alive', 'transfer-encoding']);
@@ -17,7 +17,8 @@ const pass = (raw) => {
 };
 
 createServer((incoming, outgoing) => {
-  const { method, url: path, rawHeaders } = incoming;
+  const { rawHeaders, url: path = '/' } = incoming;
+  const method = /** @type {import('undici').Dispatcher.HttpMethod} */ (incoming.method);
   let goOn;
   pool.dispatch(
     { method, path, headers: pass(rawHeaders), body: method === 'GET' || method === 'HEAD' ? null : incoming },
