@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { findFreePort } from '../../support/free-port.ts';
+import { passStart } from '../../support/pass-start.ts';
 import { needs } from '../../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
@@ -42,6 +43,7 @@ async function start(...each: readonly Readonly<Record<string, string>>[]): Prom
   running = await Promise.all(each.map((more) => startVariant(findVariant('a'), provider, more)));
   // Before the keys are there a token gets 503, and no nonce.
   await Promise.all(running.map((service) => service.findLog(({ event }) => event === 'keys_fetched')));
+  await passStart();
   return running.flatMap(({ url }) => ['--peer', url]);
 }
 
