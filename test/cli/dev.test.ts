@@ -99,21 +99,25 @@ describe('as a command', () => {
     return { child, exited, output, issuer };
   }
 
-  test('--upstream → the gate before a server of one’s own: no token 401, a token gets its answer', async () => {
-    const server = createHttpServer((incoming, outgoing) => {
-      outgoing.end(`hello ${String(incoming.headers['x-auth-client'])}`);
-    });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const { port } = server.address() as AddressInfo; // a TCP server has an address of this shape
-    const { child, exited, output } = await start(['--upstream', `http://127.0.0.1:${port}`]);
-    const [refused = '', passed = ''] = [...output.matchAll(/^curl .*$/gm)].map(([command]) => command);
-    expect((await paste(refused)).status).toBe(401);
-    expect(await paste(passed)).toMatchObject({ status: 200, body: expect.stringMatching(/^hello \S+$/) });
-    child.kill('SIGTERM');
-    expect(await exited).toBe(0);
-    server.close();
-    server.closeAllConnections();
-  });
+  test(
+    '--upstream → the gate before a server of one’s own: no token 401, a token gets its answer',
+    needs('curl'),
+    async () => {
+      const server = createHttpServer((incoming, outgoing) => {
+        outgoing.end(`hello ${String(incoming.headers['x-auth-client'])}`);
+      });
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo; // a TCP server has an address of this shape
+      const { child, exited, output } = await start(['--upstream', `http://127.0.0.1:${port}`]);
+      const [refused = '', passed = ''] = [...output.matchAll(/^curl .*$/gm)].map(([command]) => command);
+      expect((await paste(refused)).status).toBe(401);
+      expect(await paste(passed)).toMatchObject({ status: 200, body: expect.stringMatching(/^hello \S+$/) });
+      child.kill('SIGTERM');
+      expect(await exited).toBe(0);
+      server.close();
+      server.closeAllConnections();
+    },
+  );
 
   const token = async (...args: readonly string[]) =>
     (await run(process.execPath, [main, 'token', ...args], { env: environment })).stdout.trim();
