@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { gateEdgeNames, type RecordingUpstream, startGateEdge, startRecordingUpstream } from '../support/gate-edge.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 import { edges, type ProxyServer } from '../support/proxy-server.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -37,6 +38,7 @@ beforeAll(async () => {
     { issuers: { staff: { issuer: provider.issuer, audience: provider.audience } }, rules },
     { DPOP_NONCE_SECRET: nonceSecret },
   );
+  await passStart();
   // On a busy machine the first fetch may take long.
   await gate.findLog(({ event }) => event === 'keys_fetched');
   token = await provider.sign({ client_id: 'shop' });

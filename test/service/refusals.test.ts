@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { failures, type Reason } from '../../src/failures.ts';
 import { findFreePort } from '../support/forward-proxy.ts';
 import { type Answer, exchange, type RequestOptions, send } from '../support/http-client.ts';
+import { passStart } from '../support/pass-start.ts';
 import {
   encode,
   hashToken,
@@ -46,6 +47,7 @@ beforeAll(async () => {
   provider.publish({ ...makeProofKey('RS256').jwk, kid: encryptionKid, use: 'enc' });
   // One after the other: variant B waits for the provider, which runs in this process, for three seconds at most.
   for (const { title, variant, environment } of modes) await start(title, variant, environment);
+  await passStart();
 });
 afterAll(async () => {
   await Promise.all([...services.values()].map((service) => service.stop()));

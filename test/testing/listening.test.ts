@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { createKeySet } from '../../src/keys/key-set.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
+import { passStart } from '../support/pass-start.ts';
 import { bearer, judge } from './judge.ts';
 
 const run = promisify(execFile);
@@ -49,6 +50,7 @@ async function get(path: string): Promise<{ readonly status: number; readonly bo
 describe('an issuer that listens', () => {
   it('is found by discovery: its tokens are accepted, flawed ones refused', async () => {
     const { keys, server } = createServer(tls);
+    await passStart();
     expect(await judge(server, bearer(tls.token()))).toBe('accepted');
     expect(await judge(server, bearer(tls.flawed('invalid_issuer')))).toBe('invalid_issuer');
     expect(await judge(server, bearer(tls.flawed('key_not_usable')))).toBe('key_not_usable');
