@@ -82,6 +82,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { createTlsServer, limit, unreadTimeout = 30 } = options;
   const server = (createTlsServer ?? createServer)(settings);
   const event = createTlsServer === undefined ? 'connection' : 'secureConnection';
+  // Who has sent everything and says so still gets the answers. In streams it is how a client goes away.
+  Object.assign(server, { httpAllowHalfOpen: options.onUpgrade === undefined }); // not in the types
   const owedAnswers = boundOwedAnswers(server, { unreadTimeout, event });
   server.on('request', owedAnswers.count(options.onRequest));
   if (options.onUpgrade !== undefined) passStreams(server, owedAnswers, options);
