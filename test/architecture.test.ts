@@ -282,6 +282,7 @@ describe('the tests', () => {
     'differential',
     'examples',
     'hostile',
+    'migration',
     'properties',
     'run-summary',
     'runtimes',
