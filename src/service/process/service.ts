@@ -13,6 +13,7 @@ import type { Settings } from '../settings/settings.ts';
 import type { UpgradeListener } from './http-server.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
+import { isReplayAway, replayAway } from './open-replay.ts';
 import { openSecrets } from './open-secrets.ts';
 import type { Reloads } from './reload.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
@@ -99,10 +100,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   return {
     ...observeApp({ app, settings, log, metrics, describeIdentity }),
     readiness: () => {
-      const away = isAway(replay);
+      const away = isReplayAway(replay);
       const checks = {
         keys: describeKeys(keys, variant.names.domain),
-        ...(away && { replay: 'Redis cannot be asked: DPoP is answered with 503' }),
+        ...(away && replayAway),
       };
       if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };
       // Bearer does not need Redis.
@@ -120,11 +121,6 @@ export async function createService(options: ServiceOptions): Promise<Service> {
 function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
   if (!dpopEnabled) return 'off';
   return dpopRequired ? 'required' : 'allowed';
-}
-
-/** Whether the proofs are remembered by a store that cannot be asked now. */
-function isAway(replay: ReplayStore | 'off'): boolean {
-  return replay !== 'off' && 'connected' in replay && replay.connected === false;
 }
 
 function warnOfScheme(log: Log, name: string): void {
