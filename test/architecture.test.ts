@@ -278,6 +278,7 @@ describe('the tests', () => {
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
   const others = [
+    'bench',
     'deploy',
     'differential',
     'examples',
