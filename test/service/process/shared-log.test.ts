@@ -27,6 +27,7 @@ it('two workers, one log, a reader that is late → every line is whole', async 
   const answered = received.flatMap(readStatuses).length;
   expect(answered).toBe(connections * requestsOfEach);
   await sleep(200);
+  if (service.stdout === null) throw new Error('The output of the service is no pipe.');
   const written = text(service.stdout);
   service.kill('SIGTERM');
   const lines = (await written).split('\n').filter((line) => line !== '');
