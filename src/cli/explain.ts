@@ -21,6 +21,7 @@ import {
 import { explainLogLine } from './explain/log-line.ts';
 import { formatReasonPage, isReason } from './explain/reason-page.ts';
 import { readServer } from './explain/server-metadata.ts';
+import { asksForHelp } from './help.ts';
 import { type FlagKinds, type SplitFlags, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
@@ -67,6 +68,10 @@ class UsageError extends Error {
 
 /** `portcullis explain`: exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
 export async function runExplain(args: readonly string[], environment: Environment): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const [first] = args;
   if (args.length === 1 && first !== undefined && isReason(first)) {
     process.stdout.write(`${formatReasonPage(first)}\n`);

@@ -16,12 +16,15 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const environment = () => ({ PATH: process.env['PATH'], XDG_CACHE_HOME: folder });
 
-test.each(['serve', 'gate', 'config', 'rules', 'dev', 'token'])('%s --help → help, and 0', async (command) => {
-  const { stdout, stderr } = await run(process.execPath, [main, command, '--help'], { env: environment() });
-  expect(stdout).toContain('portcullis');
-  expect(stdout.split('\n').length).toBeGreaterThan(5);
-  expect(stderr).toBe('');
-});
+test.each(['serve', 'gate', 'config', 'rules', 'dev', 'token', 'explain', 'doctor'])(
+  '%s --help → help, and 0',
+  async (command) => {
+    const { stdout, stderr } = await run(process.execPath, [main, command, '--help'], { env: environment() });
+    expect(stdout).toContain('portcullis');
+    expect(stdout.split('\n').length).toBeGreaterThan(5);
+    expect(stderr).toBe('');
+  },
+);
 
 test('--help → names the settings file', async () => {
   const { stdout } = await run(process.execPath, [main, '--help'], { env: environment() });
