@@ -102,7 +102,12 @@ async function main(): Promise<number> {
   }
   const command = commands.get(name);
   if (command === undefined) {
-    process.stderr.write(`portcullis: there is no such command. Commands: ${[...commands.keys()].join(', ')}.\n`);
+    const { findLikeliest } = await import('../likeliest-name.ts');
+    const meant = findLikeliest(name, commands.keys(), 4);
+    const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
+    process.stderr.write(
+      `portcullis: there is no such command.${hint} Commands: ${[...commands.keys()].join(', ')}.\n`,
+    );
     return exitCodes.usage;
   }
   return (await command.load())(args, process.env);

@@ -51,6 +51,9 @@ export function anyOf<P extends Combinable>(...policies: P): CombinedPolicy<Give
 }
 
 function combine<C>(mode: CombinedPolicy<C>['mode'], policies: Combinable): CombinedPolicy<C> {
+  if (policies.some(Array.isArray)) {
+    throw new TypeError(`${mode}Of: write the policies one behind the other, as in ${mode}Of(one, other), and no list`);
+  }
   const combined = { mode, policies } as unknown as CombinedPolicy<C>; // what is missing is only for the compiler
   checkPolicy(combined);
   return combined;

@@ -49,3 +49,13 @@ test('dev --only-provider → a provider, how to use it, and no service', async 
   child.kill('SIGTERM');
   expect(await ended).toBe(0);
 });
+
+test.each([
+  [['serv'], 64, 'Did you mean serve?'],
+  [['serve', '--isuer', 'https://idp.test/'], 78, '--isuer: There is no such flag. Did you mean --issuer?'],
+])('%j → %i, and what was meant', async (words, code, text) => {
+  const ended = await run(process.execPath, [main, ...words], { env: environment() }).catch((error) => error);
+  expect(ended).toMatchObject({ code, stderr: expect.stringContaining(text) });
+  // The value behind a flag that does not exist is no second mistake.
+  expect(ended.stderr).not.toContain('argument:');
+});
