@@ -8,6 +8,7 @@ import { readCall } from './explain/explained-call.ts';
 import { explainLogLine } from './explain/log-line.ts';
 import { openExplainer, UsageError } from './explain/opening.ts';
 import { formatReasonPage, isReason } from './explain/reason-page.ts';
+import { asksForHelp } from './help.ts';
 import { type FlagKinds, type SplitFlags, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
@@ -54,6 +55,10 @@ const maxInput = 64 * 1024 * 1024;
 
 /** `portcullis explain`: exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
 export async function runExplain(args: readonly string[], environment: Environment): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const [first] = args;
   if (args.length === 1 && first !== undefined && isReason(first)) {
     process.stdout.write(`${formatReasonPage(first)}\n`);
