@@ -85,7 +85,7 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
   it('7. scopes in scp', async () => {
     const token = await provider.sign({ scope: undefined, scp: ['read:messages'] });
     const { stdout } = await runCommand(['explain', '--scope', 'read:messages'], settings(), token);
-    expect(stdout).toMatch(/^refused: insufficient_scope .*\n {2}\w+ is +scope is absent\n/);
+    expect(stdout).toMatch(/^refused: insufficient_scope .*\n {2}\w+ is +absent\n/);
     expect(stdout).toMatch(/cause +scope is absent, scp has read:messages +\(certain\)/);
   });
 

@@ -104,11 +104,13 @@ export const keyCauses: readonly Cause[] = [
   {
     id: 'token_truncated',
     reasons: ['malformed_token', 'malformed_encoding', 'malformed_claims', 'malformed_header', 'invalid_signature'],
-    meaning: 'The end of the token is missing: it was cut when it was copied, or by a limit of a column or a header.',
+    meaning: 'A part of the token is missing: it was cut when it was copied, or by a limit of a column or a header.',
     find: ({ seen: { token, header } }) => {
       const fix = 'Copy the whole token. If a program stores it, look for a limit of length there.';
       if (/(?:\.\.\.|…)$/.test(token)) return { certainty: 'certain', fix, note: 'it ends with dots' };
       const parts = token.split('.');
+      if (parts.length === 3 && !token.startsWith('ey') && parts[1]?.startsWith('ey') && !/[\s"'`]/.test(token))
+        return { certainty: 'likely', fix, note: 'it does not begin as a token does (ey…)' };
       if (!token.startsWith('ey') || parts.length > 3 || /\s/.test(token)) return undefined;
       if (parts.length < 3) return { certainty: 'likely', fix, note: `${parts.length} of 3 parts` };
       const alg = textOf(header['alg']);

@@ -111,6 +111,7 @@ describe('one thing is wrong', () => {
     const result = await runDoctor(only, settings());
     expect(codesOf(result.findings)).toEqual(['D103']);
     expect(seenOf(result, 'D103')).toBe('the provider calls itself https://public.example/');
+    expect(result.findings[0]?.fix).toMatch(/^IDP_DOMAIN=public\.example, or set its public name/);
   });
 
   it('the issuer has no slash → D104', async () => {
