@@ -278,11 +278,23 @@ export const causeCases: readonly CauseCase[] = [
     not: [{ token: jwt }, { token: '"undefined"' }],
   },
   {
+    id: 'token_with_more',
+    reason: 'malformed_encoding',
+    certainty: 'certain',
+    appears: { token: `${signed(256)}%0A` },
+    not: [{ token: signed(256) }, { token: signed(200) }, { token: signed(300) }, { token: `${signed(256)}.x` }],
+  },
+  {
     id: 'token_truncated',
     reason: 'invalid_signature',
     certainty: 'certain',
     appears: { token: signed(200) },
-    not: [{ token: signed(256) }, { token: signed(384) }, { token: signed(200), header: { alg: 'XX' } }],
+    not: [
+      { token: signed(256) },
+      { token: signed(258) },
+      { token: signed(384) },
+      { token: signed(200), header: { alg: 'XX' } },
+    ],
   },
   {
     id: 'token_truncated',

@@ -193,6 +193,19 @@ describe('a log line', () => {
     expect(readInput(line('expired'))).toMatchObject({ kind: 'log-line', fields: { reason: 'expired' } });
   });
 
+  it('as it stands on a terminal, with colours or without → its fields', () => {
+    const text = [
+      '17:34:39.001 info request id=a-1 method=GET route=/api/public status=200 ms=0.2',
+      '17:34:40.170 info request id=a-2 status=401 reason=expired ms=0.7 expected=at most 5 s ago received=2026 (90 s ago) kid=x',
+    ].join('\n');
+    const fields = { status: 401, reason: 'expired', expected: 'at most 5 s ago', received: '2026 (90 s ago)' };
+    expect(readInput(text)).toMatchObject({ kind: 'log-line', fields });
+    const coloured = text
+      .replaceAll(/(\w+=)/g, '\x1b[2m$1\x1b[0m')
+      .replaceAll(/^(\S+) (info)/gm, '\x1b[2m$1\x1b[0m \x1b[32m$2\x1b[0m');
+    expect(readInput(coloured)).toMatchObject({ kind: 'log-line', fields });
+  });
+
   it('several lines → the last that was refused', () => {
     expect(readInput([line('expired'), line('invalid_issuer'), line()].join('\n'))).toMatchObject({
       fields: { reason: 'invalid_issuer' },

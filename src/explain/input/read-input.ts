@@ -3,6 +3,7 @@ import { readCurl } from './curl.ts';
 import { readHar } from './har.ts';
 import { type Input, unread } from './input.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
+import { readTerminalLines } from './terminal-line.ts';
 
 /** What to look for in the text. */
 export interface ReadInputOptions {
@@ -22,6 +23,8 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   if (trimmed === '') return unread('The input is empty. Paste a token, a curl command, a HAR or a request.');
   if (trimmed.startsWith('{')) return readJson(trimmed, entry);
   if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(trimmed)) return readCurl(trimmed.replace(/^[$>#%] ?/, ''));
+  const logged = readTerminalLines(trimmed);
+  if (logged !== undefined) return logged;
   const traced = readTrace(trimmed);
   const plain = traced ?? trimmed;
   if (isRawRequest(plain)) return readRawRequest(plain, traced === undefined ? 'http' : schemeOfTrace(trimmed));
