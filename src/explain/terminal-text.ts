@@ -36,6 +36,9 @@ const claimNames: Readonly<Record<string, string>> = {
   proof_lead: 'iat',
 };
 
+/** Causes that say how the two values differ: they stand below both. */
+const comparisons: ReadonlySet<string> = new Set(['audience_slash', 'audience_case', 'issuer_slash']);
+
 /** Groups that share a row. */
 const rowNames: Readonly<Record<string, string>> = {
   url: 'credentials',
@@ -108,11 +111,15 @@ export function formatFirst(verdict: string, check: ExplainedCheck, style: Termi
     ? causes.filter(({ certainty }) => certainty === 'certain')
     : causes;
   const fixes = told.length > 0 ? told : fix === undefined ? [] : [{ fix, certainty: 'certain' as const }];
-  return [
-    `${style.paint('bad', `${verdict}: ${reason}`).padEnd(44)}  ${check.docs === undefined ? '' : `${docsUrl}${check.docs}`}`,
+  const values = [
     ...(seen === undefined ? [] : [row(`${claimNames[id] ?? id} is`, seen, seenRemark)]),
     ...wanted.map((text, index) => row(index === 0 ? 'wants' : 'or', text, index === 0 ? (setting ?? '') : '')),
-    ...(cause?.note === undefined ? [] : [row('cause', cause.note, cause.certainty)]),
+  ];
+  const named = cause?.note === undefined ? [] : [row('cause', cause.note, cause.certainty)];
+  const isAboutValues = cause !== undefined && comparisons.has(cause.id);
+  return [
+    `${style.paint('bad', `${verdict}: ${reason}`).padEnd(44)}  ${check.docs === undefined ? '' : `${docsUrl}${check.docs}`}`,
+    ...(isAboutValues ? [...values, ...named] : [...named, ...values]),
     ...fixes.flatMap((each, index) => [
       row(index === 0 ? 'fix' : 'or', each.fix, index > 0 && each.certainty === 'likely' ? 'if likely' : ''),
       ...('or' in each && each.or !== undefined ? [row('or', each.or, '')] : []),
