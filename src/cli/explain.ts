@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
@@ -85,7 +85,7 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
   const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
   const at = readTime(one('at'));
   const policy = readPolicy(flags);
-  const input = readInput(readText(one('file')), { entry: readEntry(one('entry')) });
+  const input = readInput(await readText(one('file')), { entry: readEntry(one('entry')) });
   if (input.kind === 'unread') throw new UsageError(input.problem.replace(/\.$/, ''));
   if (input.kind === 'log-line') {
     if (flags.texts.has('show')) throw new UsageError('a log line has no claims to show');
@@ -101,7 +101,9 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
     const show = flags.texts.get('show') ?? [];
     const call = { request, connection, kind: input.kind, at, policy, show };
     const { explanation, keysProblems } = await opened.explain(call);
-    for (const problem of keysProblems) process.stderr.write(`portcullis: no keys. ${problem}\n`);
+    for (const problem of keysProblems) {
+      process.stderr.write(`portcullis: no keys. ${problem} To find out why: portcullis doctor\n`);
+    }
     return report(explanation, flags, environment);
   } finally {
     opened.close();
@@ -122,13 +124,20 @@ function report(explanation: Explanation, flags: SplitFlags, environment: Enviro
   return status;
 }
 
-function readText(file: string | undefined): string {
+async function readText(file: string | undefined): Promise<string> {
   if (file === undefined && process.stdin.isTTY)
     throw new UsageError('nothing comes in: pipe the text in, or name --file');
+  const chunks: Uint8Array[] = [];
+  let length = 0;
   try {
-    const text = readFileSync(file ?? 0);
-    if (text.length > maxInput) throw new UsageError('the text has more than 64 MiB');
-    return text.toString();
+    // What writes into the pipe may take its time.
+    const stream: AsyncIterable<Uint8Array> = file === undefined ? process.stdin : createReadStream(file);
+    for await (const chunk of stream) {
+      length += chunk.length;
+      if (length > maxInput) throw new UsageError('the text has more than 64 MiB');
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString();
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError('the text cannot be read');
