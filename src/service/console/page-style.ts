@@ -1,0 +1,2 @@
+/** How the page looks. */
+export const pageStyle = '';
