@@ -17,8 +17,9 @@ export interface Live {
   readonly news: number;
 }
 
-/** Decisions that are shown. */
-const maxShown = 200;
+/** Decisions that are shown, as many as the service keeps: a refused one is not lost among the others. */
+const maxRefused = 200;
+const maxOthers = 100;
 
 /** Listens to what goes on. */
 export function useLive(): Live {
@@ -29,13 +30,18 @@ export function useLive(): Live {
       source.addEventListener(name, (event) => take(String((event as MessageEvent).data))); // what a source sends
     on('recent', (data) => {
       const { decisions }: StreamedDecisions = JSON.parse(data);
-      update((before) => ({ ...before, line: 'open', news: before.news + 1, decisions: newestFirst(decisions) }));
+      update((before) => ({
+        ...before,
+        line: 'open',
+        news: before.news + 1,
+        decisions: keepLast(decisions.toReversed()),
+      }));
     });
     on('decisions', (data) => {
       const { decisions, dropped }: StreamedDecisions = JSON.parse(data);
       update((before) => ({
         ...before,
-        decisions: [...newestFirst(decisions), ...before.decisions].slice(0, maxShown),
+        decisions: keepLast([...decisions.toReversed(), ...before.decisions]),
         dropped: before.dropped + dropped,
         count: before.count + decisions.length + dropped,
       }));
@@ -53,6 +59,10 @@ export function useLive(): Live {
   return live;
 }
 
-function newestFirst(decisions: readonly Decision[]): readonly Decision[] {
-  return decisions.toReversed().slice(0, maxShown);
+/** The newest come first. */
+function keepLast(decisions: readonly Decision[]): readonly Decision[] {
+  const kept = { refused: 0, others: 0 };
+  return decisions.filter(({ reason }) =>
+    reason === undefined ? kept.others++ < maxOthers : kept.refused++ < maxRefused,
+  );
 }

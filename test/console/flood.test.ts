@@ -1,14 +1,21 @@
-import type { ServerResponse } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
-import type { DecisionBatch } from '../../src/console/wire.ts';
+import type { ConsoleState, DecisionBatch } from '../../src/console/wire.ts';
 import { optionLabels } from '../../src/explain/facts.ts';
 import { AccessError } from '../../src/failures.ts';
 import { beginExchange, type Exchange, noteRefusal } from '../../src/service/app/exchange.ts';
+import { createConsole } from '../../src/service/console/console.ts';
+import { openConsoleKey } from '../../src/service/console/console-key.ts';
 import { openDecisionWatch } from '../../src/service/console/decision-watch.ts';
 import { createEventStreams } from '../../src/service/console/event-stream.ts';
 import { createHub } from '../../src/service/console/hub.ts';
 import { nameSettings } from '../../src/service/settings/setting-names.ts';
 import { variants } from '../../src/service/variants/variants.ts';
+import { openPage, startBrowser } from '../support/browser.ts';
+import { makeKeyFolder } from '../support/console-client.ts';
+import { needs } from '../support/programs.ts';
 
 const names = nameSettings(variants.a);
 
@@ -130,5 +137,48 @@ describe('10,000 decisions in a second', () => {
     for (const listener of page.listeners) listener();
     hub.take({ decisions: [], facts: [], dropped: 1 });
     expect(page.text).not.toContain('"dropped":1}');
+  });
+
+  describe('in a browser', needs('chromium'), () => {
+    it('the page shows the last ones, the refused ones among them, says how many were left out, and still answers', async () => {
+      const folder = await makeKeyFolder();
+      const key = await openConsoleKey({ file: folder.file, onProblem: () => {} });
+      const hub = createHub(names);
+      const state = async (): Promise<ConsoleState> => ({
+        ...{ command: 'serve', version: '0', ready: true, checks: {}, workers: 1, settings: [], routes: [] },
+        ...{ keys: [], notes: [], tries: false },
+      });
+      const tries = { isOffered: () => false, run: () => Promise.reject(new Error('not offered')) };
+      const server = createServer(createConsole({ hub, key, state, tries }));
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo; // it listens on TCP
+      const browser = await startBrowser();
+      try {
+        const link = `http://127.0.0.1:${port}/console?key=${await folder.readKey()}`;
+        const { page, problems } = await openPage(browser, link);
+        await page.getByText('No calls yet').waitFor();
+        const watch = open((batch, onTaken) => {
+          hub.take(batch);
+          onTaken();
+        });
+        for (let tenth = 0; tenth < 10; tenth++) {
+          for (let i = 0; i < 1000; i++) watch(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
+          await sleep(100);
+        }
+        await page.getByText(/^9,[0-9]{3} decisions were left out/).waitFor();
+        expect(await page.locator('.list li').count()).toBeLessThanOrEqual(300);
+        await page.getByRole('radio', { name: 'Refused' }).check();
+        await expect.poll(() => page.locator('.list li').count()).toBe(20);
+        await page.getByRole('link', { name: 'expired' }).first().click();
+        await page.getByText('The client was told').waitFor();
+        expect(problems).toEqual([]);
+      } finally {
+        await browser.close();
+        server.closeAllConnections();
+        server.close();
+        await key.close();
+        await folder.close();
+      }
+    });
   });
 });

@@ -15,7 +15,10 @@ const args = [
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: requireProgram('chromium'),
-    args: [...args, '--host-resolver-rules=MAP console.evil.example 127.0.0.1, EXCLUDE localhost, MAP * ~NOTFOUND'],
+    args: [
+      ...args,
+      '--host-resolver-rules=MAP console.evil.example 127.0.0.1, EXCLUDE localhost, EXCLUDE 127.0.0.1, MAP * ~NOTFOUND',
+    ],
   });
 }
 
@@ -28,7 +31,11 @@ export interface OpenedPage {
 }
 
 /** Opens a page in a context of its own. */
-export async function openPage(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<OpenedPage> {
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<OpenedPage> {
   const context = await browser.newContext({ viewport: { width: 1240, height: 860 }, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);

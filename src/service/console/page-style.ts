@@ -72,7 +72,8 @@ main { max-width: 84rem; margin: 0 auto; padding: 1.5rem; }
   main { padding: 1rem; }
   .split, .split.try { grid-template-columns: minmax(0, 1fr); }
   .split:not(.try):not(.chosen) .pane { display: none; }
-  .split.chosen .list { display: none; }
+  .split.chosen .list > :not(.bar), .split.chosen .bar > :not(h1) { display: none; }
+  .split.chosen .bar { margin: 0; }
   .back { display: inline-block; margin-bottom: .9rem; }
   .pane { padding: 1rem; }
 }
