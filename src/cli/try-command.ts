@@ -26,7 +26,7 @@ export function writeTryCommand(order: TryOrder, { url, nonce }: TryCommandOptio
   }
   const how = `${method === 'GET' ? '' : ` --method ${method}`}${nonce === undefined ? '' : ` --nonce ${quote(nonce)}`}`;
   const call = `CALL="$(${token} --dpop --url ${target}${how} | tail -n 1)"`;
-  return kind === 'replayed' ? `${call}; sh -c "$CALL"; sh -c "$CALL"` : `${call}; sh -c "$CALL"`;
+  return kind === 'replayed' ? `${call}; sh -c "$CALL"; echo; sh -c "$CALL"` : `${call}; sh -c "$CALL"`;
 }
 
 function writeGrants({ kind, scope, permissions }: TryOrder): string {

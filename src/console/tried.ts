@@ -39,7 +39,7 @@ function Call({ call, name, isLast }: CallOptions): View {
   const { sent, status, headers, body, requestId } = call;
   return html`<article class="detail">
     <header><h2><${AnswerStatus} status=${status} /> ${name}</h2></header>
-    <${Code} text=${sent} label="Request of ${name.toLowerCase()}; token and proof are shortened" />
+    <pre tabindex="0" role="region" aria-label="Request of ${name.toLowerCase()}; token and proof are shortened"><code>${sent}</code></pre>
     <details open=${isLast}>
       <summary>Answer</summary>
       <pre tabindex="0" role="region" aria-label="Answer of ${name.toLowerCase()}"><code>${writeAnswer(status, headers, body)}</code></pre>

@@ -29,11 +29,12 @@ button, select, input { font: inherit; color: inherit; }
 .list li a:hover { background: var(--code); }
 .list li a:focus-visible { outline-offset: -2px; }
 .list li a[aria-current] { background: var(--accent-ground); box-shadow: inset 3px 0 var(--accent); }
+.list .refused + .what .why { color: var(--bad); }
 .what { display: grid; }
 .call { font: 500 .87em/1.5 var(--mono); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 .why { color: var(--soft); font-size: .87rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums; }
-.list li a[aria-current] :is(.why, time) { color: var(--ink); }
+.list li a[aria-current] .what .why, .list li a[aria-current] time { color: var(--ink); }
 .notice { background: var(--warn-ground); color: var(--warn); border-radius: .5rem; padding: .5rem .8rem; margin-bottom: .8rem; }
 .problem { color: var(--bad); }
 .empty { text-align: center; padding: 2.6rem 1.2rem; border: 1px dashed var(--strong-line); border-radius: .7rem; color: var(--soft); text-wrap: balance; }
@@ -44,6 +45,7 @@ time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums
 .detail h2 { display: flex; align-items: baseline; flex-wrap: wrap; gap: .3rem .6rem; }
 .detail h2 .reason { font-weight: 600; }
 .detail .told { margin-top: .7rem; }
+.tried .detail > pre { margin-top: .8rem; }
 .tried .detail + .detail { margin-top: 1.8rem; padding-top: 1.6rem; border-top: 1px solid var(--line); }
 .decisive { margin-top: 1rem; padding: .9rem 1.1rem; border-radius: .6rem; background: var(--bad-ground); }
 .decisive dl, .facts { display: grid; gap: .35rem; }
@@ -70,6 +72,7 @@ time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums
 .pass .verdict span::before { border-color: var(--accent); background: var(--accent); }
 :is(.fail, .follows) .verdict span { color: var(--bad); font-weight: 600; }
 :is(.fail, .follows) .verdict span::before { border-radius: .1rem; border-color: var(--bad); background: var(--bad); transform: rotate(45deg); }
+.checks th[scope=row]::first-letter { text-transform: uppercase; }
 .checks .fail th[scope=row] { font-weight: 600; }
 .seen { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere; }
 .checks .fail .seen { color: var(--ink); }
@@ -114,6 +117,7 @@ input:not([type=radio]) { font-family: var(--mono); font-size: .9em; }
 .facts { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; padding: .8rem 1rem; }
 .facts > div { display: grid; grid-template-columns: minmax(8rem, 13rem) minmax(0, 1fr); gap: .8rem; }
 .facts dt { color: var(--soft); }
+.notes .tag { justify-self: start; }
 
 @media (max-width: 52rem) {
   .kinds { grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); }

@@ -27,6 +27,7 @@ h2 { font-size: 1.1rem; line-height: 1.35; letter-spacing: -.01em; }
 h3 { font-size: .95rem; margin: 1.4rem 0 .5rem; }
 a { color: var(--accent); text-underline-offset: .2em; }
 code, pre { font-family: var(--mono); font-size: .87em; }
+pre code { font-size: 1em; }
 code { overflow-wrap: anywhere; }
 :focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: .3rem; }
 h1:focus, h2:focus, main:focus { outline: none; }
@@ -76,6 +77,8 @@ main { max-width: 84rem; margin: 0 auto; padding: 1.5rem; }
   .split.chosen .bar { margin: 0; }
   .back { display: inline-block; margin-bottom: .9rem; }
   .pane { padding: 1rem; }
+  .bar h1 { flex-basis: 100%; }
+  .segments { margin-right: auto; }
 }
 @media (prefers-reduced-motion: no-preference) {
   .quiet, .main, nav a { transition: background-color .12s, color .12s, border-color .12s; }
