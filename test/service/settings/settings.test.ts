@@ -94,6 +94,8 @@ describe('defaults', () => {
       errorBody: 'detail',
       customClaim: expect.stringMatching(/^https:\/\//),
       docs: true,
+      console: 'off',
+      consoleKeyFile: '',
       corsOrigins: [],
       logIdentity: 'off',
       logIdentitySecret: '',
