@@ -3,10 +3,10 @@
 import { processors } from './children.js';
 import { installPackages } from './install.js';
 import { load } from './load.js';
-import { median } from './ratios.js';
 import { startServer } from './running.js';
 import { serverWords, serviceWords } from './runtimes.js';
 import { findFreePort, openScene } from './scene.js';
+import { median } from './statistics.js';
 import { measureTunnels } from './tunnel.js';
 
 const full = { rounds: 7, seconds: 1 };

@@ -4,7 +4,7 @@ import { readRules } from '../dist/gate/rules-reader.js';
 import { createStaticKeySet } from '../dist/keys/static-key-set.js';
 import { createResourceServer } from '../dist/resource-server/resource-server.js';
 import { makeClaims, makeKeyPair, signJws } from './mint.js';
-import { median } from './ratios.js';
+import { median } from './statistics.js';
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example.com/';

@@ -279,10 +279,12 @@ describe('the tests', () => {
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
   const others = [
+    'bench',
     'deploy',
     'differential',
     'examples',
     'hostile',
+    'migration',
     'properties',
     'run-summary',
     'runtimes',

@@ -61,13 +61,22 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
   const lines =
     first === undefined
       ? [style.paint(verdict === 'admitted' ? 'good' : 'bad', `${verdict}${reason === undefined ? '' : `: ${reason}`}`)]
-      : formatFirst(verdict === 'undecided' ? 'undecided without keys, and wrong in any case' : verdict, first, style);
+      : formatFirst(headlineOf(explanation), first, style);
   const more = others.map(
     ({ reason: name, seen, why, causes }) =>
       `also wrong: ${(name ?? '').padEnd(16)} ${causes?.[0]?.note ?? [seen, why].filter(Boolean).join(', ')}`,
   );
-  const text = [...lines, ...more, '', ...formatRows(checks, style)].map((line) => line.trimEnd()).join('\n');
+  const shown = (explanation.shown ?? []).map(
+    ({ claim, value, verified }) => `shown: ${claim} is ${value}${verified ? '' : '  (unverified text of the token)'}`,
+  );
+  const text = [...lines, ...more, ...shown, '', ...formatRows(checks, style)].map((line) => line.trimEnd()).join('\n');
   return `${style.characters === 'ascii' ? toAscii(text) : text}\n`;
+}
+
+function headlineOf({ verdict, rule }: Explanation): string {
+  if (verdict === 'undecided') return 'undecided without keys, and wrong in any case';
+  if (rule?.mode === 'report') return `${verdict}, since the rule ${rule.id} only reports; it would be refused`;
+  return verdict;
 }
 
 /** One refusal, for lists of several: a headline, what was seen, what was wanted, what to do. */

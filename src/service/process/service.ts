@@ -17,6 +17,7 @@ import type { Settings } from '../settings/settings.ts';
 import type { UpgradeListener } from './http-server.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
+import { isReplayAway, replayAway } from './open-replay.ts';
 import { openSecrets } from './open-secrets.ts';
 import type { Reloads } from './reload.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
@@ -117,10 +118,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     ...observeApp({ app, settings, log, metrics, describeIdentity, watch }),
     routes: () => describeEndpoints(variant.endpoints),
     readiness: () => {
-      const away = isAway(replay);
+      const away = isReplayAway(replay);
       const checks = {
         keys: describeKeys(keys, variant.names.domain),
-        ...(away && { replay: 'Redis cannot be asked: DPoP is answered with 503' }),
+        ...(away && replayAway),
       };
       if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };
       // Bearer does not need Redis.
@@ -138,11 +139,6 @@ export async function createService(options: ServiceOptions): Promise<Service> {
 function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
   if (!dpopEnabled) return 'off';
   return dpopRequired ? 'required' : 'allowed';
-}
-
-/** Whether the proofs are remembered by a store that cannot be asked now. */
-function isAway(replay: ReplayStore | 'off'): boolean {
-  return replay !== 'off' && 'connected' in replay && replay.connected === false;
 }
 
 function warnOfScheme(log: Log, name: string): void {
