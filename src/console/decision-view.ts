@@ -62,8 +62,8 @@ function Detail({ detail }: { readonly detail: DecisionDetail }): View {
 /** Why a call was decided so: the check that failed, then all of them. */
 export function Explained({ detail }: { readonly detail: DecisionDetail }): View {
   const { decision, explanation, facts, refusal } = detail;
-  const failed = explanation?.checks.filter(({ verdict }) => verdict === 'fail') ?? [];
   // What used up a proof, or an outage, is not seen when the checks are walked once more.
+  const failed = explanation?.checks.filter(({ verdict }) => verdict === 'fail') ?? [];
   const [first, ...others] = failed[0]?.reason === decision.reason ? failed : [undefined, ...failed];
   return html`
     ${first !== undefined && html`<${Decisive} check=${first} />`}
