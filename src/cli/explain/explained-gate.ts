@@ -176,8 +176,13 @@ function labelRules(file: string): SettingLabels {
     source,
     set: (value: string) => `"${name}": ${write(value)}`,
   });
+  const { introspection: _, ...known } = optionLabels;
   return {
-    ...optionLabels,
+    ...known,
+    scopeClaim: member('scopeClaim'),
+    permissionsClaim: member('permissionsClaim'),
+    subject: member('subject'),
+    clientIds: member('clientIds', (value) => JSON.stringify([value])),
     issuer: member('issuer'),
     audience: member('audience'),
     dpopAccepted: member('dpop', () => '"allowed"'),

@@ -1,8 +1,8 @@
 import type { Setting, SettingLabel, SettingLabels } from '../../explain/facts.ts';
-import type { EffectiveSetting, Source } from '../../service/settings/setting-report.ts';
-import { type SettingName, settingTable } from '../../service/settings/setting-table.ts';
-import { environmentName } from '../../service/settings/settings.ts';
-import type { Variant } from '../../service/variants/variants.ts';
+import type { Variant } from '../variants/variants.ts';
+import type { EffectiveSetting, Source } from './setting-report.ts';
+import { type SettingName, settingTable } from './setting-table.ts';
+import { environmentName } from './settings.ts';
 
 const sources: Readonly<Record<Source, string>> = {
   flag: 'from a flag',
@@ -42,7 +42,5 @@ export function labelSettings(variant: Variant, effective: readonly EffectiveSet
 /** A domain stands for https://<domain>/, so only such an issuer can be set by it. */
 function setIssuer(name: string, issuer: string): string {
   const [, host] = /^https:\/\/([^/]+)\/$/.exec(issuer) ?? [];
-  if (host !== undefined) return `${name}=${host}`;
-  const inFull = Object.values(settingTable).some(({ environment }) => String(environment) === 'ISSUER');
-  return inFull ? `ISSUER=${issuer}` : `let the provider call itself https://<domain>/ instead of ${issuer}`;
+  return host === undefined ? `ISSUER=${issuer}, and take out ${name}` : `${name}=${host}`;
 }
