@@ -63,7 +63,7 @@ const read = (path) => {
   }
 };
 
-/** Linux counts in hundredths of a second for every program. */
+/** In /proc/stat, Linux counts in hundredths of a second. */
 const tick = 10_000;
 
 function endProcess(pid) {
@@ -74,20 +74,33 @@ function endProcess(pid) {
   }
 }
 
-/** Processor time that a process and those below it have used so far, in µs. */
+/** Processor time that a process and those below it have used so far, in µs; that of a thread that has ended is left out. */
 export function cpuTime(pid) {
-  return tree(pid).reduce((sum, each) => {
-    // Behind the name, which may hold spaces: utime and stime are fields 14 and 15 of all.
-    const fields = (read(`/proc/${each}/stat`).split(') ').at(-1) ?? '').split(' ');
-    return sum + (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * tick;
-  }, 0);
+  return tree(pid).reduce(
+    (sum, each) => sum + threadsOf(each).reduce((all, task) => all + threadTime(each, task), 0),
+    0,
+  );
 }
 
-/** Time that a processor has worked for programs so far, in µs, with what the host took from it; not for interrupts. */
-export function processorTime(processor) {
+function threadsOf(pid) {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return []; // it has ended
+  }
+}
+
+/** To the nanosecond: what /proc/PID/stat says comes in hundredths of a second. */
+const threadTime = (pid, task) => Number(read(`/proc/${pid}/task/${task}/schedstat`).split(' ')[0] ?? 0) / 1000;
+
+/**
+ * Time that a processor has worked so far, in µs: `worked` for programs, `stolen` while the host had it elsewhere. What it
+ * did for interrupts is in neither.
+ */
+export function processorTimes(processor) {
   const [, times = ''] = read('/proc/stat').match(new RegExp(`^cpu${processor} (.*)$`, 'm')) ?? [];
-  const [user, nice, system, , , , , steal] = times.split(' ').map(Number);
-  return (user + nice + system + steal) * tick;
+  const [user = 0, nice = 0, system = 0, , , , , steal = 0] = times.split(' ').map(Number);
+  return { worked: (user + nice + system) * tick, stolen: steal * tick };
 }
 
 /** Resident memory of a process and those below it, in MiB; what they share counts once, spread over them. */

@@ -1,19 +1,26 @@
 // npm run bench -- http: the service over HTTP beside its peers and beside floors, all on one processor, wrk on another.
 import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
+import { aims, unsettledPairs } from './aims.js';
 import { figures } from './figures.js';
 import { installPackages } from './install.js';
+import { opensslName } from './openssl.js';
 import { fillPool } from './pool.js';
-import { describeMachine, publish } from './publish.js';
+import { makeSay } from './progress.js';
+import { describeMachine, savePart } from './publish.js';
 import { printReport } from './report.js';
 import { runRounds } from './rounds.js';
 import { openScene } from './scene.js';
 import { quickServers, servers } from './servers.js';
+import { measureWaking } from './waking.js';
 import { quickWorkloads, workloads } from './workloads.js';
 
-/** `pace`: requests a second that the tokens of a cold measurement last for; where a server is faster, it ends early. */
-const full = { rounds: 3, seconds: 2, warmUpSeconds: 1, pace: 30_000 };
-const quick = { rounds: 2, seconds: 1, warmUpSeconds: 1, pace: 20_000 };
+/**
+ * `most` rounds at most, and none begins after so many `minutes`. `pace`: requests a second that the tokens of a cold
+ * measurement last for; where a server is faster, it ends early.
+ */
+const full = { most: 12, minutes: 7, seconds: 0.8, warmUpSeconds: 0.7, pace: 30_000 };
+const quick = { most: 2, minutes: 1, seconds: 0.8, warmUpSeconds: 0.6, pace: 20_000 };
 
 /** Names of `all` that were asked for, in the order of the table; throws on others. */
 function choose(asked, all, kind) {
@@ -36,47 +43,64 @@ function requireTools() {
   if (availableParallelism() < 2) throw new Error('The bench needs two processors: one for the servers, one for wrk.');
 }
 
-/** Runs, prints, and after a full run writes results, tables and chart; whether every server did what it must. */
-export async function bench({ quick: isQuick, only = [], workload = [], rounds, seconds }) {
+/**
+ * What each round measures: in the first, everything that was chosen; later, what an aim has too few rounds of. A number
+ * of rounds that was asked for is the number that all have.
+ */
+function makePlan({ names, workloadNames, settings, rounds, startedAt }) {
+  const all = names.flatMap((name) =>
+    servers[name].workloads.filter((each) => workloadNames.includes(each)).map((each) => [name, each]),
+  );
+  /** @param {import('./aims.js').Pair} pair */
+  const isChosen = ([name, workload]) =>
+    name === opensslName || all.some((pair) => pair[0] === name && pair[1] === workload);
+  const rows = aims.filter(({ pairs }) => pairs.length > 0 && pairs.every(isChosen));
+  const checks = rows.flatMap(({ pairs }) => pairs.filter(([name]) => name === opensslName));
+  return (round, samples) => {
+    if (round === 0) return [...all, ...checks];
+    if (rounds !== undefined) return round < rounds ? [...all, ...checks] : [];
+    const isOver = round >= settings.most || performance.now() - startedAt > settings.minutes * 60_000;
+    return isOver ? [] : unsettledPairs(samples, rows);
+  };
+}
+
+/** Runs and prints; whether every server did what it must. A run of everything is kept with `write`. */
+export async function bench({ quick: isQuick, only = [], workload = [], rounds, seconds, write }) {
   requireTools();
   const allServers = isQuick && only.length === 0 ? quickServers : Object.keys(servers);
   const allWorkloads = isQuick ? quickWorkloads : Object.keys(workloads);
   const names = choose(only, allServers, 'server');
   const asked = choose(workload, [...allWorkloads, ...(isQuick ? [] : Object.keys(figures))], 'workload');
   const workloadNames = asked.filter((name) => Object.hasOwn(workloads, name));
-  // Figures are of the service alone: whoever asks for one server by name has not asked for them.
+  // Figures are of the service by itself: whoever asks for one server by name has not asked for them.
   const figureNames =
     only.length > 0 && workload.length === 0 ? [] : asked.filter((name) => Object.hasOwn(figures, name));
   const isFull = !isQuick && only.length === 0 && workload.length === 0;
   if (workloadNames.length > 0 && names.some((name) => servers[name].own)) installPackages();
 
-  const settings = { ...(isQuick ? quick : full), ...(rounds && { rounds }), ...(seconds && { seconds }) };
+  const settings = { ...(isQuick ? quick : full), ...(seconds && { seconds }) };
   const startedAt = performance.now();
-  const since = () => `${Math.round((performance.now() - startedAt) / 1000)} s`.padStart(6);
-  const say = (text) => process.stderr.write(`${since()}  ${text}\n`);
+  const say = makeSay();
   const scene = await openScene();
   try {
     say('making tokens');
     const pool = await fillPool(scene, { names: workloadNames, ...settings });
+    const plan = makePlan({ names, workloadNames, settings, rounds, startedAt: performance.now() });
     const measured =
       workloadNames.length === 0
         ? { samples: {}, notes: {}, failures: new Set() }
-        : await runRounds({ scene, pool, names, workloadNames, ...settings, say });
+        : await runRounds({ scene, pool, names, plan, ...settings, say });
     const more = {};
     for (const name of figureNames) {
       say(name);
       more[name] = await figures[name]({ scene, say });
     }
     const { samples, notes, failures } = measured;
-    const results = {
-      ...describeMachine(),
-      settings: { ...settings, minutes: Math.round((performance.now() - startedAt) / 6000) / 10 },
-      samples,
-      figures: more,
-      notes,
-    };
-    printReport(results);
-    if (isFull) publish(results);
+    const minutes = Math.round((performance.now() - startedAt) / 6000) / 10;
+    const waking = await measureWaking(scene);
+    const run = { ...describeMachine(), settings: { ...settings, minutes }, waking, samples, figures: more, notes };
+    printReport({ http: run });
+    if (isFull && write) savePart('http', run);
     for (const name of failures) console.error(`failed: ${name}: ${notes[name].join('; ')}`);
     return failures.size === 0;
   } finally {

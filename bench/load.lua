@@ -1,16 +1,25 @@
--- wrk: sends the header lines of a file in turn; each line is an Authorization value and, after a tab, a proof.
--- Arguments: the file, "count" to count statuses one by one, "once" to stop where the file ends.
+-- wrk: sends the header lines of a file in turn; each line is an Authorization value and, after tabs, a proof and
+-- whole header lines.
+-- Arguments: the file, "count" to count statuses one by one, "once" to stop where the file ends, seconds.
 local ffi = require("ffi")
 ffi.cdef [[
   struct portcullis_time { long s; long ns; };
   int clock_gettime(int clock, struct portcullis_time *time);
   int getpid(void);
   int kill(int process, int signal);
+  int getrusage(int who, long *usage);
 ]]
 
 local threads = {}
 function setup(thread)
   threads[#threads + 1] = thread
+end
+
+-- How often wrk has slept: ru_nvcsw is number 14 behind two times of two numbers each.
+local usage = ffi.new("long[18]")
+local function sleeps()
+  ffi.C.getrusage(0, usage)
+  return tonumber(usage[16])
 end
 
 local time = ffi.new("struct portcullis_time")
@@ -21,18 +30,24 @@ end
 
 local requests, size, sent, started = {}, 0, 0, 0
 -- Globals: what done() asks for.
-elapsed, statuses, prepared = 0, {}, 0
+elapsed, statuses, prepared, slept = 0, {}, 0, 0
 
 function init(args)
   local head = "GET " .. wrk.path .. " HTTP/1.1\r\nHost: " .. wrk.host .. ":" .. wrk.port .. "\r\n"
   for line in io.lines(args[1]) do
-    local authorization, proof = line:match("^([^\t]*)\t?(.*)$")
+    local authorization, proof, more = line:match("^([^\t]*)\t?([^\t]*)\t?(.*)$")
     local lines = authorization ~= "" and ("Authorization: " .. authorization .. "\r\n") or ""
     if proof ~= "" then lines = lines .. "DPoP: " .. proof .. "\r\n" end
+    if more ~= "" then lines = lines .. more:gsub("\t", "\r\n") .. "\r\n" end
     size = size + 1
     requests[size] = head .. lines .. "\r\n"
   end
-  local once = args[3] == "once"
+  local once, seconds = args[3] == "once", tonumber(args[4])
+  -- wrk itself waits until its time is over, in whole seconds; SIGINT ends that, and it still reports.
+  local function finish()
+    elapsed = now() - started
+    ffi.C.kill(ffi.C.getpid(), 2)
+  end
 
   if args[2] == "count" then
     function response(status)
@@ -44,28 +59,26 @@ function init(args)
     sent = sent + 1
     -- The first is made to see what it looks like, and never sent.
     if sent == 2 then started = now() end
-    if sent > size and once then
-      if elapsed == 0 then
-        elapsed = now() - started
-        -- wrk itself waits until its time is over; SIGINT ends that, and it still reports.
-        ffi.C.kill(ffi.C.getpid(), 2)
-      end
+    if once and sent > size then
+      if elapsed == 0 then finish() end
       wrk.thread:stop()
       return requests[size]
     end
+    if sent % 32 == 0 and elapsed == 0 and now() - started >= seconds then finish() end
     return requests[(sent - 1) % size + 1]
   end
-  prepared = os.clock()
+  prepared, slept = os.clock(), sleeps()
 end
 
 function done(summary, latency)
   local counts = {}
-  local seconds, prepared = summary.duration / 1e6, 0
+  local seconds, prepared, slept = summary.duration / 1e6, 0, 0
   for _, thread in ipairs(threads) do
     for status, count in pairs(thread:get("statuses")) do
       counts[status] = (counts[status] or 0) + count
     end
     prepared = math.max(prepared, thread:get("prepared"))
+    slept = math.max(slept, thread:get("slept"))
     local stopped = thread:get("elapsed")
     if stopped > 0 then seconds = stopped end
   end
@@ -75,8 +88,8 @@ function done(summary, latency)
   end
   local errors = summary.errors
   io.write(string.format(
-    '\nRESULT {"seconds":%.6f,"requests":%d,"refused":%d,"broken":%d,"p50":%.1f,"p99":%.1f,"spent":%.6f,"statuses":{%s}}\n',
+    '\nRESULT {"seconds":%.6f,"requests":%d,"refused":%d,"broken":%d,"p50":%.1f,"p99":%.1f,"spent":%.6f,"sleeps":%d,"statuses":{%s}}\n',
     seconds, summary.requests, errors.status, errors.connect + errors.read + errors.write + errors.timeout,
-    latency:percentile(50), latency:percentile(99), os.clock() - prepared, table.concat(list, ",")
+    latency:percentile(50), latency:percentile(99), os.clock() - prepared, sleeps() - slept, table.concat(list, ",")
   ))
 end

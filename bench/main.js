@@ -1,5 +1,27 @@
-// npm run bench -- [verify|replay|http|profile|rules|proxy] [--quick]: prints ratios of medians within one run; absolute figures are context.
+// npm run bench -- [BENCH …] [options]: what is said of speed, measured. `--help` says how.
 import { parseArgs } from 'node:util';
+
+const help = `npm run bench -- [BENCH …] [--quick] [--write]
+
+  verify         what judging a token costs beside its signature check, in one process
+  replay         the replay store in memory: size, time
+  http           the service beside its peers and floors; wrk loads it
+  rules          what a decision of the gate costs as its rules grow
+  gate           the gate beside and as a proxy, before one upstream
+  profile        where the processor time of a request goes
+  compare REF    this build beside that of another commit, round by round
+  tables         no measurement: writes the pages from bench/results.json
+
+Without a name: verify, replay, http and rules. With --write and without a name: all that the pages show, in a quarter of
+an hour, and the pages are written (docs/performance.md, docs/performance-tables.md, docs/performance.svg,
+docs/scaling.md). With --write and a name: only the part of that bench.
+
+  --quick          fewer servers, workloads and rounds; nothing is written
+  --only SERVER,…  --workload NAME,…  --rounds N  --seconds S   parts of http, profile and compare, for development
+
+Every ratio is of processor time a request, from rounds in turn, with a 95 % interval; rounds go on until it is narrower
+than ±3 %, or their cap is reached. It takes two processors that nobody else uses: a measurement in which others used
+the server's processor is repeated by itself, and what stayed disturbed is counted and told.`;
 
 const benches = {
   verify: () => import('./verify.js'),
@@ -7,40 +29,49 @@ const benches = {
   http: () => import('./http.js'),
   profile: () => import('./profile.js'),
   rules: () => import('./rules.js'),
-  proxy: () => import('./proxy.js'),
+  gate: () => import('./gate.js'),
+  compare: () => import('./compare.js'),
+  tables: () => import('./tables.js'),
 };
-/** What runs where none is named. */
+/** What runs if none is named. */
 const usual = ['verify', 'replay', 'http', 'rules'];
+/** What the pages are made from, in the order in which it runs. */
+const written = ['http', 'profile', 'rules', 'gate'];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
+    help: { type: 'boolean', default: false },
     quick: { type: 'boolean', default: false },
-    // Of profile alone: puts its table into the documentation.
     write: { type: 'boolean', default: false },
-    // Of http and profile, for their development: parts of the tables, and how long.
     only: { type: 'string' },
     workload: { type: 'string' },
     rounds: { type: 'string' },
     seconds: { type: 'string' },
   },
 });
-const unknown = positionals.filter((name) => !Object.hasOwn(benches, name));
-if (unknown.length > 0) {
-  console.error(`There is no such bench. Benches: ${Object.keys(benches).join(', ')}.`);
-  process.exit(64);
+// What stands behind compare is a commit.
+const [names, refs] =
+  positionals[0] === 'compare' ? [positionals.slice(0, 1), positionals.slice(1)] : [positionals, []];
+const unknown = names.filter((name) => !Object.hasOwn(benches, name));
+if (values.help || unknown.length > 0) {
+  (values.help ? console.log : console.error)(
+    values.help ? help : `There is no bench ${unknown.join(', ')}.\n\n${help}`,
+  );
+  process.exit(values.help ? 0 : 64);
 }
 const list = (text) => text?.split(',').filter(Boolean);
-const whole = (text) => (text === undefined ? undefined : Math.max(1, Math.trunc(Number(text)) || 1));
+const positive = (text) => (text === undefined ? undefined : Number(text) > 0 ? Number(text) : 1);
 const options = {
   quick: values.quick,
   write: values.write,
   only: list(values.only),
   workload: list(values.workload),
-  rounds: whole(values.rounds),
-  seconds: whole(values.seconds),
+  rounds: positive(values.rounds),
+  seconds: positive(values.seconds),
+  ref: refs[0],
 };
-for (const name of positionals.length > 0 ? positionals : usual) {
+for (const name of names.length > 0 ? names : values.write ? written : usual) {
   const { bench } = await benches[name]();
   try {
     // Only what fails fails the run, never a figure.

@@ -9,16 +9,39 @@ const unfinished = 64;
 /** Share of requests that may break off: a server may close a connection that it kept, when it wants. */
 const tolerated = 0.005;
 
-/** The files with the lines for a server: those of the pool, or its own where its name stands in them. */
-async function findFiles({ name, workload, server, running, pool, scene, seconds, warmUpSeconds }) {
-  const { perServer } = workloads[workload];
-  if (perServer === undefined) return pool[workload];
-  const files = {};
-  for (const [part, duration] of Object.entries({ warmUp: warmUpSeconds, measured: seconds })) {
-    const lines = await perServer({ scene, url: running.url, count: Math.round(server.pace * duration) });
-    files[part] = scene.write(`${workload}-${name}-${part}.txt`, `${lines.join('\n')}\n`);
+/** Shares of the server's processor from which on others have disturbed a run: other programs, and the host. */
+const disturbing = { others: 0.05, stolen: 0.02 };
+/** Whether somebody else had the server's processor in that time. */
+export const isDisturbed = ({ others, stolen }) => others > disturbing.others || stolen > disturbing.stolen;
+
+/**
+ * Runs one part, and the next one if that was disturbed, as long as there are any and the run may repeat any more. The least disturbed counts; `repeated` is
+ * how often it was tried again, `disturbed` whether even this one was.
+ */
+export async function runUndisturbed(run, parts, budget = { repeats: Number.POSITIVE_INFINITY }) {
+  const tried = [];
+  for (const part of parts) {
+    if (tried.length > 0 && budget.repeats-- <= 0) break;
+    tried.push(await run(part));
+    if (!isDisturbed(tried.at(-1))) break;
   }
-  return files;
+  const loss = ({ others, stolen }) => others + stolen;
+  const best = tried.reduce((least, each) => (loss(each) < loss(least) ? each : least));
+  return { ...best, repeated: tried.length - 1, disturbed: isDisturbed(best) };
+}
+
+/** Parts of one measurement with the seconds that their lines last for; the last one is for a run that was disturbed. */
+const parts = ({ seconds, warmUpSeconds }) => ({ warmUp: warmUpSeconds, measured: seconds, again: seconds });
+
+/** Gives the file of a part: that of the pool, or lines of the server's own where its name stands in them. */
+function findFile({ name, workload, server, running, pool, scene, seconds, warmUpSeconds }) {
+  const { perServer } = workloads[workload];
+  if (perServer === undefined) return async (part) => pool[workload][part];
+  return async (part) => {
+    const count = Math.round(server.pace * parts({ seconds, warmUpSeconds })[part]);
+    const lines = await perServer({ scene, url: running.url, count });
+    return scene.write(`${workload}-${name}-${part}.txt`, `${lines.join('\n')}\n`);
+  };
 }
 
 /** Throws where statuses were not what the workload expects. */
@@ -38,12 +61,23 @@ export async function measure(about) {
   const { workload, running, seconds, warmUpSeconds } = about;
   const told = workloads[workload];
   const url = new URL(told.path ?? '/api/private', running.url).href;
-  const files = await findFiles(about);
+  const fileOf = findFile(about);
   const { pid } = running;
   const once = told.once === true;
-  expectStatuses(told, await load({ pid, url, file: files.warmUp, seconds: warmUpSeconds, once, count: true }));
-  const measured = await load({ pid, url, file: files.measured, seconds, once });
-  expectStatuses(told, measured);
-  const { rate, p50, p99, cpu, busy, wrk, others, requests, broken } = measured;
-  return { rate, p50, p99, cpu, busy, wrk, others, requests, broken, memory: residentMemory(pid) };
+  const warmUp = { file: await fileOf('warmUp'), seconds: warmUpSeconds, count: true };
+  expectStatuses(told, await load({ pid, url, once, ...warmUp }));
+  const run = async (part) => {
+    const measured = await load({ pid, url, file: await fileOf(part), seconds, once });
+    expectStatuses(told, measured);
+    return measured;
+  };
+  // Lines that may be sent once cannot be sent again: there is one more file of them.
+  const measured = await runUndisturbed(
+    run,
+    once ? ['measured', 'again'] : ['measured', 'measured', 'measured'],
+    about.budget,
+  );
+  const { rate, p50, p99, cpu, busy, wrk, wakes, others, stolen, repeated, disturbed, requests, broken } = measured;
+  const figures = { rate, p50, p99, cpu, busy, wrk, wakes, others, stolen, repeated, disturbed, requests, broken };
+  return { ...figures, memory: residentMemory(pid) };
 }

@@ -1,4 +1,4 @@
-// What a full run leaves behind: bench/results.json, the tables of docs/performance.md, the chart.
+// What a run with --write leaves behind: its part of bench/results.json, and the tables and the picture made from it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
@@ -33,18 +33,29 @@ export function describeMachine() {
   return { date: new Date().toISOString(), cpu: `${availableParallelism()} × ${cpus()[0].model}`, versions };
 }
 
-/** Writes results, tables and chart. */
-export function publish(results) {
-  writeFileSync(file('results.json'), `${JSON.stringify(results, rounded, 1)}\n`);
-  const page = file('../docs/performance.md');
+const resultsFile = file('results.json');
+const pages = ['../docs/performance.md', '../docs/performance-tables.md', '../docs/scaling.md'].map(file);
+
+/** Everything that was kept, by the bench that measured it. */
+export const readResults = () => JSON.parse(readFileSync(resultsFile, 'utf8'));
+
+/** Keeps what one bench measured, in the place of what it measured before, and writes the pages anew. */
+export function savePart(name, part) {
+  writeFileSync(resultsFile, `${JSON.stringify({ ...readResults(), [name]: part }, rounded, 1)}\n`);
+  writePages();
+}
+
+/** Writes every table and the picture from what was kept. */
+export function writePages() {
+  const results = readResults();
   const blocks = formatReport(results);
-  const text = readFileSync(page, 'utf8').replace(
-    /<!-- bench: (\w+) -->\n[\s\S]*?<!-- end -->/g,
-    // The profile is written by its own run.
-    (all, name) => (name in blocks ? `<!-- bench: ${name} -->\n${blocks[name]}\n<!-- end -->` : all),
-  );
-  writeFileSync(page, text);
-  writeFileSync(file('../docs/performance.svg'), formatChart(results));
+  for (const page of pages) {
+    const text = readFileSync(page, 'utf8').replace(/<!-- bench: ([\w-]+) -->\n[\s\S]*?<!-- end -->/g, (all, name) =>
+      name in blocks ? `<!-- bench: ${name} -->\n${blocks[name]}\n<!-- end -->` : all,
+    );
+    writeFileSync(page, text);
+  }
+  if (results.http !== undefined) writeFileSync(file('../docs/performance.svg'), formatChart(results.http));
 }
 
 /** Four digits are more than a run can tell apart. */

@@ -1,56 +1,56 @@
 // The tables of a run in Markdown: printed, and written into the documentation.
-import { compare, judge, median } from './ratios.js';
+import { judge } from './aims.js';
+import { formatGate } from './gate-report.js';
+import { formatRules } from './rules-report.js';
 import { servers } from './servers.js';
+import { median } from './statistics.js';
+import { table } from './table.js';
 import { workloads } from './workloads.js';
-
-/** The first column is text, the others are figures. */
-export function table(head, rows) {
-  if (rows.length === 0) return '';
-  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i].length), 3));
-  const line = (cells) =>
-    `| ${cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join(' | ')} |`;
-  const rule = `| ${widths.map((width, i) => (i === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
-  return [line(head), rule, ...rows.map(line)].join('\n');
-}
 
 const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
 const decimals = (value, places) => (value === undefined ? '' : value.toFixed(places));
 const middle = (list, field) => median(list.map((each) => each[field]));
 
-const ratioTable = ({ samples }) =>
+const showAim = (aim, digits) =>
+  'least' in aim
+    ? `≥ ${Number(aim.least.toFixed(Math.max(digits, 2)))}`
+    : `≤ ${Number(aim.most.toFixed(Math.max(digits, 2)))}`;
+
+/** Every aim with what was measured. */
+const aimTable = (results) =>
   table(
-    ['requests a second of Portcullis to', 'ratio', 'rounds', 'by CPU', 'aim', 'met'],
-    compare(samples).map(({ name, value, least, most, byCpu, aim, isMet }) => [
+    ['what', 'measured', '95 % interval', 'aim', 'verdict', 'rounds', 'covers', 'bench'],
+    judge(results).map(({ name, found, aim, verdict, settled, digits = 2, covers, command }) => [
       name,
-      decimals(value, 2),
-      `${decimals(least, 2)} … ${decimals(most, 2)}`,
-      decimals(byCpu, 2),
-      `≥ ${aim}`,
-      isMet ? 'yes' : 'no',
+      decimals(found.value, digits),
+      `${decimals(found.low, digits)} … ${decimals(found.high, digits)}${settled ? '' : ' *'}`,
+      showAim(aim, digits),
+      verdict,
+      String(found.rounds),
+      covers,
+      command,
     ]),
   );
 
-const limitTable = ({ figures }) =>
-  table(
-    ['Portcullis by itself', 'measured', 'aim', 'met'],
-    judge(figures).map(({ name, value, aim, isMet }) => [name, decimals(value, 0), `≤ ${aim}`, isMet ? 'yes' : 'no']),
-  );
+/** µs that a server spent on waking wrk, for each of its answers. */
+const wakingOf = (list, waking) => middle(list, 'wakes') * waking;
 
 /** One table a workload: every server that has it, the fastest first. */
-function workloadTable({ samples }, workload) {
+function workloadTable({ samples, waking: { waking } }, workload) {
   const rows = Object.keys(servers)
     .map((name) => ({ name, list: samples[name]?.[workload] ?? [] }))
     .filter(({ list }) => list.length > 0)
     .map(({ name, list }) => ({ label: servers[name].label, list, rate: middle(list, 'rate') }))
     .toSorted((a, b) => b.rate - a.rate);
   return table(
-    [workloads[workload].label, 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'busy', 'MiB'],
+    [workloads[workload].label, 'requests/s', 'p50 ms', 'p99 ms', 'CPU µs', 'of it waking', 'busy', 'MiB'],
     rows.map(({ label, list, rate }) => [
       label,
       thousands(rate),
       decimals(middle(list, 'p50') / 1000, 2),
       decimals(middle(list, 'p99') / 1000, 2),
       decimals(middle(list, 'cpu'), 1),
+      decimals(wakingOf(list, waking), 1),
       `${decimals(middle(list, 'busy') * 100, 0)} %`,
       decimals(middle(list, 'memory'), 0),
     ]),
@@ -61,37 +61,41 @@ function figureTables({ figures: { start, memory, workers, growth } }) {
   const all = [];
   if (start !== undefined) {
     const { milliseconds } = start;
-    const [least, most] = [Math.min(...milliseconds), Math.max(...milliseconds)];
-    all.push(
-      table(
-        ['start, provider out of reach', 'ms'],
-        [
-          ['median', median(milliseconds)],
-          ['least', least],
-          ['most', most],
-        ].map(([name, value]) => [name, decimals(value, 0)]),
-      ),
-    );
+    const rows = [
+      ['median', median(milliseconds)],
+      ['least', Math.min(...milliseconds)],
+      ['most', Math.max(...milliseconds)],
+    ].map(([name, value]) => [String(name), decimals(value, 0)]);
+    all.push(table(['start, provider out of reach', 'ms'], rows));
   }
   if (memory !== undefined) {
-    const { idle, full, million } = memory.mebibytes;
+    const { full, many } = memory.mebibytes;
+    const idle = median(memory.idle);
     const row = (name, value) => [name, decimals(value, 0), decimals(value - idle, 0)];
     all.push(
       table(
-        ['resident memory', 'MiB', 'above idle'],
-        [row('idle', idle), row('100 000 distinct tokens seen', full), row('1 000 000 distinct tokens seen', million)],
+        ['resident memory, one worker', 'MiB', 'above idle'],
+        [
+          row('idle', idle),
+          row(`${thousands(memory.seen.full)} distinct tokens seen`, full),
+          row(`${thousands(memory.seen.many)} distinct tokens seen`, many),
+        ],
       ),
     );
   }
   if (workers !== undefined) {
-    const [one, two] = [median(workers.rates[1]), median(workers.rates[2])];
+    const row = (name, rates, cpu) => [
+      name,
+      thousands(median(rates)),
+      cpu === undefined ? '' : decimals(median(cpu), 1),
+    ];
     all.push(
       table(
-        ['workers, on both processors with the load', 'requests/s', 'ratio'],
-        [
-          ['1', thousands(one), '1.00'],
-          ['2', thousands(two), decimals(two / one, 2)],
-        ],
+        ['workers, on both processors with the load', 'requests/s', 'CPU µs'],
+        ['1', '2'].flatMap((count) => [
+          row(`${count}: one token`, workers.rates[count], workers.cpu[count]),
+          row(`${count}: DPoP, one key`, workers.dpopRates[count], workers.dpop[count]),
+        ]),
       ),
     );
   }
@@ -115,7 +119,8 @@ function figureTables({ figures: { start, memory, workers, growth } }) {
 const saturated = 0.95;
 
 function notesOf({ samples, notes }) {
-  const waiting = Object.entries(samples).flatMap(([name, byWorkload]) => {
+  const measured = Object.entries(samples).filter(([name]) => Object.hasOwn(servers, name));
+  const waiting = measured.flatMap(([name, byWorkload]) => {
     const idle = Object.entries(byWorkload).filter(([, list]) => middle(list, 'busy') < saturated);
     const shares = idle.map(([workload, list]) => {
       const [busy, wrk, others] = ['busy', 'wrk', 'others'].map((field) => decimals(middle(list, field) * 100, 0));
@@ -125,7 +130,7 @@ function notesOf({ samples, notes }) {
       ? []
       : [`${servers[name].label}: used its processor only in part, so its rate is a lower bound: ${shares.join(', ')}`];
   });
-  const broken = Object.entries(samples).flatMap(([name, byWorkload]) => {
+  const broken = measured.flatMap(([name, byWorkload]) => {
     const count = Object.values(byWorkload)
       .flat()
       .reduce((sum, sample) => sum + sample.broken, 0);
@@ -139,33 +144,60 @@ const join = (parts) => parts.filter((part) => part !== '').join('\n\n');
 
 /** How far others disturbed the run: what counts is the share that they took while a server was loaded. */
 function describeQuiet({ samples }) {
-  const shares = Object.values(samples)
-    .flatMap((byWorkload) => Object.values(byWorkload))
-    .flat()
-    .map(({ others }) => others * 100);
-  if (shares.length === 0) return '';
-  return ` While a server was loaded, others used ${decimals(median(shares), 0)} % of its processor (median of all measurements).`;
+  const all = Object.entries(samples)
+    .filter(([name]) => Object.hasOwn(servers, name))
+    .flatMap(([, byWorkload]) => Object.values(byWorkload).flat());
+  if (all.length === 0) return '';
+  const share = (field) => decimals(median(all.map((each) => each[field] * 100)), 1);
+  const count = (fits) => all.filter(fits).length;
+  return (
+    ` While a server was loaded, other programs used ${share('others')} % of its processor and the host took ${share('stolen')} % ` +
+    `(medians of ${all.length} measurements); ${count(({ repeated }) => repeated > 0)} were disturbed and repeated, ` +
+    `${count(({ disturbed }) => disturbed)} of them stayed disturbed.`
+  );
 }
 
-/** The blocks of a report by name: what stands between the markers of the documentation. */
-export function formatReport(results) {
-  const { date, cpu, versions, settings } = results;
+function describeRun(run) {
+  const { date, cpu, versions, settings } = run;
   const named = Object.entries(versions).map(([name, version]) => `${name} ${version}`);
+  return (
+    `${date.slice(0, 10)}, ${cpu}; measurements of ${settings.seconds} s, ` +
+    `${settings.minutes} minutes in all. ${named.join(', ')}.${describeQuiet(run)}`
+  );
+}
+
+/** What waking costs, and how it was found. */
+function describeWaking({ waking: { asleep, awake, waking } }) {
+  return (
+    `One byte written to a reader that sleeps on the other processor costs ${decimals(asleep, 1)} µs, and ${decimals(awake, 1)} µs ` +
+    `to one that never sleeps: a wake costs ${decimals(waking, 1)} µs.`
+  );
+}
+
+/**
+ * The blocks of a report by name: what stands between the markers of the documentation.
+ *
+ * @param {any} results
+ */
+export function formatReport(results) {
+  const { http } = results;
   return {
-    chart: '![Requests a second on one processor, by server](performance.svg)',
-    ratios: join([ratioTable(results), limitTable(results)]),
-    run:
-      `${date.slice(0, 10)}, ${cpu}; ${settings.rounds} rounds of ${settings.seconds} s each, ` +
-      `${settings.minutes} minutes in all. ${named.join(', ')}.` +
-      describeQuiet(results),
-    workloads: join(Object.keys(workloads).map((workload) => workloadTable(results, workload))),
-    figures: join(figureTables(results)),
-    notes: notesOf(results),
+    ...(http && {
+      chart: '![Requests a second on one processor, by server](performance.svg)',
+      run: describeRun(http),
+      workloads: join(Object.keys(workloads).map((workload) => workloadTable(http, workload))),
+      waking: describeWaking(http),
+      figures: join(figureTables(http)),
+      notes: notesOf(http),
+    }),
+    ...(results.gate && { gate: formatGate(results.gate) }),
+    ...(results.rules && { rules: formatRules(results.rules) }),
+    aims: aimTable(results),
   };
 }
 
-/** Prints the ratios first, then all the rest. */
+/** Prints the aims first, then all the rest. */
 export function printReport(results) {
-  const { ratios, run, workloads: rates, figures, notes } = formatReport(results);
-  console.log(`\n${join([ratios, run, rates, figures, notes])}\n`);
+  const { aims, ...others } = formatReport(results);
+  console.log(`\n${join([aims, ...Object.values(others)])}\n`);
 }

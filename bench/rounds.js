@@ -1,14 +1,23 @@
 // The rounds: in each, every server starts anew and has each of its workloads once, server by server.
 import { measure } from './measure.js';
+import { measureOpenssl, opensslName } from './openssl.js';
 import { checkServer, copyAnswers, startServer } from './running.js';
 import { findFreePort } from './scene.js';
-import { servers } from './servers.js';
+import { servers as allServers } from './servers.js';
+
+/** How many measurements of a run are repeated, in all, because others disturbed them. */
+const mostRepeats = 40;
+
+/** @typedef {readonly [server: string, workload: string]} Pair */
 
 /**
- * Runs the rounds; `samples[server][workload]` is one measurement a round, `notes` are sentences by server, `failures`
- * the servers that failed or answered otherwise than they must.
+ * Runs rounds until `plan` wants no more; it is asked before each, with what was measured so far, for pairs of a server and
+ * a workload. `samples[server][workload]` is a list of measurements, each with its `round`; `notes` are sentences by
+ * server, `failures` the servers that failed or answered otherwise than they must.
+ *
+ * @param {any} about
  */
-export async function runRounds({ scene, pool, names, workloadNames, rounds, seconds, warmUpSeconds, say }) {
+export async function runRounds({ scene, pool, names, plan, seconds, warmUpSeconds, say, servers = allServers }) {
   const samples = {};
   const notes = {};
   const failures = new Set();
@@ -19,6 +28,11 @@ export async function runRounds({ scene, pool, names, workloadNames, rounds, sec
   const fail = (name, text) => {
     note(name, text);
     if (!servers[name].optional) failures.add(name);
+  };
+  const keep = (name, workload, sample) => {
+    samples[name] ??= {};
+    samples[name][workload] ??= [];
+    samples[name][workload].push(sample);
   };
   const present = names.filter((name) => {
     const missing = servers[name].missing();
@@ -35,41 +49,54 @@ export async function runRounds({ scene, pool, names, workloadNames, rounds, sec
       if (round === 0 && servers[name].checks !== 'none') {
         for (const wrong of await checkServer(running, scene)) fail(name, wrong);
       }
-      return [name, running];
+      return running;
     } catch (error) {
       fail(name, `did not start: ${error.message}`);
       return undefined;
     }
   };
 
-  for (let round = 0; round < rounds; round++) {
-    const running = new Map();
-    for (const name of present) {
-      const started = await start(name, round);
-      if (started !== undefined) running.set(started[0], started[1]);
+  const budget = { repeats: mostRepeats };
+  const measurePair = async ([name, workload], running, round) => {
+    const about = { name, workload, server: servers[name], running, pool, scene, budget };
+    try {
+      const sample = await measure({ ...about, seconds, warmUpSeconds });
+      keep(name, workload, { round, ...sample });
+      const { rate, cpu, repeated } = sample;
+      const again = repeated > 0 ? `, repeated ${repeated} times` : '';
+      say(
+        `round ${round + 1}: ${workload.padEnd(14)} ${name.padEnd(18)} ${Math.round(rate)}/s, ${cpu.toFixed(1)} µs${again}`,
+      );
+    } catch (error) {
+      fail(name, `${workload}: ${error.message}`);
     }
-    for (const workload of workloadNames) {
-      for (const name of [...running.keys()].filter((each) => servers[each].workloads.includes(workload))) {
-        const about = { name, workload, server: servers[name], running: running.get(name), pool, scene };
-        try {
-          const sample = await measure({ ...about, seconds, warmUpSeconds });
-          samples[name] ??= {};
-          samples[name][workload] ??= [];
-          samples[name][workload].push(sample);
-          say(`round ${round + 1}: ${workload.padEnd(14)} ${name.padEnd(18)} ${Math.round(sample.rate)}/s`);
-        } catch (error) {
-          fail(name, `${workload}: ${error.message}`);
-        }
-      }
+  };
+
+  for (let round = 0; ; round++) {
+    // What failed once fails again: a round without it is worth as much.
+    const wanted = plan(round, samples).filter(([name]) => !failures.has(name));
+    const pairs = wanted.filter(([name]) => present.includes(name));
+    if (pairs.length === 0) return { samples, notes, failures };
+    // Each other round goes backwards, so that no server always comes after the same one.
+    if (round % 2 === 1) pairs.reverse();
+    const running = new Map();
+    for (const name of new Set(pairs.map(([each]) => each))) {
+      const started = await start(name, round);
+      if (started !== undefined) running.set(name, started);
+    }
+    for (const pair of pairs) {
+      if (running.has(pair[0])) await measurePair(pair, running.get(pair[0]), round);
     }
     await Promise.all([...running.values()].map(({ stop }) => stop()));
+    if (wanted.some(([name]) => name === opensslName)) {
+      for (const [check, cpu] of Object.entries(await measureOpenssl())) keep(opensslName, check, { round, cpu });
+    }
   }
-  return { samples, notes, failures };
 }
 
 /** What the floors answer: the bytes of the service. */
 export async function readAnswers(scene, port) {
-  const running = await startServer('answers', servers.portcullis, { scene, port });
+  const running = await startServer('answers', allServers.portcullis, { scene, port });
   try {
     return await copyAnswers(running, scene);
   } finally {

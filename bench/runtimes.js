@@ -1,9 +1,10 @@
 // Where the runtimes are that the bench's own packages bring.
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const file = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
-const service = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
+const here = fileURLToPath(new URL('..', import.meta.url));
 const runtime = (label, binary, ...more) => ({ label, binary, words: [binary, ...more] });
 
 const denoBinary = file('@deno/linux-x64-glibc/deno');
@@ -27,8 +28,12 @@ export const libraryRuntimes = {
   workerd: runtime('workerd', file('@cloudflare/workerd-linux-64/bin/workerd')),
 };
 
-/** The command line of the service on a runtime. */
-export const serviceWords = (name) => [...runtimes[name].words, service, 'serve'];
+/** The command line of the service on a runtime, from the build in a folder. */
+export const serviceWords = (name, folder = here) => [
+  ...runtimes[name].words,
+  join(folder, 'dist/cli/main.js'),
+  'serve',
+];
 
 /** The command line of a server of the bench on a runtime. */
 export const serverWords = (server, name = 'here') => [

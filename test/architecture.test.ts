@@ -279,6 +279,7 @@ describe('the tests', () => {
       .filter((entry) => entry.isDirectory())
       .map(({ name }) => name);
   const others = [
+    'bench',
     'deploy',
     'differential',
     'examples',

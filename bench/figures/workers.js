@@ -5,29 +5,47 @@ import { findFreePort } from '../scene.js';
 import { servers } from '../servers.js';
 
 const both = '0,1';
-const rounds = 3;
-const seconds = 3;
+const rounds = 5;
+const seconds = 1;
+const warmUpSeconds = 0.6;
+/** More calls with a proof a second than two workers answer. */
+const pace = 14_000;
 
-/** Requests a second with a repeated token, by the number of workers. */
+/**
+ * Requests a second and processor time of each, by the number of workers: with a repeated token (`rates`, `cpu`), and with
+ * new proofs of one key (`dpopRates`, `dpop`).
+ */
 export async function measureWorkers({ scene }) {
-  const file = scene.write('workers.txt', `${(await scene.makeBearer(1))[0]}\n`);
-  const rates = { 1: [], 2: [] };
+  const oneToken = scene.write('workers.txt', `${(await scene.makeBearer(1))[0]}\n`);
+  const empty = () => /** @type {Record<string, number[]>} */ ({ 1: [], 2: [] });
+  const measured = { rates: empty(), cpu: empty(), dpopRates: empty(), dpop: empty() };
   for (let round = 0; round < rounds; round++) {
-    for (const workers of Object.keys(rates)) {
+    for (const workers of ['1', '2']) {
       const running = await startServer(`workers-${workers}`, servers.portcullis, {
         scene,
         port: await findFreePort(),
         processor: both,
         environment: { WORKERS: workers },
       });
+      const proofs = async (name, duration) => {
+        const lines = await scene.makeProofs(Math.round(pace * duration), running.url);
+        return scene.write(`workers-${name}.txt`, `${lines.join('\n')}\n`);
+      };
+      const about = { ...running, threads: 1, processor: both };
       try {
-        const about = { ...running, file, once: false, threads: 2, processor: both };
-        await load({ ...about, seconds: 1 });
-        rates[workers].push((await load({ ...about, seconds })).rate);
+        await load({ ...about, file: oneToken, once: false, seconds: warmUpSeconds });
+        const warm = await load({ ...about, file: oneToken, once: false, seconds });
+        measured.rates[workers].push(warm.rate);
+        measured.cpu[workers].push(warm.cpu);
+        await load({ ...about, file: await proofs('warm-up', warmUpSeconds), once: true, seconds: warmUpSeconds });
+        const dpop = await load({ ...about, file: await proofs('measured', seconds), once: true, seconds });
+        if (warm.refused + dpop.refused > 0) throw new Error(`${warm.refused + dpop.refused} requests were refused`);
+        measured.dpopRates[workers].push(dpop.rate);
+        measured.dpop[workers].push(dpop.cpu);
       } finally {
         await running.stop();
       }
     }
   }
-  return { rates };
+  return measured;
 }

@@ -1,0 +1,93 @@
+// npm run bench -- compare REF: this build beside that of another commit, round by round, by processor time a request.
+import { unsettledPairs } from './aims.js';
+import { buildCommit } from './other-build.js';
+import { fillPool } from './pool.js';
+import { makeSay } from './progress.js';
+import { runRounds } from './rounds.js';
+import { serviceWords } from './runtimes.js';
+import { openScene } from './scene.js';
+import { servers } from './servers.js';
+import { decide, estimateRatio, median, spread } from './statistics.js';
+import { table } from './table.js';
+import { quickWorkloads, workloads } from './workloads.js';
+
+const full = { most: 20, seconds: 0.8, warmUpSeconds: 0.6, pace: 20_000 };
+const quick = { ...full, most: 6 };
+/** What an interval of the ratio says: it lies on one side of 1, or it does not. */
+const verdicts = { met: 'faster', missed: 'slower', undecided: 'no difference shown' };
+
+const costs = (samples, name, workload) => {
+  const values = [];
+  for (const { round, cpu } of samples[name]?.[workload] ?? []) values[round] = cpu;
+  return values;
+};
+
+/** Prints a table; whether both builds did what they must. */
+export async function bench({ ref, quick: isQuick, workload = [], rounds, seconds }) {
+  if (ref === undefined) throw new RangeError('With which commit? npm run bench -- compare REF');
+  const names = workload.length === 0 ? quickWorkloads : workload;
+  const unknown = names.filter((name) => !servers.portcullis.workloads.includes(name));
+  if (unknown.length > 0) throw new RangeError(`There is no workload ${unknown.join(', ')}.`);
+  const settings = { ...(isQuick ? quick : full), ...(rounds && { most: rounds }), ...(seconds && { seconds }) };
+  const say = makeSay();
+  const other = buildCommit(ref, say);
+  const scene = await openScene();
+  try {
+    const compared = {
+      here: servers.portcullis,
+      there: { ...servers.portcullis, command: () => serviceWords('here', other.folder) },
+    };
+    const rows = names.map(
+      (name) =>
+        /** @type {any} */ ({
+          pairs: [
+            ['here', name],
+            ['there', name],
+          ],
+          rounds: ({ http: { samples } }) => {
+            const [here, there] = ['here', 'there'].map((side) => costs(samples, side, name));
+            return there.flatMap((cost, round) => (here[round] === undefined ? [] : [cost / here[round]]));
+          },
+        }),
+    );
+    const plan = (round, samples) => {
+      if (round === 0) return rows.flatMap(({ pairs }) => pairs);
+      return round < settings.most ? unsettledPairs(samples, rows) : [];
+    };
+    const pool = await fillPool(scene, { names, ...settings });
+    const about = { scene, pool, names: Object.keys(compared), servers: compared, plan, ...settings, say };
+    const { samples, notes, failures } = await runRounds(about);
+    console.log(`\nProcessor time a request, one worker on one processor: this build and ${other.name}\n`);
+    console.log(formatComparison(samples, names));
+    for (const [name, list] of Object.entries(notes)) console.log(`\n${name}: ${list.join('; ')}`);
+    return failures.size === 0;
+  } finally {
+    await scene.close();
+    other.remove();
+  }
+}
+
+/** One row a workload: what each needs, their ratio, and what its interval says. */
+export function formatComparison(samples, names) {
+  const rows = names.flatMap((name) => {
+    const [here, there] = ['here', 'there'].map((side) => costs(samples, side, name));
+    const found = estimateRatio(there, here);
+    if (found === undefined) return [];
+    const [value, low, high] = [found.value, found.low, found.high].map((each) => each.toFixed(3));
+    return [
+      [
+        workloads[name].label,
+        ...[here, there].map((each) => median(each.filter((cost) => cost !== undefined)).toFixed(1)),
+        value,
+        `${low} … ${high}`,
+        `± ${(spread(found) * 100).toFixed(1)} %`,
+        String(found.rounds),
+        verdicts[decide(found, { least: 1 })],
+      ],
+    ];
+  });
+  return table(
+    ['workload', 'here, µs', 'there, µs', 'there : here', '95 % interval', 'half', 'rounds', 'this build is'],
+    rows,
+  );
+}

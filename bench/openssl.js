@@ -1,0 +1,32 @@
+// OpenSSL's own loop: what one signature check costs where nothing is around it.
+import { processors, startChild } from './children.js';
+
+/** Its name among the servers of a run. */
+export const opensslName = 'openssl';
+/** What it is asked for, and the line in which it answers; the checks a second stand at one position in each. */
+const checks = { rs256: { asked: 'rsa2048', line: /^\+F2:.*$/m }, es256: { asked: 'ecdsap256', line: /^\+F4:.*$/m } };
+const position = 4;
+
+/** µs of processor time of one check, by its algorithm; none where `openssl` is not installed. */
+export async function measureOpenssl() {
+  const names = Object.values(checks).map(({ asked }) => asked);
+  const openssl = startChild(['openssl', 'speed', '-mr', '-seconds', '1', ...names], {
+    processor: processors.server,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  let output = '';
+  openssl.child.stdout.setEncoding('utf8').on('data', (text) => {
+    output += text;
+  });
+  await openssl.ended.catch(() => undefined);
+  return readSpeed(output);
+}
+
+/** Reads the lines for machines, `+F2:number:bits:signatures:checks` and `+F4:…`, a second of processor time. */
+export function readSpeed(output) {
+  const found = Object.entries(checks).flatMap(([name, { line }]) => {
+    const rate = Number(output.match(line)?.[0].split(':')[position]);
+    return rate > 0 ? [[name, 1e6 / rate]] : [];
+  });
+  return Object.fromEntries(found);
+}
