@@ -7,7 +7,7 @@ const help = `npm run bench -- [BENCH …] [--quick] [--write]
   replay         the replay store in memory: size, time
   http           the service beside its peers and floors; wrk loads it
   rules          what a decision of the gate costs as its rules grow
-  proxy          the gate as the proxy beside proxies that check nothing
+  gate           the gate beside and as a proxy, before one upstream
   profile        where the processor time of a request goes
   compare REF    this build beside that of another commit, round by round
   tables         no measurement: writes the pages from bench/results.json
@@ -29,14 +29,14 @@ const benches = {
   http: () => import('./http.js'),
   profile: () => import('./profile.js'),
   rules: () => import('./rules.js'),
-  proxy: () => import('./proxy.js'),
+  gate: () => import('./gate.js'),
   compare: () => import('./compare.js'),
   tables: () => import('./tables.js'),
 };
 /** What runs if none is named. */
 const usual = ['verify', 'replay', 'http', 'rules'];
 /** What the pages are made from, in the order in which it runs. */
-const written = ['http', 'profile', 'rules'];
+const written = ['http', 'profile', 'rules', 'gate'];
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,

@@ -3,12 +3,12 @@ import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { measure } from './measure.js';
 import { fillPool } from './pool.js';
-import { table } from './report.js';
 import { readAnswers } from './rounds.js';
 import { startServer } from './running.js';
 import { findFreePort, openScene } from './scene.js';
 import { servers } from './servers.js';
 import { median } from './statistics.js';
+import { table } from './table.js';
 import { workloads } from './workloads.js';
 
 const page = new URL('../docs/performance.md', import.meta.url);

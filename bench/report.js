@@ -1,18 +1,11 @@
 // The tables of a run in Markdown: printed, and written into the documentation.
 import { judge } from './aims.js';
+import { formatGate } from './gate-report.js';
+import { formatRules } from './rules-report.js';
 import { servers } from './servers.js';
 import { median } from './statistics.js';
+import { table } from './table.js';
 import { workloads } from './workloads.js';
-
-/** The first column is text, the others are figures. */
-export function table(head, rows) {
-  if (rows.length === 0) return '';
-  const widths = head.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i].length), 3));
-  const line = (cells) =>
-    `| ${cells.map((cell, i) => (i === 0 ? cell.padEnd(widths[i]) : cell.padStart(widths[i]))).join(' | ')} |`;
-  const rule = `| ${widths.map((width, i) => (i === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
-  return [line(head), rule, ...rows.map(line)].join('\n');
-}
 
 const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
 const decimals = (value, places) => (value === undefined ? '' : value.toFixed(places));
@@ -197,6 +190,8 @@ export function formatReport(results) {
       figures: join(figureTables(http)),
       notes: notesOf(http),
     }),
+    ...(results.gate && { gate: formatGate(results.gate) }),
+    ...(results.rules && { rules: formatRules(results.rules) }),
     aims: aimTable(results),
   };
 }

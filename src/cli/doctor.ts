@@ -11,6 +11,7 @@ import { formatFindings } from './doctor/report.ts';
 import { rulesCheck } from './doctor/rules-check.ts';
 import { readSubjects } from './doctor/settings-source.ts';
 import type { Subject } from './doctor/subject.ts';
+import { asksForHelp } from './help.ts';
 import { type FlagKinds, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
@@ -42,6 +43,10 @@ const usage = `portcullis doctor looks at the provider, the network and the runn
 
 /** `portcullis doctor`: exit status 0 if nothing has failed, 1 if something has. */
 export async function runDoctor(args: readonly string[], environment: Environment): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const flags = splitFlags(args, flagKinds);
   const chosen = flags === undefined ? undefined : choose(flags.texts.get('only')?.[0]);
   const parts = flags === undefined ? undefined : readScene(flags.texts);

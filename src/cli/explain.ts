@@ -5,9 +5,11 @@ import { formatExplanation } from '../explain/terminal-text.ts';
 import type { Policy } from '../policy/policy.ts';
 import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { readCall } from './explain/explained-call.ts';
+import { explainById, type NamedCall } from './explain/explained-id.ts';
 import { explainLogLine } from './explain/log-line.ts';
 import { openExplainer, UsageError } from './explain/opening.ts';
 import { formatReasonPage, isReason } from './explain/reason-page.ts';
+import { asksForHelp } from './help.ts';
 import { type FlagKinds, type SplitFlags, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
@@ -22,6 +24,8 @@ const flagKinds: FlagKinds = {
   server: 'text',
   rules: 'text',
   show: 'texts',
+  id: 'text',
+  admin: 'text',
   at: 'text',
   method: 'text',
   url: 'text',
@@ -40,6 +44,7 @@ shows every check. Nothing in it is run. Flags, besides those of serve, whose se
   --issuer URL --audience TEXT   instead of settings
   --server URL           issuer and audience from the metadata that the service publishes
   --rules FILE           the rules of a gate, instead of settings: judges as the gate would, and names the rule
+  --id ID --admin URL    a call that was just refused: asks the console of the service, and reads no input
   --jwks FILE            the keys of the issuer; nothing is fetched
   --offline              fetches nothing
   --at TIME              judges for this time: ISO 8601, or seconds since 1970
@@ -54,6 +59,10 @@ const maxInput = 64 * 1024 * 1024;
 
 /** `portcullis explain`: exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
 export async function runExplain(args: readonly string[], environment: Environment): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const [first] = args;
   if (args.length === 1 && first !== undefined && isReason(first)) {
     process.stdout.write(`${formatReasonPage(first)}\n`);
@@ -84,6 +93,11 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
   const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
   const at = readTime(one('at'));
   const policy = readPolicy(flags);
+  const [id, admin] = [one('id'), one('admin')];
+  if (id !== undefined || admin !== undefined) {
+    if (id === undefined || admin === undefined) throw new UsageError('--id and --admin belong together');
+    return report(await explainNamed({ id, admin }, environment), flags, environment);
+  }
   const input = readInput(await readText(one('file')), { entry: readEntry(one('entry')) });
   if (input.kind === 'unread') throw new UsageError(input.problem.replace(/\.$/, ''));
   if (input.kind === 'log-line') {
@@ -106,6 +120,16 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
     return report(explanation, flags, environment);
   } finally {
     opened.close();
+  }
+}
+
+/** Every problem of it is told by this program. */
+async function explainNamed(call: NamedCall, environment: Environment): Promise<Explanation> {
+  try {
+    return await explainById(call, environment);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new UsageError(error.message);
   }
 }
 

@@ -1,3 +1,5 @@
+import type { KeysView } from '../../console/wire.ts';
+import { showText } from '../../explain/shown-text.ts';
 import { createKeySet, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
 import type { Log } from '../observation/log.ts';
@@ -22,6 +24,8 @@ export interface KeyOwner extends KeySource {
   news(name: string): KeyNews | undefined;
   /** Calls after each fetch, whatever came of it. */
   onNews(listener: (name: string, news: KeyNews) => void): void;
+  /** The keys that are open, for a person to look at. */
+  views(): readonly KeysView[];
 }
 
 /** Keys that are open. */
@@ -88,6 +92,7 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
       return keys === undefined ? undefined : describeNews(keys, keys.fetched());
     },
     onNews: (listener) => void listeners.add(listener),
+    views: () => [...opened.values()].map(describeOpened),
     async close() {
       for (const { keys } of opened.values()) keys.close();
       await cache?.flush();
@@ -131,6 +136,16 @@ function describeNews(keys: ManagedKeySet, fetched: FetchedKeys | undefined): Ke
   const bounded = Math.min(usableSeconds, Number.MAX_SAFE_INTEGER);
   const { generation } = keys;
   return { fetched, generation, fetches: fetches.ok, usableSeconds: bounded, problem: lastError?.message };
+}
+
+function describeOpened({ issuer, keys }: Opened): KeysView {
+  const { usable, ageSeconds, lastError } = keys.status();
+  return {
+    ...{ issuer, usable },
+    ids: keys.fetched()?.published.map((id) => showText(id, 80)) ?? [],
+    ...(ageSeconds !== undefined && { ageSeconds: Math.round(ageSeconds) }),
+    ...(lastError !== undefined && { problem: lastError.message }),
+  };
 }
 
 function describe(cause: unknown): string {

@@ -94,6 +94,8 @@ describe('defaults', () => {
       errorBody: 'detail',
       customClaim: expect.stringMatching(/^https:\/\//),
       docs: true,
+      console: 'off',
+      consoleKeyFile: '',
       corsOrigins: [],
       logIdentity: 'off',
       logIdentitySecret: '',
@@ -264,7 +266,7 @@ describe('settings file', () => {
 
 describe('flags', () => {
   it.each([
-    ['unknown flag', ['--prot', '1'], ['--prot', 'argument']],
+    ['unknown flag', ['--prot', '1'], ['--prot']],
     ['unknown flag with its value', ['--prot=1'], ['--prot']],
     ['short flag', ['-p'], ['-p']],
     ['negated flag', ['--no-docs'], ['--no-docs']],

@@ -1,8 +1,8 @@
 import type { Setting, SettingLabel, SettingLabels } from '../../explain/facts.ts';
-import type { EffectiveSetting, Source } from '../../service/settings/setting-report.ts';
-import { type SettingName, settingTable } from '../../service/settings/setting-table.ts';
-import { environmentName } from '../../service/settings/settings.ts';
-import type { Variant } from '../../service/variants/variants.ts';
+import type { Variant } from '../variants/variants.ts';
+import type { EffectiveSetting, Source } from './setting-report.ts';
+import { type SettingName, settingTable } from './setting-table.ts';
+import { environmentName } from './settings.ts';
 
 const sources: Readonly<Record<Source, string>> = {
   flag: 'from a flag',
