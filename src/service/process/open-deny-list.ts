@@ -58,11 +58,18 @@ export function openDenyList({ file, log, reloads }: OpenDenyListOptions): OpenD
 
 /** In the process before the workers, which have a list each: tries the file at the start. */
 export function tryDenyList(file: string): void {
+  readDenyList(file);
+}
+
+/** Reads the file once, for who only looks something up in it. A file that cannot be used: `StartFailure`. */
+export function readDenyList(file: string): DenyList {
+  const denyList = createDenyList();
   try {
-    createDenyList().replace(readValues(file));
+    denyList.replace(readValues(file));
   } catch (cause) {
     throw refuseToStart(cause, exitCodes.config);
   }
+  return denyList;
 }
 
 function refuseToStart(cause: unknown, exitCode: number): StartFailure {
