@@ -1,7 +1,12 @@
 // The tables of a run in Markdown: printed, and written into the documentation.
 import { judge } from './aims.js';
+import { formatFleet } from './fleet-report.js';
 import { formatGate } from './gate-report.js';
+import { formatPace } from './pace-report.js';
+import { formatProfile } from './profile-report.js';
+import { formatCluster } from './redis-cluster-report.js';
 import { formatRules } from './rules-report.js';
+import { formatScaling } from './scaling-report.js';
 import { servers } from './servers.js';
 import { median } from './statistics.js';
 import { table } from './table.js';
@@ -192,6 +197,13 @@ export function formatReport(results) {
     }),
     ...(results.gate && { gate: formatGate(results.gate) }),
     ...(results.rules && { rules: formatRules(results.rules) }),
+    ...(results.pace && { pace: formatPace(results.pace) }),
+    ...Object.fromEntries(
+      Object.entries(results.profile ?? {}).map(([name, part]) => [`profile-${name}`, formatProfile(part)]),
+    ),
+    ...(results.cluster && { cluster: formatCluster(results.cluster) }),
+    ...(results.fleet && { fleet: formatFleet(results.fleet) }),
+    ...formatScaling(results),
     aims: aimTable(results),
   };
 }
