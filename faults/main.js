@@ -13,17 +13,30 @@ import { openInTurn } from './order.js';
 import { openReference } from './reference.js';
 import { playRow } from './row.js';
 import { distinct, idle, slow } from './rows-clients.js';
+import { gateRows } from './rows-gate.js';
 import { floodRows, keyRows } from './rows-keys.js';
 import { lifecycleRows } from './rows-lifecycle.js';
 import { processRows } from './rows-process.js';
 import { providerRows } from './rows-provider.js';
+import { redisRows } from './rows-redis.js';
 import { formatHead, formatRow, formatTotal, titleOf } from './table.js';
 import { makeKeys } from './tokens.js';
 
 /** Seconds: the last row takes what is left of the first, and a run that is not done by the second is given up. */
 const limits = { full: { aim: 1140, end: 1500 }, quick: { aim: 170, end: 600 } };
 // The row whose keys must grow old is played between others, and the one that takes what time is left comes last.
-const rows = [...processRows, ...lifecycleRows, idle, ...floodRows, ...providerRows, ...keyRows, slow, distinct];
+const rows = [
+  ...processRows,
+  ...redisRows,
+  ...lifecycleRows,
+  ...gateRows,
+  idle,
+  ...floodRows,
+  ...providerRows,
+  ...keyRows,
+  slow,
+  distinct,
+];
 
 const { values } = parseArgs({
   options: {

@@ -1,15 +1,11 @@
 // What happens to the processes: their clock, their end, their neighbours, their time.
 import { createClock } from './clock.js';
-import { startRedis } from './redis.js';
 import { startService } from './service.js';
-import { makeEcKey } from './tokens.js';
 
 const path = '/api/private';
 const minute = 60;
 /** libfaketime looks for a step about once a second. */
 const feltSeconds = 10;
-/** Of the steady rate: each proof costs two signature checks and two signatures, and is sent twice. */
-const proofShare = 0.03;
 const fixed = (...tokens) => ({ type: 'fixed', path, tokens });
 
 const clockStep = {
@@ -109,55 +105,6 @@ const workerKilled = {
   },
 };
 
-const redisKilled = {
-  name: 'redis-killed',
-  title: 'Redis killed, back after 3 s',
-  open: async (bench) => {
-    const redis = await startRedis(bench.folder);
-    return { redis, environment: { REPLAY_STORE: redis.url }, stop: redis.stop };
-  },
-  async play(scene) {
-    const { redis } = scene.setup;
-    const holder = makeEcKey('holder');
-    const { kty, crv, x, y } = holder.jwk;
-    // On connections of their own: while these calls wait for Redis, Bearer must not.
-    const proven = { type: 'proven', path, token: scene.mintBound(holder), pem: holder.pem, jwk: { kty, crv, x, y } };
-    await scene.begin();
-    await scene.send('proofs', {
-      rate: Math.ceil(scene.undisturbed.rate * proofShare),
-      connections: 64,
-      kinds: [
-        { name: 'proof', weight: 1, expect: [200], again: 'proof again', source: proven },
-        { name: 'proof again', weight: 0, expect: [401], source: fixed() },
-      ],
-    });
-    await scene.sleep(scene.pace(3, 1.5));
-    await scene.load.expect('proofs', { proof: [200, 503], 'proof again': [401, 503] });
-    await redis.kill();
-    await scene.sleep(3);
-    await redis.restart();
-    scene.faultEnds();
-    const up = await scene.service.awaitLines('replay_store_up', 2, 30);
-    scene.demand(up, 'the service has not connected to Redis again');
-    // Proofs made until two seconds after its return are refused: Redis may have forgotten them.
-    await scene.sleep(2.5);
-    await scene.load.expect('proofs', { proof: [200], 'proof again': [401] });
-    await scene.sleep(scene.pace(3, 1.5));
-    scene.note('Bearer is never touched; DPoP is 503 while Redis is away');
-  },
-  check(scene, { proofs }) {
-    // Redis has 250 ms (docs/behaviour.md §5): where the machine gave it less, the refusals outside the outage are its own.
-    const { slowest } = scene.setup.redis;
-    if (slowest > 0.2) {
-      scene.note(`Redis itself took up to ${Math.round(slowest * 1000)} ms for an answer`);
-      for (const kind of ['proof 503', 'proof again 503']) delete proofs.unexplained[kind];
-    }
-    for (const kind of ['proof 200', 'proof again 401', 'proof 503']) {
-      scene.demand(proofs.byKind[kind] > 0, `nothing was judged like this: "${kind}"`);
-    }
-  },
-};
-
 const stall = {
   name: 'stall',
   title: 'event loop stalled for 2 s (SIGSTOP)',
@@ -178,4 +125,4 @@ const stall = {
 };
 
 /** Rows of the processes. */
-export const processRows = [clockStep, sigterm, workerKilled, redisKilled, stall];
+export const processRows = [clockStep, sigterm, workerKilled, stall];

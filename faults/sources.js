@@ -46,14 +46,14 @@ const makers = {
       return request(path, host, `Authorization: Bearer ${token}\r\n`);
     };
   },
-  /** A bound token with a proof that is made for each request (RFC 9449 §4.2). */
-  proven({ path, token, pem, jwk }, host) {
+  /** A bound token with a proof that is made for each request (RFC 9449 §4.2); `jti` begins the names of the proofs. */
+  proven({ path, token, pem, jwk, jti = '' }, host) {
     const signer = { alg, privateKey: createPrivateKey(pem) };
     const ath = createHash('sha256').update(token).digest('base64url');
     const htu = `http://${host}${path}`;
     let count = 0;
     return () => {
-      const claims = { jti: `${++count}`, htm: 'GET', htu, iat: Math.floor(Date.now() / 1000), ath };
+      const claims = { jti: `${jti}${++count}`, htm: 'GET', htu, iat: Math.floor(Date.now() / 1000), ath };
       const proof = signCompact({ typ: 'dpop+jwt', alg, jwk }, claims, signer);
       return request(path, host, `Authorization: DPoP ${token}\r\nDPoP: ${proof}\r\n`);
     };

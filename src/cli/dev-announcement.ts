@@ -98,7 +98,7 @@ Identity provider  ${idp.issuer}
   client           ${clientIds.service}: client credentials; its secret is in ${idp.clientSecretFile}
   client           ${clientIds.app}: authorization code with PKCE, no secret
 Service            ${url}
-Admin              ${adminUrl ?? 'off'}
+${settings.docs ? `Documentation      ${new URL('/docs', url)}, where each call can be tried\n` : ''}Admin              ${adminUrl ?? 'off'}
 
 ${calls.join('\n')}
 

@@ -1,26 +1,14 @@
-import { readFileSync } from 'node:fs';
-import { explain } from '../explain/explain.ts';
-import { type ExplainedCheck, type Explanation, verdictStatuses } from '../explain/explanation.ts';
-import { type CallInput, joinHeader } from '../explain/input/input.ts';
+import { createReadStream } from 'node:fs';
+import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
-import { readUnverified } from '../explain/unverified.ts';
 import type { Policy } from '../policy/policy.ts';
-import { readIssuerName } from '../resource-server/issuer-name.ts';
 import { exitCodes } from '../service/process/exit.ts';
-import { formatProblems } from '../service/settings/setting-report.ts';
-import { readSettings } from '../service/settings/settings.ts';
 import { readCall } from './explain/explained-call.ts';
-import {
-  type ExplainedServer,
-  type KeyOptions,
-  openNamed,
-  openNothing,
-  openSettings,
-} from './explain/explained-server.ts';
 import { explainLogLine } from './explain/log-line.ts';
+import { openExplainer, UsageError } from './explain/opening.ts';
 import { formatReasonPage, isReason } from './explain/reason-page.ts';
-import { readServer } from './explain/server-metadata.ts';
+import { asksForHelp } from './help.ts';
 import { type FlagKinds, type SplitFlags, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
@@ -33,6 +21,8 @@ const flagKinds: FlagKinds = {
   audience: 'texts',
   jwks: 'text',
   server: 'text',
+  rules: 'text',
+  show: 'texts',
   at: 'text',
   method: 'text',
   url: 'text',
@@ -50,23 +40,25 @@ shows every check. Nothing in it is run. Flags, besides those of serve, whose se
   --entry N              of a HAR; default: the first call that was answered with 401 or 403
   --issuer URL --audience TEXT   instead of settings
   --server URL           issuer and audience from the metadata that the service publishes
+  --rules FILE           the rules of a gate, instead of settings: judges as the gate would, and names the rule
   --jwks FILE            the keys of the issuer; nothing is fetched
   --offline              fetches nothing
   --at TIME              judges for this time: ISO 8601, or seconds since 1970
   --method METHOD --url URL      of the call, if the text does not tell
   --scope "a b" --permission P   what the route asks for
+  --show CLAIM           shows this claim too; it may be personal
   --expect REASON        exit status 0 if this is the reason (or admitted), else 1
   --json                 prints JSON
 `;
 
 const maxInput = 64 * 1024 * 1024;
 
-class UsageError extends Error {
-  override readonly name = 'UsageError';
-}
-
 /** `portcullis explain`: exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
 export async function runExplain(args: readonly string[], environment: Environment): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const [first] = args;
   if (args.length === 1 && first !== undefined && isReason(first)) {
     process.stdout.write(`${formatReasonPage(first)}\n`);
@@ -93,54 +85,29 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
   const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
   const at = readTime(one('at'));
   const policy = readPolicy(flags);
-  const input = readInput(readText(one('file')), { entry: readEntry(one('entry')) });
+  const input = readInput(await readText(one('file')), { entry: readEntry(one('entry')) });
   if (input.kind === 'unread') throw new UsageError(input.problem.replace(/\.$/, ''));
   if (input.kind === 'log-line') {
+    if (flags.texts.has('show')) throw new UsageError('a log line has no claims to show');
     const explained = explainLogLine(input);
     if (explained === undefined) throw new UsageError('the log line has a reason that this version does not know');
     return report(explained, flags, environment);
   }
-  const opened = await open(flags, environment, input);
+  const opened = await openExplainer(flags, environment, input);
   if (typeof opened === 'number') return opened;
   try {
-    const explanation = await explainCall(input, opened, { at, policy, method: one('method'), url: one('url') });
-    if (opened.keysProblem !== undefined) process.stderr.write(`portcullis: no keys. ${opened.keysProblem}\n`);
+    const [method, url] = [one('method'), one('url')];
+    const { request, connection } = readCall(input, { method, url });
+    const show = flags.texts.get('show') ?? [];
+    const call = { request, connection, kind: input.kind, at, policy, show };
+    const { explanation, keysProblems } = await opened.explain(call);
+    for (const problem of keysProblems) {
+      process.stderr.write(`portcullis: no keys. ${problem} To find out why: portcullis doctor\n`);
+    }
     return report(explanation, flags, environment);
   } finally {
     opened.close();
   }
-}
-
-interface CallOptions {
-  readonly at: number | undefined;
-  readonly policy: Policy<unknown> | undefined;
-  readonly method: string | undefined;
-  readonly url: string | undefined;
-}
-
-async function explainCall(
-  input: CallInput,
-  { server, labels, domainHasScheme, policyOf, isDecodeOnly }: ExplainedServer,
-  { at, policy, method, url }: CallOptions,
-): Promise<Explanation> {
-  const { request, connection } = readCall(input, { method, url });
-  const asked = policy ?? policyOf(new URL(request.url).pathname);
-  const explanation = await explain(server, request, asked, connection, {
-    labels,
-    domainHasScheme,
-    kind: input.kind,
-    ...(at !== undefined && { at }),
-  });
-  if (!isDecodeOnly) return explanation;
-  const { reason: _, status: __, ...rest } = explanation;
-  return { ...rest, verdict: 'undecided', checks: rest.checks.map(leaveOpen) };
-}
-
-/** Checks that compare with settings, if there are none: only what the token says is left. */
-function leaveOpen(check: ExplainedCheck): ExplainedCheck {
-  if (!['issuer', 'alg', 'issuer_alg', 'aud'].includes(check.id)) return check;
-  const { id, group, why, seen } = check;
-  return { id, group, verdict: 'unknown', why: `${why ?? seen ?? 'absent'} (not compared: there are no settings)` };
 }
 
 function report(explanation: Explanation, flags: SplitFlags, environment: Environment): number {
@@ -157,55 +124,20 @@ function report(explanation: Explanation, flags: SplitFlags, environment: Enviro
   return status;
 }
 
-/** What the call is held against; a number is the exit status if that cannot be read. */
-async function open(flags: SplitFlags, environment: Environment, input: CallInput): Promise<ExplainedServer | number> {
-  const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
-  const audience = flags.texts.get('audience') ?? [];
-  const keys: KeyOptions = {
-    environment,
-    jwksFile: one('jwks'),
-    network: flags.switches.has('offline') ? 'offline' : 'online',
-  };
-  try {
-    const server = one('server');
-    const named =
-      server === undefined ? { issuer: one('issuer'), audience } : await readServer(server, { environment, audience });
-    if (named.issuer !== undefined) {
-      if (named.audience.length === 0) throw new UsageError('--issuer needs --audience');
-      return await openNamed(readIssuerName(named.issuer), named.audience, keys);
-    }
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(describe(error));
-  }
-  const rest = audience.length === 0 ? flags.rest : [...flags.rest, '--audience', audience[0] ?? ''];
-  const result = readSettings({ args: rest, environment });
-  if (result.kind === 'settings') {
-    return openSettings(result.settings, result.effective, keys).catch((error: unknown) => {
-      throw new UsageError(describe(error));
-    });
-  }
-  const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
-  if (areAbsent && flags.rest.length === 0)
-    return openNothing(readUnverified((joinHeader(input.headers, 'authorization') ?? '').replace(/^\S+ +/, '')));
-  process.stderr.write(formatProblems(result.problems));
-  return exitCodes.config;
-}
-
-/** Only texts of this program: others may hold what was read. */
-function describe(error: unknown): string {
-  if (error instanceof TypeError && /^\w+: /.test(error.message)) return error.message;
-  if (error instanceof Error && error.name === 'ProviderError') return error.message.replace(/\.$/, '');
-  return 'the metadata of --server, or the file of --jwks, cannot be used';
-}
-
-function readText(file: string | undefined): string {
+async function readText(file: string | undefined): Promise<string> {
   if (file === undefined && process.stdin.isTTY)
     throw new UsageError('nothing comes in: pipe the text in, or name --file');
+  const chunks: Uint8Array[] = [];
+  let length = 0;
   try {
-    const text = readFileSync(file ?? 0);
-    if (text.length > maxInput) throw new UsageError('the text has more than 64 MiB');
-    return text.toString();
+    // What writes into the pipe may take its time.
+    const stream: AsyncIterable<Uint8Array> = file === undefined ? process.stdin : createReadStream(file);
+    for await (const chunk of stream) {
+      length += chunk.length;
+      if (length > maxInput) throw new UsageError('the text has more than 64 MiB');
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString();
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError('the text cannot be read');

@@ -10,16 +10,16 @@ import type { Step } from '../resource-server/walk.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import { readFacts, readForce, secretsOf } from './call-facts.ts';
 import { findCauses, type NamedCause } from './causes/causes.ts';
-import type { CheckVerdict, ExplainedCheck, Explanation } from './explanation.ts';
+import type { CheckVerdict, ExplainedCheck, Explanation, ShownClaim } from './explanation.ts';
 import type { Facts, SettingLabels } from './facts.ts';
 import type { InputKind } from './input/input.ts';
 import { look, type Shown } from './looks.ts';
-import { createWithhold, type Withhold } from './shown-text.ts';
+import { createWithhold, showText, showValue, type Withhold } from './shown-text.ts';
 import { formatInstant } from './shown-time.ts';
 
 export type { Certainty } from './causes/cause.ts';
 export type { NamedCause } from './causes/causes.ts';
-export type { Against, CheckVerdict, ExplainedCheck, Explanation } from './explanation.ts';
+export type { Against, CheckVerdict, DecidingRule, ExplainedCheck, Explanation, ShownClaim } from './explanation.ts';
 export type { Setting, SettingLabel, SettingLabels } from './facts.ts';
 export type { InputKind } from './input/input.ts';
 export { formatExplanation, type TerminalStyle } from './terminal-text.ts';
@@ -34,6 +34,8 @@ export interface ExplainOptions {
   readonly labels?: SettingLabels;
   /** What the request was read from. Default `request`. */
   readonly kind?: InputKind;
+  /** Claims that are shown though they may be personal. Default: none. */
+  readonly show?: readonly string[];
   /** Whether the domain is set with `https://` in front, which only the service survives. Default `false`. */
   readonly domainHasScheme?: boolean;
 }
@@ -73,8 +75,18 @@ export async function explain<C>(
     }),
     at: formatInstant(Math.floor(now)),
     against: { issuer: force.issuers, audiences: force.audiences, keys: describeKeys(run, options) },
+    ...(options.show !== undefined && { shown: showClaims(options.show, { sight: run.gathered, facts, withhold }) }),
     checks,
   };
+}
+
+function showClaims(names: readonly string[], { sight, facts, withhold }: StepContext): readonly ShownClaim[] {
+  const { claims } = facts.seen;
+  return names.map((name) => ({
+    claim: withhold(showText(name)),
+    value: withhold(showValue(Object.hasOwn(claims, name) ? claims[name] : undefined)),
+    verified: sight.isVerified === true,
+  }));
 }
 
 function describeKeys({ steps }: DryRun, { keys }: ExplainOptions): Explanation['against']['keys'] {

@@ -53,6 +53,21 @@ export const explanationSchema = {
       additionalProperties: false,
       properties: { issuer: texts, audiences: texts, keys: { enum: ['fetched', 'given', 'none'] } },
     },
+    rule: {
+      type: 'object',
+      required: ['id', 'mode'],
+      additionalProperties: false,
+      properties: { id: text, mode: { enum: ['enforce', 'report'] }, wouldRefuse: text },
+    },
+    shown: {
+      type: 'array',
+      items: {
+        type: 'object',
+        required: ['claim', 'value', 'verified'],
+        additionalProperties: false,
+        properties: { claim: text, value: text, verified: { type: 'boolean' } },
+      },
+    },
     checks: { type: 'array', items: check },
   },
 } as const;

@@ -37,6 +37,24 @@ export interface Against {
   readonly keys: 'fetched' | 'given' | 'none';
 }
 
+/** A claim that was asked for by name. */
+export interface ShownClaim {
+  readonly claim: string;
+  /** Escaped and bounded; `absent` if the token has no such claim. */
+  readonly value: string;
+  /** `false` if it is the text of a token whose signature is not verified. */
+  readonly verified: boolean;
+}
+
+/** The rule of a gate that decides about the call. */
+export interface DecidingRule {
+  readonly id: string;
+  /** `report`: the call passes, whatever comes of it. */
+  readonly mode: 'enforce' | 'report';
+  /** Of a rule that only reports: why the call would have been refused. */
+  readonly wouldRefuse?: string;
+}
+
 /** How one call is judged, check by check. The first check that fails has the reason of the refusal. */
 export interface Explanation {
   readonly version: 1;
@@ -48,6 +66,10 @@ export interface Explanation {
   /** The moment that was judged for, in UTC. */
   readonly at: string;
   readonly against: Against;
+  /** Absent without a gate, and if no rule was found. */
+  readonly rule?: DecidingRule;
+  /** Claims that were asked for by name. */
+  readonly shown?: readonly ShownClaim[];
   readonly checks: readonly ExplainedCheck[];
 }
 

@@ -9,8 +9,7 @@ import type { Access, ResourceServer } from '../resource-server/resource-server.
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity-headers.ts';
-import { readRequestPath } from './request-path.ts';
-import { readOriginHost } from './rule-host.ts';
+import { chooseTreatment, createChooseRule } from './rule-choice.ts';
 import type { Rule, Rules } from './rules.ts';
 
 /** What judges the tokens of some rules. */
@@ -70,7 +69,7 @@ export interface Gate {
 /** Creates a gate. Throws `TypeError` for an order that no server can be opened for. */
 export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptions): Gate {
   const identity = createIdentityHeaders(rules.identity);
-  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const chooseRule = createChooseRule(rules, createReadExternalUrl({ trust: trustProxy }));
   const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
   const servers = new Map(rules.rules.map((rule) => [rule, openServer(orderOf(rule, rules))]));
   // Of the origin that the rules name, never of a host that a client has named; without one there is no link.
@@ -115,23 +114,6 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
     }
   };
 
-  const findRule = (request: ResourceRequest, connection: Connection | undefined): Rule | AccessError => {
-    const url = readExternalUrl(request, connection);
-    if (url instanceof AccessError) return url;
-    const { origin } = url;
-    const path = readRequestPath(request.target ?? targetOf(request.url));
-    if (path === undefined) return new AccessError('ambiguous_path');
-    const rule = rules.find(readOriginHost(origin), path.segments, request.method);
-    if (path.hasEncodedSlash && rule?.encodedSlash !== 'allow') return new AccessError('ambiguous_path');
-    const planned = readPlannedMethod(request);
-    if (planned === undefined) return rule ?? new AccessError('no_rule');
-    // The rule of the call that a browser asks about says whether it may ask.
-    const called = rules.find(readOriginHost(origin), path.segments, planned);
-    const asked = called?.preflight === 'allow' && called.access !== 'deny' ? called : rule;
-    if (path.hasEncodedSlash && asked?.encodedSlash !== 'allow') return new AccessError('ambiguous_path');
-    return asked ?? new AccessError('no_rule');
-  };
-
   return {
     rules,
     identity,
@@ -139,40 +121,24 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
     decide(request, connection) {
       let rule: Rule | AccessError;
       try {
-        rule = findRule(request, connection);
+        rule = chooseRule(request, connection);
       } catch (error) {
         return refuse(error, request);
       }
       if (rule instanceof AccessError) return refuse(rule, request);
-      if (rule.access === 'open') return admit(rule, undefined);
-      if (rule.access === 'deny') return settle(rule, request, new AccessError('denied_by_rule'));
-      if (rule.preflight === 'allow' && readPlannedMethod(request) !== undefined) return admit(rule, undefined);
-      if (rule.access === 'optional' && isAnonymous(request)) return admit(rule, undefined);
-      return judge(rule, request, connection);
+      const treatment = chooseTreatment(rule, request);
+      if (treatment === 'judge') return judge(rule, request, connection);
+      if (treatment === 'deny') return settle(rule, request, new AccessError('denied_by_rule'));
+      return admit(rule, undefined);
     },
   };
 }
 
-function orderOf({ issuers, dpop, mode }: Rule, rules: Rules): ServerOrder {
+/** What the tokens of a rule are judged by. */
+export function orderOf({ issuers, dpop, mode }: Rule, rules: Rules): ServerOrder {
   return {
     issuers: issuers.flatMap((name) => rules.issuers.get(name) ?? []),
     dpop,
     proofs: mode === 'report' ? 'ignore' : 'record',
   };
-}
-
-/** The method that a CORS preflight asks about; `undefined` for any other request (Fetch Standard, CORS-preflight). */
-function readPlannedMethod({ method, headers }: ResourceRequest): string | undefined {
-  if (method !== 'OPTIONS' || headers.get('origin') === null) return undefined;
-  return headers.get('access-control-request-method') ?? undefined;
-}
-
-function isAnonymous({ headers }: ResourceRequest): boolean {
-  return headers.get('authorization') === null && headers.get('dpop') === null;
-}
-
-/** The path and query of a URL as it was written. */
-function targetOf(url: string): string {
-  const path = url.indexOf('/', url.indexOf('//') + 2);
-  return path < 0 ? '/' : url.slice(path);
 }

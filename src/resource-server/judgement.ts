@@ -75,8 +75,6 @@ interface Call {
   readonly policy: CheckedPolicy;
   readonly url: ExternalUrl;
   readonly credentials: Credentials;
-  /** base64url of the SHA-256 of the access token. */
-  readonly digest: string;
 }
 
 /** A token that is valid at a moment. */
@@ -137,8 +135,7 @@ export function createJudge(rules: JudgementRules): Judge {
     if (url instanceof AccessError) return url;
     const credentials = readCredentials(request.headers, mode);
     if (credentials instanceof AccessError) return credentials;
-    const digest = hash('sha256', credentials.token, 'base64url');
-    const call: Call = { request, connection, policy, url, credentials, digest };
+    const call: Call = { request, connection, policy, url, credentials };
     return after(issuers.find(request, url), judgeToken, call);
   };
 
@@ -189,19 +186,19 @@ export function createJudge(rules: JudgementRules): Judge {
     return fetched === undefined ? verified : fetched.then(() => verifyAtHand(trusted, call));
   }
 
-  function verifyAtHand(trusted: AccessTokenRules, { credentials, digest }: Call): Verified | AccessError {
+  function verifyAtHand(trusted: AccessTokenRules, { credentials: { token: text } }: Call): Verified | AccessError {
     const seconds = now();
-    const known = cache?.find(digest, trusted.issuers, seconds);
-    const token = known ?? verifyAccessToken(credentials.token, trusted, seconds);
+    const known = cache?.find(text, trusted.issuers, seconds);
+    const token = known ?? verifyAccessToken(text, trusted, seconds);
     if (token instanceof AccessError) return token;
-    if (known === undefined) cache?.remember(digest, token);
+    if (known === undefined) cache?.remember(text, token);
     return { token, now: seconds };
   }
 
   /** By asking the issuer, which must be one that is trusted for this request. */
   function verifyByAsking(
     trusted: AccessTokenRules,
-    { request, connection, credentials, digest }: Call,
+    { request, connection, credentials }: Call,
     asked: Introspection,
   ): MaybePromise<Verified | AccessError> {
     const { issuer, audience } = asked;
@@ -215,7 +212,7 @@ export function createJudge(rules: JudgementRules): Judge {
       return valid instanceof AccessError ? valid : { token: valid, now: seconds };
     };
     return after(
-      asked.introspect(credentials.token, digest, rules.readClientAddress(request, connection)),
+      asked.introspect(credentials.token, hashToken(credentials.token), rules.readClientAddress(request, connection)),
       judgeAnswer,
       undefined,
     );
@@ -223,7 +220,7 @@ export function createJudge(rules: JudgementRules): Judge {
 
   /** The proof, for a token that is bound to a key; `undefined` for one that is not. */
   function verifyBinding({ token, now }: Verified, call: Call): VerifiedProof | AccessError | undefined {
-    const { request, url, credentials, digest } = call;
+    const { request, url, credentials } = call;
     const { jkt, certificate } = token;
     // Bound to nothing, and nothing was proven: there is nothing to check.
     if (jkt === undefined && certificate === undefined && credentials.scheme === 'Bearer') return undefined;
@@ -231,7 +228,8 @@ export function createJudge(rules: JudgementRules): Judge {
     if (presented instanceof AccessError) return presented;
     const refusal = refuseByFirst(bindingChecks, { jkt, certificate, presented, scheme: credentials.scheme });
     if (refusal !== undefined || jkt === undefined || credentials.proof === undefined) return refusal;
-    return verifyProof({ proof: credentials.proof, method: request.method, url, jkt, ath: digest, now });
+    const ath = hashToken(credentials.token);
+    return verifyProof({ proof: credentials.proof, method: request.method, url, jkt, ath, now });
   }
 
   return (request, policy, connection) => {
@@ -250,6 +248,11 @@ function judgePolicies(policy: CheckedPolicy, verified: Verified): MaybePromise<
   const judgeRoute = (verdict: Verdict): MaybePromise<Verdict> =>
     verdict instanceof AccessError ? verdict : policy.judge(verified);
   return after(general.judge(verified), judgeRoute, undefined);
+}
+
+/** base64url of the SHA-256 of an access token: what `ath` of a proof must be (RFC 9449 §4.2). */
+function hashToken(token: string): string {
+  return hash('sha256', token, 'base64url');
 }
 
 /** Whose call a refusal is about: its token was good. */

@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { failures } from '../../src/failures.ts';
@@ -140,6 +142,18 @@ describe('the verdict', () => {
     );
     const { explanation } = await runJson('', ['--file', file]);
     expect(explanation.reason).toBe('invalid_audience');
+  });
+});
+
+describe('a text that comes late', () => {
+  it('is waited for, as behind a program that takes its time', async () => {
+    const file = join(folder, 'late');
+    await writeFile(file, await provider.sign({ exp: 1 }));
+    const command = `(sleep 0.5; cat '${file}') | '${process.execPath}' dist/cli/main.js explain --expect expired`;
+    const { stdout } = await promisify(execFile)('sh', ['-c', command], {
+      env: { ...settings(), PATH: process.env['PATH'] },
+    });
+    expect(stdout).toMatch(/^refused: expired /);
   });
 });
 

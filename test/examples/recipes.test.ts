@@ -1,11 +1,15 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Client, credentials, Metadata, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js';
+import { createTRPCClient, httpBatchLink } from '@trpc/client';
 import * as oauth from 'oauth4webapi';
-import { createResourceServer } from 'portcullis';
+import { createResourceServer, type ResourceServer } from 'portcullis';
 import { createTestIssuer } from 'portcullis/testing';
-import { afterEach, describe, expect, it } from 'vitest';
+import { io } from 'socket.io-client';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
+import { createMessages, service } from '../../examples/recipes/grpc.ts';
 import {
   createHttpApiAuthorizer,
   createRestApiAuthorizer,
@@ -17,6 +21,8 @@ import { exchangeToken } from '../../examples/recipes/on-behalf-of.ts';
 import { createProtect } from '../../examples/recipes/own-adapter.ts';
 import { createLimited } from '../../examples/recipes/rate-limit.ts';
 import { createEvents } from '../../examples/recipes/server-sent-events.ts';
+import { createRoom } from '../../examples/recipes/socket-io.ts';
+import { createProcedures, type Router } from '../../examples/recipes/trpc.ts';
 import { createChat } from '../../examples/recipes/web-socket.ts';
 
 const issuer = createTestIssuer();
@@ -91,6 +97,151 @@ it('rate limits: each user has calls of its own, and refused calls use none', as
   expect((await fetch(url, { headers: { authorization: `Bearer ${issuer.flawed('expired')}` } })).status).toBe(401);
   expect([await call('alice'), await call('alice'), await call('alice')]).toEqual([200, 200, 429]);
   expect(await call('bob')).toBe(200);
+});
+
+describe('socket.io', () => {
+  const transports = ['polling', 'websocket'] as const;
+  const connect = async (transport: (typeof transports)[number], headers: Record<string, string>) => {
+    const origin = `http://${await listen(createRoom(resourceServer))}`;
+    return io(origin, { transports: [transport], extraHeaders: headers, reconnection: false });
+  };
+  const next = (socket: ReturnType<typeof io>, event: string) =>
+    new Promise((resolve, reject) => {
+      if (event !== 'connect_error') socket.once('connect_error', reject);
+      socket.once(event, resolve);
+    });
+
+  it.each(transports)('%s: a token with the scope opens a session, until it expires', async (transport) => {
+    const socket = await connect(transport, issuer.headers({ sub: 'alice', scope: 'chat', exp: soon() }));
+    expect(await next(socket, 'hello')).toBe('alice');
+    expect(await next(socket, 'disconnect')).toBe('io server disconnect');
+  });
+
+  it.each(transports)('%s: no token, and a token without the scope, open none', async (transport) => {
+    for (const headers of [{}, issuer.headers()]) {
+      const socket = await connect(transport, headers);
+      expect(await next(socket, 'connect_error')).toBeInstanceOf(Error);
+      socket.close();
+    }
+  });
+
+  it.each(['', '&sid=', '&sid=another'])('over polling with %j in the query nobody gets a session', async (query) => {
+    const url = `http://${await listen(createRoom(resourceServer))}/socket.io/?EIO=4&transport=polling${query}`;
+    expect((await fetch(url)).ok).toBe(false);
+  });
+
+  it('over polling a refusal is the whole answer, with its challenge', async () => {
+    const url = `http://${await listen(createRoom(resourceServer))}/socket.io/?EIO=4&transport=polling`;
+    const response = await fetch(url);
+    expect([response.status, response.headers.get('www-authenticate')]).toEqual([
+      401,
+      expect.stringContaining('scope="chat"'),
+    ]);
+  });
+});
+
+describe('GraphQL Yoga', () => {
+  let createGraphql: (server: ResourceServer) => Server;
+  beforeAll(async () => {
+    // Its types need those of browsers, which change types of Node in all files that are compiled with it.
+    const path = '../../examples/recipes/graphql-yoga.ts';
+    ({ createGraphql } = await import(path));
+  });
+
+  const ask = async (query: string, headers: Record<string, string>) => {
+    const url = `http://${await listen(createGraphql(resourceServer))}/graphql`;
+    const body = JSON.stringify({ query });
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body,
+    });
+    return [response.status, await response.json()];
+  };
+
+  it('a token → the resolver gets the access; what a field needs besides is FORBIDDEN without it', async () => {
+    const reader = issuer.headers({ sub: 'alice' });
+    expect(await ask('{ reader }', reader)).toEqual([200, { data: { reader: 'alice' } }]);
+    const [, refused] = await ask('mutation { send(text: "hello") }', reader);
+    expect(refused).toMatchObject({ errors: [{ extensions: { code: 'FORBIDDEN' } }] });
+    const writer = issuer.headers({ sub: 'bob', scope: 'write:messages' });
+    expect(await ask('mutation { send(text: "hello") }', writer)).toEqual([200, { data: { send: 'bob: hello' } }]);
+  });
+
+  it('no token → 401, before anything is read of the query', async () => {
+    expect(await ask('{ reader }', {})).toMatchObject([401, { detail: { error: 'unauthorized' } }]);
+  });
+});
+
+describe('tRPC', () => {
+  const connect = async (headers: Record<string, string>) => {
+    const url = `http://${await listen(createProcedures(resourceServer))}`;
+    return createTRPCClient<Router>({ links: [httpBatchLink({ url, headers })] });
+  };
+
+  it('open procedures need no token, others the scope', async () => {
+    const stranger = await connect({});
+    expect(await stranger.greeting.query()).toBe('open to everybody');
+    await expect(stranger.reader.query()).rejects.toMatchObject({ data: { code: 'UNAUTHORIZED' } });
+    const client = await connect(issuer.headers());
+    await expect(client.reader.query()).rejects.toMatchObject({ data: { code: 'FORBIDDEN' } });
+    const reader = await connect(issuer.headers({ sub: 'alice', scope: 'read:messages' }));
+    expect(await reader.reader.query()).toBe('alice');
+  });
+
+  it('a broken token is refused, for open procedures too', async () => {
+    const client = await connect({ authorization: `Bearer ${issuer.flawed('expired')}` });
+    await expect(client.greeting.query()).rejects.toThrow();
+  });
+});
+
+describe('gRPC', () => {
+  let client: Client;
+  let server: ReturnType<typeof createMessages>;
+  let host: string;
+  beforeAll(async () => {
+    server = createMessages(resourceServer);
+    const port = await new Promise<number>((resolve, reject) => {
+      const started = (error: Error | null, bound: number) => (error === null ? resolve(bound) : reject(error));
+      server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), started);
+    });
+    host = `127.0.0.1:${port}`;
+    client = new Client(host, credentials.createInsecure());
+  });
+  afterAll(() => {
+    client.close();
+    server.forceShutdown();
+  });
+
+  const { path, requestSerialize, responseDeserialize } = service.read;
+  const read = (headers: Record<string, string>) =>
+    new Promise<string>((resolve, reject) => {
+      const metadata = new Metadata();
+      for (const [name, value] of Object.entries(headers)) metadata.set(name, value);
+      const end = (error: ServiceError | null, text = '') => (error === null ? resolve(text) : reject(error));
+      client.makeUnaryRequest(path, requestSerialize, responseDeserialize, 'hello', metadata, end);
+    });
+
+  it('a token with the scope → the handler gets the access', async () => {
+    expect(await read(issuer.headers({ sub: 'alice', scope: 'read:messages' }))).toBe('alice: hello');
+  });
+
+  it('a bound token with its proof is let in once', async () => {
+    const call = { method: 'POST', url: `https://${host}${path}`, scope: 'read:messages' };
+    const headers = issuer.dpopClient().headers(call);
+    expect(await read(headers)).toBe('test-subject: hello');
+    await expect(read(headers)).rejects.toMatchObject({ code: status.UNAUTHENTICATED });
+  });
+
+  it.each([
+    ['no token', {}, status.UNAUTHENTICATED],
+    ['a token without the scope', issuer.headers(), status.PERMISSION_DENIED],
+  ])('%s → the code of gRPC, and the challenge', async (_name, headers, code) => {
+    const error = await read(headers).catch((refused: ServiceError) => refused);
+    expect(error).toMatchObject({ code });
+    const [challenge] = (error as ServiceError).metadata.get('www-authenticate'); // it was refused
+    expect(challenge).toContain('scope="read:messages"');
+  });
 });
 
 describe('AWS Lambda authorizers', () => {

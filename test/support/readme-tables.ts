@@ -3,6 +3,7 @@ import { failures, type Reason } from '../../src/failures.ts';
 import { type SettingRow, settingTable } from '../../src/service/settings/setting-table.ts';
 import { environmentName } from '../../src/service/settings/settings.ts';
 import { type Variant, variants } from '../../src/service/variants/variants.ts';
+import { migrationTable } from '../migration/differences.ts';
 import { explainTables } from './explain-tables.ts';
 import { hostileTables } from './hostile-tables.ts';
 
@@ -69,6 +70,7 @@ export const readmeTables: Readonly<Record<string, string>> = {
   endpoints: endpoints(),
   settings: settings(),
   refusals: refusals(),
+  migration: migrationTable(),
   ...explainTables,
   ...hostileTables,
 };

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
@@ -59,42 +58,52 @@ function createCase(claims: Partial<RegisteredClaims> = {}, options?: Parameters
     verifiedBy: { issuer, kid, alg, key: first, generation: state.generation },
   };
   const cache = createTokenCache(options);
-  keep(cache, 'digest', verified);
+  keep(cache, 'token', verified);
   const find = (time = now, trusted: ReadonlyMap<string, IssuerRules> = list): VerifiedToken | string | undefined => {
-    const found = cache.find('digest', trusted, time);
+    const found = cache.find('token', trusted, time);
     return found instanceof AccessError ? found.reason : found;
   };
   return { cache, verified, state, asked, other, find, list, issuer };
 }
 
 /** A token is kept when it comes for the second time. */
-function keep(cache: TokenCache, digest: string, verified: VerifiedToken): void {
-  cache.remember(digest, verified);
-  cache.remember(digest, verified);
+function keep(cache: TokenCache, token: string, verified: VerifiedToken): void {
+  cache.remember(token, verified);
+  cache.remember(token, verified);
 }
 
 describe('a token that comes for the first time', () => {
   it('noted → kept when it comes again', () => {
     const { cache, verified, list } = createCase();
-    const digest = hash('sha256', 'new', 'base64url');
-    cache.remember(digest, verified);
-    expect(cache.find(digest, list, now)).toBeUndefined();
+    const token = 'header.payload.signature-of-a-new-token';
+    cache.remember(token, verified);
+    expect(cache.find(token, list, now)).toBeUndefined();
     expect(cache.status().entries).toBe(1);
-    cache.remember(digest, verified);
-    expect(cache.find(digest, list, now)).toBe(verified);
+    cache.remember(token, verified);
+    expect(cache.find(token, list, now)).toBe(verified);
   });
 });
 
 describe('a token that was verified', () => {
-  it('found by its digest, and no key is looked for', () => {
+  it('found by its text, and no key is looked for', () => {
     const { find, verified, asked } = createCase();
     expect(find()).toBe(verified);
     expect(asked.find).toBe(0);
   });
 
-  it('not found by another digest', () => {
+  it('not found by another text', () => {
     const { cache, list } = createCase();
     expect(cache.find('another', list, now)).toBeUndefined();
+  });
+
+  it('another text with the same end → not found, and the token stays', () => {
+    const { cache, list, verified } = createCase();
+    const end = `.${'s'.repeat(342)}`;
+    keep(cache, `header.payload${end}`, verified);
+    expect(cache.find(`header.payloae${end}`, list, now)).toBeUndefined();
+    expect(cache.find(`header.payload.longer${end}`, list, now)).toBeUndefined();
+    expect(cache.find(end.slice(-22), list, now)).toBeUndefined();
+    expect(cache.find(`header.payload${end}`, list, now)).toBe(verified);
   });
 
   it.each([
@@ -161,17 +170,17 @@ describe('the key that it was verified by', () => {
 describe('bounds', () => {
   const fill = (count: number, options: Parameters<typeof createTokenCache>[0], length = 800) => {
     const { cache, verified } = createCase({ note: 'x'.repeat(length) }, options);
-    for (let i = 0; i < count; i++) keep(cache, `${i} digest`, verified);
+    for (let i = 0; i < count; i++) keep(cache, `${i} token`, verified);
     return cache;
   };
 
   it('entries → the one that was used last stays', () => {
     const { cache, verified, list } = createCase({}, { maxEntries: 3 });
-    for (const digest of ['a', 'b']) keep(cache, digest, verified);
-    cache.find('digest', list, now);
+    for (const token of ['a', 'b']) keep(cache, token, verified);
+    cache.find('token', list, now);
     keep(cache, 'c', verified);
     expect(cache.find('a', list, now)).toBeUndefined();
-    for (const digest of ['digest', 'b', 'c']) expect(cache.find(digest, list, now)).toBe(verified);
+    for (const token of ['token', 'b', 'c']) expect(cache.find(token, list, now)).toBe(verified);
   });
 
   it('bytes → fewer of longer tokens', () => {

@@ -27,8 +27,16 @@ export function readCall(
       return joinHeader(input.headers, name);
     },
   };
+  // Browsers and curl send the path of a URL in its normal form; what was written down at the service is what was sent.
+  const target = flags.url !== undefined || input.kind === 'request' ? targetOf(url) : undefined;
   return {
-    request: { method: flags.method ?? input.method ?? 'GET', url: parsed.href, headers },
+    request: { method: flags.method ?? input.method ?? 'GET', url: parsed.href, headers, target },
     connection: { encrypted: parsed.protocol === 'https:' },
   };
+}
+
+/** The path and query as they were written. */
+function targetOf(url: string): string | undefined {
+  const [, target] = /^https?:\/\/[^/?#]*(\/[^#]*)/i.exec(url) ?? [];
+  return target;
 }

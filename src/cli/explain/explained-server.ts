@@ -9,6 +9,7 @@ import { createKeySet, type KeySet } from '../../keys/key-set.ts';
 import { createStaticKeySet } from '../../keys/static-key-set.ts';
 import type { Policy } from '../../policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
+import type { KeySource } from '../../resource-server/trusted-issuer.ts';
 import type { EffectiveSetting } from '../../service/settings/setting-report.ts';
 import type { Settings } from '../../service/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
@@ -37,19 +38,28 @@ export interface KeyOptions {
   readonly network: 'online' | 'offline';
 }
 
-interface OpenedKeys {
+/** Keys that stand ready, or why there are none. */
+export interface OpenedKeys {
   readonly keys: KeySet;
   readonly problem: string | undefined;
   close(): void;
 }
 
 /** The keys of an issuer, fetched once. Throws for a file that is no JWK set. */
-async function openKeys(issuer: string, { environment, jwksFile, network }: KeyOptions): Promise<OpenedKeys> {
+export async function openKeys(
+  { issuer, jwksUri, insecure }: KeySource,
+  { environment, jwksFile, network }: KeyOptions,
+): Promise<OpenedKeys> {
   if (jwksFile !== undefined) {
     const keys = createStaticKeySet(JSON.parse(readFileSync(jwksFile, 'utf8')) as JwkSet); // it looks at each key
     return { keys, problem: undefined, close: () => undefined };
   }
-  const keys = createKeySet({ issuer, environment });
+  const keys = createKeySet({
+    issuer,
+    environment,
+    ...(jwksUri !== undefined && { jwksUri }),
+    ...(insecure !== undefined && { insecure }),
+  });
   const problem =
     network === 'offline'
       ? undefined
@@ -66,7 +76,7 @@ export async function openNamed(
   audience: readonly string[],
   options: KeyOptions,
 ): Promise<ExplainedServer> {
-  const { keys, problem, close } = await openKeys(issuer, options);
+  const { keys, problem, close } = await openKeys({ issuer }, options);
   const named = { name: '--audience', source: undefined, set: (value: string) => `--audience ${value}` };
   return {
     server: createResourceServer({ issuers: [{ issuer, keys }], audience }),
@@ -90,7 +100,7 @@ export async function openSettings(
   options: KeyOptions,
 ): Promise<ExplainedServer> {
   const { variant, externalUrl, issuer } = settings;
-  const opened = issuer === undefined ? undefined : await openKeys(issuer, options);
+  const opened = issuer === undefined ? undefined : await openKeys({ issuer }, options);
   const mode: DpopMode = settings.dpopEnabled ? (settings.dpopRequired ? 'required' : 'allowed') : 'off';
   const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
   return {

@@ -1,6 +1,7 @@
 import { AccessError } from '../../failures.ts';
 import type { Admission, Gate } from '../../gate/gate.ts';
 import { createReverseProxy, type ReverseProxy } from '../../gate/reverse-proxy.ts';
+import type { Rules } from '../../gate/rules.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
 import { type IsTrusted, parseTrust } from '../../http/trust.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
@@ -15,6 +16,7 @@ import type { Settings } from '../settings/settings.ts';
 import { type CommonOptions, createGateServers, type GateServers } from './gate-servers.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
+import { isReplayAway, replayAway } from './open-replay.ts';
 import { openSecrets } from './open-secrets.ts';
 import type { RulesFollower, RulesSource } from './rules-source.ts';
 import type { Service, ServiceOptions } from './service.ts';
@@ -67,7 +69,8 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
     ...observed,
     ...(proxy !== undefined && { onUpgrade: observed.serveUpgrade }),
     readiness: () => {
-      const readiness = describeReadiness(servers);
+      const proofs = isReplayAway(replay) ? describeProofs(current().rules, settings) : undefined;
+      const readiness = describeReadiness(servers, proofs);
       return draining ? { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } } : readiness;
     },
     fetchKeys: () => {
@@ -139,18 +142,34 @@ function readTrust({ trustProxy, host }: Settings): IsTrusted {
   return host.startsWith('unix:') ? (address) => address === undefined || isTrusted(address) : isTrusted;
 }
 
-/** One issuer whose tokens can be judged is enough: the outage of one partner must not take the gate away from all. */
-function describeReadiness(servers: GateServers): Readiness {
+/** Which tokens can be judged while used proofs cannot be looked up: those of some rules, or of none. */
+function describeProofs({ rules }: Rules, settings: Settings): 'some' | 'none' {
+  const judging = rules.filter(({ access }) => access === 'token' || access === 'optional');
+  const usual = readDpop(settings).mode;
+  // A rule that only reports refuses nobody, and looks up no proof.
+  const areBound = judging.every(({ mode, dpop = usual }) => mode === 'enforce' && dpop === 'required');
+  return judging.length > 0 && areBound ? 'none' : 'some';
+}
+
+/**
+ * One issuer whose tokens can be judged is enough: the outage of one partner must not take the gate away from all.
+ * `proofs` is `undefined` unless Redis is away.
+ */
+function describeReadiness(servers: GateServers, proofs: 'some' | 'none' | undefined): Readiness {
   const all = [...servers.keys().values()];
   const away = all.filter((keys) => !keys.usable());
-  const ready = all.length === 0 || away.length < all.length;
+  const ready = (all.length === 0 || away.length < all.length) && proofs !== 'none';
   // Of an issuer with keys at several places the one that lacks them is shown.
   const checks = Object.fromEntries([
     ...all.map(({ issuer }) => [`keys of ${issuer}`, 'ok']),
     ...away.map((keys) => [`keys of ${keys.issuer}`, `none: ${keys.problem() ?? 'not fetched yet'}`]),
+    ...(proofs === undefined ? [] : Object.entries(replayAway)),
   ]);
-  const degraded = [...new Set(away.map(({ issuer }) => `keys of ${issuer}`))];
-  return { ready, checks, ...(ready && degraded.length > 0 && { degraded }) };
+  const degraded = [
+    ...(ready ? new Set(away.map(({ issuer }) => `keys of ${issuer}`)) : []),
+    ...(proofs === undefined ? [] : ['replay']),
+  ];
+  return { ready, checks, ...(degraded.length > 0 && { degraded }) };
 }
 
 function createAdmissionCount(metrics: Metrics): (admission: Admission) => void {

@@ -33,6 +33,14 @@ export async function openReplay({ settings, log, metrics }: OpenReplayOptions):
   return openRedis({ settings, log, metrics });
 }
 
+/** Whether used proofs are remembered by a store that cannot be asked now. */
+export function isReplayAway(replay: ReplayStore | 'off'): boolean {
+  return replay !== 'off' && 'connected' in replay && replay.connected === false;
+}
+
+/** What readiness says of a store that cannot be asked. */
+export const replayAway = { replay: 'Redis cannot be asked: DPoP is answered with 503' } as const;
+
 /** Opens the replay memory that the workers of this process share, and registers its metrics. */
 export function openSharedReplay(metrics: Metrics): PrimaryReplay {
   const replay = openPrimaryReplay();

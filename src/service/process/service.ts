@@ -2,17 +2,22 @@ import type { RequestListener } from 'node:http';
 import type { ReplayStore } from '../../dpop/replay.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
+import { maxAnswerBytes } from '../../keys/discovery.ts';
 import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { Readiness } from '../app/admin.ts';
 import { createApp } from '../app/app.ts';
+import { describeScopes } from '../app/openapi.ts';
+import { createFindFlows, type FindFlows } from '../app/provider-flows.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
+import type { Variant } from '../variants/variants.ts';
 import type { UpgradeListener } from './http-server.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
+import { isReplayAway, replayAway } from './open-replay.ts';
 import { openSecrets } from './open-secrets.ts';
 import type { Reloads } from './reload.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
@@ -92,6 +97,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       ...(externalUrl !== undefined && { pinned: externalUrl }),
     }),
     version: readVersion(),
+    ...(issuer !== undefined && settings.docs && { findFlows: openFlows(issuer, variant) }),
   });
 
   registerCacheMetrics(metrics, resourceServer);
@@ -99,10 +105,10 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   return {
     ...observeApp({ app, settings, log, metrics, describeIdentity }),
     readiness: () => {
-      const away = isAway(replay);
+      const away = isReplayAway(replay);
       const checks = {
         keys: describeKeys(keys, variant.names.domain),
-        ...(away && { replay: 'Redis cannot be asked: DPoP is answered with 503' }),
+        ...(away && replayAway),
       };
       if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };
       // Bearer does not need Redis.
@@ -117,14 +123,32 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   };
 }
 
+/** Seconds that somebody who reads the documentation waits for the provider, at most. */
+const flowsTimeout = 2;
+
+function openFlows(issuer: string, { endpoints }: Variant): FindFlows {
+  const slash = issuer.endsWith('/') ? '' : '/';
+  const url = `${issuer}${slash}.well-known/openid-configuration`;
+  return createFindFlows({
+    async fetchDocument() {
+      // Loading the HTTP client would delay the start.
+      const { createOutbound } = await import('../../outbound/outbound.ts');
+      const outbound = createOutbound();
+      try {
+        const limits = { timeoutSeconds: flowsTimeout, maxBytes: maxAnswerBytes };
+        return (await outbound.fetchJson(url, limits)).value;
+      } finally {
+        outbound.close();
+      }
+    },
+    scopes: describeScopes(endpoints),
+    now: () => Date.now() / 1000,
+  });
+}
+
 function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
   if (!dpopEnabled) return 'off';
   return dpopRequired ? 'required' : 'allowed';
-}
-
-/** Whether the proofs are remembered by a store that cannot be asked now. */
-function isAway(replay: ReplayStore | 'off'): boolean {
-  return replay !== 'off' && 'connected' in replay && replay.connected === false;
 }
 
 function warnOfScheme(log: Log, name: string): void {

@@ -62,7 +62,7 @@ export const settingTable = {
     defaultValue: undefined,
     meaning:
       'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; another one goes into `ISSUER`.',
-    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash. An issuer with a path goes into ISSUER.',
     redact: hideCredentials,
   },
   issuer: {

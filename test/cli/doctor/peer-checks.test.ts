@@ -124,6 +124,18 @@ describe('Redis', needs('redis-server'), () => {
     expect(JSON.stringify(findings)).not.toContain('wrong-password');
   });
 
+  it('it is a node of a cluster → D152', async () => {
+    const cluster = await startTestRedis({ flags: ['--cluster-enabled', 'yes'] });
+    try {
+      const { status, findings } = await examine(cluster.url);
+      expect(codesOf(findings)).toEqual(['D152']);
+      expect(findings[0]?.seen).toContain('is a node of a cluster');
+      expect(status).toBe(1);
+    } finally {
+      await cluster.stop();
+    }
+  });
+
   it('it may evict → D153, a warning', async () => {
     await redis.command('CONFIG SET maxmemory 100mb');
     await redis.command('CONFIG SET maxmemory-policy allkeys-lru');

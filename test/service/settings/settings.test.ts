@@ -264,7 +264,7 @@ describe('settings file', () => {
 
 describe('flags', () => {
   it.each([
-    ['unknown flag', ['--prot', '1'], ['--prot', 'argument']],
+    ['unknown flag', ['--prot', '1'], ['--prot']],
     ['unknown flag with its value', ['--prot=1'], ['--prot']],
     ['short flag', ['-p'], ['-p']],
     ['negated flag', ['--no-docs'], ['--no-docs']],

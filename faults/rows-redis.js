@@ -1,0 +1,135 @@
+// What happens to the Redis that remembers the proofs.
+import { openAsker } from './asker.js';
+import { startRedis, startSentinels } from './redis.js';
+import { openSource } from './sources.js';
+import { makeEcKey } from './tokens.js';
+
+const path = '/api/private';
+/** Of the steady rate: each proof costs two signature checks and two signatures, and is sent twice. */
+const proofShare = 0.03;
+/** Seconds after a loss until a proof that is made now is surely younger (docs/behaviour.md §5). */
+const horizonSeconds = 2.5;
+
+function makeProofs(scene) {
+  const holder = makeEcKey('holder');
+  const { kty, crv, x, y } = holder.jwk;
+  return { type: 'proven', path, token: scene.mintBound(holder), pem: holder.pem, jwk: { kty, crv, x, y } };
+}
+
+/** On connections of their own: while these calls wait for Redis, Bearer must not. */
+function sendProofs(scene, source) {
+  return scene.send('proofs', {
+    rate: Math.ceil(scene.undisturbed.rate * proofShare),
+    connections: 64,
+    kinds: [
+      { name: 'proof', weight: 1, expect: [200], again: 'proof again', source },
+      { name: 'proof again', weight: 0, expect: [401], source: { type: 'fixed', path, tokens: [] } },
+    ],
+  });
+}
+
+/** Redis has 250 ms (docs/behaviour.md §5): where the machine gave it less, the refusals outside the outage are its own. */
+function excuseSlowRedis(scene, proofs) {
+  const { slowest } = scene.setup.redis;
+  if (slowest <= 0.2) return;
+  scene.note(`Redis itself took up to ${Math.round(slowest * 1000)} ms for an answer`);
+  for (const kind of ['proof 503', 'proof again 503']) delete proofs.unexplained[kind];
+}
+
+function demandKinds(scene, proofs, kinds) {
+  for (const kind of kinds) scene.demand(proofs.byKind[kind] > 0, `nothing was judged like this: "${kind}"`);
+}
+
+const redisKilled = {
+  name: 'redis-killed',
+  title: 'Redis killed, back after 3 s',
+  open: async (bench) => {
+    const redis = await startRedis(bench.folder);
+    return { redis, environment: { REPLAY_STORE: redis.url }, stop: redis.stop };
+  },
+  async play(scene) {
+    const { redis } = scene.setup;
+    await scene.begin();
+    await sendProofs(scene, makeProofs(scene));
+    await scene.sleep(scene.pace(3, 1.5));
+    await scene.load.expect('proofs', { proof: [200, 503], 'proof again': [401, 503] });
+    await redis.kill();
+    await scene.sleep(3);
+    await redis.restart();
+    scene.faultEnds();
+    const up = await scene.service.awaitLines('replay_store_up', 2, 30);
+    scene.demand(up, 'the service has not connected to Redis again');
+    // Proofs made until two seconds after its return are refused: Redis may have forgotten them.
+    await scene.sleep(2.5);
+    await scene.load.expect('proofs', { proof: [200], 'proof again': [401] });
+    await scene.sleep(scene.pace(3, 1.5));
+    scene.note('Bearer is never touched; DPoP is 503 while Redis is away');
+  },
+  check(scene, { proofs }) {
+    excuseSlowRedis(scene, proofs);
+    demandKinds(scene, proofs, ['proof 200', 'proof again 401', 'proof 503']);
+  },
+};
+
+const redisFailover = {
+  name: 'redis-failover',
+  title: 'Redis fails over to a replica that lacks the last proofs',
+  open: async ({ folder }) => {
+    const redis = await startSentinels(folder);
+    const secret = 'a secret of the faults, of more than 32 bytes';
+    return { redis, environment: { REPLAY_STORE: redis.url, DPOP_NONCE_SECRET: secret }, stop: redis.stop };
+  },
+  async play(scene) {
+    const { redis } = scene.setup;
+    const source = makeProofs(scene);
+    await scene.begin();
+    await sendProofs(scene, source);
+    await scene.sleep(scene.pace(3, 1.5));
+    // What the master alone remembers is lost with it: just these proofs are sent again.
+    await redis.part();
+    const asker = openAsker(scene.service.port);
+    const next = openSource({ ...source, jti: 'lost' }, `127.0.0.1:${scene.service.port}`);
+    const used = [];
+    for (let sent = 0; sent < scene.pace(100, 30); sent++) {
+      const proof = next();
+      if ((await asker.ask(proof)).status === 200) used.push(proof);
+    }
+    scene.demand(used.length > 0, 'no proof was accepted before the failover');
+    await scene.load.expect('proofs', { proof: [200, 401, 503], 'proof again': [401, 503] });
+    await redis.killMaster();
+    await redis.takenOver();
+    const up = await scene.service.awaitLines('replay_store_up', 2, 30);
+    scene.demand(up, 'the service has not found the new master');
+    let asked = 0;
+    for (const proof of used) {
+      const { status, head } = await askUntilJudged(asker, proof);
+      scene.demand(status === 401, `a proof that was used before the failover was answered ${status}`);
+      if (head.includes('use_dpop_nonce')) asked++;
+    }
+    asker.close();
+    scene.faultEnds();
+    await scene.sleep(horizonSeconds);
+    await scene.load.expect('proofs', { proof: [200], 'proof again': [401] });
+    await scene.sleep(scene.pace(3, 1.5));
+    scene.demand(asked > 0, 'the replica lacked nothing, so nothing was shown');
+    scene.note(
+      `a sentinel; ${used.length} proofs that only the old master knew were sent again: ${asked} were asked for a nonce, none passed; Bearer is never touched`,
+    );
+  },
+  check(scene, { proofs }) {
+    excuseSlowRedis(scene, proofs);
+    demandKinds(scene, proofs, ['proof 200', 'proof 401', 'proof 503', 'proof again 401']);
+  },
+};
+
+/** Asks again while Redis cannot be asked. */
+async function askUntilJudged(asker, proof) {
+  for (let tries = 0; ; tries++) {
+    const answer = await asker.ask(proof);
+    if (answer.status !== 503 || tries === 20) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** Rows of Redis. */
+export const redisRows = [redisKilled, redisFailover];

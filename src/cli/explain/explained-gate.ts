@@ -1,0 +1,192 @@
+import { readFile } from 'node:fs/promises';
+import { createNonces } from '../../dpop/nonce.ts';
+import { explain } from '../../explain/explain.ts';
+import type { ExplainedCheck, Explanation } from '../../explain/explanation.ts';
+import { optionLabels, type SettingLabels } from '../../explain/facts.ts';
+import { showText } from '../../explain/shown-text.ts';
+import { formatInstant } from '../../explain/shown-time.ts';
+import { AccessError, failures } from '../../failures.ts';
+import { orderOf } from '../../gate/gate.ts';
+import { chooseTreatment, createChooseRule, type Treatment } from '../../gate/rule-choice.ts';
+import type { Rule, Rules } from '../../gate/rules.ts';
+import { readRules } from '../../gate/rules-reader.ts';
+import { formatRulesProblems } from '../../gate/rules-text.ts';
+import { createReadExternalUrl } from '../../http/external-url.ts';
+import type { ResourceRequest } from '../../http/request.ts';
+import type { IssuerWithRecipients } from '../../resource-server/options.ts';
+import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
+import { readCommonOptions } from '../../service/process/gate-service.ts';
+import type { Settings } from '../../service/settings/settings.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
+import { type KeyOptions, openKeys } from './explained-server.ts';
+import type { CallToExplain, Explained, Explainer } from './explainer.ts';
+
+/** What the gate would do with a request that no token decides about. */
+const unseen: Readonly<Partial<Record<Treatment, string>>> = {
+  open: 'open to all: no token is looked at',
+  preflight: 'lets preflights pass',
+  anonymous: 'a call without credentials may pass',
+};
+
+/** Explains against the rules of a file, as the gate judges by them. A text says why they cannot be used. */
+export async function openGate(file: string, settings: Settings, keys: KeyOptions): Promise<Explainer | string> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch {
+    return `portcullis: ${file} cannot be read. Name a rules file that can.\n`;
+  }
+  const read = await readRules({ name: file, text });
+  if (read.kind === 'problems') return formatRulesProblems(file, read.problems);
+  const { rules } = read;
+  const { trustProxy, upstream } = settings;
+  const trust = upstream === '' ? 'none' : trustProxy;
+  const chooseRule = createChooseRule(rules, createReadExternalUrl({ trust }));
+  const closing: (() => void)[] = [];
+
+  const judge = async (rule: Rule, call: CallToExplain): Promise<Explained> => {
+    const { request, connection, kind, at, policy, show } = call;
+    const { server, problems } = await openRule(rule, { rules, settings, keys, closing });
+    const explanation = await explain(server, request, policy ?? rule.policy, connection, {
+      labels: labelRules(file),
+      kind,
+      ...(at !== undefined && { at }),
+      ...(show.length > 0 && { show }),
+    });
+    return { explanation: decideBy(rule, explanation), keysProblems: problems };
+  };
+
+  return {
+    async explain(call) {
+      const { request, connection } = call;
+      const rule = chooseRule(request, connection);
+      if (rule instanceof AccessError) {
+        return { explanation: refuse(rule, call, describeMiss(rule, call, rules)), keysProblems: [] };
+      }
+      const treatment = chooseTreatment(rule, request);
+      if (treatment === 'judge') return judge(rule, call);
+      const explanation =
+        treatment === 'deny'
+          ? refuse(new AccessError('denied_by_rule'), call, { seen: `the rule ${rule.id} has "access": "deny"` })
+          : explainWithoutChecks(call, []);
+      return { explanation: decideBy(rule, explanation, unseen[treatment]), keysProblems: [] };
+    },
+    close() {
+      for (const each of closing) each();
+    },
+  };
+}
+
+interface RuleContext {
+  readonly rules: Rules;
+  readonly settings: Settings;
+  readonly keys: KeyOptions;
+  readonly closing: (() => void)[];
+}
+
+/** The server that judges the tokens of one rule, with the keys of its issuers. */
+async function openRule(
+  rule: Rule,
+  { rules, settings, keys, closing }: RuleContext,
+): Promise<{ readonly server: ResourceServer<RegisteredClaims>; readonly problems: readonly string[] }> {
+  const order = orderOf(rule, rules);
+  const opened = await Promise.all(
+    order.issuers.map(async (trusted) => ({ trusted, ...(await openKeys(trusted, keys)) })),
+  );
+  closing.push(...opened.map(({ close }) => close));
+  const issuers = opened.map(({ trusted: { issuer, rules: own }, keys: set }) => ({
+    issuer,
+    keys: set,
+    ...(own !== undefined && { rules: own }),
+  })) as readonly IssuerWithRecipients[]; // rules with an issuer that has no recipients are not loaded
+  const common = readCommonOptions(settings);
+  const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
+  const server = createResourceServer({
+    ...common,
+    issuers,
+    dpop: {
+      ...common.dpop,
+      ...(nonces !== undefined && { nonces }),
+      ...(order.dpop !== undefined && { mode: order.dpop }),
+    },
+  });
+  return { server, problems: opened.flatMap(({ problem }) => problem ?? []) };
+}
+
+/** The same explanation, with the rule that decides. */
+function decideBy({ id, mode }: Rule, explanation: Explanation, remark?: string): Explanation {
+  const { reason, status, ...rest } = explanation;
+  const passes = mode === 'report' && explanation.verdict === 'refused';
+  const why = [id, mode === 'report' ? 'it only reports' : '', remark ?? ''].filter(Boolean).join(', ');
+  const check: ExplainedCheck = { id: 'rule', group: 'rule', verdict: 'pass', why };
+  return {
+    ...(passes ? { ...rest, verdict: 'admitted' } : explanation),
+    rule: { id, mode, ...(passes && reason !== undefined && { wouldRefuse: reason }) },
+    checks: [check, ...explanation.checks],
+  };
+}
+
+function refuse({ reason }: AccessError, call: CallToExplain, facts: Partial<ExplainedCheck>): Explanation {
+  const check: ExplainedCheck = {
+    id: 'call',
+    group: 'call',
+    verdict: 'fail',
+    reason,
+    ...facts,
+    fix: failures[reason].fix,
+    docs: `refusals.md#${reason}`,
+  };
+  return { ...explainWithoutChecks(call, [check]), verdict: 'refused', reason, status: failures[reason].status };
+}
+
+function explainWithoutChecks({ at }: CallToExplain, checks: readonly ExplainedCheck[]): Explanation {
+  const now = Math.floor(at ?? Date.now() / 1000);
+  const against = { issuer: [], audiences: [], keys: 'none' } as const;
+  return { version: 1, verdict: 'admitted', at: formatInstant(now), against, checks };
+}
+
+const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+/** What was called, and whether there is a rule for another method. */
+function describeMiss(
+  error: AccessError,
+  { request, connection }: CallToExplain,
+  rules: Rules,
+): Partial<ExplainedCheck> {
+  const target = (request.target ?? new URL(request.url).pathname).replace(/[?#].*$/, '');
+  const seen = showText(`${request.method} ${request.headers.get('host') ?? ''}${target}`);
+  if (error.reason !== 'no_rule') return { seen };
+  const choose = createChooseRule(rules, createReadExternalUrl({ trust: 'none' }));
+  const others = methods.flatMap((method): readonly string[] => {
+    const rule = method === request.method ? error : choose(withMethod(request, method), connection);
+    return rule instanceof AccessError ? [] : [`${rule.id} matches with ${method}`];
+  });
+  return { seen, why: others.length === 0 ? 'no rule has this host and path' : others.join(', ') };
+}
+
+function withMethod({ url, target, headers }: ResourceRequest, method: string): ResourceRequest {
+  return { method, url, target, headers };
+}
+
+/** How the rules file calls what a fix is about. */
+function labelRules(file: string): SettingLabels {
+  const source = `in ${file}`;
+  const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)) => ({
+    name: `"${name}"`,
+    source,
+    set: (value: string) => `"${name}": ${write(value)}`,
+  });
+  const { introspection: _, ...known } = optionLabels;
+  return {
+    ...known,
+    scopeClaim: member('scopeClaim'),
+    permissionsClaim: member('permissionsClaim'),
+    subject: member('subject'),
+    clientIds: member('clientIds', (value) => JSON.stringify([value])),
+    issuer: member('issuer'),
+    audience: member('audience'),
+    dpopAccepted: member('dpop', () => '"allowed"'),
+    algorithms: member('algorithms', (value) => JSON.stringify([value])),
+    trustProxy: { name: 'TRUST_PROXY', source: undefined, set: (value) => `TRUST_PROXY=${value}` },
+  };
+}

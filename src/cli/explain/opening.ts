@@ -1,0 +1,99 @@
+import { type CallInput, joinHeader } from '../../explain/input/input.ts';
+import { readUnverified } from '../../explain/unverified.ts';
+import { readIssuerName } from '../../resource-server/issuer-name.ts';
+import { exitCodes } from '../../service/process/exit.ts';
+import { readGateSettings } from '../../service/settings/gate-settings.ts';
+import { formatProblems } from '../../service/settings/setting-report.ts';
+import { readSettings, type Settings } from '../../service/settings/settings.ts';
+import type { SplitFlags } from '../split-flags.ts';
+import { type KeyOptions, openNamed, openNothing, openSettings } from './explained-server.ts';
+import { createServerExplainer, type Explainer } from './explainer.ts';
+import { readServer } from './server-metadata.ts';
+
+type Environment = NodeJS.ProcessEnv;
+
+/** The command cannot be understood; its message is told with the usage. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}
+
+/** What the call is held against; a number is the exit status if that cannot be read. */
+export async function openExplainer(
+  flags: SplitFlags,
+  environment: Environment,
+  input: CallInput,
+): Promise<Explainer | number> {
+  const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
+  const audience = flags.texts.get('audience') ?? [];
+  const keys: KeyOptions = {
+    environment,
+    jwksFile: one('jwks'),
+    network: flags.switches.has('offline') ? 'offline' : 'online',
+  };
+  try {
+    const server = one('server');
+    const named =
+      server === undefined ? { issuer: one('issuer'), audience } : await readServer(server, { environment, audience });
+    if (named.issuer !== undefined) {
+      if (named.audience.length === 0) throw new UsageError('--issuer needs --audience');
+      return createServerExplainer(await openNamed(readIssuerName(named.issuer), named.audience, keys));
+    }
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(describe(error));
+  }
+  const gate = readGate(flags, environment);
+  if (typeof gate === 'number') return gate;
+  if (gate !== undefined) {
+    if ((one('url') ?? input.url) === undefined)
+      throw new UsageError('rules are for URLs, and the text tells none: name --url, and --method if it is not GET');
+    // Only who has rules waits for the gate to be loaded.
+    const { openGate } = await import('./explained-gate.ts');
+    const opened = await openGate(gate.path, gate.settings, keys).catch((error: unknown) => {
+      throw new UsageError(describe(error));
+    });
+    if (typeof opened !== 'string') return opened;
+    process.stderr.write(opened);
+    return exitCodes.config;
+  }
+  const rest = audience.length === 0 ? flags.rest : [...flags.rest, '--audience', audience[0] ?? ''];
+  const result = readSettings({ args: rest, environment });
+  if (result.kind === 'settings') {
+    const opened = await openSettings(result.settings, result.effective, keys).catch((error: unknown) => {
+      throw new UsageError(describe(error));
+    });
+    return createServerExplainer(opened);
+  }
+  const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
+  if (areAbsent && flags.rest.length === 0) {
+    const token = (joinHeader(input.headers, 'authorization') ?? '').replace(/^\S+ +/, '');
+    return createServerExplainer(openNothing(readUnverified(token)));
+  }
+  process.stderr.write(formatProblems(result.problems));
+  return exitCodes.config;
+}
+
+/** The settings of a gate and its rules file, if one is named; a number is the exit status if they cannot be used. */
+function readGate(
+  { texts, rest }: SplitFlags,
+  environment: Environment,
+): { readonly path: string; readonly settings: Settings } | number | undefined {
+  const file = texts.get('rules')?.[0];
+  const rivals = ['issuer', 'audience', 'server'].filter((name) => texts.has(name));
+  if (file !== undefined && rivals.length > 0)
+    throw new UsageError(`the rules say what --${rivals[0]} would say: leave out one of the two`);
+  const result = readGateSettings({ args: file === undefined ? rest : [...rest, '--rules', file], environment });
+  if (result.kind === 'settings')
+    return result.rules.kind === 'file' ? { path: result.rules.path, settings: result.settings } : undefined;
+  // Without rules these may be the settings of a service, which are read next.
+  if (file === undefined) return undefined;
+  process.stderr.write(formatProblems(result.problems));
+  return exitCodes.config;
+}
+
+/** Only texts of this program: others may hold what was read. */
+function describe(error: unknown): string {
+  if (error instanceof TypeError && /^\w+: /.test(error.message)) return error.message;
+  if (error instanceof Error && error.name === 'ProviderError') return error.message.replace(/\.$/, '');
+  return 'the metadata of --server, or the file of --jwks, cannot be used';
+}

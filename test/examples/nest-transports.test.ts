@@ -1,0 +1,112 @@
+import type { INestApplication } from '@nestjs/common';
+import { createResourceServer, type ResourceServer } from 'portcullis';
+import { createTestIssuer } from 'portcullis/testing';
+import { io } from 'socket.io-client';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const issuer = createTestIssuer();
+const resourceServer = createResourceServer({ issuers: [issuer], audience: issuer.audience, dpop: { replay: 'off' } });
+const good = issuer.headers({ sub: 'alice', scope: 'read:messages' });
+
+/** What GraphQL answers. */
+interface GraphqlAnswer {
+  readonly data?: unknown;
+  readonly errors?: unknown;
+}
+
+/** Starts an example, which has decorators: the compiler reads it with settings of its own. */
+async function start(name: 'apollo' | 'mercurius' | 'gateway'): Promise<INestApplication> {
+  const path = `../../examples/nest/${name}.ts`;
+  const { createApp }: { createApp(server: ResourceServer): Promise<INestApplication> } = await import(path);
+  const app = await createApp(resourceServer);
+  await app.listen(0, '127.0.0.1');
+  return app;
+}
+
+describe.each(['apollo', 'mercurius'] as const)('GraphQL on %s', (name) => {
+  let app: INestApplication;
+  let url: string;
+  beforeAll(async () => {
+    app = await start(name);
+    url = `${await app.getUrl()}/graphql`;
+  });
+  afterAll(() => app.close());
+
+  const ask = async (query: string, headers: Readonly<Record<string, string>> = {}) => {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ query }),
+    });
+    return {
+      status: response.status,
+      challenge: response.headers.get('www-authenticate'),
+      body: (await response.json()) as GraphqlAnswer, // it speaks GraphQL
+    };
+  };
+
+  it('what is open needs no token', async () => {
+    expect(await ask('{ greeting }')).toMatchObject({ status: 200, body: { data: { greeting: 'open to everybody' } } });
+  });
+
+  it('a token with the scope → the resolver gets the access', async () => {
+    expect(await ask('{ reader }', good)).toMatchObject({ status: 200, body: { data: { reader: 'alice' } } });
+    const writer = issuer.headers({ sub: 'bob', scope: 'write:messages' });
+    expect((await ask('mutation { send(text: "hello") }', writer)).body).toMatchObject({
+      data: { send: 'bob: hello' },
+    });
+  });
+
+  it('a bound token with its proof → let in', async () => {
+    const headers = issuer.dpopClient().headers({ method: 'POST', url, scope: 'read:messages' });
+    expect((await ask('{ reader }', headers)).body).toMatchObject({ data: { reader: 'test-subject' } });
+  });
+
+  it.each([
+    ['no token', {}, 'UNAUTHENTICATED'],
+    ['an expired token', { authorization: `Bearer ${issuer.flawed('expired')}` }, 'UNAUTHENTICATED'],
+    ['a token without the scope', issuer.headers(), 'FORBIDDEN'],
+  ])('%s → an error with its code, and no data', async (_name, headers, code) => {
+    const { status, challenge, body } = await ask('{ reader }', headers);
+    expect(body.data ?? null).toBeNull();
+    expect(body.errors).toMatchObject([{ extensions: { code } }]);
+    // GraphQL answers 200. Apollo sends the headers of the error, Mercurius does not look at them.
+    expect(status).toBe(200);
+    if (name === 'apollo') expect(challenge).toContain('scope="read:messages"');
+    else expect(challenge).toBeNull();
+  });
+});
+
+describe('a gateway on socket.io', () => {
+  let app: INestApplication;
+  let url: string;
+  beforeAll(async () => {
+    app = await start('gateway');
+    url = await app.getUrl();
+  });
+  afterAll(() => app.close());
+
+  const say = async (headers: Readonly<Record<string, string>>) => {
+    const socket = io(url, { extraHeaders: { ...headers }, transports: ['websocket'], reconnection: false });
+    try {
+      return await new Promise((resolve, reject) => {
+        socket.once('connect_error', reject);
+        for (const event of ['said', 'exception']) socket.once(event, (data: unknown) => resolve([event, data]));
+        socket.once('connect', () => socket.emit('say', 'hello'));
+      });
+    } finally {
+      socket.close();
+    }
+  };
+
+  it('a token with the scope → the message is answered', async () => {
+    expect(await say(issuer.headers({ sub: 'alice', scope: 'chat' }))).toEqual(['said', 'alice: hello']);
+  });
+
+  it.each([
+    ['no token', {}, 'Unauthorized'],
+    ['a token without the scope', issuer.headers(), 'Forbidden'],
+  ])('%s → an exception', async (_name, headers, message) => {
+    expect(await say(headers)).toEqual(['exception', { status: 'error', message }]);
+  });
+});

@@ -1,0 +1,70 @@
+import type { RequestHandler } from 'express';
+import type { Policy } from '../../src/policy/policy.ts';
+import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
+import type { TestIssuer } from '../../src/testing/test-issuer.ts';
+import type { ClientCertificate } from './client-certificate.ts';
+import type { Original } from './original.ts';
+
+/** What inputs are made of. */
+export interface World {
+  readonly issuer: TestIssuer;
+  readonly original: Original;
+  readonly certificate: ClientCertificate;
+  /** Of another client. */
+  readonly otherCertificate: ClientCertificate;
+  /** The URL of the input, as the server that is called has it. */
+  readonly url: string;
+}
+
+/** One call. */
+export interface Call {
+  /** Default `GET`. */
+  readonly method?: string;
+  /** Put behind the path, with its question mark. Default: nothing. */
+  readonly query?: string;
+  /** Names and values in turn. */
+  readonly headers?: readonly string[];
+  readonly body?: string;
+}
+
+/** How both are set up, and what each makes of a call. */
+export interface Input {
+  readonly name: string;
+  /** Options of `auth`, and middleware behind it. */
+  readonly before?: (world: World) => {
+    readonly options?: Readonly<Record<string, unknown>>;
+    readonly behind?: RequestHandler;
+  };
+  /** What the migration page advises in their place. */
+  readonly after?: {
+    readonly options?: Partial<ResourceServerOptions>;
+    readonly policy?: Policy<unknown>;
+    /** `authorize.optional`. */
+    readonly credentials?: 'optional';
+  };
+  readonly call: (world: World) => Call;
+  /** How often it is made; the last answer counts. Default 1. */
+  readonly times?: number;
+  /** What express-oauth2-jwt-bearer answers: the status, with 401 and 403 the error code, and if the caller is not known. */
+  readonly was: string;
+  /** What Portcullis answers, if it is not the same, and why. */
+  readonly is?: readonly [answer: string, because: string];
+}
+
+/** Inputs that belong together, and the file of the original's tests that has them. */
+export interface Inputs {
+  readonly title: string;
+  readonly source: string;
+  readonly inputs: readonly Input[];
+}
+
+/** The header of a Bearer call. */
+export const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
+
+/** A call with a good token, with claims and JOSE header laid over. */
+export const token =
+  (claims?: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, unknown>>) =>
+  ({ issuer }: World): Call => ({ headers: bearer(issuer.token(claims, header)) });
+
+/** Seconds since the epoch. */
+export const now = (): number => Math.floor(Date.now() / 1000);

@@ -1,0 +1,358 @@
+import { hash, randomUUID } from 'node:crypto';
+import type { DpopMode } from '../../src/http/credentials.ts';
+import type { JsonObject } from '../../src/jose/json.ts';
+import { thumbprint } from '../../src/jose/jwk.ts';
+import { signCompact } from '../../src/jose/sign.ts';
+import { makeKeyPair } from '../../src/testing/signing.ts';
+import { bearer, type Call, type Input, now, type World } from './input.ts';
+
+const mode = (name: DpopMode) => ({
+  before: () => ({ options: { dpop: { enabled: name !== 'off', required: name === 'required' } } }),
+  after: { options: { dpop: { mode: name } } },
+});
+const [allowed, required, off] = [mode('allowed'), mode('required'), mode('off')];
+
+const [key, other, es384] = [makeKeyPair('ES256'), makeKeyPair('ES256'), makeKeyPair('ES384')];
+const bound = ({ issuer }: World, cnf: unknown = { jkt: thumbprint(key.publicJwk) }) => issuer.token({ cnf });
+
+/** A proof of `key` for a token, with claims and JOSE header laid over. */
+function prove(token: string, { url }: World, claims: JsonObject = {}, header: JsonObject = {}, signer = key): string {
+  const usual = { jti: randomUUID(), htm: 'GET', htu: url, iat: now(), ath: hash('sha256', token, 'base64url') };
+  return signCompact(
+    { typ: 'dpop+jwt', alg: signer.alg, jwk: signer.publicJwk, ...header },
+    { ...usual, ...claims },
+    signer,
+  );
+}
+
+const call =
+  (headers: (world: World) => readonly string[]) =>
+  (world: World): Call => ({ headers: headers(world) });
+const dpop = (token: string, proof?: string): readonly string[] => [
+  'Authorization',
+  `DPoP ${token}`,
+  ...(proof === undefined ? [] : ['DPoP', proof]),
+];
+/** A good bound token with a proof that has these claims and header. */
+const proven = (claims: JsonObject | ((world: World) => JsonObject), header?: JsonObject, signer = key) =>
+  call((world) => {
+    const token = bound(world);
+    return dpop(token, prove(token, world, typeof claims === 'function' ? claims(world) : claims, header, signer));
+  });
+const good = proven({});
+
+const challenged = 'no credentials that are accepted here: 401 with the challenge that tells the client what to send';
+const refused = '400';
+const proof401: Input['is'] = ['401 invalid_dpop_proof', 'RFC 9449 §7.1 answers 401, with the challenge'];
+const bad = (name: string, claims: JsonObject | ((world: World) => JsonObject), header?: JsonObject): Input => ({
+  name,
+  ...allowed,
+  call: proven(claims, header),
+  was: refused,
+  is: proof401,
+});
+
+/** DPoP. */
+export const proofInputs: readonly Input[] = [
+  { name: 'a bound token with its proof', ...allowed, call: good, was: '200' },
+  {
+    name: 'the scheme as `dPoP`',
+    ...allowed,
+    call: call((world) => {
+      const token = bound(world);
+      return ['Authorization', `dPoP ${token}`, 'DPoP', prove(token, world)];
+    }),
+    was: '200',
+  },
+  {
+    name: 'more members in claims and header of the proof',
+    ...allowed,
+    call: proven({ foo: 'bar' }, { foo: 'bar' }),
+    was: '200',
+  },
+  {
+    name: 'more members beside `cnf.jkt`',
+    ...allowed,
+    call: call((world) => {
+      const token = bound(world, { jkt: thumbprint(key.publicJwk), foo: 'bar' });
+      return dpop(token, prove(token, world));
+    }),
+    was: '200',
+    is: ['401 invalid_token', 'a binding that nobody here understands cannot be held to'],
+  },
+  {
+    name: 'Bearer beside a proof',
+    ...allowed,
+    call: call((world) => {
+      const token = world.issuer.token();
+      return [...bearer(token), 'DPoP', prove(token, world)];
+    }),
+    was: '400',
+  },
+  {
+    name: 'Bearer without a token beside a proof',
+    ...allowed,
+    call: call((world) => ['Authorization', 'Bearer ', 'DPoP', prove('', world)]),
+    was: '400',
+  },
+  {
+    name: 'a broken Bearer token beside a proof',
+    ...allowed,
+    call: call((world) => [...bearer('invalid.jwt'), 'DPoP', prove('', world)]),
+    was: '401 invalid_token',
+    is: ['400', 'Bearer with a proof is refused before the token is read'],
+  },
+  {
+    name: 'a bound token as Bearer',
+    ...allowed,
+    call: call((world) => bearer(bound(world))),
+    was: '401 invalid_token',
+  },
+  { name: 'a bound token without a proof', ...allowed, call: call((world) => dpop(bound(world))), was: '400' },
+  {
+    name: 'a free token with a proof',
+    ...allowed,
+    call: call((world) => {
+      const token = world.issuer.token();
+      return dpop(token, prove(token, world));
+    }),
+    was: '401 invalid_token',
+  },
+  {
+    name: 'a proof and no `Authorization`',
+    ...allowed,
+    call: call((world) => ['DPoP', prove('', world)]),
+    was: '400',
+    is: ['401', challenged],
+  },
+  {
+    name: 'an unknown scheme beside a token in the query',
+    ...allowed,
+    call: (world) => ({ query: `?access_token=${world.issuer.token()}`, headers: ['Authorization', 'foo bar'] }),
+    was: '401',
+  },
+  {
+    name: '`cnf` as text',
+    ...allowed,
+    call: call((world) => {
+      const token = bound(world, 'text');
+      return dpop(token, prove(token, world));
+    }),
+    was: '401 invalid_token',
+  },
+  {
+    name: '`cnf` as a list',
+    ...allowed,
+    call: call((world) => {
+      const token = bound(world, []);
+      return dpop(token, prove(token, world));
+    }),
+    was: '401 invalid_token',
+  },
+  {
+    name: '`cnf.jkt` as a number',
+    ...allowed,
+    call: call((world) => {
+      const token = bound(world, { jkt: 1 });
+      return dpop(token, prove(token, world));
+    }),
+    was: '401 invalid_token',
+  },
+  {
+    name: '`cnf.jkt` empty',
+    ...allowed,
+    call: call((world) => {
+      const token = bound(world, { jkt: '' });
+      return dpop(token, prove(token, world));
+    }),
+    was: '401 invalid_token',
+  },
+  { name: 'the proof of another key', ...allowed, call: proven({}, {}, other), was: '401 invalid_token' },
+  {
+    name: 'an empty `DPoP` header',
+    ...allowed,
+    call: call((world) => [...dpop(bound(world)), 'DPoP', '']),
+    was: '400',
+    is: ['401 invalid_dpop_proof', 'there is a proof, and it is no JWS'],
+  },
+  {
+    name: 'two proofs',
+    ...allowed,
+    call: call((world) => {
+      const token = bound(world);
+      return [...dpop(token, prove(token, world)), 'DPoP', prove(token, world)];
+    }),
+    was: refused,
+    is: proof401,
+  },
+  {
+    name: 'a proof that is no JWS',
+    ...allowed,
+    call: call((world) => dpop(bound(world), 'invalid.jwt')),
+    was: refused,
+    is: proof401,
+  },
+  {
+    name: 'a proof with a changed signature',
+    ...allowed,
+    call: call((world) => {
+      const token = bound(world);
+      return dpop(token, `${prove(token, world).slice(0, -8)}AAAAAAAA`);
+    }),
+    was: refused,
+    is: proof401,
+  },
+  bad('`typ` of another kind', {}, { typ: 'JWT' }),
+  bad('`typ` absent', {}, { typ: undefined }),
+  bad('`jwk` absent', {}, { jwk: undefined }),
+  bad('`jwk` as text', {}, { jwk: 'text' }),
+  { name: 'a proof with HS256', ...allowed, call: proven({}, { alg: 'HS256' }), was: refused, is: proof401 },
+  {
+    name: 'a proof with ES384',
+    ...allowed,
+    call: call((world) => {
+      const token = bound(world, { jkt: thumbprint(es384.publicJwk) });
+      return dpop(token, prove(token, world, {}, {}, es384));
+    }),
+    was: '200',
+    is: ['401 invalid_dpop_proof', 'ES256 is what RFC 9449 clients use; `dpop: { algorithms }` allows others'],
+  },
+  bad('`iat` absent', { iat: undefined }),
+  bad('`iat` as text', { iat: 'foo' }),
+  bad('`iat` an hour ago', () => ({ iat: now() - 3600 })),
+  bad('`iat` in an hour', () => ({ iat: now() + 3600 })),
+  {
+    name: '`iatOffset: 10`, and a proof that is 60 seconds old',
+    before: () => ({ options: { dpop: { iatOffset: 10 } } }),
+    call: proven(() => ({ iat: now() - 60 })),
+    was: refused,
+    is: ['200', 'a proof is good for 300 seconds, and once: it is remembered. There is no such option'],
+  },
+  bad('`htm` absent', { htm: undefined }),
+  bad('`htm` as a number', { htm: 1 }),
+  bad('`htm` of another method', { htm: 'POST' }),
+  {
+    name: '`htm` in lower case',
+    ...allowed,
+    call: proven({ htm: 'get' }),
+    was: '200',
+    is: ['401 invalid_dpop_proof', 'methods are case-sensitive (RFC 9110 §9.1)'],
+  },
+  bad('`htu` absent', { htu: undefined }),
+  bad('`htu` as a number', { htu: 1 }),
+  bad('`htu` of another URL', { htu: 'https://api.example.com/other' }),
+  {
+    name: '`htu` with query and fragment',
+    ...allowed,
+    call: proven(({ url }) => ({ htu: `${url}?a=b#c` })),
+    was: '200',
+  },
+  {
+    name: '`htu` with dot segments and escaped letters',
+    ...allowed,
+    call: proven(({ url }) => ({ htu: url.replace('/input', '/x/../%69nput') })),
+    was: '200',
+  },
+  bad('`jti` absent', { jti: undefined }),
+  bad('`ath` absent', { ath: undefined }),
+  bad('`ath` as a number', { ath: 1 }),
+  bad('`ath` of another token', { ath: hash('sha256', 'another', 'base64url') }),
+  {
+    name: 'the same proof again',
+    ...allowed,
+    call: good,
+    times: 2,
+    was: '200',
+    is: ['401 invalid_dpop_proof', 'used proofs are remembered: else whoever sees a request can repeat it'],
+  },
+  {
+    name: '`Host` with a path and a question mark',
+    ...required,
+    call: () => ({ headers: ['Host', 'localhost/intended?'] }),
+    was: '400',
+  },
+  {
+    name: '`Host` with a path and a fragment',
+    ...required,
+    call: () => ({ headers: ['Host', 'localhost/intended#'] }),
+    was: '400',
+  },
+  { name: '`required`: a bound token with its proof', ...required, call: good, was: '200' },
+  {
+    name: '`required`: Bearer',
+    ...required,
+    call: call(({ issuer }) => bearer(issuer.token())),
+    was: '400',
+    is: ['401', challenged],
+  },
+  {
+    name: '`required`: a broken Bearer token',
+    ...required,
+    call: call(() => bearer('invalid.jwt')),
+    was: '400',
+    is: ['401', challenged],
+  },
+  {
+    name: '`required`: a bound token as Bearer',
+    ...required,
+    call: call((world) => bearer(bound(world))),
+    was: '400',
+    is: ['401', challenged],
+  },
+  {
+    name: '`required`: a bound token as Bearer beside its proof',
+    ...required,
+    call: call((world) => {
+      const token = bound(world);
+      return [...bearer(token), 'DPoP', prove(token, world)];
+    }),
+    was: '400',
+  },
+  {
+    name: '`required`: a bound token without a proof',
+    ...required,
+    call: call((world) => dpop(bound(world))),
+    was: '400',
+  },
+  {
+    name: '`required`: a free token with a proof',
+    ...required,
+    call: call((world) => {
+      const token = world.issuer.token();
+      return dpop(token, prove(token, world));
+    }),
+    was: '401 invalid_token',
+  },
+  {
+    name: '`required`: a proof and no `Authorization`',
+    ...required,
+    call: call((world) => ['DPoP', prove('', world)]),
+    was: '400',
+    is: ['401', challenged],
+  },
+  {
+    name: '`required`: an unknown scheme',
+    ...required,
+    call: call((world) => ['Authorization', `foo ${bound(world)}`]),
+    was: '400',
+    is: ['401', challenged],
+  },
+  { name: '`required`: no token', ...required, call: () => ({}), was: '401' },
+  { name: '`off`: Bearer', ...off, call: call(({ issuer }) => bearer(issuer.token())), was: '200' },
+  {
+    name: '`off`: Bearer beside a proof',
+    ...off,
+    call: call((world) => [...bearer(world.issuer.token()), 'DPoP', 'text']),
+    was: '200',
+    is: ['400', 'a client that makes proofs must not be taken for one that does not'],
+  },
+  { name: '`off`: a broken Bearer token', ...off, call: call(() => bearer('invalid.jwt')), was: '401 invalid_token' },
+  { name: '`off`: the DPoP scheme', ...off, call: good, was: '400', is: ['401', challenged] },
+  {
+    name: '`off`: a bound token as Bearer',
+    ...off,
+    call: call((world) => bearer(bound(world))),
+    was: '200',
+    is: ['401 invalid_token', 'whoever binds a token to a key means it'],
+  },
+];
