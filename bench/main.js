@@ -83,7 +83,12 @@ for (const name of names.length > 0 ? names : values.write ? written : usual) {
     // Only what fails fails the run, never a figure.
     if ((await bench(options)) === false) process.exitCode = 1;
   } catch (error) {
-    if (!(error instanceof RangeError)) throw error;
+    if (!(error instanceof RangeError)) {
+      // The others are worth as much without it.
+      console.error(`${name} failed:`, error);
+      process.exitCode = 1;
+      continue;
+    }
     console.error(error.message);
     process.exit(64);
   }

@@ -5,11 +5,12 @@ import { installPackages } from './install.js';
 import { measure } from './measure.js';
 import { fillPool } from './pool.js';
 import { formatProfile } from './profile-report.js';
-import { savePart } from './publish.js';
+import { readResults, savePart } from './publish.js';
 import { readAnswers } from './rounds.js';
 import { startServer } from './running.js';
 import { findFreePort, openScene } from './scene.js';
 import { servers } from './servers.js';
+import { median } from './statistics.js';
 
 /** Microseconds between two samples. */
 const interval = 250;
@@ -90,7 +91,7 @@ function readShares(file, milliseconds, natives) {
 }
 
 /** CPU µs a request without a profiler; and the shares of the groups under it. */
-async function profileWorkload({ scene, pool, subject, workload }) {
+async function profileWorkload({ scene, pool, subject, workload, kept }) {
   const { natives, beside } = subjects[subject];
   const run = async (name, server, after) => {
     const running = await startServer(name, server, { scene, port: await findFreePort() });
@@ -102,9 +103,14 @@ async function profileWorkload({ scene, pool, subject, workload }) {
       after?.(stoppedAt);
     }
   };
+  /** What the run of all servers has measured already, in more rounds, or a measurement of its own. */
+  const costOf = async (name) => {
+    const known = (kept?.samples[name]?.[workload] ?? []).map(({ cpu }) => cpu);
+    return known.length > 0 ? median(known) : (await run(name, servers[name])).cpu;
+  };
   const other = beside.servers[workload];
-  const { cpu } = await run(subject, servers[subject]);
-  const besideCpu = other === undefined ? undefined : (await run(other, servers[other])).cpu;
+  const cpu = await costOf(subject);
+  const besideCpu = other === undefined ? undefined : await costOf(other);
   const folder = mkdtempSync(join(scene.folder, 'profile-'));
   const flags = ['--cpu-prof', '--cpu-prof-dir', folder, '--cpu-prof-interval', String(interval)];
   const command = (about) => {
@@ -132,13 +138,16 @@ export async function bench({ only = [], workload = [], write = false }) {
   installPackages();
   const scene = await openScene();
   const part = {};
+  // With `write`, the figures of the tables: what is shown beside them must not be another run's.
+  const kept = write ? readResults().http : undefined;
   try {
     const pool = await fillPool(scene, { names, ...timing, pace });
     const answers = await readAnswers(scene, await findFreePort());
     for (const subject of chosen) {
       const columns = [];
       for (const name of wanted(subject)) {
-        columns.push(await profileWorkload({ scene: { ...scene, answers }, pool, subject, workload: name }));
+        const about = { scene: { ...scene, answers }, pool, subject, workload: name, kept };
+        columns.push(await profileWorkload(about));
       }
       part[subject] = { columns, beside: subjects[subject].beside.label };
       console.log(`${servers[subject].label}\n${formatProfile(part[subject])}\n`);

@@ -141,7 +141,9 @@ function notesOf({ samples, notes }) {
       .reduce((sum, sample) => sum + sample.broken, 0);
     return count === 0 ? [] : [`${servers[name].label}: ${count} requests broke off or took too long`];
   });
-  const said = Object.entries(notes).flatMap(([name, list]) => list.map((text) => `${servers[name].label}: ${text}`));
+  const said = Object.entries(notes).flatMap(([name, list]) =>
+    list.map((text) => `${servers[name]?.label ?? name}: ${text}`),
+  );
   return [...said, ...broken, ...waiting].map((text) => `- ${text}`).join('\n');
 }
 
