@@ -3,7 +3,7 @@ import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
 import type { Policy } from '../policy/policy.ts';
-import { exitCodes } from '../service/process/exit.ts';
+import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { readCall } from './explain/explained-call.ts';
 import { explainById, type NamedCall } from './explain/explained-id.ts';
 import { explainLogLine } from './explain/log-line.ts';
@@ -22,10 +22,10 @@ const flagKinds: FlagKinds = {
   audience: 'texts',
   jwks: 'text',
   server: 'text',
-  rules: 'text',
-  show: 'texts',
   id: 'text',
   admin: 'text',
+  rules: 'text',
+  show: 'texts',
   at: 'text',
   method: 'text',
   url: 'text',
@@ -43,8 +43,8 @@ shows every check. Nothing in it is run. Flags, besides those of serve, whose se
   --entry N              of a HAR; default: the first call that was answered with 401 or 403
   --issuer URL --audience TEXT   instead of settings
   --server URL           issuer and audience from the metadata that the service publishes
-  --rules FILE           the rules of a gate, instead of settings: judges as the gate would, and names the rule
   --id ID --admin URL    a call that was just refused: asks the console of the service, and reads no input
+  --rules FILE           the rules of a gate, instead of settings: judges as the gate would, and names the rule
   --jwks FILE            the keys of the issuer; nothing is fetched
   --offline              fetches nothing
   --at TIME              judges for this time: ISO 8601, or seconds since 1970
@@ -79,6 +79,10 @@ export async function runExplain(args: readonly string[], environment: Environme
     }
     return await explainInput(flags, environment);
   } catch (error) {
+    if (error instanceof StartFailure) {
+      process.stderr.write(`portcullis: ${error.message}\n`);
+      return error.exitCode;
+    }
     if (!(error instanceof UsageError)) throw error;
     process.stderr.write(`portcullis: ${error.message}.\n${usage}`);
     return exitCodes.usage;

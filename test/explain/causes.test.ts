@@ -24,6 +24,10 @@ describe('the list of causes', () => {
     expect(causes.map(({ id }) => id).filter((id) => !causeCases.some((each) => each.id === id))).toEqual([]);
   });
 
+  it('has calls that are refused for the same reason and do not have the cause, for each case', () => {
+    expect(causeCases.filter(({ not }) => not.length === 0).map(({ id }) => id)).toEqual([]);
+  });
+
   it('knows no reason that is none', () => {
     const unknown = causes.flatMap(({ reasons }) => reasons).filter((reason) => !Object.hasOwn(failures, reason));
     expect(unknown).toEqual([]);
