@@ -53,6 +53,29 @@ describe.each(causeCases)('$id, of $reason', ({ id, reason, certainty, appears, 
 });
 
 describe('what is advised', () => {
+  const advice = (reason: string, difference: Parameters<typeof makeFacts>[0]) =>
+    findCauses(reason, makeFacts(difference)).map(({ id, fix, or }) => [id, fix, or]);
+  const oktaOrg = 'https://dev-1.okta.com';
+
+  it('another algorithm is added to the list: tokens that are accepted today stay accepted', () => {
+    const [[, fix] = []] = advice('unsupported_alg', { header: { alg: 'ES256' } });
+    expect(fix).toBe("algorithms: ['RS256', 'ES256']");
+  });
+
+  it('an issuer without TLS is never advised as a setting', () => {
+    const iss = 'http://keycloak:8080/realms/main';
+    const found = advice('invalid_issuer', { claims: { iss }, issuers: ['https://id.example/realms/main'] });
+    expect(found.map(([id]) => id)).toEqual(['issuer_host_alias']);
+    expect(JSON.stringify(found)).not.toContain(iss);
+  });
+
+  it("a token of Okta's org server: neither the setting in force nor the org server is advised", () => {
+    const issuers = [`${oktaOrg}/oauth2/default`];
+    expect(advice('invalid_issuer', { claims: { iss: oktaOrg }, issuers })).toEqual([
+      ['okta_org_server', expect.stringContaining('custom authorization server'), undefined],
+    ]);
+  });
+
   it('a bound token while DPoP is off: never the scheme that is off', () => {
     const found = findCauses('bound_token_as_bearer', makeFacts({ mode: 'off', claims: { cnf: { jkt: 'x' } } }));
     expect(found.map(({ id }) => id)).toEqual(['bound_token_dpop_off']);

@@ -177,7 +177,7 @@ function labelRules(file: string): SettingLabels {
     issuer: member('issuer'),
     audience: member('audience'),
     dpopAccepted: member('dpop', () => '"allowed"'),
-    algorithms: member('algorithms', (value) => JSON.stringify([value])),
+    algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
     trustProxy: { name: 'TRUST_PROXY', source: undefined, set: (value) => `TRUST_PROXY=${value}` },
   };
 }
