@@ -2,6 +2,8 @@ import { createReadStream } from 'node:fs';
 import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
+import { failures } from '../failures.ts';
+import { findLikeliest } from '../likeliest-name.ts';
 import type { Policy } from '../policy/policy.ts';
 import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { readCall } from './explain/explained-call.ts';
@@ -73,8 +75,11 @@ export async function runExplain(args: readonly string[], environment: Environme
     if (flags === undefined) throw new UsageError('a flag lacks its value, or stands twice');
     if (flags.rest.some((arg, index) => !arg.startsWith('-') && !flags.rest[index - 1]?.startsWith('--'))) {
       // Arguments stand in the list of processes and in the history of the shell.
+      const meant = first === undefined ? undefined : findLikeliest(first, Object.keys(failures), 1);
       throw new UsageError(
-        'a token is never given as an argument, since others can read it there; pipe it in. Or name a reason that exists',
+        meant === undefined
+          ? 'a token is never given as an argument, since others can read it there; pipe it in. Or name a reason that exists'
+          : `there is no such reason. Did you mean ${meant}?`,
       );
     }
     return await explainInput(flags, environment);
@@ -84,7 +89,7 @@ export async function runExplain(args: readonly string[], environment: Environme
       return error.exitCode;
     }
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`portcullis: ${error.message}.\n${usage}`);
+    process.stderr.write(`portcullis: ${error.message}${error.message.endsWith('?') ? '' : '.'}\n${usage}`);
     return exitCodes.usage;
   }
 }

@@ -209,6 +209,12 @@ describe('what cannot work', () => {
 });
 
 describe('one reason', () => {
+  it('misspelt → 64, and the reason that was meant', async () => {
+    const { status, stderr } = await run('', ['invalid_audiance']);
+    expect(status).toBe(64);
+    expect(stderr).toMatch(/^portcullis: there is no such reason\. Did you mean invalid_audience\?\n/);
+  });
+
   it('prints what docs/refusals.md says', async () => {
     for (const reason of ['expired', 'bound_token_as_bearer', 'insufficient_scope']) {
       const { status, stdout } = await runCommand(['explain', reason], {});

@@ -134,6 +134,7 @@ describe('the service with DENY_LIST', () => {
       const { end, stderr, logs } = error as ServiceStartError; // just checked
       expect(end.code).toBe(78);
       expect(`${stderr}${JSON.stringify(logs)}`).toMatch(message);
+      expect(stderr).not.toContain('..');
     }
   });
 });

@@ -73,7 +73,7 @@ export function readDenyList(file: string): DenyList {
 }
 
 function refuseToStart(cause: unknown, exitCode: number): StartFailure {
-  return new StartFailure(`DENY_LIST cannot be used. ${describe(cause)}`, exitCode, { cause });
+  return new StartFailure(`DENY_LIST cannot be used. ${describe(cause).replace(/\.$/, '')}`, exitCode, { cause });
 }
 
 function readValues(file: string): DenyValues {
