@@ -32,7 +32,8 @@ class NodeRequest implements ResourceRequest {
     const { encrypted } = this.#incoming.socket as Connection; // a TLS socket says so
     const scheme = encrypted === true ? 'https' : 'http';
     // Only HTTP/1.0 may come without a Host (RFC 9112 §3.2), as the health checks of some load balancers do.
-    const unnamed = this.#incoming.httpVersionMajor >= 2 ? '' : 'localhost';
+    const { httpVersionMajor: major, httpVersionMinor: minor } = this.#incoming;
+    const unnamed = major < 1 || (major === 1 && minor === 0) ? 'localhost' : '';
     return `${scheme}://${this.get('host') ?? unnamed}${this.target}`;
   }
 

@@ -24,6 +24,17 @@ describe('headers', () => {
   });
 });
 
+describe('no Host', () => {
+  it.each([
+    [1, 0, 'http://localhost/a'],
+    [1, 1, 'http:///a'],
+    [2, 0, 'http:///a'],
+  ])('HTTP/%i.%i → %s', (httpVersionMajor, httpVersionMinor, url) => {
+    const incoming = Object.assign(receive({ url: '/a', rawHeaders: [] }), { httpVersionMajor, httpVersionMinor });
+    expect(readNodeRequest(incoming).url).toBe(url);
+  });
+});
+
 describe('HTTP/2', () => {
   const http2 = (rawHeaders: string[]) =>
     readNodeRequest(Object.assign(receive({ url: '/a', rawHeaders }), { httpVersionMajor: 2 }));

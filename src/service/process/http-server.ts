@@ -73,6 +73,8 @@ const goneCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const settings = {
     maxHeaderSize: maxHeaderBytes,
+    // Without a Host: the app refuses the request, with a reason in the log. Node would answer without a word.
+    requireHostHeader: false,
     headersTimeout,
     requestTimeout: options.onUpgrade === undefined ? requestTimeout : 0,
     keepAliveTimeout: options.keepAlive * 1000,

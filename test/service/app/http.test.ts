@@ -71,6 +71,12 @@ describe.each(variants)('variant $name', (variant) => {
       expect([[401], [400]]).toContainEqual(readStatuses(await talk(bytes)));
     });
 
+    it.each(['/api/public', '/api/private'])('%s without Host → the log has a reason', async (path) => {
+      await talk(`GET ${path} HTTP/1.1\r\nX-Request-Id: no-host${path.replaceAll('/', '.')}\r\n${last}\r\n\r\n`);
+      const line = await service.findLog(({ request_id: id }) => id === `no-host${path.replaceAll('/', '.')}`);
+      expect(line).toMatchObject({ status: 400, reason: 'bad_host_header', route: path });
+    });
+
     it('the health check of a load balancer over HTTP/1.0 → 200', async () => {
       const received = await exchange(Number(new URL(service.adminUrl ?? '').port), 'GET /healthz HTTP/1.0\r\n\r\n');
       expect(readStatuses(received)).toEqual([200]);
