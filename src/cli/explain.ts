@@ -22,10 +22,10 @@ const flagKinds: FlagKinds = {
   audience: 'texts',
   jwks: 'text',
   server: 'text',
-  rules: 'text',
-  show: 'texts',
   id: 'text',
   admin: 'text',
+  rules: 'text',
+  show: 'texts',
   at: 'text',
   method: 'text',
   url: 'text',
@@ -43,8 +43,8 @@ shows every check. Nothing in it is run. Flags, besides those of serve, whose se
   --entry N              of a HAR; default: the first call that was answered with 401 or 403
   --issuer URL --audience TEXT   instead of settings
   --server URL           issuer and audience from the metadata that the service publishes
-  --rules FILE           the rules of a gate, instead of settings: judges as the gate would, and names the rule
   --id ID --admin URL    a call that was just refused: asks the console of the service, and reads no input
+  --rules FILE           the rules of a gate, instead of settings: judges as the gate would, and names the rule
   --jwks FILE            the keys of the issuer; nothing is fetched
   --offline              fetches nothing
   --at TIME              judges for this time: ISO 8601, or seconds since 1970

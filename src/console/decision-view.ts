@@ -19,18 +19,18 @@ export function DecisionView({ id }: { readonly id: string }): View {
   return html`<${Detail} detail=${found} />`;
 }
 
-/** Asks for a decision, after so many milliseconds. */
-export function useDecision(id: string, delay = 0): Found {
+/** Asks for a decision. */
+export function useDecision(id: string): Found {
   const [found, show] = useState<{ readonly id: string; readonly what: Found }>({ id, what: 'asking' });
   useEffect(() => {
     let isShown = true;
-    void fetchDecision(id, delay).then((detail) => {
+    void fetchDecision(id).then((detail) => {
       if (isShown) show({ id, what: detail ?? 'gone' });
     });
     return () => {
       isShown = false;
     };
-  }, [id, delay]);
+  }, [id]);
   return found.id === id ? found.what : 'asking';
 }
 
@@ -62,8 +62,8 @@ function Detail({ detail }: { readonly detail: DecisionDetail }): View {
 /** Why a call was decided so: the check that failed, then all of them. */
 export function Explained({ detail }: { readonly detail: DecisionDetail }): View {
   const { decision, explanation, facts, refusal } = detail;
-  const failed = explanation?.checks.filter(({ verdict }) => verdict === 'fail') ?? [];
   // What used up a proof, or an outage, is not seen when the checks are walked once more.
+  const failed = explanation?.checks.filter(({ verdict }) => verdict === 'fail') ?? [];
   const [first, ...others] = failed[0]?.reason === decision.reason ? failed : [undefined, ...failed];
   return html`
     ${first !== undefined && html`<${Decisive} check=${first} />`}

@@ -33,7 +33,7 @@ export const tryTexts: Readonly<Record<TryKind, { readonly title: string; readon
 
 /** The parts that a call is judged in, each with the groups of its checks. */
 export const parts: readonly { readonly title: string; readonly has: (group: string) => boolean }[] = [
-  { title: 'Request', has: among('url', 'credentials', 'introspection', 'shape', 'claims_form') },
+  { title: 'Request', has: among('rule', 'url', 'credentials', 'introspection', 'shape', 'claims_form') },
   { title: 'Header of the token', has: among('alg', 'typ', 'parameters', 'kid') },
   { title: 'Issuer and signature', has: among('issuer', 'issuer_typ', 'issuer_alg', 'key', 'signature') },
   { title: 'Claims', has: among('aud', 'client', 'exp', 'nbf', 'iat', 'sub', 'scope', 'kind', 'client_id', 'jti') },

@@ -17,6 +17,7 @@ export interface SettingLabel {
 /** What decides about less usual tokens. Not every service can be set to take them. */
 export type RareSetting = 'scopeClaim' | 'permissionsClaim' | 'subject' | 'clientIds' | 'introspection';
 
+/** What each setting is called where it is set, for the texts of an explanation. */
 export type SettingLabels = Readonly<Record<Setting, SettingLabel> & Partial<Record<RareSetting, SettingLabel>>>;
 
 /** What a call is held against: the rules in force, as far as causes look at them. */

@@ -200,6 +200,10 @@ describe.each(['1', '2'])('the decisions of the gate with WORKERS=%s', (workers)
     expect(decisions.find(({ id }) => id === unknown)).toMatchObject({ reason: 'no_rule', status: 403 });
     const reported = await findDecision(admin, `trial-${workers}`, cookie);
     expect(reported.decision).toMatchObject({ outcome: 'would_refuse', reason: 'insufficient_scope', status: 200 });
+    expect(reported.explanation).toMatchObject({
+      verdict: 'admitted',
+      rule: { id: 'trial', mode: 'report', wouldRefuse: 'insufficient_scope' },
+    });
   });
 
   it('the rules in force, and what became of a reload', async () => {

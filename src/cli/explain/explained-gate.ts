@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createNonces } from '../../dpop/nonce.ts';
+import { decideBy } from '../../explain/deciding-rule.ts';
 import { explain } from '../../explain/explain.ts';
 import type { ExplainedCheck, Explanation } from '../../explain/explanation.ts';
 import { optionLabels, type SettingLabels } from '../../explain/facts.ts';
@@ -114,19 +115,6 @@ async function openRule(
     },
   });
   return { server, problems: opened.flatMap(({ problem }) => problem ?? []) };
-}
-
-/** The same explanation, with the rule that decides. */
-function decideBy({ id, mode }: Rule, explanation: Explanation, remark?: string): Explanation {
-  const { reason, status, ...rest } = explanation;
-  const passes = mode === 'report' && explanation.verdict === 'refused';
-  const why = [id, mode === 'report' ? 'it only reports' : '', remark ?? ''].filter(Boolean).join(', ');
-  const check: ExplainedCheck = { id: 'rule', group: 'rule', verdict: 'pass', why };
-  return {
-    ...(passes ? { ...rest, verdict: 'admitted' } : explanation),
-    rule: { id, mode, ...(passes && reason !== undefined && { wouldRefuse: reason }) },
-    checks: [check, ...explanation.checks],
-  };
 }
 
 function refuse({ reason }: AccessError, call: CallToExplain, facts: Partial<ExplainedCheck>): Explanation {

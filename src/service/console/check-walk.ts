@@ -1,7 +1,9 @@
 import type { DecisionFacts } from '../../console/wire.ts';
 import { secretsOf } from '../../explain/call-facts.ts';
+import { decideBy } from '../../explain/deciding-rule.ts';
 import type { SettingLabels } from '../../explain/facts.ts';
 import { createWithhold, shorten, showValue } from '../../explain/shown-text.ts';
+import type { Rule } from '../../gate/rules.ts';
 import type { Connection } from '../../http/request.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
@@ -14,6 +16,8 @@ export interface Judged {
   readonly server: ResourceServer<RegisteredClaims>;
   readonly policy: Policy<unknown> | undefined;
   readonly connection: Connection;
+  /** Of a gate. */
+  readonly rule?: Pick<Rule, 'id' | 'mode'>;
 }
 
 /** How checks are walked. */
@@ -77,13 +81,10 @@ async function describe(exchange: Exchange, at: number, options: CheckWalkOption
   try {
     // Loaded only for a console that is on.
     const { explain } = await import('../../explain/explain.ts');
-    const { server, policy, connection } = judged;
+    const { server, policy, connection, rule } = judged;
     const { labels, domainHasScheme } = options;
-    return {
-      id,
-      facts,
-      explanation: await explain(server, request, policy, connection, { at, labels, domainHasScheme }),
-    };
+    const explanation = await explain(server, request, policy, connection, { at, labels, domainHasScheme });
+    return { id, facts, explanation: rule === undefined ? explanation : decideBy(rule, explanation) };
   } catch {
     // A console that cannot explain a call still shows it.
     return { id, facts };

@@ -28,6 +28,7 @@ export function createEventStreams(hub: Hub): EventStreams {
       write('recent', { decisions: hub.recent(), dropped: 0 });
       let missed = 0;
       const end = hub.subscribe((event) => {
+        if (event.type === 'facts') return;
         const isFull = outgoing.writableLength > maxWaiting;
         if (event.type === 'note') {
           if (!isFull) write('note', event.note);
@@ -44,6 +45,8 @@ export function createEventStreams(hub: Hub): EventStreams {
       const beat = setInterval(() => {
         if (outgoing.writableLength === 0) outgoing.write(': \n\n');
       }, heartbeat).unref();
+      // The listener keeps a half-closed connection, since its answer is still to come. A page closes so when it goes.
+      outgoing.socket?.once('end', () => outgoing.destroy());
       outgoing.once('close', () => {
         open--;
         clearInterval(beat);

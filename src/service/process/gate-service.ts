@@ -1,6 +1,7 @@
 import { AccessError } from '../../failures.ts';
 import type { Admission, Gate } from '../../gate/gate.ts';
 import { createReverseProxy, type ReverseProxy } from '../../gate/reverse-proxy.ts';
+import { chooseTreatment } from '../../gate/rule-choice.ts';
 import type { Rules } from '../../gate/rules.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
 import { type IsTrusted, parseTrust } from '../../http/trust.ts';
@@ -70,10 +71,10 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
     domainHasScheme: false,
     findJudged({ route, request, connection }) {
       const judge = current().findJudge(route);
-      if (judge === undefined || judge.rule.issuers.length === 0) return undefined;
+      if (judge === undefined || chooseTreatment(judge.rule, request) !== 'judge') return undefined;
       // A proxy that asks has a connection of its own.
       const own = proxy === undefined ? { encrypted: request.url.startsWith('https:') } : connection;
-      return { server: judge.server, policy: judge.rule.policy, connection: own };
+      return { server: judge.server, policy: judge.rule.policy, connection: own, rule: judge.rule };
     },
   });
   const observed = observeApp({ app, settings, log, metrics, describeIdentity, watch });
