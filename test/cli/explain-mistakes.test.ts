@@ -155,8 +155,9 @@ describe('output', () => {
       HTTPS_PROXY: `http://user:${secret}@127.0.0.1:${await findFreePort()}`,
     };
     const call = `curl -H 'Authorization: DPoP ${await provider.sign()}' -H 'DPoP: ${secret}' https://user:${secret}@a.example/`;
-    for (const command of [['explain'], ['explain', '--json'], ['doctor'], ['doctor', '--json']]) {
-      const { stdout, stderr } = await runCommand(command, environment, call);
+    const commands = [['explain'], ['explain', '--json'], ['doctor'], ['doctor', '--json']];
+    const ends = await Promise.all(commands.map((command) => runCommand(command, environment, call)));
+    for (const { stdout, stderr } of ends) {
       expect(stdout.length).toBeGreaterThan(100);
       expect(stdout + stderr).not.toContain(secret.slice(0, 16));
     }
