@@ -3,12 +3,12 @@ import { unsettledPairs } from './aims.js';
 import { buildCommit } from './other-build.js';
 import { fillPool } from './pool.js';
 import { makeSay } from './progress.js';
-import { table } from './report.js';
 import { runRounds } from './rounds.js';
 import { serviceWords } from './runtimes.js';
 import { openScene } from './scene.js';
 import { servers } from './servers.js';
 import { decide, estimateRatio, median, spread } from './statistics.js';
+import { table } from './table.js';
 import { quickWorkloads, workloads } from './workloads.js';
 
 const full = { most: 20, seconds: 0.8, warmUpSeconds: 0.6, pace: 20_000 };

@@ -4,6 +4,9 @@ import { cpuTime, processors, processorTimes, startChild } from './children.js';
 
 const script = fileURLToPath(new URL('load.lua', import.meta.url));
 
+/** Processor time of one server, or of several that answer together. @param {number | readonly number[]} pids */
+const spentBy = (pids) => [pids].flat().reduce((sum, pid) => sum + cpuTime(pid), 0);
+
 /**
  * Loads a path for so many seconds with the lines of a file, in turn; with `once`, no longer than the lines last.
  * Latencies in µs, `cpu` in µs a request; `busy` and `wrk` are the shares of their processors that the server and wrk
@@ -12,7 +15,7 @@ const script = fileURLToPath(new URL('load.lua', import.meta.url));
  */
 export async function load({ pid, url, file, seconds, once, count = false, threads = 1, processor = processors.load }) {
   const connections = 32 * threads;
-  const before = { at: performance.now(), server: cpuTime(pid), all: processorTimes(processors.server) };
+  const before = { at: performance.now(), server: spentBy(pid), all: processorTimes(processors.server) };
   const words = [
     'wrk',
     `-t${threads}`,
@@ -39,7 +42,7 @@ export async function load({ pid, url, file, seconds, once, count = false, threa
   const [, result] = output.match(/^RESULT (.*)$/m) ?? [];
   if (result === undefined) throw new Error(`wrk gave no result: ${output}`);
   const measured = JSON.parse(result);
-  const spent = cpuTime(pid) - before.server;
+  const spent = spentBy(pid) - before.server;
   const after = processorTimes(processors.server);
   const stolen = after.stolen - before.all.stolen;
   const others = after.worked - before.all.worked - spent;

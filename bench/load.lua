@@ -1,4 +1,5 @@
--- wrk: sends the header lines of a file in turn; each line is an Authorization value and, after a tab, a proof.
+-- wrk: sends the header lines of a file in turn; each line is an Authorization value and, after tabs, a proof and
+-- whole header lines.
 -- Arguments: the file, "count" to count statuses one by one, "once" to stop where the file ends, seconds.
 local ffi = require("ffi")
 ffi.cdef [[
@@ -34,9 +35,10 @@ elapsed, statuses, prepared, slept = 0, {}, 0, 0
 function init(args)
   local head = "GET " .. wrk.path .. " HTTP/1.1\r\nHost: " .. wrk.host .. ":" .. wrk.port .. "\r\n"
   for line in io.lines(args[1]) do
-    local authorization, proof = line:match("^([^\t]*)\t?(.*)$")
+    local authorization, proof, more = line:match("^([^\t]*)\t?([^\t]*)\t?(.*)$")
     local lines = authorization ~= "" and ("Authorization: " .. authorization .. "\r\n") or ""
     if proof ~= "" then lines = lines .. "DPoP: " .. proof .. "\r\n" end
+    if more ~= "" then lines = lines .. more:gsub("\t", "\r\n") .. "\r\n" end
     size = size + 1
     requests[size] = head .. lines .. "\r\n"
   end

@@ -10,9 +10,9 @@ import { endChild, processors, startChild } from './children.js';
 /** Seconds. */
 const patience = 15;
 
-const ask = (url, authorization) =>
+const ask = (url, authorization, more = {}) =>
   fetch(url, {
-    headers: { ...(authorization !== undefined && { authorization }) },
+    headers: { ...more, ...(authorization !== undefined && { authorization }) },
     signal: AbortSignal.timeout(2000),
   });
 
@@ -39,7 +39,7 @@ export async function startServer(name, server, about) {
   closeSync(stderr);
   const url = `http://127.0.0.1:${port}/api/private`;
   // A floor checks nothing that a token alone would show.
-  const ready = server.checks === 'none' ? new URL('/api/public', url) : url;
+  const ready = new URL(server.ready?.path ?? (server.checks === 'none' ? '/api/public' : '/api/private'), url);
   const authorization = `Bearer ${scene.mintOne()}`;
   const deadline = performance.now() + patience * 1000;
   let ended;
@@ -54,7 +54,7 @@ export async function startServer(name, server, about) {
   let last = 'no answer';
   while (ended === undefined && performance.now() < deadline) {
     try {
-      const response = await ask(ready, authorization);
+      const response = await ask(ready, authorization, server.ready?.headers);
       await response.arrayBuffer();
       if (response.status === 200) return { ...running, port, url, stop: () => endChild(running) };
       last = `status ${response.status}`;

@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const block = Buffer.alloc(16 * 1024, 'x');
+const mebibyte = 2 ** 20;
 /** Blocks that are on their way in each tunnel. */
 const window = 16;
 
@@ -18,7 +19,7 @@ async function openTunnel(url, authorization) {
   return socket;
 }
 
-/** MiB that came back, a second. */
+/** MiB that came back: a second (`rate`), and in all. */
 export async function measureTunnels({ url, authorization, tunnels, seconds }) {
   const sockets = await Promise.all(Array.from({ length: tunnels }, () => openTunnel(url, authorization)));
   let bytes = 0;
@@ -34,7 +35,7 @@ export async function measureTunnels({ url, authorization, tunnels, seconds }) {
   await sleep(300);
   const before = { bytes, at: performance.now() };
   await sleep(seconds * 1000);
-  const rate = (bytes - before.bytes) / (performance.now() - before.at);
+  const rate = ((bytes - before.bytes) / (performance.now() - before.at) / mebibyte) * 1000;
   for (const socket of sockets) socket.destroy();
-  return (rate * 1000) / 1024 / 1024;
+  return { rate, mebibytes: bytes / mebibyte };
 }

@@ -13,6 +13,7 @@ import { openInTurn } from './order.js';
 import { openReference } from './reference.js';
 import { playRow } from './row.js';
 import { distinct, idle, slow } from './rows-clients.js';
+import { gateRows } from './rows-gate.js';
 import { floodRows, keyRows } from './rows-keys.js';
 import { lifecycleRows } from './rows-lifecycle.js';
 import { processRows } from './rows-process.js';
@@ -28,6 +29,7 @@ const rows = [
   ...processRows,
   ...redisRows,
   ...lifecycleRows,
+  ...gateRows,
   idle,
   ...floodRows,
   ...providerRows,

@@ -1,5 +1,6 @@
 // What many clients do at once.
 import { limitConnections, startCrowd } from './crowd.js';
+import { isLevel } from './level.js';
 import { makeEcKey } from './tokens.js';
 
 const path = '/api/private';
@@ -44,13 +45,6 @@ export const distinct = {
     if (sent < limit) scene.note('this machine had no time for more');
   },
 };
-
-/** A plateau: the last quarter is not above the third but for what a garbage collection leaves. */
-function isLevel(samples) {
-  const quarter = Math.floor(samples.length / 4);
-  const [third, last] = [2, 3].map((index) => Math.max(...samples.slice(quarter * index, quarter * (index + 1))));
-  return last < third * 1.1 + 16;
-}
 
 /** Clients that take their time over the headers of one request. */
 export const slow = {

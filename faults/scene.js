@@ -14,7 +14,8 @@ export const keysSeconds = 33;
 
 /**
  * Opens a scene. `setup`: how many keys are published, `maxAge` of the key set, `environment` of the service, its
- * `workers`, and `providerDown` where the provider is down before the service starts.
+ * `workers`, and `providerDown` where the provider is down before the service starts. `words` gives the command line for
+ * an issuer, in the place of `serve`.
  */
 export async function openScene(bench, setup) {
   const {
@@ -24,6 +25,7 @@ export async function openScene(bench, setup) {
     environment = {},
     workers = 1,
     providerDown = false,
+    words,
   } = setup;
   const { identity, load, quick } = bench;
   const [key] = keys;
@@ -33,7 +35,7 @@ export async function openScene(bench, setup) {
   let downSince;
   if (providerDown) await breakProvider('down');
   const settings = workers > 1 ? { ...environment, WORKERS: `${workers}` } : environment;
-  const services = [await startService({ provider, identity, environment: settings })];
+  const services = [await startService({ provider, identity, environment: settings, words: words?.(issuer) })];
   if (!providerDown && !(await services[0].awaitLines('keys_fetched', 1, keysSeconds))) {
     throw new Error('the service has found no keys');
   }

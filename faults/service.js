@@ -9,9 +9,9 @@ import { audience } from './tokens.js';
 const program = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const kibibytesPerMebibyte = 1024;
 
-/** Starts the service before a provider and waits until it listens; `environment` holds its settings. */
-export async function startService({ provider, identity, environment = {} }) {
-  const running = startChild(pin('service', [process.execPath, program, 'serve']), {
+/** Starts the service before a provider and waits until it listens; `environment` and `words` hold its settings. */
+export async function startService({ provider, identity, environment = {}, words = ['serve'] }) {
+  const running = startChild(pin('service', [process.execPath, program, ...words]), {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
       PATH: process.env.PATH,

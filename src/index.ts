@@ -27,7 +27,14 @@ export { createStaticKeySet } from './keys/static-key-set.ts';
 export type { Fetch, FetchInit, FetchResponse } from './outbound/http-client.ts';
 export { KeyFetchError, type KeyFetchFailure, ProviderError, type ProviderFailure } from './outbound/provider-error.ts';
 export { allOf, anyOf } from './policy/combination.ts';
-export type { ClaimsPolicy, CombinedPolicy, PlainPolicy, Policy, Requirements } from './policy/policy.ts';
+export type {
+  ClaimsPolicy,
+  CombinedPolicy,
+  PlainCombinedPolicy,
+  PlainPolicy,
+  Policy,
+  Requirements,
+} from './policy/policy.ts';
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './refusal/error-body.ts';
 export type { DescribeRefusal, Refusal, RefusalContext } from './refusal/refusal.ts';
 export type { IssuerList, IssuerRequest, ResolveIssuers } from './resource-server/issuer-list.ts';

@@ -1,3 +1,5 @@
+import { findLikeliest } from './likeliest-name.ts';
+
 /** The names of all members, those of every form if there are several. */
 type MemberOf<O> = O extends unknown ? keyof O : never;
 
@@ -14,7 +16,17 @@ export function checkOptionMembers<O>(caller: string, options: unknown, members:
   }
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(members, name)) {
-      throw new TypeError(`${caller}: there is no ${name}; write any of ${Object.keys(members).join(', ')}`);
+      throw refuseMember(caller, name, Object.keys(members));
     }
   }
+}
+
+/** Names of fewer letters are nearly each other. */
+const leastLetters = 4;
+
+/** What is wrong with a member that does not exist. */
+export function refuseMember(what: string, name: string, known: readonly string[]): TypeError {
+  const meant = findLikeliest(name, known, leastLetters);
+  const hint = meant === undefined ? '' : `. Did you mean ${meant}?`;
+  return new TypeError(`${what}: there is no ${name}; write any of ${known.join(', ')}${hint}`);
 }

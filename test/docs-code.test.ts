@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join, posix } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { pages, readCodeBlocks, referencePage } from './support/pages.ts';
@@ -36,6 +36,7 @@ async function compile(modules: ReadonlyMap<string, string>): Promise<readonly s
   }
 }
 
+// That they compile and run is tested with the packed package: `examples/packed-pages.test.ts`.
 describe('blocks of code in the documentation', () => {
   it('are found', () => {
     expect(new Set(scripts.map(({ page }) => page)).size).toBeGreaterThan(10);
@@ -58,30 +59,6 @@ describe('blocks of code in the documentation', () => {
       'docs/migrate/from-passport-jwt.md: needs passport, passport-jwt and jwks-rsa',
     ]);
   });
-
-  // Its types bring those of browsers, which change types of Node in every file beside them.
-  const needsBrowser = ({ text }: { readonly text: string }) => text.includes("from 'graphql-yoga'");
-
-  it.each([
-    { name: 'all others compile', pick: (block: { readonly text: string }) => !needsBrowser(block), least: 20 },
-    { name: 'those with types of browsers compile', pick: needsBrowser, least: 1 },
-  ])(
-    '$name',
-    async ({ pick, least }) => {
-      const files = new Map(
-        scripts
-          .filter((block) => block.fragment === undefined && pick(block))
-          .map(({ page, line, language, given, file = '', text }) => [
-            `${page.replace(/^docs\/|\.md$/g, '').replaceAll('/', '-')}-${line}.${language}`,
-            // In one line, so that the compiler's line is that of the block.
-            `${given.replaceAll('\n', ' ')} ${text.replaceAll("from './", `from '../${posix.dirname(file)}/`)}`,
-          ]),
-      );
-      expect(files.size).toBeGreaterThanOrEqual(least);
-      expect(await compile(files)).toEqual([]);
-    },
-    120_000,
-  );
 });
 
 describe('examples in docstrings', () => {

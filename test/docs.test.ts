@@ -21,6 +21,17 @@ if (process.env['UPDATE_DOCS'] !== undefined) {
   }
 }
 
+/** Types of the language, of Node and of frameworks, and parameters of types that have a word for a name. */
+const foreign = new Set(
+  `AbortSignal AsyncDisposable AsyncIterable Buffer Date Error Exclude Extract KeyObject NoInfer Omit Parameters Partial Pick Promise
+  Readonly ReadonlyMap ReadonlySet Record Request Required Response StandardSchemaV1 Uint8Array WeakMap
+  IncomingMessage RequestListener ServerResponse ErrorRequestHandler NextFunction RequestHandler
+  FastifyInstance FastifyPluginCallback FastifyRequest FastifyReply RouteGenericInterface
+  BlankInput Context Env ErrorHandler Handler Input MiddlewareHandler Next ValidationTargets
+  CanActivate ClassDecorator ExecutionContext MethodDecorator ParameterDecorator OAuthTokenVerifier
+  First Name Params Rep Req Rest Text Variables`.split(/\s+/),
+);
+
 describe('tables of the documentation', () => {
   it.each(Object.entries(readmeTables))(
     '%s: stands in the documentation, and says what the code says',
@@ -50,6 +61,52 @@ describe('copies of files', () => {
 });
 
 describe(referencePage, () => {
+  const text = readFileSync(referencePage, 'utf8');
+  const sections = text.split(/^### /m).slice(1);
+  const codeOf = (name: string): string =>
+    sections.find((section) => section.startsWith(`\`${name}\`\n`))?.match(/^```ts\n([\s\S]*?)^```/m)?.[1] ?? '';
+
+  it.each([
+    ['KeySetEvent', ['fetched', 'failed', 'dropped', 'insecure']],
+    ['ResourceServerEvent', ['keys', 'insecure', 'refused']],
+  ])('%s: has every member of the union', (name, types) => {
+    expect([...codeOf(name).matchAll(/^ {0,3}readonly type: '(\w+)'/gm)].map(([, type]) => type)).toEqual(types);
+  });
+
+  it.each(['OutboundOptions', 'DiscoveryFallback', 'JsonObject'])(
+    '%s: is there, though no entry point exports it',
+    (name) => {
+      expect(codeOf(name)).toContain(name);
+    },
+  );
+
+  it('every export has a sentence of its own, which editors show', () => {
+    const [exported = ''] = text.split('## Types that these use');
+    const bare = exported
+      .split(/^### /m)
+      .slice(1)
+      .filter((section) => /^`\w+`\n\n```/.test(section));
+    expect(bare.map((section) => section.split('\n')[0])).toEqual([]);
+  });
+
+  it('every code of a declaration is whole', () => {
+    for (const section of sections) {
+      const [, code = ''] = /^```ts\n([\s\S]*?)^```/m.exec(section) ?? [];
+      expect(code.trimEnd(), section.split('\n')[0]).toMatch(/[;}]$/);
+      const bare = code.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'[^']*'/g, '');
+      expect((bare.match(/[({[]/g) ?? []).length, section.split('\n')[0]).toBe((bare.match(/[)}\]]/g) ?? []).length);
+    }
+  });
+
+  it('every type that a declaration uses is on the page, or of the language, Node or a framework', () => {
+    const here = new Set(sections.map((section) => /^`(\w+)`/.exec(section)?.[1]));
+    const used = sections.flatMap((section) => {
+      const [, code = ''] = /^```ts\n([\s\S]*?)^```/m.exec(section) ?? [];
+      return code.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'[^']*'/g, '').match(/\b[A-Z][a-z]\w*\b/g) ?? [];
+    });
+    expect([...new Set(used)].filter((name) => !here.has(name) && !foreign.has(name)).toSorted()).toEqual([]);
+  });
+
   it('says what the declarations of the build say', () => {
     expect(readFileSync(referencePage, 'utf8')).toBe(writeReference());
   });

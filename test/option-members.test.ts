@@ -7,6 +7,8 @@ import { createMcpAuth } from '../src/adapters/mcp.ts';
 import { createGuard } from '../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../src/adapters/node.ts';
 import {
+  allOf,
+  anyOf,
   createDenyList,
   createIntrospection,
   createKeySet,
@@ -14,6 +16,8 @@ import {
   createNonces,
   createRedisReplayStore,
   createResourceServer,
+  type Policy,
+  type ResourceServerOptions,
 } from '../src/index.ts';
 import { createTestIssuer } from '../src/testing/index.ts';
 
@@ -89,4 +93,28 @@ describe('an option that does not exist', () => {
   it.each([null, 7, 'a'])('%j in place of the options → TypeError', (odd) => {
     expect(() => createKeySet(odd as never)).toThrow(/^createKeySet: write the options as an object$/);
   });
+});
+
+describe('a name that is nearly one', () => {
+  it.each([
+    [() => createExpressProtect(server, { onRefuse: () => undefined } as object), 'onRefused'],
+    [() => createResourceServer({ isuer: 'idp.test', audience: 'api' } as unknown as ResourceServerOptions), 'issuer'],
+    [() => anyOf({ scope: ['read'] } as object, {}), 'scopes'],
+  ])('%s → is asked about', (create, meant) => {
+    expect(create).toThrow(new RegExp(`; write any of .*\\. Did you mean ${meant}\\?$`));
+  });
+
+  it('one that is nearly nothing → is not', () => {
+    expect(() => createExpressProtect(server, { flavour: 1 } as object)).toThrow(
+      /^createProtect: there is no flavour; [^?]*$/,
+    );
+  });
+});
+
+it('a list of policies in place of policies → says how they are written', () => {
+  const list = [{ scopes: ['read'] }] as unknown as Policy;
+  expect(() => anyOf(list)).toThrow(
+    /^anyOf: write the policies one behind the other, as in anyOf\(one, other\), and no list$/,
+  );
+  expect(() => allOf(list)).toThrow(/^allOf: write the policies/);
 });

@@ -3,9 +3,14 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messages } from './settings.js';
 
-/** Writes the configuration; the command line. One thread: it has one processor. */
-export function haproxyCommand({ port, issuer, audience, tokenKeyFile, folder }) {
-  const file = join(folder, 'haproxy.cfg');
+/**
+ * Writes the configuration; the command line. One thread: it has one processor. With an upstream, what is allowed goes
+ * there.
+ *
+ * @param {any} about
+ */
+export function haproxyCommand({ port, issuer, audience, tokenKeyFile, folder, upstream }) {
+  const file = join(folder, upstream === undefined ? 'haproxy.cfg' : 'haproxy-proxy.cfg');
   const refuse = (condition) =>
     `  http-request return status 401 content-type application/json string '{"error":"invalid_token"}' hdr www-authenticate Bearer ${condition}`;
   const lines = [
@@ -35,10 +40,20 @@ export function haproxyCommand({ port, issuer, audience, tokenKeyFile, folder })
     refuse('unless { var(txn.exp) -m found }'),
     refuse('if { var(txn.exp),sub(txn.now) -m int le 0 }'),
     refuse(`unless { http_auth_bearer,jwt_verify(txn.alg,"${tokenKeyFile}") -m int 1 }`),
-    `  http-request return status 200 content-type application/json lf-string '{"message":"${messages.private}","user_id":"%[var(txn.sub)]"}' hdr cache-control no-store if { path /api/private }`,
-    '  http-request return status 404',
+    ...(upstream === undefined ? answerByItself : passOn(upstream)),
     '',
   ];
   writeFileSync(file, lines.join('\n'));
   return ['/usr/sbin/haproxy', '-f', file, '-db'];
 }
+
+const answerByItself = [
+  `  http-request return status 200 content-type application/json lf-string '{"message":"${messages.private}","user_id":"%[var(txn.sub)]"}' hdr cache-control no-store if { path /api/private }`,
+  '  http-request return status 404',
+];
+const passOn = (upstream) => [
+  '  default_backend upstream',
+  'backend upstream',
+  '  http-reuse always',
+  `  server upstream ${upstream}`,
+];

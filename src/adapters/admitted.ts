@@ -12,6 +12,14 @@ export interface Admission {
 /** Admissions by the request that they are for; the latest of each. */
 const admissions = new WeakMap<object, Admission>();
 
+/** How what is behind `authorize` finds the access. `D` are the claims of its server. */
+export interface AccessReaders<Q, D> {
+  /** As `accessOf`, with the claims that this server gives: `sub` may be absent if it is optional there. */
+  accessOf<C = D>(request: Q, policy?: Policy<C>): Access<C>;
+  /** The same; `undefined` if nobody has let the request in. */
+  findAccess<C = D>(request: Q, policy?: Policy<C>): Access<C> | undefined;
+}
+
 /** Remembers that a request was let in. */
 export function rememberAdmission(request: object, admission: Admission): void {
   admissions.set(request, admission);

@@ -13,7 +13,7 @@ import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
-import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { type AccessReaders, findAccessOf, requireAccessOf } from './admitted.ts';
 import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { readNodeRequest } from './node-request.ts';
@@ -85,7 +85,7 @@ export interface JudgedReply {
 export type AuthorizeHook = (request: JudgedRequest, reply: JudgedReply, done: (error?: Error) => void) => void;
 
 /** Makes a hook of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
-export interface Authorize {
+export interface Authorize<D = Claims> extends AccessReaders<Pick<JudgedRequest, 'raw'>, D> {
   (policy?: Policy<unknown>): AuthorizeHook;
   /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional(policy?: Policy<unknown>): AuthorizeHook;
@@ -154,11 +154,14 @@ export function createProtect<D extends RegisteredClaims = Claims>(
  *   async (request) => ({ id: request.params.id, reader: accessOf(request).claims.sub }),
  * );
  */
-export function createAuthorize(server: ResourceServer<RegisteredClaims>, options: ProtectOptions = {}): Authorize {
+export function createAuthorize<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
   const create = (credentials: Demand<never>['credentials']) => (policy?: Policy<unknown>) =>
     createHook(checkpoint, demand(policy, credentials));
-  return Object.assign(create('required'), { optional: create('optional') });
+  return Object.assign(create('required'), { optional: create('optional'), accessOf, findAccess });
 }
 
 /**

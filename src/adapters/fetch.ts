@@ -5,7 +5,7 @@ import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkRoute } from './admission.ts';
-import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { type AccessReaders, findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { addNonce } from './nonce-header.ts';
@@ -67,7 +67,7 @@ export type AuthorizeRequest = (
 ) => Response | undefined | Promise<Response | undefined>;
 
 /** Makes a judge of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
-export interface Authorize {
+export interface Authorize<D = Claims> extends AccessReaders<Request, D> {
   (policy?: Policy<unknown>): AuthorizeRequest;
   /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional(policy?: Policy<unknown>): AuthorizeRequest;
@@ -126,7 +126,10 @@ export function createProtect<D extends RegisteredClaims = Claims>(
  *   return (await authorize(request)) ?? Response.json({ reader: accessOf(request).claims.sub });
  * }
  */
-export function createAuthorize(server: ResourceServer<RegisteredClaims>, options: ProtectOptions = {}): Authorize {
+export function createAuthorize<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -139,7 +142,7 @@ export function createAuthorize(server: ResourceServer<RegisteredClaims>, option
           refuse: toResponse,
         });
     };
-  return Object.assign(create('required'), { optional: create('optional') });
+  return Object.assign(create('required'), { optional: create('optional'), accessOf, findAccess });
 }
 
 /**

@@ -78,10 +78,10 @@ export type AuthorizeMiddleware<A> = MiddlewareHandler<{ Variables: { access: A 
 export type JudgedContext = { readonly req: { readonly raw: Request } };
 
 /** Makes middleware of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
-export interface Authorize {
-  <C = Claims>(policy?: Policy<C>): AuthorizeMiddleware<Access<C>>;
+export interface Authorize<D = Claims> {
+  <C = D>(policy?: Policy<C>): AuthorizeMiddleware<Access<C>>;
   /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional<C = Claims>(policy?: Policy<C>): AuthorizeMiddleware<Access<C> | undefined>;
+  optional<C = D>(policy?: Policy<C>): AuthorizeMiddleware<Access<C> | undefined>;
 }
 
 /**
@@ -133,10 +133,10 @@ export function createProtect<E extends Env = Env, D extends RegisteredClaims = 
  *   c.json({ id: c.req.param('id'), reader: c.var.access.claims.sub }),
  * );
  */
-export function createAuthorize<E extends Env = Env>(
-  server: ResourceServer<RegisteredClaims>,
+export function createAuthorize<E extends Env = Env, D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
   options: ProtectOptions<E> = {},
-): Authorize {
+): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -153,7 +153,7 @@ export function createAuthorize<E extends Env = Env>(
       };
     };
   // Without credentials `optional` sets no access, as its type says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Authorize;
+  return Object.assign(create('required'), { optional: create('optional') }) as Authorize<D>;
 }
 
 /**

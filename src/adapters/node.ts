@@ -5,7 +5,7 @@ import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
-import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { type AccessReaders, findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { serveMetadata } from './node-answer.ts';
@@ -52,7 +52,7 @@ export type AuthorizeMiddleware = (
 ) => void;
 
 /** Makes middleware of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
-export interface Authorize {
+export interface Authorize<D = Claims> extends AccessReaders<IncomingMessage, D> {
   (policy?: Policy<unknown>): AuthorizeMiddleware;
   /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional(policy?: Policy<unknown>): AuthorizeMiddleware;
@@ -101,7 +101,10 @@ export function createProtect<D extends RegisteredClaims = Claims>(
  *   authorize(request, response, () => response.end(accessOf(request).claims.sub));
  * }).listen(3000);
  */
-export function createAuthorize(server: ResourceServer<RegisteredClaims>, options: ProtectOptions = {}): Authorize {
+export function createAuthorize<D extends RegisteredClaims = Claims>(
+  server: ResourceServer<D>,
+  options: ProtectOptions = {},
+): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
   const create =
     (credentials: Demand<never>['credentials']) =>
@@ -110,7 +113,7 @@ export function createAuthorize(server: ResourceServer<RegisteredClaims>, option
       return (incoming, outgoing, next) =>
         passOn(checkpoint, asked, { incoming, outgoing, target: incoming.originalUrl, next });
     };
-  return Object.assign(create('required'), { optional: create('optional') });
+  return Object.assign(create('required'), { optional: create('optional'), accessOf, findAccess });
 }
 
 /**

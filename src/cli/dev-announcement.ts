@@ -106,7 +106,7 @@ Identity provider  ${idp.issuer}
 Service            ${url}
 Admin              ${adminUrl ?? 'off'}
 Console            ${console}
-Documentation      ${settings.docs ? new URL('/docs', url) : 'off'}
+Documentation      ${settings.docs ? `${new URL('/docs', url)}, where each call can be tried` : 'off'}
 
 ${calls.join('\n')}
 

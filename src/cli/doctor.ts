@@ -1,21 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { exitCodes } from '../service/process/exit.ts';
-import { formatProblems } from '../service/settings/setting-report.ts';
-import { readSettings, type Settings } from '../service/settings/settings.ts';
 import { type ClientCredentials, createScene, type DoctorCheck, examine } from './doctor/examination.ts';
+import type { Finding } from './doctor/finding.ts';
 import { outsideChecks } from './doctor/outside-checks.ts';
 import { peerChecks } from './doctor/peer-checks.ts';
 import { readProofKey } from './doctor/proof.ts';
 import { providerChecks } from './doctor/provider-checks.ts';
 import { redisCheck } from './doctor/redis-check.ts';
 import { formatFindings } from './doctor/report.ts';
-import { readSubject } from './doctor/subject.ts';
+import { rulesCheck } from './doctor/rules-check.ts';
+import { readSubjects } from './doctor/settings-source.ts';
+import type { Subject } from './doctor/subject.ts';
+import { asksForHelp } from './help.ts';
 import { type FlagKinds, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
-const checks: readonly DoctorCheck[] = [...providerChecks, ...outsideChecks, ...peerChecks, redisCheck];
+const checks: readonly DoctorCheck[] = [...providerChecks, ...outsideChecks, ...peerChecks, redisCheck, rulesCheck];
 
 const flagKinds: FlagKinds = {
   'from-outside': 'text',
@@ -41,26 +43,29 @@ const usage = `portcullis doctor looks at the provider, the network and the runn
 
 /** `portcullis doctor`: exit status 0 if nothing has failed, 1 if something has. */
 export async function runDoctor(args: readonly string[], environment: Environment): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const flags = splitFlags(args, flagKinds);
   const chosen = flags === undefined ? undefined : choose(flags.texts.get('only')?.[0]);
   const parts = flags === undefined ? undefined : readScene(flags.texts);
   if (flags === undefined || chosen === undefined || typeof parts !== 'object') {
-    process.stderr.write(`portcullis: ${parts ?? 'a flag is unknown, or lacks its value'}.\n${usage}`);
+    const problem = flags === undefined ? 'a flag is unknown, or lacks its value' : unknownCheck;
+    process.stderr.write(`portcullis: ${typeof parts === 'string' ? parts : problem}.\n${usage}`);
     return exitCodes.usage;
   }
   if (flags.switches.has('list-checks')) {
     process.stdout.write(chosen.map(({ id, title }) => `${id.padEnd(10)} ${title}\n`).join(''));
     return exitCodes.ok;
   }
-  const settings = readServiceSettings(flags.rest, environment, parts.outside !== undefined || parts.peers.length > 0);
-  if (typeof settings === 'string') {
-    process.stderr.write(settings);
+  const isSomethingElse = parts.outside !== undefined || parts.peers.length > 0;
+  const subjects = await readSubjects(flags.rest, environment, isSomethingElse);
+  if (typeof subjects === 'string') {
+    process.stderr.write(subjects);
     return exitCodes.config;
   }
-  const findings = await examine(
-    chosen,
-    createScene({ ...parts, subject: readSubject(settings.settings, environment, settings.domain) }),
-  );
+  const findings = await examineAll(chosen, parts, subjects);
   const isFailed = findings.some(({ level }) => level === 'fail');
   const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
   process.stdout.write(
@@ -69,6 +74,23 @@ export async function runDoctor(args: readonly string[], environment: Environmen
       : formatFindings(findings, style),
   );
   return isFailed ? 1 : exitCodes.ok;
+}
+
+const unknownCheck = `--only takes any of ${checks.map(({ id }) => id).join(', ')}; separate them by commas`;
+
+/** Each provider is looked at; everything else once. */
+async function examineAll(
+  chosen: readonly DoctorCheck[],
+  parts: SceneParts,
+  subjects: readonly [Subject, ...Subject[]],
+): Promise<readonly Finding[]> {
+  const ofProviders = chosen.filter((check) => providerChecks.includes(check));
+  const others = chosen.filter((check) => !providerChecks.includes(check));
+  const found = await Promise.all([
+    ...subjects.map((subject) => examine(ofProviders, createScene({ ...parts, subject }))),
+    examine(others, createScene({ ...parts, subject: subjects[0] })),
+  ]);
+  return found.flat();
 }
 
 function choose(only: string | undefined): readonly DoctorCheck[] | undefined {
@@ -112,19 +134,4 @@ function readScene(texts: ReadonlyMap<string, readonly string[]>): SceneParts | 
   } catch {
     return '--token-file or --dpop-key-file cannot be read; the key is a private one of P-256, P-384 or Ed25519';
   }
-}
-
-/** The settings of the service; none if nobody has set any and there is something else to look at. */
-function readServiceSettings(
-  args: readonly string[],
-  environment: Environment,
-  isOptional: boolean,
-): { readonly settings: Settings | undefined; readonly domain?: string | undefined } | string {
-  const result = readSettings({ args, environment });
-  if (result.kind === 'settings') {
-    const { settings, effective } = result;
-    return { settings, domain: effective.find(({ name }) => name === settings.variant.names.domain)?.value };
-  }
-  const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
-  return isOptional && areAbsent ? { settings: undefined } : formatProblems(result.problems);
 }

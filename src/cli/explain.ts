@@ -1,14 +1,15 @@
-import { readFileSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
 import type { Policy } from '../policy/policy.ts';
-import { exitCodes } from '../service/process/exit.ts';
+import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { readCall } from './explain/explained-call.ts';
 import { explainById, type NamedCall } from './explain/explained-id.ts';
 import { explainLogLine } from './explain/log-line.ts';
 import { openExplainer, UsageError } from './explain/opening.ts';
 import { formatReasonPage, isReason } from './explain/reason-page.ts';
+import { asksForHelp } from './help.ts';
 import { type FlagKinds, type SplitFlags, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
@@ -58,6 +59,10 @@ const maxInput = 64 * 1024 * 1024;
 
 /** `portcullis explain`: exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
 export async function runExplain(args: readonly string[], environment: Environment): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const [first] = args;
   if (args.length === 1 && first !== undefined && isReason(first)) {
     process.stdout.write(`${formatReasonPage(first)}\n`);
@@ -74,6 +79,10 @@ export async function runExplain(args: readonly string[], environment: Environme
     }
     return await explainInput(flags, environment);
   } catch (error) {
+    if (error instanceof StartFailure) {
+      process.stderr.write(`portcullis: ${error.message}\n`);
+      return error.exitCode;
+    }
     if (!(error instanceof UsageError)) throw error;
     process.stderr.write(`portcullis: ${error.message}.\n${usage}`);
     return exitCodes.usage;
@@ -89,7 +98,7 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
     if (id === undefined || admin === undefined) throw new UsageError('--id and --admin belong together');
     return report(await explainNamed({ id, admin }, environment), flags, environment);
   }
-  const input = readInput(readText(one('file')), { entry: readEntry(one('entry')) });
+  const input = readInput(await readText(one('file')), { entry: readEntry(one('entry')) });
   if (input.kind === 'unread') throw new UsageError(input.problem.replace(/\.$/, ''));
   if (input.kind === 'log-line') {
     if (flags.texts.has('show')) throw new UsageError('a log line has no claims to show');
@@ -105,7 +114,9 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
     const show = flags.texts.get('show') ?? [];
     const call = { request, connection, kind: input.kind, at, policy, show };
     const { explanation, keysProblems } = await opened.explain(call);
-    for (const problem of keysProblems) process.stderr.write(`portcullis: no keys. ${problem}\n`);
+    for (const problem of keysProblems) {
+      process.stderr.write(`portcullis: no keys. ${problem} To find out why: portcullis doctor\n`);
+    }
     return report(explanation, flags, environment);
   } finally {
     opened.close();
@@ -136,13 +147,20 @@ function report(explanation: Explanation, flags: SplitFlags, environment: Enviro
   return status;
 }
 
-function readText(file: string | undefined): string {
+async function readText(file: string | undefined): Promise<string> {
   if (file === undefined && process.stdin.isTTY)
     throw new UsageError('nothing comes in: pipe the text in, or name --file');
+  const chunks: Uint8Array[] = [];
+  let length = 0;
   try {
-    const text = readFileSync(file ?? 0);
-    if (text.length > maxInput) throw new UsageError('the text has more than 64 MiB');
-    return text.toString();
+    // What writes into the pipe may take its time.
+    const stream: AsyncIterable<Uint8Array> = file === undefined ? process.stdin : createReadStream(file);
+    for await (const chunk of stream) {
+      length += chunk.length;
+      if (length > maxInput) throw new UsageError('the text has more than 64 MiB');
+      chunks.push(chunk);
+    }
+    return Buffer.concat(chunks).toString();
   } catch (error) {
     if (error instanceof UsageError) throw error;
     throw new UsageError('the text cannot be read');

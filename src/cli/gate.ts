@@ -15,7 +15,11 @@ export async function runGate(args: readonly string[], environment: NodeJS.Proce
     process.stderr.write(formatProblems(result.problems));
     return exitCodes.config;
   }
-  const log = createLog({ fd: process.stdout.fd, style: process.stdout.isTTY ? 'pretty' : 'json' });
+  const log = createLog({
+    fd: process.stdout.fd,
+    style: process.stdout.isTTY ? 'pretty' : 'json',
+    shared: result.settings.workers !== 1,
+  });
   try {
     const readAgain = (): Settings => demandSettings(readGateSettings({ args, environment }));
     return await run({ settings: result.settings, readAgain, environment, log, command: createGateCommand(result) });

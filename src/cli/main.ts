@@ -2,6 +2,9 @@
 import * as modules from 'node:module';
 import { join } from 'node:path';
 import { exitCodes } from '../service/process/exit.ts';
+import { refuseOldNode } from './node-version.ts';
+
+// What is imported here is parsed by any Node that somebody may have; every other module is loaded behind the check below.
 
 /** Commands that have a help of their own. */
 const withOwnHelp: ReadonlySet<string> = new Set(['dev', 'token', 'explain', 'doctor']);
@@ -78,6 +81,11 @@ async function keepCompiledCode(environment: NodeJS.ProcessEnv): Promise<void> {
 }
 
 async function main(): Promise<number> {
+  const problem = refuseOldNode(process.versions.node);
+  if (problem !== undefined) {
+    process.stderr.write(`${problem}\n`);
+    return exitCodes.unavailable;
+  }
   await keepCompiledCode(process.env);
   const [name, ...args] = process.argv.slice(2);
   const asked = args.includes('--help') || args.includes('-h');
@@ -94,7 +102,12 @@ async function main(): Promise<number> {
   }
   const command = commands.get(name);
   if (command === undefined) {
-    process.stderr.write(`portcullis: there is no such command. Commands: ${[...commands.keys()].join(', ')}.\n`);
+    const { findLikeliest } = await import('../likeliest-name.ts');
+    const meant = findLikeliest(name, commands.keys(), 4);
+    const hint = meant === undefined ? '' : ` Did you mean ${meant}?`;
+    process.stderr.write(
+      `portcullis: there is no such command.${hint} Commands: ${[...commands.keys()].join(', ')}.\n`,
+    );
     return exitCodes.usage;
   }
   return (await command.load())(args, process.env);

@@ -20,7 +20,11 @@ export async function runServe(args: readonly string[], environment: NodeJS.Proc
     process.stderr.write(formatProblems(result.problems));
     return exitCodes.config;
   }
-  const log = createLog({ fd: process.stdout.fd, style: process.stdout.isTTY ? 'pretty' : 'json' });
+  const log = createLog({
+    fd: process.stdout.fd,
+    style: process.stdout.isTTY ? 'pretty' : 'json',
+    shared: result.settings.workers !== 1,
+  });
   // Each worker reads them too.
   if (cluster.isPrimary) warnOfMisspellings(result.misspellings, log);
   const readAgain = (): Settings => demandSettings(readSettings({ args, environment }));

@@ -1,6 +1,7 @@
 import { proofLifetime } from '../dpop/proof-checks.ts';
 import type { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
+import { isTime } from '../jose/numeric-date.ts';
 import type { Gathered } from '../resource-server/dry-run.ts';
 import { audiencesOf, type InForce, type SettingLabel, textOf } from './facts.ts';
 import { shorten, showText, showValue } from './shown-text.ts';
@@ -35,6 +36,8 @@ const time =
     const value = view.sight.claims?.[name];
     if (value === undefined) return { why: 'absent' };
     if (typeof value !== 'number') return { seen: showValue(value), expected: 'a number of seconds' };
+    // No calendar helps with what is no number of seconds.
+    if (!isTime(value)) return { seen: String(value), why: remark(view) };
     return view.refusal === undefined
       ? { why: formatDistance(value, view.now) }
       : { seen: formatDistance(value, view.now), why: remark(view) };
@@ -48,7 +51,7 @@ function describeScopes({ sight, force, refusal }: View): Shown {
   const needed = refusal?.scopes ?? force.scopes;
   const scope = sight.claims?.['scope'];
   if (refusal === undefined) return { why: needed.length === 0 ? 'none asked' : `has ${needed.join(' ')}` };
-  return { expected: [needed.join(' ')], seen: scope === undefined ? 'scope is absent' : showValue(scope) };
+  return { expected: [needed.join(' ')], seen: showValue(scope) };
 }
 
 /** The facts that go with a refusal: they are made for the operator's log. */
@@ -76,7 +79,6 @@ const member = (part: (sight: Gathered) => JsonObject | undefined, name: string,
   };
 };
 const headerOf = ({ header }: Gathered): JsonObject | undefined => header;
-const proofOf = ({ proofClaims }: Gathered): JsonObject | undefined => proofClaims;
 
 /** What each check shows, by its id; one that is not here shows what its refusal carries. */
 const looks: Readonly<Record<string, Look>> = {
@@ -155,7 +157,10 @@ const looks: Readonly<Record<string, Look>> = {
   scopes: describeScopes,
   any_scope: describeScopes,
   permissions: ({ force, refusal }) => (refusal === undefined ? {} : { expected: [force.permissions.join(' ')] }),
-  proof_method: member(proofOf, 'htm'),
+  proof_method: ({ sight, refusal }) => {
+    const seen = showValue(sight.proofClaims?.['htm'], 60);
+    return refusal === undefined ? { why: seen } : { seen, expected: showText(sight.call.request.method, 60) };
+  },
   proof_url: ({ refusal }) => {
     const { expected, seen } = contextOf(refusal);
     return { ...(expected !== undefined && { expected }), ...(seen !== undefined && { seen }) };

@@ -22,11 +22,29 @@ const words: Readonly<Record<CheckVerdict, string>> = {
   unknown: '-',
 };
 
+/** What a check looks at, if its id does not say it. */
+const claimNames: Readonly<Record<string, string>> = {
+  issuer: 'iss',
+  exp_form: 'exp',
+  nbf_form: 'nbf',
+  iat_form: 'iat',
+  scopes: 'scope',
+  any_scope: 'scope',
+  proof_method: 'htm',
+  proof_url: 'htu',
+  proof_age: 'iat',
+  proof_lead: 'iat',
+};
+
+/** Causes that say how the two values differ: they stand below both. */
+const comparisons: ReadonlySet<string> = new Set(['audience_slash', 'audience_case', 'issuer_slash']);
+
 /** Groups that share a row. */
 const rowNames: Readonly<Record<string, string>> = {
   url: 'credentials',
   shape: 'credentials',
   claims_form: 'credentials',
+  client: 'aud',
   introspection: 'credentials',
   alg: 'header',
   typ: 'header',
@@ -64,7 +82,7 @@ export function formatExplanation(explanation: Explanation, style: TerminalStyle
       : formatFirst(headlineOf(explanation), first, style);
   const more = others.map(
     ({ reason: name, seen, why, causes }) =>
-      `also wrong: ${(name ?? '').padEnd(16)} ${causes?.[0]?.note ?? [seen, why].filter(Boolean).join(', ')}`,
+      `also wrong: ${(name ?? '').padEnd(18)}  ${causes?.[0]?.note ?? [seen, why].filter(Boolean).join(', ')}`,
   );
   const shown = (explanation.shown ?? []).map(
     ({ claim, value, verified }) => `shown: ${claim} is ${value}${verified ? '' : '  (unverified text of the token)'}`,
@@ -88,12 +106,20 @@ export function formatFirst(verdict: string, check: ExplainedCheck, style: Termi
     `  ${label.padEnd(7)} ${remark === '' ? value : value.padEnd(width + 2)}${remark === '' ? '' : `  (${remark})`}`;
   const [cause] = causes;
   const seenRemark = verified === false ? 'unverified text of the token' : (why ?? '');
-  const fixes = causes.length > 0 ? causes : fix === undefined ? [] : [{ fix, certainty: 'certain' as const }];
+  // What is certain leaves no room for what is only likely.
+  const told = causes.some(({ certainty }) => certainty === 'certain')
+    ? causes.filter(({ certainty }) => certainty === 'certain')
+    : causes;
+  const fixes = told.length > 0 ? told : fix === undefined ? [] : [{ fix, certainty: 'certain' as const }];
+  const values = [
+    ...(seen === undefined ? [] : [row(`${claimNames[id] ?? id} is`, seen, seenRemark)]),
+    ...wanted.map((text, index) => row(index === 0 ? 'wants' : 'or', text, index === 0 ? (setting ?? '') : '')),
+  ];
+  const named = cause?.note === undefined ? [] : [row('cause', cause.note, cause.certainty)];
+  const isAboutValues = cause !== undefined && comparisons.has(cause.id);
   return [
     `${style.paint('bad', `${verdict}: ${reason}`).padEnd(44)}  ${check.docs === undefined ? '' : `${docsUrl}${check.docs}`}`,
-    ...(seen === undefined ? [] : [row(`${id} is`, seen, seenRemark)]),
-    ...wanted.map((text, index) => row(index === 0 ? 'wants' : 'or', text, index === 0 ? (setting ?? '') : '')),
-    ...(cause?.note === undefined ? [] : [row('cause', cause.note, cause.certainty)]),
+    ...(isAboutValues ? [...values, ...named] : [...named, ...values]),
     ...fixes.flatMap((each, index) => [
       row(index === 0 ? 'fix' : 'or', each.fix, index > 0 && each.certainty === 'likely' ? 'if likely' : ''),
       ...('or' in each && each.or !== undefined ? [row('or', each.or, '')] : []),

@@ -5,7 +5,12 @@ import type { ParsedText, RulesProblem, Step } from './rules-text.ts';
 /** A document of the right form, or every problem with its form. */
 export type FormResult =
   | { readonly kind: 'document'; readonly document: RulesDocument }
-  | { readonly kind: 'problems'; readonly problems: readonly RulesProblem[] };
+  | {
+      readonly kind: 'problems';
+      readonly problems: readonly RulesProblem[];
+      /** The parts that they are about. */
+      readonly wrong: readonly (readonly Step[])[];
+    };
 
 /** What of a schema is looked at to describe it. */
 interface AnySchema {
@@ -18,25 +23,45 @@ interface AnySchema {
   readonly pipe?: readonly { readonly type: string; readonly description?: string }[];
 }
 
+const anySchema = rulesSchema as unknown as AnySchema; // any schema has these members, or lacks them
+
 type Issue = v.InferIssue<typeof rulesSchema>;
 type PathItem = NonNullable<Issue['path']>[number];
 
 /** Holds a parsed text to the schema of rules. */
 export function checkForm({ value, locate }: ParsedText): FormResult {
-  const problems: RulesProblem[] = [];
-  let looked = value;
+  const lists = findLists(value);
+  const problems = lists.map((name) => ({
+    ...locate([name]),
+    message: `"${name}" is not valid. ${descriptionOf(entriesOf(anySchema)[name])}`,
+  }));
+  const wrong: (readonly Step[])[] = lists.map((name) => [name]);
+  let looked = without(value, wrong);
   // The schema stops at the first unknown member of an object. Each is taken out of a copy, to see the next one too.
   for (;;) {
     const result = v.safeParse(rulesSchema, looked);
     if (result.success) {
-      return problems.length === 0 ? { kind: 'document', document: result.output } : { kind: 'problems', problems };
+      return problems.length === 0
+        ? { kind: 'document', document: result.output }
+        : { kind: 'problems', problems, wrong };
     }
     const unknown = result.issues.filter(isUnknownMember);
     const told = unknown.length > 0 ? unknown : result.issues;
     for (const issue of told) problems.push({ ...locate(stepsOf(issue)), message: describeIssue(issue) });
-    if (unknown.length === 0) return { kind: 'problems', problems };
+    wrong.push(...told.map(stepsOf));
+    if (unknown.length === 0) return { kind: 'problems', problems, wrong };
     looked = without(looked, unknown.map(stepsOf));
   }
+}
+
+/** Members that stand for an object of any names, and hold a list: to the schema the list is an object with names 0, 1, 2. */
+function findLists(value: unknown): readonly string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const members = Object.entries(entriesOf(anySchema));
+  return members
+    .filter(([name, schema]) => Object.hasOwn(value, name) && (schema.wrapped ?? schema).type === 'record')
+    .map(([name]) => name)
+    .filter((name) => Array.isArray(Reflect.get(value, name)));
 }
 
 function stepsOf({ path }: Issue): readonly Step[] {
@@ -67,7 +92,7 @@ function describeIssue(issue: Issue): string {
 
 /** The schema that a path leads to; of a name that is wrong, the schema of names. */
 function schemaAt(issue: Issue, steps: readonly Step[]): AnySchema {
-  let schema: AnySchema = rulesSchema as unknown as AnySchema; // any schema has these members, or lacks them
+  let schema = anySchema;
   for (const step of steps) {
     const inner: AnySchema = schema.wrapped ?? schema;
     const next = inner.entries?.[String(step)] ?? inner.value ?? inner.item;
@@ -84,8 +109,8 @@ function entriesOf(schema: AnySchema): Readonly<Record<string, AnySchema>> {
   return (schema.wrapped ?? schema).entries ?? {};
 }
 
-function descriptionOf(schema: AnySchema): string {
-  const { pipe = [] } = schema.wrapped ?? schema;
+function descriptionOf(schema: AnySchema | undefined): string {
+  const { pipe = [] } = schema?.wrapped ?? schema ?? {};
   return pipe.find(({ type }) => type === 'description')?.description ?? '';
 }
 

@@ -39,8 +39,8 @@ const issuer = v.pipe(
       v.pipe(
         v.number(),
         v.minValue(0),
-        v.maxValue(300),
-        v.description('Write seconds by which clocks may differ, 0 to 300. Default: 5.'),
+        v.maxValue(60),
+        v.description('Write seconds by which clocks may differ, 0 to 60. Default: 5.'),
       ),
     ),
     subject: v.optional(oneOf(['required', 'optional'], 'Whether a token must have sub. Default: required.')),

@@ -63,7 +63,8 @@ export interface KeySetStatus {
 const attemptSeconds = 3;
 const discoverySeconds = 2; // leaves time for the fallback
 const freshSeconds = { least: 60, usual: 600, most: 3600 } as const;
-const refreshAhead = 0.8;
+/** Shares of the freshness, left to chance between the two: instances that started together do not stay together. */
+const refreshAhead = { earliest: 0.7, latest: 0.8 } as const;
 /** Fetches for unknown keys: so many at once, and one more each so many seconds. */
 const forced = { atOnce: 3, everySeconds: 10 } as const;
 /** A failure longer ago says that the retries do not run: the process was suspended, or the runtime has no timers. */
@@ -115,7 +116,9 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
       freshUntil: mode === 'once' ? Number.POSITIVE_INFINITY : startedAt + lifetime,
     };
     emit({ type: 'fetched', keys: jwks.keys.size, dropped: jwks.dropped.length, seconds: now() - startedAt });
-    return mode === 'once' ? Number.POSITIVE_INFINITY : lifetime * refreshAhead;
+    if (mode === 'once') return Number.POSITIVE_INFINITY;
+    const { earliest, latest } = refreshAhead;
+    return lifetime * (latest - (latest - earliest) * (1 - random()));
   }
 
   function reportDropped(dropped: readonly DroppedKey[]): void {

@@ -63,6 +63,8 @@ function findCode(thrown: unknown): string | undefined {
   let at = thrown;
   for (let depth = 0; depth < 5 && typeof at === 'object' && at !== null; depth++) {
     if ('code' in at && typeof at.code === 'string' && plainCode.test(at.code)) code = at.code;
+    // `fetch` never calls some ports, such as 9, and has no code for that.
+    if ('message' in at && at.message === 'bad port') code = 'BAD_PORT';
     at = 'cause' in at ? at.cause : undefined;
   }
   return code;

@@ -5,7 +5,7 @@ import { isJsonObject } from '../jose/json.ts';
 import { after, type MaybePromise } from '../maybe-promise.ts';
 import type { CheckedPolicy, Given, ReadClaims, Verdict } from '../token/token-policy.ts';
 import { checkDefined, checkMembers } from './members.ts';
-import type { CombinedPolicy, Policy, Requirements } from './policy.ts';
+import type { PlainCombinedPolicy, Policy, Requirements } from './policy.ts';
 import {
   type PolicyCheck,
   requireAcr,
@@ -48,7 +48,7 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
   }
 }
 
-function checkRequirements(policy: Exclude<Policy<unknown>, CombinedPolicy<unknown>>): CheckedPolicy {
+function checkRequirements(policy: Exclude<Policy<unknown>, PlainCombinedPolicy>): CheckedPolicy {
   checkMembers('policy', policy, memberNames);
   checkDefined('policy', policy);
   const { audience, scopes, anyScope, permissions } = policy;
@@ -144,7 +144,7 @@ function readResult(result: unknown): Verdict {
   return new AccessError('unaccepted_claims', { context: { claim: path.slice(0, maxPathLength) } });
 }
 
-function checkCombination(policy: CombinedPolicy<unknown>): CheckedPolicy {
+function checkCombination(policy: PlainCombinedPolicy): CheckedPolicy {
   checkMembers('policy', policy, ['mode', 'policies']);
   const { mode, policies } = policy;
   if (mode !== 'all' && mode !== 'any') throw new TypeError('policy: combine with allOf(…) or anyOf(…)');

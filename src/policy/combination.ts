@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Claims } from '../token/claims.ts';
 import { checkPolicy } from './checked-policy.ts';
-import type { CombinedPolicy, Policy } from './policy.ts';
+import type { CombinedPolicy, PlainCombinedPolicy, Policy } from './policy.ts';
 
 type Combinable = readonly [Policy<unknown>, ...(readonly Policy<unknown>[])];
 
@@ -25,8 +25,12 @@ type GivenByAll<P extends readonly unknown[]> = P extends readonly [infer First,
   ? Given<First> & GivenByAll<Rest>
   : unknown;
 
-/** `Claims` where no schema says otherwise. */
-type OrClaims<C> = unknown extends C ? Claims : C;
+/** Without any schema the server says what the claims are. */
+type Combined<C> = unknown extends C
+  ? PlainCombinedPolicy
+  : [C, Claims] extends [Claims, C]
+    ? PlainCombinedPolicy
+    : CombinedPolicy<C>;
 
 /**
  * All of these must hold. Where several have a schema, the handler gets the members that each gives; those of a later
@@ -35,7 +39,7 @@ type OrClaims<C> = unknown extends C ? Claims : C;
  * @example
  * const policy = allOf({ scopes: ['read:messages'] }, { acr: 'urn:example:gold' });
  */
-export function allOf<P extends Combinable>(...policies: P): CombinedPolicy<OrClaims<GivenByAll<P>>> {
+export function allOf<P extends Combinable>(...policies: P): Combined<GivenByAll<P>> {
   return combine('all', policies);
 }
 
@@ -46,12 +50,15 @@ export function allOf<P extends Combinable>(...policies: P): CombinedPolicy<OrCl
  * @example
  * const policy = anyOf({ scopes: ['read:messages'] }, { permissions: ['messages:read'] });
  */
-export function anyOf<P extends Combinable>(...policies: P): CombinedPolicy<GivenAlone<P[number]>> {
+export function anyOf<P extends Combinable>(...policies: P): Combined<GivenAlone<P[number]>> {
   return combine('any', policies);
 }
 
-function combine<C>(mode: CombinedPolicy<C>['mode'], policies: Combinable): CombinedPolicy<C> {
-  const combined = { mode, policies } as unknown as CombinedPolicy<C>; // what is missing is only for the compiler
+function combine<C>(mode: PlainCombinedPolicy['mode'], policies: Combinable): Combined<C> {
+  if (policies.some(Array.isArray)) {
+    throw new TypeError(`${mode}Of: write the policies one behind the other, as in ${mode}Of(one, other), and no list`);
+  }
+  const combined: PlainCombinedPolicy = { mode, policies };
   checkPolicy(combined);
-  return combined;
+  return combined as Combined<C>; // what is missing is only for the compiler
 }

@@ -31,16 +31,23 @@ export interface ClaimsPolicy<C> extends Requirements {
   readonly claims: StandardSchemaV1<unknown, C>;
 }
 
-declare const claimed: unique symbol;
-
-/** Several policies as one: made by `allOf` and `anyOf`. */
-export interface CombinedPolicy<C> {
+/** Several policies as one, none of which has a schema: the handler gets the claims that its server gives. */
+export interface PlainCombinedPolicy {
   readonly mode: 'all' | 'any';
   readonly policies: readonly Policy<unknown>[];
   readonly scopes?: undefined;
+}
+
+declare const claimed: unique symbol;
+
+/** Several policies as one: made by `allOf` and `anyOf`. */
+export interface CombinedPolicy<C> extends PlainCombinedPolicy {
   /** Only for the compiler: the claims that the handler gets. */
   readonly [claimed]: C;
 }
 
 /** What a route asks of an access token; `C` are the claims that its handler gets. */
-export type Policy<C = Claims> = ClaimsPolicy<C> | CombinedPolicy<C> | (Claims extends C ? PlainPolicy : never);
+export type Policy<C = Claims> =
+  | ClaimsPolicy<C>
+  | CombinedPolicy<C>
+  | (Claims extends C ? PlainPolicy | PlainCombinedPolicy : never);

@@ -4,10 +4,13 @@ import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { checkOptionMembers } from '../option-members.ts';
+import type { Introspection } from '../token-status/introspection.ts';
+import { type CertificateClient, createCertificateClient } from './certificate-client.ts';
 import { hour, signChanged } from './change.ts';
 import { createDpopClient, type DpopClient, type DpopClientOptions } from './dpop-client.ts';
 import { startIssuerServer } from './issuer-server.ts';
 import { createKeyRing, type KeyRing, type PreviousKeys } from './key-ring.ts';
+import { createOpaqueTokens, type OpaqueTokens } from './opaque-tokens.ts';
 import { changeToken, type TokenFlaw } from './token-flaws.ts';
 
 /** Options of {@link createTestIssuer}. */
@@ -60,6 +63,22 @@ export interface TokenIssuer {
   headers(claims?: JsonObject): BearerHeaders;
   /** Makes a client whose tokens are bound to a key of its own (RFC 9449). */
   dpopClient(options?: DpopClientOptions): DpopClient;
+  /** Makes a client whose tokens are bound to a certificate of its own (RFC 8705). Needs the package `@peculiar/x509`. */
+  certificateClient(): Promise<CertificateClient>;
+  /** Mints an opaque token with these claims laid over the usual ones: who holds it must ask what it says. */
+  opaqueToken(claims?: JsonObject): string;
+  /** Makes an opaque token one that is not active: `inactive_token`. */
+  revoke(token: string): void;
+  /**
+   * Makes what a resource server asks about opaque tokens, as `createIntrospection` does; the endpoint is in the memory of
+   * this process. No answer is kept.
+   *
+   * @example
+   * const introspection = await issuer.introspection();
+   * const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, introspection });
+   * const headers = { authorization: `Bearer ${issuer.opaqueToken({ scope: 'read:messages' })}` };
+   */
+  introspection(): Promise<Introspection>;
   /**
    * Makes a new key, signs with it from now on, and returns its `kid`. The keys before it stay `published`, or are
    * `withdrawn`: their tokens are refused as `unknown_kid`. Default `published`.
@@ -92,6 +111,7 @@ interface Parts {
   readonly issuer: string;
   readonly audience: string;
   readonly ring: KeyRing;
+  readonly opaque: OpaqueTokens;
   /** Seconds since the epoch, whole. */
   readonly now: () => number;
 }
@@ -113,11 +133,12 @@ export function createTestIssuer(options: TestIssuerOptions = {}): TestIssuer {
   });
   const { issuer = 'https://issuer.test/', audience = 'https://api.test/', alg = 'RS256' } = options;
   const { now = () => Date.now() / 1000 } = options;
-  const parts: Parts = { issuer, audience, ring: createKeyRing(alg), now: () => Math.floor(now()) };
+  const ring = createKeyRing(alg);
+  const parts: Parts = { issuer, audience, ring, opaque: createOpaqueTokens(), now: () => Math.floor(now()) };
   return Object.assign(createTokenIssuer(parts), { listen: () => listen(parts) });
 }
 
-function createTokenIssuer({ issuer, audience, ring, now }: Parts): TokenIssuer {
+function createTokenIssuer({ issuer, audience, ring, opaque, now }: Parts): TokenIssuer {
   const draft = (claims: JsonObject | undefined, header?: JsonObject) => {
     const { current: key } = ring;
     const iat = now();
@@ -149,6 +170,10 @@ function createTokenIssuer({ issuer, audience, ring, now }: Parts): TokenIssuer 
       checkOptionMembers<DpopClientOptions>('dpopClient', client, { alg: true });
       return createDpopClient({ ...client, now, mint: token });
     },
+    certificateClient: () => createCertificateClient(token),
+    opaqueToken: (claims) => opaque.mint(draft(claims).claims),
+    revoke: (revoked) => opaque.revoke(revoked),
+    introspection: () => opaque.createIntrospection(issuer),
     rotate: (previous = 'published') => ring.rotate(previous),
   };
 }

@@ -1,8 +1,10 @@
 /** Runs calls, a bounded number at a time; those that wait take turns by their client. */
 export interface FairCalls {
-  /** `undefined` if the client has too many waiting already. Rejects with what `call` does, and `tooLate` if its turn never came. */
+  /** `undefined` if too many wait already. Rejects with what `call` does, and `tooLate` if its turn never came. */
   run<T>(client: string, call: () => Promise<T>): Promise<T> | undefined;
   readonly running: number;
+  /** Clients that are known now: those whose calls run or wait. */
+  readonly clients: number;
 }
 
 /** Bounds of {@link createFairCalls}. */
@@ -21,14 +23,21 @@ export interface FairCallsOptions {
   readonly tooLate: () => Error;
 }
 
+interface Waiting {
+  /** Its turn has come. */
+  readonly begin: () => void;
+  /** Its turn never comes. */
+  readonly giveUp: () => void;
+}
+
 interface Client {
   running: number;
-  readonly waiting: Set<() => void>;
+  readonly waiting: Set<Waiting>;
 }
 
 /**
  * Creates the calls. A client that sends a flood waits behind itself: each of the others has the next free turn before
- * it gets another one.
+ * it gets another one. If too many wait in all, the client with the most gives up a place to one with few.
  */
 export function createFairCalls(options: FairCallsOptions): FairCalls {
   const { maxCalls, maxPerClient, maxWaitingPerClient, maxWaiting, waitSeconds, tooLate } = options;
@@ -43,15 +52,33 @@ export function createFairCalls(options: FairCallsOptions): FairCalls {
     return client;
   };
 
+  /** Whoever has nothing to do with the calls is not kept: a flood may come under any number of names. */
+  const forgetIdle = (name: string, { running, waiting }: Client): void => {
+    if (running === 0 && waiting.size === 0) clients.delete(name);
+  };
+
+  /** Whether one more call of this client may wait. */
+  const makeRoom = (client: Client): boolean => {
+    if (client.waiting.size >= maxWaitingPerClient) return false;
+    if (waiting < maxWaiting) return true;
+    let most = client;
+    for (const each of clients.values()) if (each.waiting.size > most.waiting.size) most = each;
+    if (most.waiting.size <= client.waiting.size + 1) return false;
+    // Its oldest: that one would be too late first.
+    const [oldest] = most.waiting;
+    oldest?.giveUp();
+    return true;
+  };
+
   /** Gives away a turn that has just become free. */
   const next = (): void => {
     for (const [name, client] of clients) {
-      const [start] = client.waiting;
-      if (start === undefined || client.running >= maxPerClient) continue;
+      const [first] = client.waiting;
+      if (first === undefined || client.running >= maxPerClient) continue;
       // To the end here as well: several of one client may be running.
       clients.delete(name);
       clients.set(name, client);
-      start();
+      first.begin();
       return;
     }
   };
@@ -75,28 +102,37 @@ export function createFairCalls(options: FairCallsOptions): FairCalls {
     run<T>(name: string, call: () => Promise<T>) {
       const client = find(name);
       if (running < maxCalls && client.running < maxPerClient) return start(name, client, call);
-      if (client.waiting.size >= maxWaitingPerClient || waiting >= maxWaiting) return undefined;
+      if (!makeRoom(client)) {
+        forgetIdle(name, client);
+        return undefined;
+      }
       return new Promise<T>((resolve, reject) => {
         const leave = (): void => {
           clearTimeout(timer);
-          client.waiting.delete(begin);
+          client.waiting.delete(own);
           waiting--;
         };
-        const begin = (): void => {
-          leave();
-          start(name, client, call).then(resolve, reject);
+        const own: Waiting = {
+          begin: () => {
+            leave();
+            start(name, client, call).then(resolve, reject);
+          },
+          giveUp: () => {
+            leave();
+            forgetIdle(name, client);
+            reject(tooLate());
+          },
         };
-        const timer = setTimeout(() => {
-          leave();
-          if (client.running === 0 && client.waiting.size === 0) clients.delete(name);
-          reject(tooLate());
-        }, waitSeconds * 1000);
-        client.waiting.add(begin);
+        const timer = setTimeout(own.giveUp, waitSeconds * 1000);
+        client.waiting.add(own);
         waiting++;
       });
     },
     get running() {
       return running;
+    },
+    get clients() {
+      return clients.size;
     },
   };
 }

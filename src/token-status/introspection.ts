@@ -122,6 +122,8 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   const inactive = new LRUCache<string, number>({ max: maxEntries });
   const inFlight = new Map<string, Promise<JsonObject | AccessError>>();
   const calls = { ok: 0, failed: 0 };
+  /** Tokens that had no turn. Whoever makes tokens up has no use for one of them twice; a client that is refused comes again. */
+  const turnedAway = new LRUCache<string, true>({ max: maxEntries });
   const fair = createFairCalls({
     maxCalls,
     // Half is left for all others, however many tokens one client makes up.
@@ -169,17 +171,40 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
       const asked = inFlight.get(digest);
       if (asked !== undefined) return asked;
       if (!tokenGrammar.test(token)) return new AccessError('malformed_token');
-      // A token that was active before does not wait behind tokens that nobody has seen.
-      const queue = `${known === undefined ? 'new' : 'known'} ${client}`;
-      const call = fair.run(queue, () => ask(token, digest));
-      if (call === undefined) return unavailable(new ProviderError('too_many_calls'));
-      const settled = call.catch(returnRefusal).finally(() => inFlight.delete(digest));
+      // A token that was active before, or comes again, does not wait behind tokens that nobody has seen.
+      const sort = known !== undefined ? 'known' : turnedAway.has(digest) ? 'again' : 'new';
+      const call = fair.run(`${sort} ${networkOf(client)}`, () => {
+        turnedAway.delete(digest);
+        return ask(token, digest);
+      });
+      if (call === undefined) {
+        turnedAway.set(digest, true);
+        return unavailable(new ProviderError('too_many_calls'));
+      }
+      const settled = call
+        .catch((error: unknown) => {
+          turnedAway.set(digest, true);
+          return returnRefusal(error);
+        })
+        .finally(() => inFlight.delete(digest));
       inFlight.set(digest, settled);
       return settled;
     },
     status: () => ({ active: active.size, inactive: inactive.size, inFlight: fair.running, calls: { ...calls } }),
     close: () => outbound.close(),
   };
+}
+
+/** Whoever has one address of IPv6 has the 2^64 of its network: those count as one. */
+function networkOf(address: string): string {
+  // As IPv4 is mapped into IPv6, each stands for itself.
+  if (!address.includes(':') || address.includes('.')) return address;
+  const [head = '', tail] = address.split('::');
+  const groups = head === '' ? [] : head.split(':');
+  if (tail === undefined) return groups.slice(0, 4).join(':');
+  const rest = tail === '' ? [] : tail.split(':');
+  const zeros: readonly string[] = Array(Math.max(0, 8 - groups.length - rest.length)).fill('0');
+  return [...groups, ...zeros, ...rest].slice(0, 4).join(':');
 }
 
 /** header.claims.signature; whatever else it may be, it cannot be verified by a signature. */

@@ -33,6 +33,13 @@ describe('the rows of aims', () => {
     expect(judge({})).toEqual([]);
   });
 
+  it('10 000 rules cost 2.5 µs and one rule 2 → 0.8, which misses 0.9', () => {
+    const cost = (size: number, value: number) => ({ size, costs: [value, value, value, value, value] });
+    const found = judge({ rules: { rows: [cost(1, 2), cost(100, 2), cost(10_000, 2.5)] } });
+    expect(found.map(({ verdict }) => verdict)).toEqual(['met', 'missed']);
+    expect(found[1]?.found.value).toBeCloseTo(0.8, 10);
+  });
+
   it('every row names a bench and what was running', () => {
     for (const { name, command, covers } of aims) {
       expect([name, /^(?:http|gate|rules)$/.test(command), covers.length > 0]).toEqual([name, true, true]);

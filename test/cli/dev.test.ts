@@ -167,6 +167,28 @@ describe('as a command', () => {
     });
     afterAll(stopChildren);
 
+    test('the documentation is announced; its OpenAPI document names the service and the flows of the provider', async () => {
+      const [, docs = ''] = /^Documentation +(\S+\/docs),/m.exec(output) ?? [];
+      expect((await fetch(docs)).status).toBe(200);
+      const document = await (await fetch(new URL('openapi.json', docs))).json();
+      const issuer = /^Identity provider {2}(\S+)$/m.exec(output)?.[1] ?? '';
+      const scopes = { 'read:messages': 'Needed for /api/private-scoped' };
+      expect(document).toMatchObject({
+        servers: [{ url: new URL(docs).origin }],
+        components: {
+          securitySchemes: {
+            Provider: {
+              type: 'oauth2',
+              flows: {
+                authorizationCode: { authorizationUrl: `${issuer}auth`, tokenUrl: `${issuer}token`, scopes },
+                clientCredentials: { tokenUrl: `${issuer}token`, scopes },
+              },
+            },
+          },
+        },
+      });
+    });
+
     test.each([
       ['expired', ['--expired']],
       ['not yet valid', ['--not-yet-valid']],

@@ -60,7 +60,7 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
   it('4. expired', async () => {
     const now = Math.floor(Date.now() / 1000);
     expect(await firstLines(['explain'], await provider.sign({ iat: now - 7200, exp: now - 3600 }))).toMatch(
-      /^refused: expired .*\n {2}exp is {2}\S+Z, 1 h 0 min ago {2}\(tolerance 5 s\)\n {2}cause {2}expired 1 h 0 min ago; it lived for 1 h 0 min/,
+      /^refused: expired .*\n {2}cause {2}expired 1 h 0 min ago; it lived for 1 h 0 min {2}\(certain\)\n {2}exp is {2}\S+Z, 1 h 0 min ago {2}\(tolerance 5 s\)$/,
     );
   });
 
@@ -72,21 +72,19 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
   });
 
   it('6. the ID token', async () => {
-    const { stdout } = await runCommand(
-      ['explain'],
-      settings(),
-      await provider.sign({ aud: 'my-app', at_hash: 'x', nonce: 'y' }),
+    const token = await provider.sign({ aud: 'my-app', at_hash: 'x', nonce: 'y' });
+    expect(await firstLines(['explain'], token)).toMatch(
+      /^refused: invalid_audience .*\n {2}cause {2}these are the claims of an ID token {2}\(certain\)\n {2}aud is {2}my-app$/,
     );
-    expect(stdout).toMatch(
-      /cause +these are the claims of an ID token +\(certain\)\n {2}fix +Let the client send access_token/,
-    );
+    const { stdout } = await runCommand(['explain'], settings(), token);
+    expect(stdout).toMatch(/\n {2}fix +Let the client send access_token/);
   });
 
   it('7. scopes in scp', async () => {
     const token = await provider.sign({ scope: undefined, scp: ['read:messages'] });
-    const { stdout } = await runCommand(['explain', '--scope', 'read:messages'], settings(), token);
-    expect(stdout).toMatch(/^refused: insufficient_scope .*\n {2}\w+ is +scope is absent\n/);
-    expect(stdout).toMatch(/cause +scope is absent, scp has read:messages +\(certain\)/);
+    expect(await firstLines(['explain', '--scope', 'read:messages'], token)).toMatch(
+      /^refused: insufficient_scope .*\n {2}cause {2}scope is absent, scp has read:messages {2}\(certain\)\n {2}scope is absent$/,
+    );
   });
 
   it('8. a private authority', async () => {
@@ -143,6 +141,25 @@ describe('output', () => {
       await provider.sign({ aud: 'ä…' }),
     );
     expect(stdout).toMatch(/^[\n\x20-\x7e]+$/);
+  });
+
+  it('no secret of the settings in any output, whatever goes wrong', async () => {
+    const secret = 'a-secret-that-nobody-may-see-0123456789';
+    const environment = {
+      ...settings(),
+      DPOP_NONCE: 'required',
+      DPOP_NONCE_SECRET: secret,
+      LOG_IDENTITY: 'hashed',
+      LOG_IDENTITY_SECRET: secret,
+      REPLAY_STORE: `redis://user:${secret}@127.0.0.1:${await findFreePort()}`,
+      HTTPS_PROXY: `http://user:${secret}@127.0.0.1:${await findFreePort()}`,
+    };
+    const call = `curl -H 'Authorization: DPoP ${await provider.sign()}' -H 'DPoP: ${secret}' https://user:${secret}@a.example/`;
+    for (const command of [['explain'], ['explain', '--json'], ['doctor'], ['doctor', '--json']]) {
+      const { stdout, stderr } = await runCommand(command, environment, call);
+      expect(stdout.length).toBeGreaterThan(100);
+      expect(stdout + stderr).not.toContain(secret.slice(0, 16));
+    }
   });
 
   it('no cookie, no token and no subject in any output', async () => {

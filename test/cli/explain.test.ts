@@ -1,7 +1,9 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { failures } from '../../src/failures.ts';
@@ -140,6 +142,46 @@ describe('the verdict', () => {
     );
     const { explanation } = await runJson('', ['--file', file]);
     expect(explanation.reason).toBe('invalid_audience');
+  });
+});
+
+describe('settings that decide about few tokens', () => {
+  it('DENY_LIST → what it denies is refused, as the service does; a file that cannot be used → 78', async () => {
+    const file = join(folder, 'denied.json');
+    await writeFile(file, JSON.stringify({ sub: ['mallory'] }));
+    const environment = { ...settings(), DENY_LIST: file };
+    const { explanation } = await runJson(await provider.sign({ sub: 'mallory' }), [], environment);
+    expect(explanation).toMatchObject({ verdict: 'refused', reason: 'revoked_token' });
+    expect((await runJson(await provider.sign(), [], environment)).explanation.verdict).toBe('admitted');
+    await writeFile(file, 'mallory');
+    const { status, stderr } = await run('x', [], environment);
+    expect([status, stderr]).toEqual([78, expect.stringMatching(/^portcullis: DENY_LIST cannot be used\. /)]);
+    expect(stderr).not.toContain('mallory');
+  });
+
+  it('TLS_CLIENT_CA and a token that is bound to a certificate → undecided: no text has the certificate', async () => {
+    const environment = { ...settings(), TLS_CERT: 'a.pem', TLS_KEY: 'a.key', TLS_CLIENT_CA: 'ca.pem' };
+    const cnf = { 'x5t#S256': 'A'.repeat(43) };
+    const { status, explanation } = await runJson(await provider.sign({ cnf }), [], environment);
+    expect(explanation).toMatchObject({ verdict: 'undecided' });
+    expect(explanation.checks.find(({ id }) => id === 'certificate_presented')).toMatchObject({ verdict: 'unknown' });
+    expect(status).toBe(69);
+    const expired = await runJson(await provider.sign({ cnf, exp: 1 }), [], environment);
+    expect(expired.explanation).toMatchObject({ verdict: 'refused', reason: 'expired', status: 401 });
+    const lacking = await runJson(await provider.sign({ cnf }), ['--permission', 'x'], environment);
+    expect(lacking.explanation).toMatchObject({ verdict: 'refused', reason: 'missing_permission', status: 403 });
+  });
+});
+
+describe('a text that comes late', () => {
+  it('is waited for, as behind a program that takes its time', async () => {
+    const file = join(folder, 'late');
+    await writeFile(file, await provider.sign({ exp: 1 }));
+    const command = `(sleep 0.5; cat '${file}') | '${process.execPath}' dist/cli/main.js explain --expect expired`;
+    const { stdout } = await promisify(execFile)('sh', ['-c', command], {
+      env: { ...settings(), PATH: process.env['PATH'] },
+    });
+    expect(stdout).toMatch(/^refused: expired /);
   });
 });
 

@@ -16,12 +16,15 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const environment = () => ({ PATH: process.env['PATH'], XDG_CACHE_HOME: folder });
 
-test.each(['serve', 'gate', 'config', 'rules', 'dev', 'token'])('%s --help → help, and 0', async (command) => {
-  const { stdout, stderr } = await run(process.execPath, [main, command, '--help'], { env: environment() });
-  expect(stdout).toContain('portcullis');
-  expect(stdout.split('\n').length).toBeGreaterThan(5);
-  expect(stderr).toBe('');
-});
+test.each(['serve', 'gate', 'config', 'rules', 'dev', 'token', 'explain', 'doctor'])(
+  '%s --help → help, and 0',
+  async (command) => {
+    const { stdout, stderr } = await run(process.execPath, [main, command, '--help'], { env: environment() });
+    expect(stdout).toContain('portcullis');
+    expect(stdout.split('\n').length).toBeGreaterThan(5);
+    expect(stderr).toBe('');
+  },
+);
 
 test('--help → names the settings file', async () => {
   const { stdout } = await run(process.execPath, [main, '--help'], { env: environment() });
@@ -45,4 +48,14 @@ test('dev --only-provider → a provider, how to use it, and no service', async 
   const ended = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGTERM');
   expect(await ended).toBe(0);
+});
+
+test.each([
+  [['serv'], 64, 'Did you mean serve?'],
+  [['serve', '--isuer', 'https://idp.test/'], 78, '--isuer: There is no such flag. Did you mean --issuer?'],
+])('%j → %i, and what was meant', async (words, code, text) => {
+  const ended = await run(process.execPath, [main, ...words], { env: environment() }).catch((error) => error);
+  expect(ended).toMatchObject({ code, stderr: expect.stringContaining(text) });
+  // The value behind a flag that does not exist is no second mistake.
+  expect(ended.stderr).not.toContain('argument:');
 });

@@ -28,7 +28,11 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function run(...args: readonly string[]) {
-  const environment = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(folder, 'cache') };
+  return runWith({}, ...args);
+}
+
+function runWith(more: Readonly<Record<string, string>>, ...args: readonly string[]) {
+  const environment = { ...more, PATH: process.env['PATH'], XDG_CACHE_HOME: join(folder, 'cache') };
   const main = join(folder, 'dist/cli/main.js');
   const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...args], {
     env: environment,
@@ -65,6 +69,15 @@ describe('without the optional packages of the local identity provider', () => {
     } finally {
       for (const name of others) rmSync(join(folder, 'node_modules', name));
     }
+  });
+
+  it('doctor without the client for Redis → D154, and the command that installs it', () => {
+    const settings = { IDP_DOMAIN: 'idp.example', IDP_AUDIENCE: 'urn:api', REPLAY_STORE: 'redis://127.0.0.1:1' };
+    const { status, stdout } = runWith(settings, 'doctor', '--only', 'redis', '--json');
+    expect(status).toBe(1);
+    const { findings } = JSON.parse(stdout) as { readonly findings: readonly Readonly<Record<string, string>>[] };
+    expect(findings.map(({ code }) => code)).toEqual(['D154']);
+    expect(findings[0]?.['fix']).toBe('npm install @redis/client');
   });
 
   it('config → needs none of them', () => {

@@ -107,7 +107,7 @@ describe('a try, with DPOP_NONCE=required', () => {
 
   it('dev prints where the console and the documentation are, and no key without a terminal', () => {
     expect(dev.output).toMatch(/^Console +http:\/\/127\.0\.0\.1:\d+\/console\?key=KEY, with the key of \S+$/m);
-    expect(dev.output).toMatch(/^Documentation +http:\/\/127\.0\.0\.1:\d+\/docs$/m);
+    expect(dev.output).toMatch(/^Documentation +http:\/\/127\.0\.0\.1:\d+\/docs, where each call can be tried$/m);
   });
 });
 

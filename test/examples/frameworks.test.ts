@@ -1,15 +1,15 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
 import { findFreePort } from '../support/free-port.ts';
+import { installPacked } from '../support/packed-package.ts';
+import { readCodeBlocks } from '../support/pages.ts';
 import { passStart } from '../support/pass-start.ts';
 
-const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const audience = 'https://api.example.com/';
 
@@ -46,26 +46,19 @@ const examples = [
 let issuer: ListeningIssuer;
 let folder: string;
 beforeAll(async () => {
-  // Within the package, so that its own name leads to what was built.
-  folder = await mkdtemp(join(root, '.examples-'));
-  const compilerOptions = {
-    paths: {},
-    noEmit: false,
-    rootDir: join(root, 'examples'),
-    outDir: folder,
-    experimentalDecorators: true,
-    emitDecoratorMetadata: true,
-  };
-  const files = examples.map(({ file }) => join(root, 'examples', `${file}.ts`));
-  const project = { extends: join(root, 'tsconfig.json'), compilerOptions, files, include: [], exclude: [] };
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(project));
-  await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', folder]);
+  // The code of the pages, with the package as it is packed.
+  const packed = await installPacked('frameworks');
+  folder = join(packed.folder, '.built');
+  const pages = new Set(examples.map(({ name }) => `docs/frameworks/${name}.md`));
+  for (const { file, text } of [...pages].flatMap(readCodeBlocks)) {
+    if (file?.endsWith('.ts')) await packed.write(file.replace('examples/', ''), text);
+  }
+  expect(await packed.compile()).toEqual([]);
   issuer = await createTestIssuer({ audience }).listen();
   await writeFile(join(folder, 'ca.pem'), issuer.ca);
 }, 120_000);
 afterAll(async () => {
   await issuer?.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 /** Starts an example as a user would, and waits until it answers. */
@@ -100,7 +93,7 @@ async function start(file: string, serve: string | undefined): Promise<{ child: 
 }
 
 it('every example is started here, but for MCP, recipes and the test kit, which have tests of their own', async () => {
-  const others = ['mcp', 'recipes', 'testing'];
+  const others = ['local-provider', 'mcp', 'recipes', 'testing'];
   const folders = await readdir(join(root, 'examples'), { withFileTypes: true });
   const names = folders.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   expect([...examples.map(({ name }) => name), ...others].toSorted()).toEqual(names.toSorted());

@@ -1,18 +1,19 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { findFreePort } from '../support/free-port.ts';
+import { installPacked, type PackedPackage } from '../support/packed-package.ts';
 import { readCodeBlocks } from '../support/pages.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const blocks = readCodeBlocks('docs/mcp.md');
 const running: ChildProcess[] = [];
+let packed: PackedPackage;
 let folder: string;
 let environment: Record<string, string>;
 
@@ -44,27 +45,12 @@ function commandWith(words: string): string {
 describe('docs/mcp.md, in an empty folder', () => {
   const ports = { idp: 0, server: 0 };
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'portcullis-mcp-'));
+    packed = await installPacked('mcp');
+    folder = packed.folder;
     Object.assign(ports, { idp: await findFreePort(), server: await findFreePort() });
-    // As after the line with npm install; the package is the one that was built here.
-    await mkdir(join(folder, 'node_modules'));
-    for (const name of ['express', '@modelcontextprotocol', '@types', 'undici-types', 'typescript']) {
-      await symlink(join(root, 'node_modules', name), join(folder, 'node_modules', name));
-    }
-    await symlink(root, join(folder, 'node_modules/portcullis'));
     for (const { file, text } of blocks) {
-      if (file !== undefined) await writeFile(join(folder, file.replace('examples/mcp/', '')), text);
+      if (file !== undefined) await packed.write(file.replace('examples/mcp/', ''), text);
     }
-    const compilerOptions = {
-      target: 'es2023',
-      module: 'nodenext',
-      strict: true,
-      rewriteRelativeImportExtensions: true,
-      skipLibCheck: true,
-      types: ['node'],
-    };
-    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions }));
-    await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
     environment = {
       PATH: process.env['PATH'] ?? '',
       XDG_CACHE_HOME: join(folder, 'cache'),
@@ -78,7 +64,6 @@ describe('docs/mcp.md, in an empty folder', () => {
       child.kill();
       await once(child, 'exit');
     }
-    await rm(folder, { recursive: true, force: true });
   });
 
   it('installs each package that the files import', () => {
@@ -91,26 +76,28 @@ describe('docs/mcp.md, in an empty folder', () => {
   });
 
   it('its files compile, and its commands run: the client calls the tool', async () => {
-    await run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', folder], { cwd: folder });
+    expect(await packed.compile()).toEqual([]);
     const flags = commandWith('portcullis dev')
       .replace('npx portcullis ', '')
       .replace('--idp-port 4000', `--idp-port ${ports.idp}`)
       .replace('localhost:3000', `localhost:${ports.server}`)
       .split(' ');
-    const told = await start([join(root, 'dist/cli/main.js'), ...flags], async (text) => text.includes('Stop with'));
+    const told = await start([join(folder, '../node_modules/portcullis/dist/cli/main.js'), ...flags], async (text) =>
+      text.includes('Stop with'),
+    );
     const [, certificate = ''] = /certificate +(\S+)/.exec(told) ?? [];
     const [, secret = ''] = /secret is in (\S+)/.exec(told) ?? [];
     expect(await readFile(certificate, 'utf8')).toContain('BEGIN CERTIFICATE');
     Object.assign(environment, { NODE_EXTRA_CA_CERTS: certificate, CLIENT_SECRET_FILE: secret });
     expect(commandWith('node start.ts')).toMatch(/^NODE_EXTRA_CA_CERTS=\S+ ISSUER=\S+ node start.ts$/);
-    await start(['start.js'], async () =>
+    await start(['.built/start.js'], async () =>
       fetch(String(environment['RESOURCE'])).then(
         () => true,
         () => false,
       ),
     );
     expect(commandWith('node client.ts')).toMatch(/^NODE_EXTRA_CA_CERTS=\S+ CLIENT_SECRET_FILE=\S+ node client.ts$/);
-    const { stdout } = await run(process.execPath, ['client.js'], { cwd: folder, env: environment });
+    const { stdout } = await run(process.execPath, ['.built/client.js'], { cwd: folder, env: environment });
     const page = await readFile(join(root, 'docs/mcp.md'), 'utf8');
     expect(page).toContain(`It prints \`${stdout.trim()}\`.`);
   }, 120_000);

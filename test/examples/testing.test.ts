@@ -1,12 +1,15 @@
 import { execFile } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { proofFlaws, tokenFlaws } from '../../src/testing/index.ts';
+import { installPacked, type PackedPackage } from '../support/packed-package.ts';
 
 const run = promisify(execFile);
-const folder = fileURLToPath(new URL('../../examples/testing/', import.meta.url));
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const folder = join(root, 'examples/testing/');
 const page = readFileSync(new URL('../../docs/testing.md', import.meta.url), 'utf8');
 
 /** A folder, what is typed in it, and what the runner says of two tests that pass. */
@@ -20,6 +23,11 @@ const examples = [
   },
 ] as const;
 
+/** What the page has copies of. */
+const copies = [...page.matchAll(/<!-- file: (\S+) -->\n```\w+\n([\s\S]*?)```\n<!-- end -->/g)].map(
+  ([, path = '', text = '']) => ({ path, text }),
+);
+
 /** Without what the runner of this test has put there for runners below it. */
 const environment = Object.fromEntries(
   Object.entries({ ...process.env, NO_COLOR: '1' }).filter(
@@ -27,7 +35,13 @@ const environment = Object.fromEntries(
   ),
 );
 
-describe('examples of the test kit, on the built package', () => {
+describe('examples of the test kit, copied from the page, with the packed package', () => {
+  let packed: PackedPackage;
+  beforeAll(async () => {
+    packed = await installPacked('testing');
+    for (const { path, text } of copies) await packed.write(path.replace('examples/testing/', ''), text);
+  }, 120_000);
+
   it('every folder is run', () => {
     expect(examples.map(({ name }) => name).toSorted()).toEqual(readdirSync(folder).toSorted());
   });
@@ -35,9 +49,10 @@ describe('examples of the test kit, on the built package', () => {
   it.each(examples)(
     '$name: both tests pass',
     async ({ name, command, passed }) => {
-      const options = { cwd: `${folder}${name}`, env: environment, timeout: 60_000 };
-      // What `npx` is short for: a machine that has npm has it, and may not have the link of that name.
-      const typed = command.replace('npx ', 'npm exec -- ');
+      // What `npx` finds: a machine that has npm has it, and may not have the link of that name.
+      const PATH = `${join(root, 'node_modules/.bin')}:${environment['PATH']}`;
+      const options = { cwd: join(packed.folder, name), env: { ...environment, PATH }, timeout: 60_000 };
+      const typed = command.replace('npx ', '');
       const { stdout, stderr } = await run('/bin/sh', ['-c', typed], options);
       expect(`${stdout}${stderr}`).toMatch(passed);
     },
@@ -49,10 +64,6 @@ describe('docs/testing.md', () => {
   it.each(examples)('says how $name is run', ({ command }) => {
     expect(page).toContain(`\`\`\`console\n${command}\n\`\`\``);
   });
-
-  const copies = [...page.matchAll(/<!-- file: (\S+) -->\n```\w+\n([\s\S]*?)```\n<!-- end -->/g)].map(
-    ([, path = '', text = '']) => ({ path, text }),
-  );
 
   it('has every file of the examples', () => {
     const files = examples.flatMap(({ name }) =>

@@ -170,7 +170,18 @@ export const causeCases: readonly CauseCase[] = [
     reason: 'insufficient_scope',
     certainty: 'certain',
     appears: { claims: { scope: 'openid' } },
-    not: [{ claims: { scope: undefined } }, { claims: { scope: 'openid', roles: ['admin'] } }],
+    not: [
+      { claims: { scope: undefined, realm_access: { roles: ['read:messages'] } } },
+      { claims: { scope: undefined, scp: ['read:messages'] } },
+      { claims: { scope: 'openid,read:messages' } },
+    ],
+  },
+  {
+    id: 'scope_not_granted',
+    reason: 'insufficient_scope',
+    certainty: 'likely',
+    appears: { claims: { scope: undefined, permissions: ['read:messages'] } },
+    not: [{ claims: { scope: ['read:messages'] } }],
   },
   {
     id: 'scope_as_list',
@@ -222,6 +233,13 @@ export const causeCases: readonly CauseCase[] = [
     not: [{ claims: { exp: now + 1 } }],
   },
   {
+    id: 'token_empty',
+    reason: 'missing_credentials',
+    certainty: 'certain',
+    appears: { authorization: 'Bearer ', token: '' },
+    not: [noHeader, { authorization: 'Basic', token: '' }],
+  },
+  {
     id: 'placeholder_token',
     reason: 'opaque_token',
     certainty: 'certain',
@@ -260,11 +278,23 @@ export const causeCases: readonly CauseCase[] = [
     not: [{ token: jwt }, { token: '"undefined"' }],
   },
   {
+    id: 'token_with_more',
+    reason: 'malformed_encoding',
+    certainty: 'certain',
+    appears: { token: `${signed(256)}%0A` },
+    not: [{ token: signed(256) }, { token: signed(200) }, { token: signed(300) }, { token: `${signed(256)}.x` }],
+  },
+  {
     id: 'token_truncated',
     reason: 'invalid_signature',
     certainty: 'certain',
     appears: { token: signed(200) },
-    not: [{ token: signed(256) }, { token: signed(384) }, { token: signed(200), header: { alg: 'XX' } }],
+    not: [
+      { token: signed(256) },
+      { token: signed(258) },
+      { token: signed(384) },
+      { token: signed(200), header: { alg: 'XX' } },
+    ],
   },
   {
     id: 'token_truncated',
@@ -272,6 +302,13 @@ export const causeCases: readonly CauseCase[] = [
     certainty: 'likely',
     appears: { token: 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOi' },
     not: [{ token: 'not.jwt' }, { token: 'eyJhbGciOiJSUzI1NiJ9.a.b.c' }],
+  },
+  {
+    id: 'token_truncated',
+    reason: 'malformed_encoding',
+    certainty: 'likely',
+    appears: { token: jwt.slice(1) },
+    not: [{ token: 'a.b.c' }, { token: ` ${jwt.slice(1)}` }],
   },
   {
     id: 'token_in_query',
@@ -328,6 +365,16 @@ export const causeCases: readonly CauseCase[] = [
     certainty: 'likely',
     appears: { token: 'kQ3xV9bTq0Zp7LsW2nYdkQ3xV9bTq0Zp' },
     not: [{ token: 'undefined' }, { token: 'short' }],
+  },
+  {
+    id: 'proof_for_other_url',
+    reason: 'proof_url_mismatch',
+    certainty: 'certain',
+    appears: { proofClaims: { htu: 'https://api.example/other' }, externalUrl: 'https://api.example/orders' },
+    not: [
+      { proofClaims: { htu: 'https://api.example/orders' }, externalUrl: 'http://api.example/orders' },
+      { proofClaims: { htu: '::' }, externalUrl: 'https://api.example/orders' },
+    ],
   },
   {
     id: 'url_behind_proxy',

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { causes, findCauses } from '../../src/explain/causes/causes.ts';
+import { optionLabels } from '../../src/explain/facts.ts';
 import { formatDistance, formatDuration } from '../../src/explain/shown-time.ts';
 import { failures } from '../../src/failures.ts';
 import { causeCases, makeFacts, now } from './cause-cases.ts';
@@ -21,6 +22,10 @@ describe('the list of causes', () => {
 
   it('has a case for each cause', () => {
     expect(causes.map(({ id }) => id).filter((id) => !causeCases.some((each) => each.id === id))).toEqual([]);
+  });
+
+  it('has calls that are refused for the same reason and do not have the cause, for each case', () => {
+    expect(causeCases.filter(({ not }) => not.length === 0).map(({ id }) => id)).toEqual([]);
   });
 
   it('knows no reason that is none', () => {
@@ -58,6 +63,45 @@ describe('what is advised', () => {
     expect(findCauses('opaque_token', makeFacts({ token: 'undefined' })).map(({ id }) => id)).toEqual([
       'placeholder_token',
     ]);
+  });
+
+  it('a variable that a shell left as it is: to write double quotes', () => {
+    const [cause] = findCauses('opaque_token', makeFacts({ token: '$TOKEN' }));
+    expect(cause).toMatchObject({ id: 'placeholder_token', fix: expect.stringContaining('double quotes') });
+  });
+
+  it('the same host with another port: the setting first; another name: the provider first', () => {
+    const fixOf = (iss: string) =>
+      findCauses('invalid_issuer', makeFacts({ claims: { iss }, issuers: ['https://localhost:9444/'] })).find(
+        ({ id }) => id === 'issuer_host_alias',
+      );
+    expect(fixOf('https://localhost:9443/')?.fix).toBe("issuer: 'https://localhost:9443/'");
+    expect(fixOf('https://keycloak:9443/')?.or).toBe("issuer: 'https://keycloak:9443/'");
+  });
+
+  it('what cannot be set is not advised: a service that reads no other claim', () => {
+    const {
+      scopeClaim: _,
+      subject: __,
+      clientIds: ___,
+      introspection: ____,
+      permissionsClaim: _____,
+      ...few
+    } = optionLabels;
+    const advise = (reason: string, difference: Parameters<typeof makeFacts>[0]): string => {
+      const facts = makeFacts(difference);
+      return JSON.stringify(findCauses(reason, { ...facts, force: { ...facts.force, labels: few } }));
+    };
+    const scp = advise('insufficient_scope', { claims: { scope: undefined, scp: ['read:messages'] } });
+    expect(scp).toContain('this service cannot');
+    const told = [
+      advise('malformed_sub', { claims: { sub: undefined, client_id: 'job' } }),
+      advise('insufficient_scope', { claims: { scope: undefined, roles: ['read:messages'] } }),
+      advise('opaque_token', { token: 'kQ3xV9bTq0Zp7LsW2nYdkQ3xV9bTq0Zp' }),
+    ];
+    for (const text of told) expect(text).not.toMatch(/subject: '|permissionsClaim|introspection/);
+    const cognito = advise('invalid_audience', { claims: { aud: undefined, token_use: 'access', client_id: 'app' } });
+    expect(cognito).toContain('this service cannot');
   });
 
   it('what is certain stands before what is likely', () => {

@@ -93,9 +93,9 @@ const calls: readonly (readonly [claim: string, text: string, expected: object])
     { kind: 'request', method: 'POST', url: 'http://api.example/orders?x=1', authorization: bearer },
   ],
   [
-    'a request as curl -v prints it',
+    'a request as curl -v prints it; HTTP/2 is spoken over TLS',
     `> GET / HTTP/2\n> Host: api.example\n> authorization: ${bearer}\n>`,
-    { kind: 'request', method: 'GET', url: 'http://api.example/', authorization: bearer },
+    { kind: 'request', method: 'GET', url: 'https://api.example/', authorization: bearer },
   ],
 ];
 
@@ -121,6 +121,29 @@ describe('what a text is', () => {
       else expect(input).toEqual({ kind: 'unread', problem: expect.stringMatching(/\.$/) });
     },
   );
+});
+
+describe('what people paste', () => {
+  it('the whole of what curl -v prints → the request in it, with the scheme that was spoken', () => {
+    const trace = (protocol: string, tls: string) =>
+      `*   Trying 127.0.0.1:443...\n${tls}* Connected\n> GET /orders HTTP/${protocol}\n> Host: api.example\n> Authorization: ${bearer}\n> \n< HTTP/1.1 401 Unauthorized\n< Authorization: of the answer\n{"detail":1}`;
+    const expected = { kind: 'request', method: 'GET', authorization: bearer };
+    expect(describeCall(readInput(trace('1.1', '')))).toEqual({ ...expected, url: 'http://api.example/orders' });
+    for (const text of [trace('2', ''), trace('1.1', '* SSL connection using TLSv1.3\n')])
+      expect(describeCall(readInput(text))).toEqual({ ...expected, url: 'https://api.example/orders' });
+  });
+
+  it('the answer of a token endpoint → its access token', () => {
+    const text = JSON.stringify({ access_token: token, id_token: 'x', token_type: 'Bearer' });
+    expect(describeCall(readInput(text))).toMatchObject({ kind: 'token', authorization: bearer });
+  });
+
+  it('only what the server answered → says that the call is wanted', () => {
+    expect(readInput('HTTP/1.1 401 Unauthorized\nwww-authenticate: Bearer')).toMatchObject({
+      kind: 'unread',
+      problem: expect.stringContaining('curl -v'),
+    });
+  });
 });
 
 describe('a HAR', () => {
@@ -168,6 +191,19 @@ describe('a log line', () => {
 
   it('of a refused request → its fields', () => {
     expect(readInput(line('expired'))).toMatchObject({ kind: 'log-line', fields: { reason: 'expired' } });
+  });
+
+  it('as it stands on a terminal, with colours or without → its fields', () => {
+    const text = [
+      '17:34:39.001 info request id=a-1 method=GET route=/api/public status=200 ms=0.2',
+      '17:34:40.170 info request id=a-2 status=401 reason=expired ms=0.7 expected=at most 5 s ago received=2026 (90 s ago) kid=x',
+    ].join('\n');
+    const fields = { status: 401, reason: 'expired', expected: 'at most 5 s ago', received: '2026 (90 s ago)' };
+    expect(readInput(text)).toMatchObject({ kind: 'log-line', fields });
+    const coloured = text
+      .replaceAll(/(\w+=)/g, '\x1b[2m$1\x1b[0m')
+      .replaceAll(/^(\S+) (info)/gm, '\x1b[2m$1\x1b[0m \x1b[32m$2\x1b[0m');
+    expect(readInput(coloured)).toMatchObject({ kind: 'log-line', fields });
   });
 
   it('several lines → the last that was refused', () => {

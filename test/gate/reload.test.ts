@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
@@ -90,13 +92,27 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
     expect(headers.get('www-authenticate')).not.toContain('evil.example');
   });
 
+  it.each([
+    ['a pipe', (path: string) => execFileSync('mkfifo', [path])],
+    ['a folder', (path: string) => mkdirSync(path)],
+  ])('%s in the place of the file → the old rules stay, and the gate answers', async (_what, put) => {
+    const before = gate.logs.length;
+    await gate.replaceRules(put);
+    gate.signal('SIGHUP');
+    await expect
+      .poll(() => gate.logs.slice(before).find(({ event }) => event === 'rules_kept')?.['problem'])
+      .toMatch(/is not a regular file/);
+    expect(await gate.ask({ path: '/six' })).toMatchObject({ status: 401 });
+  });
+
   it('SIGTERM ends it with 0', async () => {
     expect(await gate.stop()).toBe(0);
   });
 });
 
+// A thousand of them, with tokens and a look at the memory: `npm run faults -- --only gate-reloads`.
 it('reloads under load: every decision is by the old rules or by the new ones, none is wrong', async () => {
-  const gate = await startGate(provider, open('/always'));
+  const gate = await startGate(provider, open('/always'), { WORKERS: '2' });
   try {
     let reloading = true;
     const statuses = new Set<string>();
@@ -120,6 +136,9 @@ it('reloads under load: every decision is by the old rules or by the new ones, n
       while (!generation.test(await gate.metrics())) {
         if (Date.now() > deadline) throw new Error(`reload ${i} was not seen`);
       }
+      // What is said to be in force decides from now on, in each worker.
+      const answers = await Promise.all(Array.from({ length: 4 }, () => gate.ask({ path: '/either' })));
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([i % 2 === 0 ? 403 : 200]));
     }
     reloading = false;
     await Promise.all(load);

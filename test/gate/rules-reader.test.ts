@@ -32,6 +32,39 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     ['3:1 "rules" stands here for the second time in one object. Keep one of the two.'],
   ],
   [
+    'a wrong form beside other problems: all are told at once',
+    withRules(
+      [
+        '{ "id": "a", "path": "/a/**/b" }',
+        '{ "id": "b", "path": "/b", "mode": "no" }',
+        '{ "id": "c", "path": "/c/../d", "dpop": "maybe" }',
+        '{ "id": "a", "path": "/e", "issuers": ["nobody"] }',
+        '{ "id": "f", "path": "/f", "issuers": ["bad"] }',
+        '{ "id": "g", "path": "/f" }',
+      ],
+      `${staff}, "bad": { "issuer": 5 }`,
+    ),
+    [
+      '2:91 "issuer" is not valid. Write the issuer as iss has it, as in "https://id.example/realms/main", or its domain.',
+      '4:28 "mode" is not valid. Write "enforce" or "report". With report nobody is refused: what would be is logged and counted. Default: enforce.',
+      '5:33 "dpop" is not valid. Write "allowed", "required" or "off". Whether DPoP is accepted. Default: what the gate is set to.',
+      '5:14 The gate refuses requests with such a path, so this rule would never match. Write it without . and .. segments, //, ;, \\ and escapes of those.',
+      '3:1 The file has several issuers, and the rule "a" does not say whose tokens it takes. Add "issuers" with any of: staff, bad.',
+      '3:14 ** stands at the end only. Write * for one segment in the middle.',
+      '6:40 There is no issuer "nobody" in this file. Write any of: staff, bad.',
+      '6:3 The id "a" stands on line 3 too. Give each rule its own.',
+      '8:1 The file has several issuers, and the rule "g" does not say whose tokens it takes. Add "issuers" with any of: staff, bad.',
+      '8:14 The rule "g" and the rule "f" on line 7 are for the same requests, and neither is more specific. Let them differ in hosts, path or methods.',
+    ],
+  ],
+  [
+    'a misspelt "issuers": nothing is told that only follows from it',
+    `{ "isuers": { ${staff} }, "rules": [ ${all} ] }`,
+    [
+      '1:3 There is no member "isuers" here. Take it out, or write one of: $schema, issuers, rules, identity, resource, preflight, forward.',
+    ],
+  ],
+  [
     'misspelt members, each told',
     withRules(['{ "id": "all", "path": "/**", "scope": ["a"], "method": ["GET"] }']),
     [
@@ -192,6 +225,61 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
   ],
 ];
 
+/** A value that the member does not take, and how its fix begins. */
+type WrongMember = readonly [member: string, value: unknown, fix: string];
+
+const wrongInRule: readonly WrongMember[] = [
+  ['id', 'a b', 'Write a name of letters, digits, dots, hyphens'],
+  ['id', 'x'.repeat(65), 'Write a name of letters, digits, dots, hyphens'],
+  ['hosts', 'api.example', 'Write a list of hosts'],
+  ['hosts', [], 'Write a list of hosts'],
+  ['path', '/a?b', 'Write a path that begins with a slash'],
+  ['path', 7, 'Write a path that begins with a slash'],
+  ['methods', 'GET', 'Write a list of methods'],
+  ['access', true, 'Write "token", "optional", "open" or "deny"'],
+  ['issuers', 'staff', 'Write a list with names of "issuers"'],
+  ['audience', 7, 'Write '],
+  ['scopes', 'read', 'Write a list of scopes'],
+  ['anyScope', [], 'Write a list of scopes'],
+  ['permissions', 'orders:read', 'Write a list of permissions'],
+  ['acr', 1, 'Write an authentication level'],
+  ['maxAge', -1, 'Write whole seconds since the user signed in'],
+  ['maxAge', 1.5, 'Write whole seconds since the user signed in'],
+  ['dpop', true, 'Write "allowed", "required" or "off"'],
+  ['mode', 'dry-run', 'Write "enforce" or "report"'],
+  ['encodedSlash', true, 'Write "allow"'],
+  ['preflight', 'yes', 'Write "allow" or "judge"'],
+  ['forward', 'authorization', 'Write ["authorization"]'],
+  ['forward', [], 'Write ["authorization"]'],
+];
+
+const wrongInIssuer: readonly WrongMember[] = [
+  ['issuer', '', 'Write the issuer as iss has it'],
+  ['audience', [], 'Write '],
+  ['algorithms', 'RS256', 'Write a list with any of RS256'],
+  ['algorithms', [], 'Write a list with any of RS256'],
+  ['clockTolerance', 61, 'Write seconds by which clocks may differ, 0 to 60.'],
+  ['clockTolerance', -1, 'Write seconds by which clocks may differ, 0 to 60.'],
+  ['clockTolerance', '5', 'Write seconds by which clocks may differ, 0 to 60.'],
+  ['subject', false, 'Write "required" or "optional"'],
+  ['permissionsClaim', [], 'Write the name of the claim that holds permissions'],
+  ['scopeClaim', '', 'Write the name of the claim that holds scopes'],
+  ['clientIds', 'shop', 'Write a list of clients'],
+  ['jwksUri', 'file:///keys', 'Write the URL of the keys'],
+  ['insecure', 'true', 'Write true for an issuer that is reached over plain http'],
+  ['profile', 'at+jwt', 'Write "rfc9068"'],
+];
+
+const wrongBeside: readonly WrongMember[] = [
+  ['$schema', 7, 'Where editors find this schema'],
+  ['issuers', [], 'Write an object with a member for each issuer'],
+  ['rules', {}, 'Write a list of rules'],
+  ['identity', ['sub'], 'Write an object of headers and claims'],
+  ['resource', 'https://api.example/path', 'Write the origin under which the metadata'],
+  ['preflight', true, 'Write "allow" or "judge"'],
+  ['forward', true, 'Write ["authorization"]'],
+];
+
 async function problemsOf(text: string, name = 'rules.json'): Promise<readonly string[]> {
   const result = await readRules({ name, text });
   return result.kind === 'rules'
@@ -208,6 +296,28 @@ async function rulesOf(text: string, name = 'rules.json'): Promise<Rules> {
 describe('bad rules', () => {
   it.each(badRules)('%s', async (_claim, text, problems) => {
     expect(await problemsOf(text)).toEqual(problems);
+  });
+
+  it.each([
+    ...wrongInRule.map(([member, value, fix]) => ({ of: 'rule', member, value, fix })),
+    ...wrongInIssuer.map(([member, value, fix]) => ({ of: 'issuer', member, value, fix })),
+    ...wrongBeside.map(([member, value, fix]) => ({ of: 'file', member, value, fix })),
+  ])('$of, "$member": $value → one problem, with what to write: $fix', async ({ of, member, value, fix }) => {
+    const wrong = { [member]: value };
+    const { rules, issuers, ...rest } = {
+      issuers: { staff: { issuer: 'https://id.example/', audience: 'orders', ...(of === 'issuer' && wrong) } },
+      rules: [{ id: 'all', path: '/**', ...(of === 'rule' && wrong) }],
+      ...(of === 'file' && wrong),
+    };
+    // A line for each part, so that the place tells which of them is meant.
+    const more = Object.entries(rest).map(([name, each]) => `"${name}": ${JSON.stringify(each)}, `);
+    const text = `{${more.join('')}\n"issuers": ${JSON.stringify(issuers)},\n"rules": ${JSON.stringify(rules)} }`;
+    const problems = await problemsOf(text);
+    expect(problems).toHaveLength(1);
+    const lines = { rules: 3, rule: 3, issuers: 2, issuer: 2, file: 1 } as const;
+    const line = lines[member === 'rules' || (member === 'issuers' && of === 'file') ? member : (of as 'rule')];
+    expect(problems[0]).toMatch(new RegExp(`^${line}:\\d+ "${member.replace('$', '\\$')}" is not valid\\. `));
+    expect(problems[0]).toContain(`is not valid. ${fix}`);
   });
 
   it('no message holds a member of a file that may be a secret', async () => {

@@ -61,6 +61,8 @@ export interface Api {
 export interface Stage {
   /** Lets time pass for every API and introspection of this stage; seconds, backwards where negative. */
   wait(seconds: number): void;
+  /** Stops all these clocks at a time in seconds since the epoch: what comes then is not a matter of how busy the machine is. */
+  stopAt(time: number): void;
   /** Seconds since the epoch, whole. */
   now(): number;
   open(options?: Partial<ResourceServerOptions>, api?: ApiOptions): Promise<Api>;
@@ -79,11 +81,15 @@ export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Sta
   const said: string[] = [];
   const sent = new Set([marker, clientSecret]);
   let offset = 0;
-  const seconds = (): number => Date.now() / 1000 + offset;
+  let stopped: number | undefined;
+  const seconds = (): number => stopped ?? Date.now() / 1000 + offset;
 
   return {
     wait: (passed) => {
       offset += passed;
+    },
+    stopAt: (time) => {
+      stopped = time;
     },
     now: () => Math.floor(seconds()),
     async open(options = {}, { policy = {}, listener = 'plain' } = {}) {

@@ -130,6 +130,19 @@ describe('a refreshing key set', () => {
     expect(keySet.status()).toMatchObject({ fresh: true, fetches: { ok: 3, failed: 0 } });
   });
 
+  it.each([
+    [0, 420],
+    [0.5, 450],
+    [1, 480],
+  ])('chance %d → refreshed after %i s: instances that started together come apart', async (chance, seconds) => {
+    const { state, keySet } = startScript({ random: () => chance });
+    await keySet.ready();
+    await pass(seconds - 1);
+    expect(state.fetches).toBe(1);
+    await pass(1);
+    expect(state.fetches).toBe(2);
+  });
+
   it('a withdrawn key is gone with the refresh that shows it, and the generation increases', async () => {
     const { state, keySet } = startScript();
     state.keys = [first, second];

@@ -6,7 +6,7 @@ import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/test-issuer.ts';
 import { send } from '../support/http-client.ts';
-import { makeClientCertificate } from './client-certificate.ts';
+import { makeCertificate } from './client-certificate.ts';
 import { migrationInputs } from './differences.ts';
 import type { Input, World } from './input.ts';
 import { original } from './original.ts';
@@ -54,10 +54,7 @@ function mountOurs({ after = {} }: Input): Handler[] {
 }
 
 beforeAll(async () => {
-  const [certificate, otherCertificate] = await Promise.all([
-    makeClientCertificate('one'),
-    makeClientCertificate('two'),
-  ]);
+  const [certificate, otherCertificate] = await Promise.all([makeCertificate('one'), makeCertificate('two')]);
   world = { issuer, original, certificate, otherCertificate };
   const app = express();
   app.set('env', 'test'); // no stack traces on the terminal

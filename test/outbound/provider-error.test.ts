@@ -102,6 +102,7 @@ describe('whatever was thrown', () => {
     ['a cause that is null leaves the outer one', coded('ECONNRESET', null), 'ECONNRESET'],
     ['an error without a code in between', coded('A', new Error('x', { cause: coded('B') })), 'B'],
     ['five deep', coded('A', coded('B', coded('C', coded('D', coded('F'))))), 'F'],
+    ['a port that fetch never calls', new TypeError('fetch failed', { cause: new Error('bad port') }), 'BAD_PORT'],
     ['six deep → the fifth', coded('A', coded('B', coded('C', coded('D', coded('F', coded('G')))))), 'F'],
   ])('%s', (_, thrown, code) => {
     expect(toProviderError(thrown).message.endsWith(` (${code})`)).toBe(true);

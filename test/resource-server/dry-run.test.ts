@@ -89,7 +89,8 @@ describe('a dry run says what judge says', () => {
     expectInOrder(dry);
   });
 
-  it.each(tokenFlaws)('a token that is %s and has any other flaw besides', async (flaw) => {
+  it.each(tokenFlaws)('a token that is %s and has any other flaw besides, in every mode', async (flaw) => {
+    const servers = [server, open({ dpop: { mode: 'off' } }), open({ dpop: { mode: 'required' } })];
     const facts = { issuer: issuer.issuer, audience: issuer.audience, now, encryptionKid: 'of encryption' };
     const first = changeToken(flaw, facts);
     for (const other of tokenFlaws) {
@@ -97,7 +98,7 @@ describe('a dry run says what judge says', () => {
       const signed = issuer.token({ ...first.claims, ...second.claims }, { ...first.header, ...second.header });
       const once = first.finish?.(signed) ?? signed;
       const token = second.finish?.(once) ?? once;
-      expectInOrder(await expectSame(server, call({ authorization: `Bearer ${token}` })));
+      for (const each of servers) expectInOrder(await expectSame(each, call({ authorization: `Bearer ${token}` })));
     }
   });
 

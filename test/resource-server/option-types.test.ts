@@ -1,9 +1,23 @@
+import { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import { Hono } from 'hono';
 import { describe, expect, expectTypeOf, it } from 'vitest';
-import { createProtect as createExpressProtect } from '../../src/adapters/express.ts';
-import { createProtect as createFetchProtect } from '../../src/adapters/fetch.ts';
-import { createProtect as createHonoProtect } from '../../src/adapters/hono.ts';
-import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
+import { z } from 'zod';
 import {
+  createAuthorize as createExpressAuthorize,
+  createProtect as createExpressProtect,
+} from '../../src/adapters/express.ts';
+import { createAuthorize as createFastifyAuthorize } from '../../src/adapters/fastify.ts';
+import {
+  createAuthorize as createFetchAuthorize,
+  createProtect as createFetchProtect,
+} from '../../src/adapters/fetch.ts';
+import { createAuthorize as createHonoAuthorize, createProtect as createHonoProtect } from '../../src/adapters/hono.ts';
+import { createAuthorize as createNodeAuthorize, createProtect as createNodeProtect } from '../../src/adapters/node.ts';
+import {
+  type Access,
+  allOf,
+  anyOf,
   type Claims,
   createKeySet,
   createResourceServer,
@@ -54,6 +68,47 @@ describe('claims', () => {
       expectTypeOf(claims.sub).toEqualTypeOf<string | undefined>(),
     );
     createNodeProtect(lenient)({}, (_, __, { claims }) => expectTypeOf(claims.sub).toEqualTypeOf<string | undefined>());
+  });
+
+  it('combined policies without a schema: those that the server gives', async () => {
+    const either = anyOf({ scopes: ['read'] }, allOf({ permissions: ['read'] }, { acr: 'gold' }));
+    createFetchProtect(lenient)(either, (_, { claims }) =>
+      Response.json(expectTypeOf(claims).toEqualTypeOf<RegisteredClaims>()),
+    );
+    createFetchProtect(strict)(either, (_, { claims }) => Response.json(expectTypeOf(claims).toEqualTypeOf<Claims>()));
+    createHonoProtect(lenient)(either, (c, { claims }) =>
+      c.json(expectTypeOf(claims.sub).toEqualTypeOf<string | undefined>() ?? {}),
+    );
+    const { claims } = await lenient.authorize(request({ sub: undefined, scope: 'read' }), either);
+    expectTypeOf(claims.sub).toEqualTypeOf<string | undefined>();
+    expect(claims.sub).toBeUndefined();
+  });
+
+  it('behind middleware: accessOf of a server says what that server gives', async () => {
+    const inFetch = createFetchAuthorize(lenient);
+    const anonymous = request({ sub: undefined });
+    expect(await inFetch()(anonymous)).toBeUndefined();
+    expectTypeOf(inFetch.accessOf(anonymous).claims.sub).toEqualTypeOf<string | undefined>();
+    expect(inFetch.accessOf(anonymous).claims.sub).toBeUndefined();
+    expect(inFetch.findAccess(request())).toBeUndefined();
+    expectTypeOf(createFetchAuthorize(strict).accessOf(anonymous).claims.sub).toEqualTypeOf<string>();
+    const incoming = new IncomingMessage(new Socket());
+    const [inNode, inExpress] = [createNodeAuthorize(lenient), createExpressAuthorize(lenient)];
+    expectTypeOf(inNode.findAccess(incoming)).toEqualTypeOf<Access<RegisteredClaims> | undefined>();
+    expectTypeOf(inExpress.findAccess(incoming)).toEqualTypeOf<Access<RegisteredClaims> | undefined>();
+    const inFastify = createFastifyAuthorize(lenient).findAccess({ raw: incoming });
+    expectTypeOf(inFastify).toEqualTypeOf<Access<RegisteredClaims> | undefined>();
+    expect(inFastify).toBeUndefined();
+    new Hono().get('/', createHonoAuthorize(lenient)(), (c) => {
+      expectTypeOf(c.var.access.claims.sub).toEqualTypeOf<string | undefined>();
+      return c.body(null);
+    });
+    const leveled = { claims: z.object({ level: z.number() }) };
+    const other = request({ level: 3 });
+    await inFetch(leveled)(other);
+    const { claims } = inFetch.accessOf(other, leveled);
+    expectTypeOf(claims).toEqualTypeOf<{ level: number }>();
+    expect(claims).toEqual({ level: 3 });
   });
 
   it('a server with optional sub does not pass for one that demands it', () => {

@@ -8,6 +8,8 @@ interface Declaration {
   readonly code: string;
   /** The comment above it, as text. */
   readonly comment: string;
+  /** The declaration file that has it. */
+  readonly file: string;
 }
 
 /** What a statement declares, or hands on from another file. */
@@ -31,7 +33,9 @@ function readStatements(path: string): readonly { readonly code: string; readonl
       }
     } else if (line !== '') {
       let code = line;
-      while (!/[;}]$/.test(code) || depthOf(code) !== 0) code += `\n${lines[++i] ?? fail(path, code)}`;
+      // A type ends with its semicolon: members of a union have braces of their own.
+      const end = /^(?:export )?(?:declare )?type /.test(line) ? /;$/ : /[;}]$/;
+      while (!end.test(code) || depthOf(code) !== 0) code += `\n${lines[++i] ?? fail(path, code)}`;
       statements.push({ code, comment: readComment(comment) });
       comment = [];
     }
@@ -73,14 +77,51 @@ function readDeclarations(path: string): readonly Declaration[] {
         .map((name) => others.find((other) => other.name === name) ?? fail(file, name));
     }
     const name = declared.exec(code)?.[1];
-    return code.startsWith('export ') && name !== undefined ? [{ name, code, comment }] : [];
+    return code.startsWith('export ') && name !== undefined ? [{ name, code, comment, file: path }] : [];
   });
+}
+
+const imported = /^import (?:type )?\{([^}]*)\} from '(\.[^']+)';/;
+
+/** The declaration of a name that a file uses: its own, or one that it imports from another of our files. */
+function findDeclaration(file: string, name: string): Declaration | undefined {
+  for (const { code, comment } of readStatements(file)) {
+    if (declared.exec(code)?.[1] === name) return { name, code, comment, file };
+    const [, names = '', from = ''] = imported.exec(code) ?? [];
+    if (names.split(',').some((each) => each.trim().replace(/^type /, '') === name)) {
+      return findDeclaration(posix.join(posix.dirname(file), from.replace(/\.[tj]s$/, '.d.ts')), name);
+    }
+  }
+  return undefined;
+}
+
+/** Names of types, as they stand in code; not those in texts and comments. */
+function namesIn(code: string): readonly string[] {
+  return code.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'(?:[^'\\\n]|\\.)*'/g, '').match(/\b[A-Z]\w*\b/g) ?? [];
+}
+
+/** Types that declarations use and no entry point exports, with those that these use. */
+function readUsed(declarations: readonly Declaration[]): readonly Declaration[] {
+  const known = new Set(declarations.map(({ name }) => name));
+  const used: Declaration[] = [];
+  const waiting = [...declarations];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    for (const name of namesIn(next.code)) {
+      if (known.has(name)) continue;
+      const found = findDeclaration(next.file, name);
+      if (found === undefined) continue; // of another package, or a parameter
+      known.add(name);
+      used.push(found);
+      waiting.push(found);
+    }
+  }
+  return used.toSorted((one, other) => (one.name < other.name ? -1 : 1));
 }
 
 function formatDeclaration({ name, code, comment }: Declaration): string {
   const [about = '', example] = comment.split(/^@example\n/m);
   const signature = code
-    .replace(/^export (?:declare )?/, '')
+    .replace(/^(?:export )?(?:declare )?/, '')
     .replace(/^( +)/gm, (spaces) => ' '.repeat(spaces.length / 2));
   return [
     `### \`${name}\``,
@@ -97,16 +138,24 @@ interface Manifest {
 /** The reference of every subpath export, from the declaration files of the build. */
 export function writeReference(): string {
   const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest; // ours
-  const parts = Object.entries(exports).flatMap(([subpath, target]) => {
+  const entries = Object.entries(exports).flatMap(([subpath, target]) => {
     if (typeof target === 'string') return [];
     const name = posix.join('portcullis', subpath);
-    const declarations = readDeclarations(target.types.replace(/^\.\//, ''));
+    return [{ name, declarations: readDeclarations(target.types.replace(/^\.\//, '')) }];
+  });
+  const parts = entries.flatMap(({ name, declarations }) => {
     // Values first: they are what is called.
     const isType = ({ code }: Declaration): boolean => /^export (?:interface|type) /.test(code);
     const ordered = [...declarations.filter((each) => !isType(each)), ...declarations.filter(isType)];
     return [`## \`${name}\``, ...ordered.map(formatDeclaration)];
   });
+  const used = readUsed(entries.flatMap(({ declarations }) => declarations));
   const preface =
     'Every export of every entry point, from the declarations that the package ships. `npm run docs` writes this page.';
-  return `# Reference\n\n${preface}\n\n${parts.join('\n\n')}\n`;
+  const others = [
+    '## Types that these use',
+    'They are not exported: `Parameters`, `ReturnType` and members reach them.',
+    ...used.map(formatDeclaration),
+  ];
+  return `# Reference\n\n${preface}\n\n${[...parts, ...others].join('\n\n')}\n`;
 }

@@ -22,8 +22,16 @@ export interface TestCertificates {
 const day = 86_400_000;
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 
+/** Days from now on which the certificate of the server begins and ends to be valid. */
+export interface TestValidity {
+  readonly from: number;
+  readonly to: number;
+}
+
 /** Makes a self-signed authority and a certificate for localhost, 127.0.0.1 and ::1, both valid for a day around now. */
-export async function createTestCertificates(): Promise<TestCertificates> {
+export async function createTestCertificates(
+  { from, to }: TestValidity = { from: -1, to: 1 },
+): Promise<TestCertificates> {
   const authorityKeys = await generateKeys();
   const serverKeys = await generateKeys();
   const validity = { notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) };
@@ -44,7 +52,8 @@ export async function createTestCertificates(): Promise<TestCertificates> {
   );
   const server = await X509CertificateGenerator.create(
     {
-      ...validity,
+      notBefore: new Date(Date.now() + from * day),
+      notAfter: new Date(Date.now() + to * day),
       serialNumber: '02',
       subject: 'CN=localhost',
       issuer: authority.subject,

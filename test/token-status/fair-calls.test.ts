@@ -47,12 +47,33 @@ describe('calls that take turns', () => {
   });
 
   it('too many wait, of one client or of all → undefined', () => {
-    const { run } = open();
+    const { run } = open({ maxWaitingPerClient: 3, maxWaiting: 5 });
     for (const name of ['a1', 'a2', 'a3', 'a4']) expect(run('a', name)).toBeInstanceOf(Promise);
     expect(run('a', 'a5')).toBeUndefined();
     for (const name of ['b1', 'b2', 'b3']) expect(run('b', name)).toBeInstanceOf(Promise);
     expect(run('b', 'b4')).toBeUndefined();
-    expect(run('c', 'c1')).toBeUndefined();
+  });
+
+  it('a crowd has taken all places → who comes new has one of those of the client with the most', async () => {
+    const { run, end, started } = open({ maxWaitingPerClient: 3, maxWaiting: 5 });
+    const waiting = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'b3'].map((name) => run(name.slice(0, 1), name));
+    const late = expect(waiting[1]).rejects.toThrow('too late');
+    void run('c', 'c1');
+    await late;
+    // Two wait of each of the others now: nobody has more than one would have then.
+    expect(run('c', 'c2')).toBeUndefined();
+    await end('a1');
+    expect(started).toEqual(['a1', 'b1', 'c1']);
+  });
+
+  it('clients that were turned away, or are done → none is kept', async () => {
+    const { calls, run, end } = open({ maxCalls: 1, maxWaiting: 1 });
+    void run('a', 'a1');
+    void run('b', 'b1');
+    for (let index = 0; index < 100; index++) expect(run(`c${index}`, 'never')).toBeUndefined();
+    expect(calls.clients).toBe(2);
+    for (const name of ['a1', 'b1']) await end(name);
+    expect(calls.clients).toBe(0);
   });
 
   it('no turn in time → rejected, and it takes no turn later', async () => {

@@ -96,6 +96,35 @@ describe('the call', () => {
     expect(await Promise.all(good)).toEqual([active, active, active, active]);
     expect((await Promise.all(junk)).some((answer) => answer instanceof AccessError)).toBe(true);
   });
+
+  it('a good token behind a flood of the same address → refused at first, answered when it comes again', async () => {
+    const { introspection } = open({ maxCalls: 4 });
+    const ask = (token: string) => introspection.introspect(token, digestOf(token), '192.0.2.1');
+    const flood = (round: number) => Array.from({ length: 1000 }, (_, index) => ask(`junk-${round}-${index}`));
+    flood(1);
+    expect(await ask('good')).toMatchObject({
+      reason: 'introspection_unavailable',
+      context: { kind: 'too_many_calls' },
+    });
+    flood(2);
+    expect(await ask('good')).toEqual(active);
+  });
+
+  it.each([
+    ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', 'one client'],
+    ['2001:db8::1', '2001:db8:0:0:5::', 'one client'],
+    ['::1', '::2:3', 'one client'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::', 'one client'],
+    ['2001:db8:1:2::1', '2001:db8:1:3::1', 'two clients'],
+    ['::ffff:192.0.2.1', '::ffff:192.0.2.2', 'two clients'],
+    ['192.0.2.1', '192.0.2.2', 'two clients'],
+  ])('a flood of %s, and a token from %s → %s', async (one, other, expected) => {
+    const { introspection } = open({ maxCalls: 4 });
+    const ask = (token: string, client: string) => introspection.introspect(token, digestOf(token), client);
+    for (let index = 0; index < 1000; index++) void ask(`junk${index}`, one);
+    const answer = await ask('good', other);
+    expect(answer instanceof AccessError ? 'one client' : 'two clients').toBe(expected);
+  });
 });
 
 describe('an answer', () => {

@@ -13,7 +13,7 @@ export function createApp(resourceServer) {
       const { claims } = await resourceServer.authorize(request, policy, socket);
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ reader: claims.sub }));
     } catch (error) {
-      const refusal = resourceServer.refuse(error, request, { ...policy, connection: socket });
+      const refusal = resourceServer.refuse(error, request, { policy, connection: socket });
       response.writeHead(refusal.status, Object.fromEntries(refusal.headers)).end(await refusal.text());
     }
   });

@@ -41,6 +41,8 @@ export const findingCodes = {
   D201: fail('The key set of the provider cannot be fetched.'),
   D202: fail('The provider publishes no key that can verify a token.'),
   D203: warn('A published key is not used.'),
+  D210: fail('The rules of the gate cannot be used.'),
+  D211: warn('No request can reach a rule: more specific rules take them all, or the gate refuses its path.'),
 } as const satisfies Readonly<Record<string, FindingCode>>;
 
 export type Code = keyof typeof findingCodes;

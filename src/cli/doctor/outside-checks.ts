@@ -3,6 +3,7 @@ import { type CallAnswer, call, codeOf, headerOf, isPlainHttp } from './call.ts'
 import type { DoctorCheck, Scene } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
 
+const notReached = 'the service was not reached: see outside';
 const noUrl = 'needs --from-outside URL';
 const metadataPath = '/.well-known/oauth-protected-resource';
 
@@ -63,7 +64,7 @@ async function checkOutside(scene: Scene): Promise<readonly Outcome[]> {
     problem('D130', {
       seen: `the service calls itself ${seen.origin}${prefix ?? ''}, clients call ${shown}`,
       expected: target.origin,
-      fix: `Let the proxy send ${headers.join(' and ') || 'X-Forwarded-Prefix'}, and name its address: ${subject.nameOf('trustProxy')}=192.0.2.1`,
+      fix: `Let the proxy send ${headers.join(' and ') || 'X-Forwarded-Prefix'}, and name its address: ${subject.nameOf('trustProxy')}=<address of the proxy>`,
     }),
   ];
 }
@@ -73,7 +74,8 @@ async function checkHeaders(scene: Scene): Promise<readonly Outcome[]> {
   if (scene.outside === undefined) return [skipped(noUrl)];
   const target = targetOf(scene.outside, scene);
   const { timeout } = scene;
-  const none = await call(target, { timeout });
+  const none = await call(target, { timeout }).catch(() => undefined);
+  if (none === undefined) return [skipped(notReached)];
   if (none.status !== 401) return [skipped(`the URL answers ${none.status} without a token: see outside`)];
   const withToken = await call(target, { timeout, headers: { authorization: 'Bearer portcullis-doctor' } });
   if (gistOf(withToken) === gistOf(none)) {
@@ -105,11 +107,13 @@ async function checkCors(scene: Scene): Promise<readonly Outcome[]> {
   const { outside, subject, timeout } = scene;
   if (outside === undefined) return [skipped(noUrl)];
   const [origin = 'https://app.example'] = subject.corsOrigins;
-  const { status, headers } = await call(targetOf(outside, scene), {
+  const answer = await call(targetOf(outside, scene), {
     method: 'OPTIONS',
     timeout,
     headers: { origin, 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization' },
-  });
+  }).catch(() => undefined);
+  if (answer === undefined) return [skipped(notReached)];
+  const { status, headers } = answer;
   const allowed = headers['access-control-allow-origin'];
   const isRight = status < 300 && (allowed === origin || allowed === '*');
   const name = subject.nameOf('corsOrigins');

@@ -5,6 +5,7 @@ import { isPlainHttp } from './call.ts';
 import { accepts, type EgressProxy } from './egress.ts';
 import type { DoctorCheck, Scene } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
+import type { Subject } from './subject.ts';
 import { readTlsChain } from './tls-chain.ts';
 import { type Visit, visitProvider } from './visit.ts';
 
@@ -51,7 +52,7 @@ async function checkProvider(scene: Scene): Promise<readonly Outcome[]> {
   const isSlash = typeof theirs === 'string' && withoutSlash(theirs) === withoutSlash(issuer);
   const fix = isSlash
     ? `Set the issuer exactly as the provider writes it: ${showValue(theirs)}`
-    : 'Use the name that the provider calls itself, or set its public name there (Keycloak: the option hostname).';
+    : `${nameIssuer(theirs, subject)}, or set its public name at the provider (Keycloak: the option hostname)`;
   return [
     problem(isSlash ? 'D104' : 'D103', {
       seen: `the provider calls itself ${showValue(theirs)}`,
@@ -59,6 +60,12 @@ async function checkProvider(scene: Scene): Promise<readonly Outcome[]> {
       fix,
     }),
   ];
+}
+
+/** The line that names the issuer as it calls itself, if a domain can say it. */
+function nameIssuer(issuer: unknown, { nameOf }: Subject): string {
+  const [, host] = /^https:\/\/([\w.:-]+)\/$/.exec(String(issuer)) ?? [];
+  return host === undefined ? 'Use the name that the provider calls itself' : `${nameOf('domain')}=${host}`;
 }
 
 async function explainFailure(

@@ -16,6 +16,8 @@ export interface Subject {
   readonly replayStore: string | undefined;
   readonly corsOrigins: readonly string[];
   readonly admin: { readonly host: string; readonly port: number | 'off' } | undefined;
+  /** Of a gate. */
+  readonly rulesFile: string | undefined;
   /** A path that wants a token and no scope. */
   readonly protectedPath: string;
   /** Proxies, and what Node trusts. */
@@ -36,6 +38,7 @@ export function readSubject(settings: Settings | undefined, environment: Environ
     replayStore: settings?.replayStore,
     corsOrigins: settings?.corsOrigins ?? [],
     admin: settings && { host: settings.adminHost, port: settings.adminPort },
+    rulesFile: undefined,
     protectedPath: endpoint?.path ?? '/',
     environment,
     nameOf: (setting) => environmentName(settingTable[setting], variant),

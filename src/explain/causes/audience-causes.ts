@@ -69,11 +69,13 @@ export const audienceCauses: readonly Cause[] = [
     id: 'cognito_no_audience',
     reasons: ['invalid_audience'],
     meaning: 'Access tokens of Amazon Cognito have no aud. The client is named in client_id.',
-    find: ({ seen: { claims } }) =>
+    find: ({ seen: { claims }, force }) =>
       claims['token_use'] === 'access' && claims['aud'] === undefined
         ? {
             certainty: 'certain',
-            fix: "List the clients in place of an audience: clientIds: ['…'].",
+            fix:
+              force.labels.clientIds?.set(showText(textOf(claims['client_id']) || '…')) ??
+              'The gate and the library can name clients in place of an audience (clientIds); this service cannot.',
             note: 'token_use is there and aud is not',
           }
         : undefined,

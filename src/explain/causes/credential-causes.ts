@@ -84,6 +84,19 @@ export const credentialCauses: readonly Cause[] = [
     },
   },
   {
+    id: 'token_empty',
+    reasons: ['missing_credentials'],
+    meaning: 'The header has a scheme and nothing behind it: the variable that should hold the token is empty.',
+    find: ({ seen: { authorization } }) =>
+      /^(?:bearer|dpop)\s*$/i.test((authorization ?? '').trim())
+        ? {
+            certainty: 'certain',
+            fix: 'Look at the program or the variable that should give the token: it gives nothing.',
+            note: 'nothing behind the scheme',
+          }
+        : undefined,
+  },
+  {
     id: 'placeholder_token',
     reasons: [...shapeReasons, 'missing_credentials'],
     meaning: 'A word stands in the place of the token: a variable that was not set, or a placeholder of a guide.',
@@ -91,7 +104,9 @@ export const credentialCauses: readonly Cause[] = [
       placeholder.test(seen.token)
         ? {
             certainty: 'certain',
-            fix: 'Let the client wait for its login and use the token of the answer. In a shell, set the variable.',
+            fix: /^["'`]?\$/.test(seen.token)
+              ? 'Set the variable, and write double quotes around the header: in single quotes a shell leaves $ as it is.'
+              : 'Let the client wait for its login and use the token of the answer. In a shell, set the variable.',
             note: 'a word in the place of the token',
           }
         : undefined,
@@ -140,12 +155,14 @@ export const credentialCauses: readonly Cause[] = [
     id: 'opaque_no_audience',
     reasons: ['opaque_token'],
     meaning: 'The client asked for no audience, so the provider issued an opaque token for its own user information.',
-    find: ({ seen: { token } }) =>
+    find: ({ seen: { token }, force }) =>
       /^[\w~+/=-]{16,}$/.test(token) && !placeholder.test(token)
         ? {
             certainty: 'likely',
             fix: 'Let the client ask for the audience of this API (Auth0: audience=…; others: resource=…).',
-            or: 'if the provider issues only opaque tokens, configure introspection (docs/other-proofs.md)',
+            ...(force.labels.introspection !== undefined && {
+              or: 'if the provider issues only opaque tokens, configure introspection (docs/other-proofs.md)',
+            }),
             note: 'no JWT, but random text',
           }
         : undefined,

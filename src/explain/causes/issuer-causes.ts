@@ -89,11 +89,16 @@ export const issuerCauses: readonly Cause[] = [
     find: (facts) => {
       const pair = pairs(facts).find(([theirs, ours]) => isAlias(theirs, ours));
       if (pair === undefined) return undefined;
-      const [theirs] = pair;
+      const [theirs, ours] = pair;
+      const oneAddress =
+        'Give the provider one public address (Keycloak: the option hostname), and let clients use only that.';
+      const line = facts.force.labels.issuer.set(showText(textOf(facts.seen.claims['iss'])));
+      // The same machine under another port or scheme: it is the setting that is more often wrong.
+      const [fix, or] = theirs.hostname === ours.hostname ? [line, oneAddress] : [oneAddress, line];
       return {
         certainty: 'likely',
-        fix: 'Give the provider one public address (Keycloak: the option hostname), and let clients use only that.',
-        or: facts.force.labels.issuer.set(showText(textOf(facts.seen.claims['iss']))),
+        fix,
+        or,
         note: `the token was issued as ${showText(theirs.host)}`,
       };
     },

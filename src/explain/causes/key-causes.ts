@@ -16,6 +16,9 @@ const signatureLengths: Readonly<Record<string, readonly number[]>> = {
   EdDSA: [64],
 };
 
+/** Bytes of base64url that are no signature, and not the half of one. */
+const fewBytes = 12;
+
 /** Causes in the header, the key and the signature. */
 export const keyCauses: readonly Cause[] = [
   {
@@ -102,19 +105,42 @@ export const keyCauses: readonly Cause[] = [
         : undefined,
   },
   {
+    id: 'token_with_more',
+    reasons: ['malformed_encoding', 'invalid_signature'],
+    meaning: 'Something stands behind the token: a line break that was encoded, or a character that was copied along.',
+    find: ({ seen: { token, header } }) => {
+      const signature = token.split('.')[2] ?? '';
+      const alg = textOf(header['alg']);
+      const lengths = signatureLengths[alg] ?? signatureLengths[alg.slice(0, 2)] ?? [];
+      const length = Math.floor((signature.length * 3) / 4);
+      const own = lengths.find((each) => length > each && length - each <= fewBytes);
+      if (own === undefined || token.split('.').length !== 3) return undefined;
+      const more = signature.length - Math.ceil((own * 4) / 3);
+      return {
+        certainty: 'certain',
+        fix: 'Take away what stands behind the token. In a shell, printf %s and jq -j write no line break.',
+        note: `${more} more characters than a signature of ${alg} has`,
+      };
+    },
+  },
+  {
     id: 'token_truncated',
     reasons: ['malformed_token', 'malformed_encoding', 'malformed_claims', 'malformed_header', 'invalid_signature'],
-    meaning: 'The end of the token is missing: it was cut when it was copied, or by a limit of a column or a header.',
+    meaning: 'A part of the token is missing: it was cut when it was copied, or by a limit of a column or a header.',
     find: ({ seen: { token, header } }) => {
       const fix = 'Copy the whole token. If a program stores it, look for a limit of length there.';
       if (/(?:\.\.\.|…)$/.test(token)) return { certainty: 'certain', fix, note: 'it ends with dots' };
       const parts = token.split('.');
+      if (parts.length === 3 && !token.startsWith('ey') && parts[1]?.startsWith('ey') && !/[\s"'`]/.test(token))
+        return { certainty: 'likely', fix, note: 'it does not begin as a token does (ey…)' };
       if (!token.startsWith('ey') || parts.length > 3 || /\s/.test(token)) return undefined;
       if (parts.length < 3) return { certainty: 'likely', fix, note: `${parts.length} of 3 parts` };
       const alg = textOf(header['alg']);
       const lengths = signatureLengths[alg] ?? signatureLengths[alg.slice(0, 2)];
       const length = Math.floor(((parts[2]?.length ?? 0) * 3) / 4);
       if (lengths === undefined || lengths.includes(length) || length > Math.max(...lengths)) return undefined;
+      // A little more than a signature has: something stands behind it.
+      if (lengths.some((each) => length > each && length - each <= fewBytes)) return undefined;
       return { certainty: 'certain', fix, note: `${length} bytes of signature; ${alg} has ${lengths.join(', ')}` };
     },
   },

@@ -51,4 +51,19 @@ export const proofCauses: readonly Cause[] = [
       };
     },
   },
+  {
+    id: 'proof_for_other_url',
+    reasons: ['proof_url_mismatch'],
+    meaning: 'The client made the proof for another URL of this API, or uses one proof for several URLs.',
+    find: ({ seen, externalUrl }) => {
+      const theirs = normaliseUrl(textOf(seen.proofClaims['htu']));
+      const ours = externalUrl === undefined ? undefined : normaliseUrl(externalUrl);
+      if (theirs === undefined || ours === undefined || explainMismatch(ours, theirs) !== 'path') return undefined;
+      return {
+        certainty: 'certain',
+        fix: 'Let the client make a proof for each call: htu is the URL of that call, without query and fragment.',
+        note: `the proof is for ${showText(theirs)}`,
+      };
+    },
+  },
 ];

@@ -17,6 +17,14 @@ function rolesOf(claims: JsonObject): readonly (readonly [claim: string, names: 
   return [['realm_access.roles', realm] as const, ...named].filter(([, names]) => names.length > 0);
 }
 
+/** How scopes are read from another claim, or of another form, if this can be set. */
+function readFrom({ force }: Facts, claim: string): string {
+  return (
+    force.labels.scopeClaim?.set(claim) ??
+    `Let the provider write the scopes into scope as one text. The gate and the library can read ${claim} (scopeClaim); this service cannot.`
+  );
+}
+
 /** Causes of missing scopes and permissions. */
 export const scopeCauses: readonly Cause[] = [
   {
@@ -27,10 +35,31 @@ export const scopeCauses: readonly Cause[] = [
       facts.seen.claims['scope'] === undefined && isEnough(namesOf(facts.seen.claims['scp']), facts)
         ? {
             certainty: 'certain',
-            fix: "Read scopes from scp: scopeClaim: 'scp' (docs/providers.md).",
+            fix: readFrom(facts, 'scp'),
             note: `scope is absent, scp has ${showText(namesOf(facts.seen.claims['scp']).join(' '))}`,
           }
         : undefined,
+  },
+  {
+    id: 'scope_not_granted',
+    reasons: scopeReasons,
+    meaning: 'The scope that the route needs is not among the scopes of the token: nobody asked for it, or granted it.',
+    find: (facts) => {
+      const { claims } = facts.seen;
+      const { scope } = claims;
+      if (isEnough(namesOf(claims['scp']), facts)) return undefined;
+      if (typeof scope === 'string' ? isEnough(scope.split(/[\s,]+/), facts) : scope !== undefined) return undefined;
+      // A role of this name is the better explanation; permissions are often there besides scopes.
+      const isRole = rolesOf(claims).some(([claim, names]) => claim !== 'permissions' && isEnough(names, facts));
+      if (scope === undefined && isRole) return undefined;
+      const held = namesOf(scope);
+      const lacking = facts.force.scopes.filter((name) => !held.includes(name)).join(' ');
+      return {
+        certainty: scope === undefined ? 'likely' : 'certain',
+        fix: `Let the client ask for scope=${lacking}, and grant it to the client at the provider.`,
+        note: scope === undefined ? 'the token has no scopes' : `the token lacks ${lacking}`,
+      };
+    },
   },
   {
     id: 'roles_instead_of_scope',
@@ -45,7 +74,9 @@ export const scopeCauses: readonly Cause[] = [
       return {
         certainty: 'likely',
         fix: 'At the provider, map the role to a scope of this API, and let the client ask for that scope.',
-        or: 'let the route ask for permissions instead of scopes (permissionsClaim)',
+        ...(facts.force.labels.permissionsClaim !== undefined && {
+          or: `let the route ask for permissions instead of scopes (${facts.force.labels.permissionsClaim.name})`,
+        }),
         note: `the token has ${claim}`,
       };
     },
@@ -69,44 +100,30 @@ export const scopeCauses: readonly Cause[] = [
     id: 'scope_as_list',
     reasons: ['malformed_scope'],
     meaning: 'The provider writes scope as a list, and RFC 9068 wants one text.',
-    find: ({ seen }) =>
-      Array.isArray(seen.claims['scope'])
+    find: (facts) =>
+      Array.isArray(facts.seen.claims['scope'])
         ? {
             certainty: 'certain',
-            fix: "Read the list: scopeClaim: 'scope' takes a list too. Or let the provider write one text.",
+            fix: 'Let the provider write scope as one text with single spaces (RFC 9068 §2.2.3).',
+            or: readFrom(facts, 'scope'),
             note: 'scope is a list',
           }
         : undefined,
   },
   {
-    id: 'scope_not_granted',
-    reasons: scopeReasons,
-    meaning: 'The token has scopes, and the scope that the route needs is not among them.',
-    find: (facts) => {
-      const { scope } = facts.seen.claims;
-      const held = namesOf(scope);
-      if (typeof scope !== 'string' || isEnough(scope.split(/[\s,]+/), facts) || rolesOf(facts.seen.claims).length > 0)
-        return undefined;
-      const lacking = facts.force.scopes.filter((name) => !held.includes(name));
-      return {
-        certainty: 'certain',
-        fix: `Let the client ask for scope=${lacking.join(' ')}, and grant it to the client at the provider.`,
-        note: `the token lacks ${lacking.join(' ')}`,
-      };
-    },
-  },
-  {
     id: 'machine_token_without_sub',
     reasons: ['malformed_sub'],
     meaning: 'The provider leaves sub out of tokens that a program got for itself.',
-    find: ({ seen: { claims } }) =>
-      claims['sub'] === undefined && (typeof claims['client_id'] === 'string' || typeof claims['azp'] === 'string')
-        ? {
-            certainty: 'certain',
-            fix: "Allow tokens without a subject: subject: 'optional'.",
-            or: 'let the provider put sub into these tokens (RFC 9068 §2.2)',
-            note: 'the client is named and sub is absent',
-          }
-        : undefined,
+    find: ({ seen: { claims }, force }) => {
+      const isNamed = typeof claims['client_id'] === 'string' || typeof claims['azp'] === 'string';
+      if (claims['sub'] !== undefined || !isNamed) return undefined;
+      const { subject } = force.labels;
+      const atProvider = 'Let the provider put sub into these tokens (RFC 9068 §2.2).';
+      return {
+        certainty: 'certain',
+        ...(subject === undefined ? { fix: atProvider } : { fix: subject.set('optional'), or: atProvider }),
+        note: 'the client is named and sub is absent',
+      };
+    },
   },
 ];

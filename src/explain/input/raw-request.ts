@@ -7,13 +7,13 @@ export function isRawRequest(text: string): boolean {
   return requestLine.test(text.split(/\r?\n/, 1)[0] ?? '');
 }
 
-/** Reads an HTTP request as it is on the wire, or as `curl -v` prints it. The body is not looked at. */
-export function readRawRequest(text: string): Input {
+/** Reads an HTTP request as it is on the wire; the body is not looked at. `scheme`: of its URL, which the text does not tell. */
+export function readRawRequest(text: string, scheme: 'http' | 'https' = 'http'): Input {
   const lines = text.split(/\r?\n/);
   const [, method, target = '/'] = requestLine.exec(lines[0] ?? '') ?? [];
   const headers = readHeaderLines(lines.slice(1));
   const host = joinHeader(headers, 'host');
-  const url = /^https?:/i.test(target) ? target : host === null ? undefined : `http://${host}${target}`;
+  const url = /^https?:/i.test(target) ? target : host === null ? undefined : `${scheme}://${host}${target}`;
   return { kind: 'request', method, url: url !== undefined && URL.canParse(url) ? url : undefined, headers };
 }
 

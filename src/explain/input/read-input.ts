@@ -3,6 +3,7 @@ import { readCurl } from './curl.ts';
 import { readHar } from './har.ts';
 import { type Input, unread } from './input.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
+import { readTerminalLines } from './terminal-line.ts';
 
 /** What to look for in the text. */
 export interface ReadInputOptions {
@@ -22,9 +23,14 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   if (trimmed === '') return unread('The input is empty. Paste a token, a curl command, a HAR or a request.');
   if (trimmed.startsWith('{')) return readJson(trimmed, entry);
   if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(trimmed)) return readCurl(trimmed.replace(/^[$>#%] ?/, ''));
-  // `curl -v` marks the lines of the request.
-  const plain = /^> /.test(trimmed) ? trimmed.replace(/^> ?/gm, '') : trimmed;
-  if (isRawRequest(plain)) return readRawRequest(plain);
+  const logged = readTerminalLines(trimmed);
+  if (logged !== undefined) return logged;
+  const traced = readTrace(trimmed);
+  const plain = traced ?? trimmed;
+  if (isRawRequest(plain)) return readRawRequest(plain, traced === undefined ? 'http' : schemeOfTrace(trimmed));
+  if (/^HTTP\/\d/.test(plain)) {
+    return unread('This is what a server answered. Paste the call too: curl -v prints both.');
+  }
   if (headerStart.test(plain)) {
     return { kind: 'authorization', method: undefined, url: undefined, headers: readHeaderLines(plain.split(/\r?\n/)) };
   }
@@ -35,6 +41,23 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
     url: undefined,
     headers: [['Authorization', value]],
   };
+}
+
+/** The request in what `curl -v` prints; `undefined` if this is nothing of it. */
+function readTrace(text: string): string | undefined {
+  const lines = text.split(/\r?\n/);
+  const first = lines.findIndex((line) => /^> [A-Z]+ \S+ HTTP\//.test(line));
+  if (first < 0 || !/^[*<>{}] /.test(text)) return undefined;
+  const end = lines.findIndex((line, index) => index > first && !line.startsWith('> '));
+  return lines
+    .slice(first, end < 0 ? lines.length : end)
+    .map((line) => line.slice(2))
+    .join('\n');
+}
+
+/** curl speaks HTTP/2 only over TLS, unless it is told otherwise. */
+function schemeOfTrace(text: string): 'http' | 'https' {
+  return /^\* (?:SSL connection|ALPN|TLS)|^> [A-Z]+ \S+ HTTP\/[23]/m.test(text) ? 'https' : 'http';
 }
 
 function readJson(text: string, entry: number | undefined): Input {
@@ -50,8 +73,15 @@ function readJson(text: string, entry: number | undefined): Input {
   }
   if (!isJsonObject(value)) return unread('The JSON is neither a HAR nor a log line.');
   if ('log' in value) return readHar(value, entry);
+  // The answer of a token endpoint (RFC 6749 §5.1).
+  const { access_token: token } = value;
+  if (typeof token === 'string') {
+    return { kind: 'token', method: undefined, url: undefined, headers: [['Authorization', `Bearer ${token}`]] };
+  }
   if (typeof value['reason'] === 'string') return { kind: 'log-line', fields: value };
-  return unread('The JSON is neither a HAR nor the log line of a refused call: it has no member log and no reason.');
+  return unread(
+    'The JSON is neither a HAR nor the log line of a refused call: it has no member log, no reason and no access_token.',
+  );
 }
 
 function readLastRefusal(lines: readonly string[]): Readonly<Record<string, unknown>> | undefined {

@@ -1,45 +1,24 @@
 import { admitOrRefuse } from '../../adapters/admission.ts';
 import { AccessError } from '../../failures.ts';
-import type { DpopMode } from '../../http/credentials.ts';
 import type { ReadExternalUrl } from '../../http/external-url.ts';
 import { after, type MaybePromise, settle } from '../../maybe-promise.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { linkMetadata, metadataPath } from '../../refusal/metadata-link.ts';
 import type { Refusal } from '../../refusal/refusal.ts';
-import type { Access, ResourceServer } from '../../resource-server/resource-server.ts';
+import type { Access } from '../../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameSettings } from '../settings/setting-names.ts';
-import type { Settings } from '../settings/settings.ts';
 import type { Endpoint, ProtectedEndpoint } from '../variants/endpoint.ts';
 import { type Answer, createAnswer, type HeaderList, plainError, withHeaders } from './answer.ts';
+import { type AppOptions, json, type Respond } from './app-route.ts';
 import { createCors } from './cors.ts';
-import { createDocsPage } from './docs-page.ts';
+import { documentationRoutes } from './documentation.ts';
 import { type Exchange, noteRefusal } from './exchange.ts';
-import { createOpenApi } from './openapi.ts';
-import { createRouter, type Route } from './router.ts';
-
-/** What the app is made of. */
-export interface AppOptions {
-  readonly settings: Pick<
-    Settings,
-    'variant' | 'audience' | 'customClaim' | 'docs' | 'corsOrigins' | 'errorBody' | 'dpopAlgorithms' | 'issuer'
-  >;
-  readonly mode: DpopMode;
-  readonly resourceServer: ResourceServer<RegisteredClaims>;
-  readonly readExternalUrl: ReadExternalUrl;
-  readonly version: string;
-}
+import { createRouter } from './router.ts';
 
 /** Answers a request; a promise only where something has to be waited for. Throws nothing. */
 export type App = (exchange: Exchange, target: string) => MaybePromise<Answer>;
 
-type Respond = (exchange: Exchange) => MaybePromise<Answer | AccessError>;
-
-interface AppRoute extends Route {
-  readonly respond: Respond;
-}
-
-const json: HeaderList = ['content-type', 'application/json'];
 const privateJson: HeaderList = [...json, 'cache-control', 'no-store'];
 
 /** The routes of the service; no sockets. Every variant is served from its records. */
@@ -127,32 +106,6 @@ function answerWith(answer: Answer, readExternalUrl: ReadExternalUrl): Respond {
     const url = readExternalUrl(request, connection);
     return url instanceof AccessError ? url : answer;
   };
-}
-
-function documentationRoutes({ settings, mode, version, readExternalUrl }: AppOptions): readonly AppRoute[] {
-  const { endpoints, insufficientScopeStatus } = settings.variant;
-  const errorBody = errorBodyFormats[settings.errorBody];
-  const document = createOpenApi({ endpoints, mode, errorBody, insufficientScopeStatus, version });
-  const page = createDocsPage({ endpoints, insufficientScopeStatus, mode });
-  const fixed = (path: string, answer: Answer): AppRoute => ({
-    path,
-    respond: answerWith(answer, readExternalUrl),
-  });
-  return [
-    fixed('/openapi.json', createAnswer(200, json, JSON.stringify(document))),
-    fixed(
-      '/docs',
-      createAnswer(
-        200,
-        [
-          ...['content-type', 'text/html; charset=utf-8'],
-          ...['content-security-policy', page.contentSecurityPolicy],
-          ...['x-content-type-options', 'nosniff'],
-        ],
-        page.html,
-      ),
-    ),
-  ];
 }
 
 /** RFC 9728 §2. `resource` is the audience: what a client names when it asks for a token (RFC 8707). */

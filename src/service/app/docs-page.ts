@@ -1,12 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { DpopMode } from '../../http/credentials.ts';
+import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { metadataPath } from '../../refusal/metadata-link.ts';
 import type { Endpoint } from '../variants/endpoint.ts';
+import { answersOf, scopesOf } from './docs-answers.ts';
+import { runDocsPage } from './docs-script.ts';
+import { docsStyle } from './docs-style.ts';
 
 /** A page and the policy it is served with. */
 export interface DocsPage {
-  readonly html: string;
-  /** Value of Content-Security-Policy: nothing is loaded from anywhere. */
+  /** The page below this origin, and prefix if there is one. */
+  write(base: string): string;
+  /** Value of Content-Security-Policy: one script and one style sheet, by their hashes; calls go to this service only. */
   readonly contentSecurityPolicy: string;
 }
 
@@ -15,42 +20,49 @@ export interface DocsPageSources {
   readonly endpoints: readonly Endpoint[];
   readonly insufficientScopeStatus: 401 | 403;
   readonly mode: DpopMode;
+  /** `undefined` if the domain is written in a way that no issuer can be equal to. */
+  readonly issuer: string | undefined;
+  readonly audience: string;
+  readonly errorBody: ErrorBodyFormat;
 }
 
+/** Stands for origin and prefix until they are known. No text of an endpoint has it. */
+const baseMark = '$BASE';
+
 const bearer = '-H "Authorization: Bearer $TOKEN" ';
-const credentials: Readonly<Record<DpopMode, string>> = {
-  off: bearer,
-  allowed: bearer,
-  required: '-H "Authorization: DPoP $TOKEN" -H "DPoP: $PROOF" ',
-};
+const bound = '-H "Authorization: DPoP $TOKEN" -H "DPoP: $PROOF" ';
+const credentials: Readonly<Record<DpopMode, string>> = { off: bearer, allowed: bearer, required: bound };
 
-const style = `
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; --accent: #0a7d5a; }
-* { box-sizing: border-box; }
-body { font: 16px/1.55 system-ui, sans-serif; max-width: 58rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
-h1 { font-size: 1.9rem; margin: 0 0 .25rem; letter-spacing: -.02em; }
-h2 { font: 600 1.05rem ui-monospace, monospace; margin: 0; }
-p { margin: .4rem 0; }
-a { color: var(--accent); }
-article { border: 1px solid var(--line); border-radius: .6rem; padding: 1rem 1.2rem; margin: 1rem 0; }
-header p { max-width: 44rem; }
-.badge { float: right; font-size: .8rem; border: 1px solid currentColor; border-radius: 1rem; padding: .05rem .6rem; }
-.open { color: #2a6fbb; } .token { color: var(--accent); } .scope { color: #b35900; }
-pre { background: var(--soft); border-radius: .4rem; padding: .6rem .8rem; margin: .6rem 0 0; overflow-x: auto; font-size: .85rem; }
-table { border-collapse: collapse; width: 100%; margin: .6rem 0 0; font-size: .9rem; }
-td, th { text-align: left; padding: .25rem .6rem .25rem 0; border-top: 1px solid var(--line); vertical-align: top; }
-`;
-
-/** The documentation page: made once, from the same records as the routes; no script, no outside asset. */
+/** The documentation page: made once, from the same records as the routes; no outside asset. */
 export function createDocsPage(sources: DocsPageSources): DocsPage {
-  const articles = sources.endpoints.map((endpoint) => article(endpoint, sources)).join('\n');
-  const html = `<!doctype html>
+  const script = `(${runDocsPage.toString()})(window);`;
+  const parts = writePage(sources, script).split(baseMark);
+  const policy = [
+    "default-src 'none'",
+    `script-src 'sha256-${hashOf(script)}'`,
+    `style-src 'sha256-${hashOf(docsStyle)}'`,
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ];
+  return { write: (base) => parts.join(escapeHtml(base)), contentSecurityPolicy: policy.join('; ') };
+}
+
+const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64');
+
+function writePage(sources: DocsPageSources, script: string): string {
+  const { endpoints, mode, issuer, audience } = sources;
+  const scopes = [...new Set(endpoints.flatMap(scopesOf))];
+  return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Portcullis: endpoints</title>
-<style>${style}</style>
+<style>${docsStyle}</style>
 </head>
 <body>
 <header>
@@ -58,49 +70,75 @@ export function createDocsPage(sources: DocsPageSources): DocsPage {
 <p>Endpoints that are open to all, to any valid access token, or to a token with a scope.
 Each answers <code>GET</code> and <code>HEAD</code>.</p>
 <p><a href="openapi.json">OpenAPI 3.1 document</a> · <a href="${metadataPath.slice(1)}">Protected resource metadata</a></p>
+<dl>
+<dt>Base URL</dt><dd><code>${baseMark}</code></dd>
+<dt>Issuer</dt><dd>${issuer === undefined ? 'none that can work: every token is refused' : `<code>${escapeHtml(issuer)}</code>`}</dd>
+<dt>Audience</dt><dd><code>${escapeHtml(audience)}</code></dd>
+<dt>Scopes</dt><dd>${scopes.map((scope) => `<code>${escapeHtml(scope)}</code>`).join(' ') || 'none'}</dd>
+</dl>
 </header>
 <main>
-${articles}
-</main>
+${tokenSection(mode)}
+<h2>Endpoints</h2>
+${endpoints.map((endpoint, index) => article(endpoint, index, sources)).join('\n')}
+${mode === 'off' ? '' : dpopSection(endpoints)}</main>
+<script>${script}</script>
 </body>
 </html>
 `;
-  const hash = createHash('sha256').update(style).digest('base64');
-  return {
-    html,
-    contentSecurityPolicy: `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
-  };
 }
 
-function article(endpoint: Endpoint, { insufficientScopeStatus, mode }: DocsPageSources): string {
+function tokenSection(mode: DpopMode): string {
+  const proof = `<label for="proof">DPoP proof${mode === 'required' ? '' : ', if the token is bound to a key'}</label>
+<textarea id="proof" class="secret" rows="2" autocomplete="off" autocapitalize="off" spellcheck="false"></textarea>
+`;
+  return `<section id="try" class="try" aria-labelledby="try-name" hidden>
+<h2 id="try-name">Try it</h2>
+<p id="try-help">Paste an access token, and call an endpoint below. The token stays in this field, and goes only to this service.</p>
+<label for="token">Access token</label>
+<textarea id="token" class="secret" rows="3" autocomplete="off" autocapitalize="off" spellcheck="false" aria-describedby="try-help"></textarea>
+${mode === 'off' ? '' : proof}<button id="forget" class="quiet" type="button">Forget</button>
+</section>`;
+}
+
+function article(endpoint: Endpoint, index: number, sources: DocsPageSources): string {
   const { path, summary, access } = endpoint;
-  const scopes = access === 'open' ? [] : (access.scopes ?? []);
-  const rows =
-    access === 'open'
-      ? ['200 | always; a token that is sent along is not looked at']
-      : [
-          scopes.length > 0 ? '200 | with a valid access token that has the scope' : '200 | with a valid access token',
-          ...(scopes.length > 0 ? [`${insufficientScopeStatus} | with a valid access token that lacks it`] : []),
-          '401 | without one, or with one that is not valid',
-          '503 | when the keys of the provider are not to be had; try again later',
-        ];
-  return `<article>
-<span class="badge ${scopes.length > 0 ? 'scope' : access === 'open' ? 'open' : 'token'}">${badge(access === 'open', scopes)}</span>
-<h2>GET ${escapeHtml(path)}</h2>
+  const isOpen = access === 'open';
+  const scopes = scopesOf(endpoint);
+  const rows = answersOf(endpoint, sources);
+  const kind = scopes.length > 0 ? 'scope' : isOpen ? 'open' : 'token';
+  return `<article aria-labelledby="endpoint-${index}">
+<div class="name"><h3 id="endpoint-${index}">GET ${escapeHtml(path)}</h3>
+<span class="badge ${kind}">${badge(isOpen, scopes)}</span></div>
 <p>${escapeHtml(summary)}.</p>
 <table><tbody>
-${rows
-  .map(
-    (row) =>
-      `<tr>${row
-        .split(' | ')
-        .map((cell) => `<td>${escapeHtml(cell)}</td>`)
-        .join('')}</tr>`,
-  )
-  .join('\n')}
+${rows.map(({ status, when }) => `<tr><th scope="row">${status}</th><td>${escapeHtml(when)}</td></tr>`).join('\n')}
 </tbody></table>
-<pre>curl -i ${access === 'open' ? '' : credentials[mode]}"$BASE${escapeHtml(path)}"</pre>
+<details><summary>Bodies<span class="quiet"> of GET ${escapeHtml(path)}</span></summary>
+${rows.map(({ status, body }) => `<pre>${status}  ${escapeHtml(body)}</pre>`).join('\n')}
+</details>
+<pre>curl -i ${isOpen ? '' : credentials[sources.mode]}"${baseMark}${escapeHtml(path)}"</pre>
+<div class="try" hidden>
+<button type="button" data-path="${escapeHtml(path)}" data-access="${isOpen ? 'open' : 'token'}">Call GET ${escapeHtml(path)}</button>
+<div class="answer" role="status">
+<p class="status" hidden></p><pre class="head" hidden></pre><pre class="body" hidden></pre><p class="next" hidden></p>
+</div></div>
 </article>`;
+}
+
+/** How a call with a proof is made. */
+function dpopSection(endpoints: readonly Endpoint[]): string {
+  const path = endpoints.find(({ access }) => access !== 'open')?.path ?? '/';
+  const url = `${baseMark}${escapeHtml(path)}`;
+  return `<section aria-labelledby="dpop">
+<h2 id="dpop">A call with DPoP</h2>
+<p>A token that is bound to a key is sent as <code>DPoP</code>, with a proof for this one call: a JWT that the client signs with the key.</p>
+<pre>header  {"typ":"dpop+jwt","alg":"ES256","jwk":{"kty":"EC","crv":"P-256","x":"…","y":"…"}}
+claims  {"jti":"a new one each time","htm":"GET","htu":"${url}","iat":now,"ath":"SHA-256 of the token, base64url"}</pre>
+<pre>curl -i ${bound}"${url}"</pre>
+<p>If the answer is 401 with <code>DPoP-Nonce</code>, make another proof that has its value as the claim <code>nonce</code>.</p>
+</section>
+`;
 }
 
 function badge(open: boolean, scopes: readonly string[]): string {

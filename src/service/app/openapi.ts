@@ -3,6 +3,7 @@ import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credenti
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { metadataPath } from '../../refusal/metadata-link.ts';
 import type { Endpoint } from '../variants/endpoint.ts';
+import type { OAuthFlows } from './provider-flows.ts';
 
 /** What the document is made from. */
 export interface OpenApiSources {
@@ -23,6 +24,46 @@ const securitySchemes = {
     description: 'Access token bound to a key, with a proof in the DPoP header (RFC 9449).',
   },
 } as const satisfies Readonly<Record<Scheme, Json>>;
+
+/** Where clients get a token: the flows of the provider, or else the document that tools read them from. */
+function describeProvider(issuer: string, flows: OAuthFlows | undefined): Json {
+  const description = 'Where clients get an access token.';
+  if (flows !== undefined) return { type: 'oauth2', flows, description };
+  const slash = issuer.endsWith('/') ? '' : '/';
+  return {
+    type: 'openIdConnect',
+    openIdConnectUrl: `${issuer}${slash}.well-known/openid-configuration`,
+    description,
+  };
+}
+
+/** What is known of the place where a document is read. */
+export interface DocumentPlace {
+  /** Origin, and prefix if there is one. */
+  readonly base: string;
+  readonly flows: OAuthFlows | undefined;
+}
+
+/** The document below this URL: it names the URL, and the flows of the provider. */
+export function placeDocument(document: Json, issuer: string | undefined, { base, flows }: DocumentPlace): Json {
+  const placed = { ...document, servers: [{ url: base }] };
+  const provider = issuer === undefined ? undefined : describeProvider(issuer, flows);
+  if (provider === undefined) return placed;
+  const components = document['components'] as { readonly securitySchemes: Json }; // as createOpenApi has made it
+  return {
+    ...placed,
+    components: { ...components, securitySchemes: { ...components.securitySchemes, Provider: provider } },
+  };
+}
+
+/** Scopes that the endpoints need, with what each is for. */
+export function describeScopes(endpoints: readonly Endpoint[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    endpoints.flatMap(({ access, path }) =>
+      access === 'open' ? [] : (access.scopes ?? []).map((scope) => [scope, `Needed for ${path}`]),
+    ),
+  );
+}
 
 /** The OpenAPI 3.1 document of the endpoints, out of the records they are served from. */
 export function createOpenApi(sources: OpenApiSources): Json {

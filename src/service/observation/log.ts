@@ -17,18 +17,31 @@ export interface Log {
   end(): Promise<void>;
 }
 
+/** Where and how lines are written. */
+export interface LogOptions {
+  readonly fd: number;
+  readonly style: 'json' | 'pretty';
+  /** Whether other processes write to the same place. Default: no. */
+  readonly shared?: boolean;
+}
+
 /** How much may wait for a slow reader, in characters, before lines are dropped. */
 const maxBuffered = 8 * 1024 * 1024;
 
 /** Characters and milliseconds for which lines of requests wait for others. */
 const batchLength = 64 * 1024;
 const batchDelay = 50;
+/** PIPE_BUF of Linux: so many bytes are written whole, or later. Of more, another process could write in the middle. */
+const wholeBytes = 4096;
 /** Milliseconds that the last lines may take. */
 const maxFlush = 1000;
 
 /** JSON lines; on a terminal, lines for people. */
-export function createLog({ fd, style }: { readonly fd: number; readonly style: 'json' | 'pretty' }): Log {
-  const destination = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: maxBuffered, maxWrite: batchLength * 2 });
+export function createLog({ fd, style, shared = false }: LogOptions): Log {
+  const maxBatch = shared ? wholeBytes : batchLength;
+  // It would put small batches together again, counted in characters.
+  const maxWrite = shared ? 1 : batchLength * 2;
+  const destination = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: maxBuffered, maxWrite });
   // A reader that went away must not take the service along; there is nobody left to tell.
   destination.on('error', () => {});
   let dropped = 0;
@@ -40,22 +53,29 @@ export function createLog({ fd, style }: { readonly fd: number; readonly style: 
     style === 'json' ? [formatJson, formatRequestJson] : [formatPretty, formatRequestPretty];
   // Lines of requests go out many at a time: each write is a system call on another thread.
   let batch = '';
+  let batchSize = 0;
   let timer: NodeJS.Timeout | undefined;
   const send = (): void => {
     clearTimeout(timer);
     timer = undefined;
     if (batch !== '') destination.write(batch);
     batch = '';
+    batchSize = 0;
+  };
+  const add = (line: string): void => {
+    const size = shared ? Buffer.byteLength(line) : line.length;
+    if (batchSize + size > maxBatch) send();
+    batch += line;
+    batchSize += size;
   };
   return {
     write(level, event, fields) {
-      batch += format(level, event, fields);
+      add(format(level, event, fields));
       send();
     },
     writeRequest(line) {
-      batch += formatRequest(line);
-      if (batch.length >= batchLength) send();
-      else timer ??= setTimeout(send, batchDelay);
+      add(formatRequest(line));
+      timer ??= setTimeout(send, batchDelay);
     },
     countDropped: () => dropped,
     end() {

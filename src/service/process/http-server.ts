@@ -59,10 +59,11 @@ const checkingInterval = 1000;
 /** Milliseconds for what is on its way on idle connections, and from then on between looks at them. */
 const drainInterval = 150;
 
-/** What Node's HTTP parser refuses by itself, by the code of its error. */
+/** What Node refuses by itself, by the code of its error. */
 const parserStatuses: ReadonlyMap<string, number> = new Map([
   ['HPE_HEADER_OVERFLOW', 431],
   ['ERR_HTTP_REQUEST_TIMEOUT', 408],
+  ['ERR_TLS_HANDSHAKE_TIMEOUT', 408],
 ]);
 
 /** What a connection ends with if its client has gone away. */
@@ -82,9 +83,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { createTlsServer, limit, unreadTimeout = 30 } = options;
   const server = (createTlsServer ?? createServer)(settings);
   const event = createTlsServer === undefined ? 'connection' : 'secureConnection';
+  // Who has sent everything and says so still gets the answers. In streams it is how a client goes away.
+  Object.assign(server, { httpAllowHalfOpen: options.onUpgrade === undefined }); // not in the types
   const owedAnswers = boundOwedAnswers(server, { unreadTimeout, event });
   server.on('request', owedAnswers.count(options.onRequest));
   if (options.onUpgrade !== undefined) passStreams(server, owedAnswers, options);
+  // Under TLS, those with whom an answer can be spoken.
+  const secured = new WeakSet<object>();
+  if (createTlsServer !== undefined) server.on('secureConnection', (socket: Socket) => secured.add(socket));
   // Size bounds the headers already; a limit on their number would drop some without a word.
   server.maxHeadersCount = 0;
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -96,6 +102,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }
     const status = parserStatuses.get(error.code ?? '') ?? 400;
     options.onMalformed?.(status);
+    if (createTlsServer !== undefined && !secured.has(socket)) {
+      // An answer would wait for the end of the handshake, which may never come, and so would the end of the connection.
+      socket.destroy();
+      return;
+    }
     options.beforeCut?.();
     answerRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other sockets
   });

@@ -3,7 +3,7 @@ import { showText } from '../../explain/shown-text.ts';
 import { createKeySet, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
 import type { Log } from '../observation/log.ts';
-import type { Metrics } from '../observation/metrics.ts';
+import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { registerKeyMetrics } from './key-metrics.ts';
@@ -43,9 +43,14 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
   const opened = new Map<string, Opened>();
   const listeners = new Set<(name: string, news: KeyNews) => void>();
   registerKeyMetrics(metrics, () => opened.values());
+  const fetchSeconds = metrics.counter(
+    'portcullis_key_fetch_seconds_total',
+    'Seconds that fetches of the key set took which succeeded, by issuer.',
+  );
 
   const tell = (name: string, { issuer, keys }: Opened, event: KeySetEvent): void => {
     logEvent(log, issuer, event);
+    if (event.type === 'fetched') fetchSeconds.series(labelOf(issuer)).value += event.seconds;
     const fetched = event.type === 'fetched' ? keys.fetched() : undefined;
     if (fetched !== undefined) cache?.keep(name, fetched);
     if (event.type === 'dropped') return;
@@ -59,6 +64,7 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
     const name = nameKeys(issuer, place);
     const { jwksUri, insecure = false } = place;
     const restored = cache?.find(name);
+    fetchSeconds.series(labelOf(issuer)); // there from the start, at 0
     const keys: ManagedKeySet = createKeySet({
       ...{ issuer, environment, staleSeconds, insecure },
       mode: keyLoading === 'at-start' ? 'once' : 'refreshing',
@@ -98,6 +104,10 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
       await cache?.flush();
     },
   };
+}
+
+function labelOf(issuer: string): string {
+  return `{issuer="${escapeLabel(issuer)}"}`;
 }
 
 function serve({ issuer, keys }: Opened): ServiceKeys {

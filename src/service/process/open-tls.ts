@@ -46,7 +46,12 @@ export async function openTls({ settings, reloads, log }: OpenTlsOptions): Promi
   }
   const clients = tlsClientCa === '' ? {} : { requestCert: true, rejectUnauthorized: true };
   return (options) => {
-    const server = createServer({ ...options, ...material, ...clients, handshakeTimeout: handshakeSeconds * 1000 });
+    const server = createServer({
+      ...{ ...options, ...material, ...clients },
+      handshakeTimeout: handshakeSeconds * 1000,
+      // As without TLS: who has sent everything and says so still gets the answers.
+      allowHalfOpen: true,
+    });
     reloads.add(() => {
       try {
         server.setSecureContext(read());

@@ -3,9 +3,12 @@ import type { RouteView } from '../../console/wire.ts';
 import type { ReplayStore } from '../../dpop/replay.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
+import { maxAnswerBytes } from '../../keys/discovery.ts';
 import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { Readiness } from '../app/admin.ts';
 import { createApp } from '../app/app.ts';
+import { describeScopes } from '../app/openapi.ts';
+import { createFindFlows, type FindFlows } from '../app/provider-flows.ts';
 import type { CreateDecisionWatch } from '../console/decision-watch.ts';
 import { describeEndpoints } from '../console/route-views.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
@@ -14,6 +17,7 @@ import type { Metrics } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import { labelSettings } from '../settings/setting-labels.ts';
 import type { Settings } from '../settings/settings.ts';
+import type { Variant } from '../variants/variants.ts';
 import type { UpgradeListener } from './http-server.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
@@ -101,6 +105,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       ...(externalUrl !== undefined && { pinned: externalUrl }),
     }),
     version: readVersion(),
+    ...(issuer !== undefined && settings.docs && { findFlows: openFlows(issuer, variant) }),
   });
 
   registerCacheMetrics(metrics, resourceServer);
@@ -134,6 +139,29 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     },
     close: () => denied?.close(),
   };
+}
+
+/** Seconds that somebody who reads the documentation waits for the provider, at most. */
+const flowsTimeout = 2;
+
+function openFlows(issuer: string, { endpoints }: Variant): FindFlows {
+  const slash = issuer.endsWith('/') ? '' : '/';
+  const url = `${issuer}${slash}.well-known/openid-configuration`;
+  return createFindFlows({
+    async fetchDocument() {
+      // Loading the HTTP client would delay the start.
+      const { createOutbound } = await import('../../outbound/outbound.ts');
+      const outbound = createOutbound();
+      try {
+        const limits = { timeoutSeconds: flowsTimeout, maxBytes: maxAnswerBytes };
+        return (await outbound.fetchJson(url, limits)).value;
+      } finally {
+        outbound.close();
+      }
+    },
+    scopes: describeScopes(endpoints),
+    now: () => Date.now() / 1000,
+  });
 }
 
 function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {

@@ -72,6 +72,8 @@ export async function runWorker(options: RunOptions): Promise<number> {
   service.close();
   await replay.close();
   await flushSpans();
+  // The process ends with its channel: what waits to be written must be written before.
+  await log.end();
   process.disconnect();
   return exitCodes.ok;
 }

@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs';
-import { findLikeliest } from './likeliest-name.ts';
+import { findLikeliest } from '../../likeliest-name.ts';
 import type { SettingProblem } from './setting-report.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;

@@ -42,7 +42,5 @@ export function labelSettings(variant: Variant, effective: readonly EffectiveSet
 /** A domain stands for https://<domain>/, so only such an issuer can be set by it. */
 function setIssuer(name: string, issuer: string): string {
   const [, host] = /^https:\/\/([^/]+)\/$/.exec(issuer) ?? [];
-  if (host !== undefined) return `${name}=${host}`;
-  const inFull = Object.values(settingTable).some(({ environment }) => String(environment) === 'ISSUER');
-  return inFull ? `ISSUER=${issuer}` : `let the provider call itself https://<domain>/ instead of ${issuer}`;
+  return host === undefined ? `ISSUER=${issuer}, and take out ${name}` : `${name}=${host}`;
 }

@@ -62,7 +62,7 @@ export const settingTable = {
     defaultValue: undefined,
     meaning:
       'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; another one goes into `ISSUER`.',
-    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash.',
+    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash. An issuer with a path goes into ISSUER.',
     redact: hideCredentials,
   },
   issuer: {
@@ -173,6 +173,7 @@ export const settingTable = {
     meaning:
       'Origin (and prefix) under which clients call this API. DPoP proofs are held against it, whatever `Host` and `X-Forwarded-*` say.',
     fix: 'Write the URL that clients call, without query and fragment, such as https://api.example.com or https://example.com/orders.',
+    redact: hideCredentials,
   },
   drainDelay: {
     flag: 'drain-delay',
@@ -408,6 +409,7 @@ export const settingTable = {
     meaning:
       'Of `gate`: the server that requests go on to, `http://host:port`, `https://host:port` or `unix:/path`. Without it the gate only answers other proxies.',
     fix: 'Write http://host:port, https://host:port or unix:/path/of/socket, with nothing behind it.',
+    redact: hideCredentials,
   },
   upstreamTimeout: {
     flag: 'upstream-timeout',

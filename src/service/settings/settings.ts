@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
+import { findLikeliest } from '../../likeliest-name.ts';
 import { type Variant, variants } from '../variants/variants.ts';
 import { type KnownName, type Misspelling, readEnvironment } from './environment.ts';
 import { readProxies } from './proxy-settings.ts';
@@ -146,6 +147,9 @@ function refuseSecret(row: SettingRow): SettingProblem {
   };
 }
 
+/** Flags of fewer letters are nearly each other. */
+const leastLetters = 4;
+
 function readFlags(args: readonly string[], problems: SettingProblem[]): ReadonlyMap<string, string> {
   const known = new Set<string>([...names.map((name) => settingTable[name].flag), 'settings']);
   const { tokens } = parseArgs({
@@ -155,6 +159,7 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
     tokens: true,
   });
   const flags = new Map<string, string>();
+  let unknownAt = -2;
   for (const token of tokens) {
     if (token.kind === 'option' && known.has(token.name) && token.value !== undefined) {
       const row = rows.find(({ flag }) => flag === token.name);
@@ -163,8 +168,16 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
     } else if (token.kind === 'option' && known.has(token.name)) {
       problems.push({ name: `--${token.name}`, value: undefined, fix: `Write a value: --${token.name} VALUE.` });
     } else if (token.kind === 'option') {
-      problems.push({ name: token.rawName, value: undefined, fix: 'There is no such flag. See portcullis --help.' });
-    } else if (token.kind === 'positional') {
+      const meant = findLikeliest(token.name, known, leastLetters);
+      const hint = meant === undefined ? '' : ` Did you mean --${meant}?`;
+      problems.push({
+        name: token.rawName,
+        value: undefined,
+        fix: `There is no such flag.${hint} See portcullis --help.`,
+      });
+      unknownAt = token.index;
+    } else if (token.kind === 'positional' && token.index !== unknownAt + 1) {
+      // What stands behind an unknown flag is its value.
       problems.push({ name: 'argument', value: undefined, fix: 'Every setting is a flag: --name VALUE.' });
     }
   }

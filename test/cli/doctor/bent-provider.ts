@@ -5,7 +5,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTestCertificates } from '../../support/tls.ts';
+import { createTestCertificates, type TestValidity } from '../../support/tls.ts';
 
 /** What is wrong with a provider that is good in all else. */
 export interface Bend {
@@ -15,6 +15,8 @@ export interface Bend {
   lead?: number;
   keys?: readonly object[];
   status?: number;
+  /** Of the discovery document only. */
+  discoveryStatus?: number;
 }
 
 /** A provider over TLS whose documents can be bent. */
@@ -29,20 +31,30 @@ export interface BentProvider {
   close(): Promise<void>;
 }
 
-/** Starts it on a free loopback port. */
-export async function startBentProvider(): Promise<BentProvider> {
-  const certificates = await createTestCertificates();
+/** Starts it on a free loopback port; `validity` of its certificate. */
+export async function startBentProvider(validity?: TestValidity): Promise<BentProvider> {
+  const certificates = await createTestCertificates(validity);
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-bent-'));
   const caFile = join(folder, 'ca.pem');
   await writeFile(caFile, certificates.ca);
   const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'key-1', use: 'sig', alg: 'RS256' };
   const server = createServer({ cert: certificates.cert, key: certificates.key }, (request, response) => {
-    const { issuer = own, jwksUri = `${own}jwks`, lead = 0, keys = [jwk], status = 200 } = provider.bend;
+    const {
+      issuer = own,
+      jwksUri = `${own}jwks`,
+      lead = 0,
+      keys = [jwk],
+      status = 200,
+      discoveryStatus,
+    } = provider.bend;
     response.sendDate = false;
     response.setHeader('date', new Date(Date.now() + lead * 1000).toUTCString());
     const document = request.url === '/jwks' ? { keys } : { issuer, jwks_uri: jwksUri };
-    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(document));
+    const isDiscovery = request.url !== '/jwks';
+    response
+      .writeHead((isDiscovery ? discoveryStatus : undefined) ?? status, { 'content-type': 'application/json' })
+      .end(JSON.stringify(document));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo; // it listens on TCP

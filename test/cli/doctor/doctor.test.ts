@@ -1,3 +1,4 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { findingCodes } from '../../../src/cli/doctor/codes.ts';
 import { createScene, examine } from '../../../src/cli/doctor/examination.ts';
@@ -31,6 +32,7 @@ describe('the command', () => {
       'nonces',
       'replay',
       'redis',
+      'rules',
     ]);
   });
 
@@ -45,6 +47,11 @@ describe('the command', () => {
     const { status, stdout, stderr } = await runCommand(['doctor', ...args], settings);
     expect([status, stdout]).toEqual([64, '']);
     expect(stderr).toContain('--from-outside URL');
+  });
+
+  it('--only with an unknown check → its fix names the checks', async () => {
+    const { stderr } = await runCommand(['doctor', '--only', 'clock,nothing'], settings);
+    expect(stderr.split('\n')[0]).toMatch(/^portcullis: --only takes any of provider, keys, tls, clock, .*commas\.$/);
   });
 
   it('wrong settings → 78; no settings and nothing else to look at → 78', async () => {
@@ -93,8 +100,14 @@ describe('the examination', () => {
 describe('findings', () => {
   it('codes are never given to something else: the list of those that were ever used', () => {
     const used =
-      'D100 D101 D102 D103 D104 D105 D110 D111 D112 D113 D120 D130 D131 D132 D133 D140 D141 D150 D151 D152 D153 D154 D160 D161 D170 D171 D180 D190 D200 D201 D202 D203';
+      'D100 D101 D102 D103 D104 D105 D110 D111 D112 D113 D120 D130 D131 D132 D133 D140 D141 D150 D151 D152 D153 D154 D160 D161 D170 D171 D180 D190 D200 D201 D202 D203 D210 D211';
     expect(Object.keys(findingCodes).toSorted()).toEqual(used.split(' '));
+  });
+
+  it('each code has a test that breaks exactly that', () => {
+    const files = readdirSync('test/cli/doctor').map((name) => `test/cli/doctor/${name}`);
+    const tests = [...files, 'test/cli/optional-packages.test.ts'].map((file) => readFileSync(file, 'utf8')).join('\n');
+    expect(Object.keys(findingCodes).filter((code) => !tests.includes(`toEqual(['${code}'])`))).toEqual([]);
   });
 
   it('what comes from outside is escaped and bounded', () => {

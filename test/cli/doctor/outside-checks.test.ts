@@ -106,6 +106,8 @@ describe('one thing is wrong', () => {
     const url = service.url.replace('http:', 'https:');
     const { findings } = await runDoctor(['--only', 'outside', '--from-outside', url], settings());
     expect(codesOf(findings)).toEqual(['D133']);
+    const others = await runDoctor(['--only', 'headers,cors', '--from-outside', url], settings());
+    expect(others.findings.map(({ level }) => level)).toEqual(['skipped', 'skipped']);
   });
 
   it('Authorization is lost on the way → D170', async () => {

@@ -65,6 +65,21 @@ describe('one thing is wrong', () => {
     }
   });
 
+  it.each([
+    ['has expired', { from: -2, to: -1 }],
+    ['is not valid yet', { from: 1, to: 2 }],
+  ])('the certificate %s → D112 with its dates', async (_, validity) => {
+    const late = await startBentProvider(validity);
+    try {
+      const result = await runDoctor(only, settings({ IDP_DOMAIN: late.domain, NODE_EXTRA_CA_CERTS: late.caFile }));
+      expect(result.status).toBe(1);
+      expect(codesOf(result.findings)).toEqual(['D112']);
+      expect(seenOf(result, 'D112')).toMatch(/^valid from .* GMT to .* GMT$/);
+    } finally {
+      await late.close();
+    }
+  });
+
   it('the port speaks plain HTTP → D113', async () => {
     const plain = createServer((_, response) => response.end());
     await once(plain.listen(0, '127.0.0.1'), 'listening');
@@ -96,6 +111,7 @@ describe('one thing is wrong', () => {
     const result = await runDoctor(only, settings());
     expect(codesOf(result.findings)).toEqual(['D103']);
     expect(seenOf(result, 'D103')).toBe('the provider calls itself https://public.example/');
+    expect(result.findings[0]?.fix).toMatch(/^IDP_DOMAIN=public\.example, or set its public name/);
   });
 
   it('the issuer has no slash → D104', async () => {
@@ -111,8 +127,8 @@ describe('one thing is wrong', () => {
   });
 
   it('it answers with an error → D102', async () => {
-    provider.bend = { status: 500 };
-    expect(codesOf((await runDoctor(only, settings())).findings)).toContain('D102');
+    provider.bend = { discoveryStatus: 500 };
+    expect(codesOf((await runDoctor(only, settings())).findings)).toEqual(['D102']);
   });
 
   it('jwks_uri is http → D200', async () => {

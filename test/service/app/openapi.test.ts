@@ -3,7 +3,8 @@ import { type Failure, failures, gateReasons, type Reason } from '../../../src/f
 import type { DpopMode } from '../../../src/http/credentials.ts';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
 import { metadataPath } from '../../../src/refusal/metadata-link.ts';
-import { createOpenApi } from '../../../src/service/app/openapi.ts';
+import { createOpenApi, describeScopes, placeDocument } from '../../../src/service/app/openapi.ts';
+import { createFindFlows, readFlows } from '../../../src/service/app/provider-flows.ts';
 import { type Variant, type VariantName, variants } from '../../../src/service/variants/variants.ts';
 
 // The part of OpenAPI 3.1 that the document uses.
@@ -41,7 +42,8 @@ interface Document {
 function create(variant: Variant, mode: DpopMode, format = variant.defaults.errorBody): Document {
   const { endpoints, insufficientScopeStatus } = variant;
   const errorBody = errorBodyFormats[format];
-  const document = createOpenApi({ endpoints, mode, errorBody, insufficientScopeStatus, version: '1.2.3' });
+  const sources = { endpoints, mode, errorBody, insufficientScopeStatus };
+  const document = createOpenApi({ ...sources, version: '1.2.3' });
   // As it goes over the wire; its shape is what these tests are about.
   return JSON.parse(JSON.stringify(document)) as Document;
 }
@@ -179,5 +181,117 @@ describe('refusals', () => {
     for (const { fix } of Object.values<Failure>(failures))
       expect(text).not.toContain(JSON.stringify(fix).slice(1, -1));
     expect(text).not.toContain('unknown_kid');
+  });
+});
+
+describe('where it is read', () => {
+  const { endpoints } = variants.a;
+  const document = createOpenApi({
+    endpoints,
+    mode: 'allowed',
+    errorBody: errorBodyFormats.detail,
+    insufficientScopeStatus: 403,
+    version: '1.2.3',
+  });
+  const base = 'https://api.example/v1';
+  const issuer = 'https://idp.example/realms/main';
+  const scopes = describeScopes(endpoints);
+
+  it('servers → the URL of the service; everything else stays as it was', () => {
+    const placed = placeDocument(document, undefined, { base, flows: undefined });
+    expect(placed).toEqual({ ...document, servers: [{ url: base }] });
+  });
+
+  it('nothing is known of the provider but its issuer → where tools read its flows', () => {
+    expect(placeDocument(document, issuer, { base, flows: undefined })).toMatchObject({
+      components: {
+        securitySchemes: {
+          Bearer: { scheme: 'bearer' },
+          Provider: {
+            type: 'openIdConnect',
+            openIdConnectUrl: 'https://idp.example/realms/main/.well-known/openid-configuration',
+          },
+        },
+      },
+    });
+  });
+
+  it('its discovery document → its flows, with the scopes of the endpoints', () => {
+    const flows = readFlows(
+      {
+        authorization_endpoint: 'https://idp.example/auth',
+        token_endpoint: 'https://idp.example/token',
+        grant_types_supported: ['authorization_code', 'client_credentials'],
+      },
+      scopes,
+    );
+    const expected = {
+      authorizationCode: {
+        authorizationUrl: 'https://idp.example/auth',
+        tokenUrl: 'https://idp.example/token',
+        scopes,
+      },
+      clientCredentials: { tokenUrl: 'https://idp.example/token', scopes },
+    };
+    expect(scopes).toEqual({ 'read:messages': 'Needed for /api/private-scoped' });
+    expect(flows).toEqual(expected);
+    expect(placeDocument(document, issuer, { base, flows })).toMatchObject({
+      components: { securitySchemes: { Provider: { type: 'oauth2', flows: expected } } },
+    });
+  });
+
+  it.each([
+    [{}, undefined],
+    [{ token_endpoint: 'http://idp.example/token' }, undefined],
+    [{ token_endpoint: 'https://idp.example/token', authorization_endpoint: 'javascript:alert(1)' }, {}],
+    [
+      { token_endpoint: 'https://idp.example/token', authorization_endpoint: 'https://idp.example/auth' },
+      { authorizationCode: expect.anything() },
+    ],
+  ])('%j → only flows that have their addresses, over https', (discovery, expected) => {
+    expect(readFlows(discovery, scopes)).toEqual(expected);
+  });
+});
+
+describe('flows are read when somebody asks', () => {
+  const known = { token_endpoint: 'https://idp.example/token', grant_types_supported: ['client_credentials'] };
+
+  it('many at once → one call; again after ten minutes', async () => {
+    let now = 0;
+    let calls = 0;
+    const fetchDocument = async () => {
+      calls++;
+      return known;
+    };
+    const find = createFindFlows({ fetchDocument, scopes: {}, now: () => now });
+    expect(calls).toBe(0);
+    const all = await Promise.all([find(), find(), find()]);
+    expect([calls, new Set(all).size]).toEqual([1, 1]);
+    now = 599;
+    expect(find()).toBe(all[0]);
+    now = 600;
+    await find();
+    expect(calls).toBe(2);
+  });
+
+  it('the provider is away → no flows, one call a minute; what was known stays', async () => {
+    let now = 0;
+    let calls = 0;
+    let isAway = true;
+    const fetchDocument = async () => {
+      calls++;
+      if (isAway) throw new Error('away');
+      return known;
+    };
+    const find = createFindFlows({ fetchDocument, scopes: {}, now: () => now });
+    expect(await find()).toBeUndefined();
+    expect([find(), calls]).toEqual([undefined, 1]);
+    now = 60;
+    isAway = false;
+    const flows = await find();
+    expect(flows).toMatchObject({ clientCredentials: { tokenUrl: known.token_endpoint } });
+    now = 700;
+    isAway = true;
+    expect(await find()).toBe(flows);
   });
 });

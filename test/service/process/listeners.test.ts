@@ -7,6 +7,8 @@ import { request as requestHttps } from 'node:https';
 import { connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { send } from '../../support/http-client.ts';
@@ -65,6 +67,15 @@ function getOverTls(port: number, client: TlsClient, token: string): Promise<{ s
   });
 }
 
+/** The first lines of the answers to a client that sends three requests in one go, and then closes its half. */
+async function pipelineOverTls(port: number, ca: string, token: string): Promise<readonly string[]> {
+  const halfOpen = { allowHalfOpen: true }; // not in the types
+  const socket = connectTls({ port, host: '127.0.0.1', ca, ...halfOpen });
+  await once(socket, 'secureConnect');
+  socket.end(`GET /api/private HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(3));
+  return (await text(socket)).match(/HTTP\/1\.1 \d+/g) ?? [];
+}
+
 async function writeFiles(name: string, { cert, key, ca }: TestCertificates) {
   const paths = { cert: join(folder, `${name}.crt`), key: join(folder, `${name}.key`), ca: join(folder, `${name}.ca`) };
   await Promise.all([writeFile(paths.cert, cert), writeFile(paths.key, key), writeFile(paths.ca, ca)]);
@@ -96,6 +107,7 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
     const token = await provider.sign();
     const first = await getOverTls(service.port, { ca: certificates.ca }, token);
     expect(first.status).toBe(200);
+    expect(await pipelineOverTls(service.port, certificates.ca, token)).toEqual(Array(3).fill('HTTP/1.1 200'));
 
     await writeFile(files.key, 'no key');
     service.signal('SIGHUP');

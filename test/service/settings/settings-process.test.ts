@@ -53,7 +53,7 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
       ...{ REPLAY_STORE: 'http://user:store-password@redis', TRUST_PROXY: '10.0.0.0/99', CLOCK_TOLERANCE: '61' },
       ...{ ERROR_BODY: 'xml', DOCS: 'maybe', CORS_ORIGINS: '*', HTTPS_PROXY: 'ftp://user:proxy-password@proxy:21' },
     };
-    const args = ['--settings', file, '--keep-alive', '0', '--no-such-flag', 'stray'];
+    const args = ['--settings', file, '--keep-alive', '0', '--no-such-flag', 'its-value', 'stray'];
     const { end, stderr } = await startInVain(startService({ environment, args }));
     expect(end.code).toBe(78);
     const names = [

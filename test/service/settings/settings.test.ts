@@ -266,7 +266,7 @@ describe('settings file', () => {
 
 describe('flags', () => {
   it.each([
-    ['unknown flag', ['--prot', '1'], ['--prot', 'argument']],
+    ['unknown flag', ['--prot', '1'], ['--prot']],
     ['unknown flag with its value', ['--prot=1'], ['--prot']],
     ['short flag', ['-p'], ['-p']],
     ['negated flag', ['--no-docs'], ['--no-docs']],
@@ -417,6 +417,7 @@ const rows: readonly Row[] = [
       'ténant.example.com',
       '.example.com',
       'example.com.',
+      'tenant..example.com',
       '-example.com',
       '::1',
       '[::1',
@@ -761,6 +762,8 @@ describe('secrets', () => {
     ['proxy with a bad escape', { HTTPS_PROXY: `http://user:%${secret}@proxy.example.test` }],
     ['proxy without its host', { HTTPS_PROXY: `http://user:${secret}` }],
     ['domain with credentials', { IDP_DOMAIN: `user:${secret}@tenant.example.test` }],
+    ['external URL with credentials', { EXTERNAL_URL: `https://user:${secret}@api.example.test` }],
+    ['upstream with credentials', { UPSTREAM: `http://user:${secret}@api.example.test` }],
   ])('%s → a problem without it', (_name, environment) => {
     const problems = readBad(environment);
     expect(problems).toHaveLength(1);

@@ -1,0 +1,50 @@
+import { hash } from 'node:crypto';
+import { makeClientCertificate } from '../certificate/client-certificate.ts';
+import type { Connection } from '../http/request.ts';
+import type { JsonObject } from '../jose/json.ts';
+import { requireX509 } from './certificate.ts';
+
+// A type that has only these members, unlike an interface, is what `fetch` takes for headers.
+/** The headers of a call behind a proxy that ends TLS (RFC 9440). */
+export type CertificateHeaders = { readonly authorization: string; readonly 'client-cert': string };
+
+/** A client with a certificate of its own, to which its tokens are bound (RFC 8705 §3). */
+export interface CertificateClient {
+  /** PEM: for `https.request({ cert, key })` of a client over TLS. */
+  readonly certificate: string;
+  /** PEM. */
+  readonly key: string;
+  /** What tokens are bound to: `x5t#S256`. */
+  readonly thumbprint: string;
+  /** The connection of the client, in place of a TLS socket: for `clientCertificate: 'tls'`. */
+  readonly connection: Connection;
+  /** As {@link TokenIssuer.token}, bound to the certificate of this client. */
+  token(claims?: JsonObject): string;
+  /**
+   * The headers of a call through a proxy: for `clientCertificate: 'header'`. The caller must be in `trustProxy`.
+   *
+   * @example
+   * const mtls = await issuer.certificateClient();
+   * const headers = mtls.headers({ scope: 'read:messages' });
+   */
+  headers(claims?: JsonObject): CertificateHeaders;
+}
+
+/** Makes a client with a new certificate. */
+export async function createCertificateClient(mint: (claims: JsonObject) => string): Promise<CertificateClient> {
+  const x509 = await requireX509('certificateClient()');
+  const { der, certificate, key } = await makeClientCertificate(x509, 'test-client');
+  const thumbprint = hash('sha256', der, 'base64url');
+  const token: CertificateClient['token'] = (claims) => mint({ cnf: { 'x5t#S256': thumbprint }, ...claims });
+  return {
+    certificate,
+    key,
+    thumbprint,
+    connection: { encrypted: true, remoteAddress: '127.0.0.1', getPeerCertificate: () => ({ raw: der }) },
+    token,
+    headers: (claims) => ({
+      authorization: `Bearer ${token(claims)}`,
+      'client-cert': `:${der.toString('base64')}:`,
+    }),
+  };
+}

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import { compileRules } from '../../src/gate/rules-compilation.ts';
+import type { RulesDocument } from '../../src/gate/rules-schema.ts';
+import { findUnreachable } from '../../src/gate/unreachable-rules.ts';
+
+type Entry = Partial<RulesDocument['rules'][number]> & { readonly path: string };
+
+/** The indexes of the rules that cannot be reached. */
+function unreachable(...entries: readonly Entry[]): readonly string[] {
+  const document = { rules: entries.map((entry, index) => ({ id: `r${index}`, access: 'open' as const, ...entry })) };
+  const compiled = compileRules(document, () => ({ line: 1, column: 1 }));
+  if (compiled.kind === 'problems') throw new Error(JSON.stringify(compiled.problems));
+  return findUnreachable(document, compiled.rules);
+}
+
+describe('rules that no request can reach', () => {
+  it.each<[string, readonly Entry[], readonly string[]]>([
+    ['everything below a path is taken', [{ path: '/a/**' }, { path: '/a' }, { path: '/a/*/**' }], ['r0']],
+    ['every length is taken', [{ path: '/a/**' }, { path: '/a' }, { path: '/a/*' }, { path: '/a/*/*/**' }], ['r0']],
+    ['an encoded slash that is not allowed', [{ path: '/packages/a%2Fb' }], ['r0']],
+    [
+      'each of its hosts has rules that take all',
+      [
+        { path: '/**', hosts: ['a.example'] },
+        { path: '/', hosts: ['a.example'] },
+        { path: '/*/**', hosts: ['a.example'] },
+      ],
+      ['r0'],
+    ],
+  ])('%s', (_, entries, expected) => {
+    expect(unreachable(...entries)).toEqual(expected);
+  });
+});
+
+describe('rules that look as if they were shadowed and are not', () => {
+  it.each<[string, readonly Entry[]]>([
+    ['a literal beside a *', [{ path: '/a/*' }, { path: '/a/b' }]],
+    ['a rest beside one that is deeper', [{ path: '/**' }, { path: '/a/**' }, { path: '/*/b' }]],
+    ['everything but the path itself is taken', [{ path: '/a/**' }, { path: '/a/*/**' }]],
+    ['everything but longer paths is taken', [{ path: '/a/**' }, { path: '/a' }, { path: '/a/*' }, { path: '/a/*/*' }]],
+    [
+      'other rules take the usual methods',
+      [{ path: '/a' }, { path: '/a', methods: ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] }],
+    ],
+    ['HEAD, which GET covers elsewhere', [{ path: '/a', methods: ['HEAD'] }, { path: '/a' }]],
+    [
+      'a wildcard beside an exact host',
+      [
+        { path: '/a', hosts: ['*.example'] },
+        { path: '/a', hosts: ['a.example'] },
+      ],
+    ],
+    [
+      'hosts with a port',
+      [
+        { path: '/a', hosts: ['a.example:443'] },
+        { path: '/a', hosts: ['a.example:8443'] },
+      ],
+    ],
+    ['an encoded slash that is allowed', [{ path: '/packages/a%2Fb', encodedSlash: 'allow' }]],
+    ['a rule with our sample names', [{ path: '/sample0/*' }, { path: '/sample0/sample1' }, { path: '/*/**' }]],
+    ['the root', [{ path: '/' }, { path: '/**' }]],
+    ['a slash at the end', [{ path: '/a/' }]],
+    ['an address in brackets', [{ path: '/a', hosts: ['[::1]:8443'] }]],
+  ])('%s', (_, entries) => {
+    expect(unreachable(...entries)).toEqual([]);
+  });
+});

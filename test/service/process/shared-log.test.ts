@@ -1,0 +1,46 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+import { exchange, readStatuses } from '../../support/http-client.ts';
+
+const entry = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
+const connections = 100;
+const requestsOfEach = 100;
+
+it('two workers, one log, a reader that is late → every line is whole', async () => {
+  const service = spawn(process.execPath, [entry, 'serve'], {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    env: {
+      ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: 'off', WORKERS: '2' },
+      ...{ IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:test' },
+    },
+  });
+  const [{ url }] = (await once(service, 'message')) as [{ url: string }]; // its announcement
+  const port = Number(new URL(url).port);
+  const request = 'GET /api/public HTTP/1.1\r\nHost: a\r\n';
+  const bytes = `${`${request}\r\n`.repeat(requestsOfEach - 1)}${request}Connection: close\r\n\r\n`;
+  // More than the pipe holds: each worker waits in the middle of what it writes.
+  const received = await Promise.all(Array.from({ length: connections }, () => exchange(port, bytes)));
+  const answered = received.flatMap(readStatuses).length;
+  expect(answered).toBe(connections * requestsOfEach);
+  await sleep(200);
+  if (service.stdout === null) throw new Error('The output of the service is no pipe.');
+  const written = text(service.stdout);
+  service.kill('SIGTERM');
+  const lines = (await written).split('\n').filter((line) => line !== '');
+  const broken = lines.filter((line) => !isJson(line));
+  expect(broken).toEqual([]);
+  expect(lines.filter((line) => JSON.parse(line).event === 'request')).toHaveLength(answered);
+});
+
+function isJson(line: string): boolean {
+  try {
+    JSON.parse(line);
+    return true;
+  } catch {
+    return false;
+  }
+}

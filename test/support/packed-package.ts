@@ -1,0 +1,112 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
+import { inject } from 'vitest';
+import type { CodeBlock } from './pages.ts';
+
+const run = promisify(execFile);
+const root = fileURLToPath(new URL('../../', import.meta.url));
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** A folder of this run, outside the repository. */
+    packedFolder: string;
+  }
+}
+
+/** An empty folder outside this repository, with the package installed from its tarball. */
+export interface PackedPackage {
+  readonly folder: string;
+  /** Writes a file, and the folders above it. */
+  write(path: string, text: string): Promise<void>;
+  /** Compiles what was written, strictly, and lists what is wrong. Modules of JavaScript come to `.built`. */
+  compile(): Promise<readonly string[]>;
+}
+
+/**
+ * Installs what was built as a user would, once for all tests of a run, and makes an empty folder. All packages but this one
+ * are those of this repository: `npm install` needs a network, and these tests need none.
+ */
+export async function installPacked(name: string): Promise<PackedPackage> {
+  const shared = inject('packedFolder');
+  await installOnce(shared);
+  const folder = await mkdtemp(join(shared, `${name}-`));
+  const write: PackedPackage['write'] = async (path, text) => {
+    await mkdir(join(folder, dirname(path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+  };
+  await write('package.json', JSON.stringify({ type: 'module', private: true }));
+  return {
+    folder,
+    write,
+    async compile() {
+      const compilerOptions = {
+        ...{ target: 'es2023', module: 'nodenext', lib: ['es2023'], types: ['node'], strict: true, skipLibCheck: true },
+        ...{ noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, allowJs: true, checkJs: false },
+        ...{ experimentalDecorators: true, emitDecoratorMetadata: true, rewriteRelativeImportExtensions: true },
+        ...{ rootDir: '.', outDir: '.built' },
+      };
+      const project = { compilerOptions, include: ['.'], exclude: ['.built'] };
+      await write('tsconfig.json', JSON.stringify(project));
+      const compiler = join(root, 'node_modules/typescript/bin/tsc');
+      return await run(process.execPath, [compiler, '-p', folder]).then(
+        () => [],
+        ({ stdout }: { readonly stdout: string }) => stdout.split('\n').filter((line) => line !== ''),
+      );
+    },
+  };
+}
+
+/** The first test that comes installs; the others wait for it. */
+async function installOnce(shared: string): Promise<void> {
+  const modules = join(shared, 'node_modules');
+  const done = join(shared, 'installed');
+  const isFirst = await mkdir(modules).then(
+    () => true,
+    () => false,
+  );
+  if (isFirst) {
+    await unpack(await pack(shared), join(modules, 'portcullis'));
+    for (const name of await readdir(join(root, 'node_modules'))) {
+      if (!name.startsWith('.')) await symlink(join(root, 'node_modules', name), join(modules, name));
+    }
+    await writeFile(done, '');
+  }
+  for (let attempt = 0; attempt < 600; attempt++) {
+    if (existsSync(done)) return;
+    await sleep(100);
+  }
+  throw new Error('the package was not installed in time');
+}
+
+async function pack(folder: string): Promise<Buffer> {
+  const words = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
+  const { stdout } = await run('npm', words, { cwd: root });
+  const [{ filename }] = JSON.parse(stdout) as [{ readonly filename: string }]; // as npm writes it
+  return gunzipSync(await readFile(join(folder, filename)));
+}
+
+const block = 512;
+
+/** Writes the files of a tar archive (POSIX ustar), without the folder that all of them lie in. */
+async function unpack(archive: Buffer, folder: string): Promise<void> {
+  const text = (from: number, to: number): string => archive.toString('utf8', from, to).split('\0', 1)[0] ?? '';
+  for (let at = 0; archive[at] !== 0; ) {
+    const name = [text(at + 345, at + 500), text(at, at + 100)].filter((part) => part !== '').join('/');
+    const size = Number.parseInt(text(at + 124, at + 136), 8);
+    const path = join(folder, name.replace(/^package\//, ''));
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, archive.subarray(at + block, at + block + size));
+    at += block + Math.ceil(size / block) * block;
+  }
+}
+
+/** Code of a block as a module of its own: with what the page spares its reader, in one line. */
+export function completeBlock({ given, text }: CodeBlock): string {
+  return `${given.replaceAll('\n', ' ')} ${text}\nexport {};\n`;
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createTestIssuer, expectRefused } from '../../src/testing/index.ts';
+
+const issuer = createTestIssuer({ alg: 'ES256' });
+const introspection = await issuer.introspection();
+const options = { issuers: [issuer], audience: issuer.audience, algorithms: ['ES256'] } as const;
+const server = createResourceServer({ ...options, introspection });
+const call = (token: string) => new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
+
+describe('an opaque token', () => {
+  it('says nothing, and is let in with its claims', async () => {
+    const token = issuer.opaqueToken({ sub: 'alice', scope: 'read write', level: 3 });
+    expect(token).toMatch(/^[\w-]{40,}$/);
+    const { claims, scopes } = await server.authorize(call(token), { scopes: ['read'] });
+    expect(claims).toMatchObject({ iss: issuer.issuer, sub: 'alice', level: 3 });
+    expect([...scopes]).toEqual(['read', 'write']);
+  });
+
+  it('is judged as any other: another audience, expired, without the scope', async () => {
+    await expectRefused(server, call(issuer.opaqueToken({ aud: 'another' })), 'invalid_audience');
+    await expectRefused(server, call(issuer.opaqueToken({ exp: 1 })), 'expired');
+    await expectRefused(server, call(issuer.opaqueToken()), 'insufficient_scope', { policy: { scopes: ['read'] } });
+  });
+
+  it('is refused from the moment it is revoked, and so is one that nobody minted', async () => {
+    const token = issuer.opaqueToken();
+    await server.authorize(call(token));
+    issuer.revoke(token);
+    await expectRefused(server, call(token), 'inactive_token');
+    await expectRefused(server, call('never-minted'), 'inactive_token');
+    await expectRefused(server, call(createTestIssuer().opaqueToken()), 'inactive_token');
+  });
+
+  it('is none without the introspection', async () => {
+    await expectRefused(createResourceServer(options), call(issuer.opaqueToken()), 'opaque_token');
+  });
+
+  it('leaves tokens with a signature as they are', async () => {
+    expect((await server.authorize(call(issuer.token({ sub: 'bob' })))).claims.sub).toBe('bob');
+  });
+});
