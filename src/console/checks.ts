@@ -39,8 +39,11 @@ function Row({ check }: { readonly check: CheckView }): View {
 export function Decisive({ check }: { readonly check: CheckView }): View {
   const { seen, expected, verified, setting, why, causes = [], fix } = check;
   const wanted = typeof expected === 'string' ? [expected] : (expected ?? []);
+  const hasFacts = [seen, setting, why].some((each) => each !== undefined) || wanted.length > 0 || verified === false;
   return html`<div class="decisive">
-    <dl>
+    ${
+      hasFacts &&
+      html`<dl>
       ${seen !== undefined && html`<div><dt>Seen</dt><dd><code>${seen}</code></dd></div>`}
       ${wanted.length > 0 && html`<div><dt>Wanted</dt><dd>${wanted.map((text) => html`<code>${text}</code>`)}</dd></div>`}
       ${setting !== undefined && html`<div><dt>Setting</dt><dd>${setting}</dd></div>`}
@@ -49,7 +52,8 @@ export function Decisive({ check }: { readonly check: CheckView }): View {
         verified === false &&
         html`<div><dt>Caution</dt><dd>That is the text of a token whose signature was not verified.</dd></div>`
       }
-    </dl>
+    </dl>`
+    }
     ${causes.length > 0 && html`<ul class="causes">${causes.map((cause) => html`<${Cause} cause=${cause} />`)}</ul>`}
     ${causes.length === 0 && fix !== undefined && html`<p class="fix"><strong>Fix</strong> ${fix}</p>`}
   </div>`;

@@ -40,7 +40,7 @@ export function DecisionList({ live, chosen, tries }: ListOptions): View {
       <${Announcer} live=${live} />
       ${
         live.dropped > 0 &&
-        html`<p class="notice">${format(live.dropped)} decisions were left out: too many came at once. The log has them all.</p>`
+        html`<p class="notice">${format(live.dropped)} decisions were left out: too many came at once. The metrics count them all.</p>`
       }
       ${
         shown.length === 0

@@ -54,7 +54,7 @@ function Detail({ detail }: { readonly detail: DecisionDetail }): View {
         id <code class="plain">${id}</code>
       </p>
     </header>
-    ${refusal !== undefined && html`<p class="told">The client was told: “${refusal.description}”</p>`}
+    ${refusal !== undefined && html`<p class="told">The client ${outcome === 'would_refuse' ? 'would have been' : 'was'} told: “${refusal.description}”</p>`}
     <${Explained} detail=${detail} />
   </article>`;
 }
@@ -89,13 +89,15 @@ export function Explained({ detail }: { readonly detail: DecisionDetail }): View
       explanation !== undefined
         ? html`<h3>Every check</h3>
           <${Checks} checks=${explanation.checks} label="Every check, in the order in which they are made" />`
-        : html`<p class="soft">
-          ${
-            decision.outcome === 'allowed' || decision.outcome === 'other'
-              ? 'No token was looked at, or too many calls came at once for their checks to be walked.'
-              : 'It was refused before a token was looked at, or too many calls came at once for their checks to be walked.'
-          }
-        </p>`
+        : html`<p class="soft without">${describeWithout(detail)}</p>`
     }
   `;
+}
+
+/** Why there are no checks. */
+function describeWithout({ walked, refusal }: DecisionDetail): string {
+  if (!walked) return 'Too many calls came at once: the checks of this one were not walked.';
+  return refusal === undefined
+    ? 'No token was looked at, so there are no checks.'
+    : 'It was decided before a token was looked at, so there are no checks.';
 }

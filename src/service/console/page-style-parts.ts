@@ -56,6 +56,7 @@ time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums
 .causes { display: grid; gap: .8rem; }
 .fix { margin-top: .3rem; overflow-wrap: anywhere; }
 .fix strong { margin-right: .4rem; }
+.without { margin-top: 1rem; }
 .also { display: grid; gap: .3rem; }
 .plain { color: inherit; }
 
@@ -113,7 +114,7 @@ input:not([type=radio]) { font-family: var(--mono); font-size: .9em; }
 .routes .name { font-weight: 600; margin-right: .7rem; }
 .cards { display: grid; gap: .7rem; }
 .cards li { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; padding: .8rem 1rem; display: grid; gap: .3rem; }
-.notes li { display: grid; grid-template-columns: auto auto minmax(0, 1fr); gap: .7rem; align-items: baseline; overflow-wrap: anywhere; }
+.notes li { display: grid; grid-template-columns: 4.2rem 3.4rem minmax(0, 1fr); gap: .7rem; align-items: baseline; overflow-wrap: anywhere; }
 .facts { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; padding: .8rem 1rem; }
 .facts > div { display: grid; grid-template-columns: minmax(8rem, 13rem) minmax(0, 1fr); gap: .8rem; }
 .facts dt { color: var(--soft); }

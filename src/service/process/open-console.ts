@@ -103,7 +103,7 @@ function rememberLines(log: Log, hub: Hub): Log {
 function describeLine(level: LogLevel, event: string, fields: LogFields = {}): Note {
   const text = Object.entries(fields)
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name.replaceAll('_', ' ')}: ${showValue(value, 600)}`)
+    .map(([name, value]) => `${name.replaceAll('_', ' ')}: ${showValue(value, 600).replace(/\.$/, '')}`)
     .join('; ');
   return { at: new Date().toISOString(), level, event, text };
 }
