@@ -1,22 +1,21 @@
 // npm run bench -- profile [--only SERVER,…] [--workload NAME,…] [--write]: where the processor time of a request goes, by sampling profiler.
-import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { installPackages } from './install.js';
 import { measure } from './measure.js';
 import { fillPool } from './pool.js';
+import { formatProfile } from './profile-report.js';
+import { readResults, savePart } from './publish.js';
 import { readAnswers } from './rounds.js';
 import { startServer } from './running.js';
 import { findFreePort, openScene } from './scene.js';
 import { servers } from './servers.js';
 import { median } from './statistics.js';
-import { table } from './table.js';
-import { workloads } from './workloads.js';
 
-const page = new URL('../docs/performance.md', import.meta.url);
 /** Microseconds between two samples. */
 const interval = 250;
-const timing = { seconds: 3, warmUpSeconds: 1 };
-const pace = 30_000;
-const rounds = 3;
+const timing = { seconds: 1.5, warmUpSeconds: 1 };
+const pace = 25_000;
 
 /** What the function is called, for those that a runtime implements outside JavaScript; of the first that fits. */
 const natives = [
@@ -91,8 +90,8 @@ function readShares(file, milliseconds, natives) {
   return new Map([...shares].map(([group, time]) => [group, time / total]));
 }
 
-/** CPU µs a request without a profiler, medians of rounds; and the shares of the groups under it. */
-async function profileWorkload({ scene, pool, subject, workload }) {
+/** CPU µs a request without a profiler; and the shares of the groups under it. */
+async function profileWorkload({ scene, pool, subject, workload, kept }) {
   const { natives, beside } = subjects[subject];
   const run = async (name, server, after) => {
     const running = await startServer(name, server, { scene, port: await findFreePort() });
@@ -104,14 +103,14 @@ async function profileWorkload({ scene, pool, subject, workload }) {
       after?.(stoppedAt);
     }
   };
-  /** @typedef {{ name: string | undefined, cpu: number[] }} Measured */
-  const own = /** @type {Measured} */ ({ name: subject, cpu: [] });
-  const other = /** @type {Measured} */ ({ name: beside.servers[workload], cpu: [] });
-  for (let round = 0; round < rounds; round++) {
-    for (const each of [own, other]) {
-      if (each.name !== undefined) each.cpu.push((await run(each.name, servers[each.name])).cpu);
-    }
-  }
+  /** What the run of all servers has measured already, in more rounds, or a measurement of its own. */
+  const costOf = async (name) => {
+    const known = (kept?.samples[name]?.[workload] ?? []).map(({ cpu }) => cpu);
+    return known.length > 0 ? median(known) : (await run(name, servers[name])).cpu;
+  };
+  const other = beside.servers[workload];
+  const cpu = await costOf(subject);
+  const besideCpu = other === undefined ? undefined : await costOf(other);
   const folder = mkdtempSync(join(scene.folder, 'profile-'));
   const flags = ['--cpu-prof', '--cpu-prof-dir', folder, '--cpu-prof-interval', String(interval)];
   const command = (about) => {
@@ -124,10 +123,10 @@ async function profileWorkload({ scene, pool, subject, workload }) {
   });
   const [file] = readdirSync(folder);
   const shares = readShares(join(folder, file), ending + timing.seconds * 900, natives);
-  return { workload, shares, cpu: median(own.cpu), beside: other.cpu.length > 0 ? median(other.cpu) : undefined };
+  return { workload, shares: Object.fromEntries(shares), cpu, beside: besideCpu };
 }
 
-/** Prints a table for each server, and with `write` puts them into the documentation. */
+/** Prints a table for each server. All of them are kept with `write`. */
 export async function bench({ only = [], workload = [], write = false }) {
   const chosen = Object.keys(subjects).filter((name) => only.length === 0 || only.includes(name));
   const wanted = (name) => subjects[name].workloads.filter((each) => workload.length === 0 || workload.includes(each));
@@ -136,41 +135,25 @@ export async function bench({ only = [], workload = [], write = false }) {
     const lists = Object.entries(subjects).map(([name, { workloads }]) => `${name} (${workloads.join(', ')})`);
     throw new RangeError(`There are profiles of ${lists.join('; ')}.`);
   }
+  installPackages();
   const scene = await openScene();
+  const part = {};
+  // With `write`, the figures of the tables: what is shown beside them must not be another run's.
+  const kept = write ? readResults().http : undefined;
   try {
     const pool = await fillPool(scene, { names, ...timing, pace });
     const answers = await readAnswers(scene, await findFreePort());
     for (const subject of chosen) {
       const columns = [];
       for (const name of wanted(subject)) {
-        columns.push(await profileWorkload({ scene: { ...scene, answers }, pool, subject, workload: name }));
+        const about = { scene: { ...scene, answers }, pool, subject, workload: name, kept };
+        columns.push(await profileWorkload(about));
       }
-      const text = formatProfile(columns, subjects[subject].beside.label);
-      console.log(`${servers[subject].label}\n${text}\n`);
-      if (write) writeTable(subject, text);
+      part[subject] = { columns, beside: subjects[subject].beside.label };
+      console.log(`${servers[subject].label}\n${formatProfile(part[subject])}\n`);
     }
   } finally {
     await scene.close();
   }
-}
-
-function writeTable(subject, text) {
-  const before = readFileSync(page, 'utf8');
-  const part = new RegExp(`(<!-- bench: profile of ${subject} -->\\n)[\\s\\S]*?(<!-- end -->)`);
-  writeFileSync(page, before.replace(part, `$1${text}\n$2`));
-}
-
-function formatProfile(columns, label) {
-  const groups = [...new Set(columns.flatMap(({ shares }) => [...shares.keys()]))];
-  const first = columns[0].shares;
-  groups.sort((a, b) => (first.get(b) ?? 0) - (first.get(a) ?? 0));
-  const show = (value) => (value === undefined ? '' : value.toFixed(1));
-  return table(
-    ['µs of processor time a request', ...columns.map(({ workload }) => workloads[workload].label)],
-    [
-      ...groups.map((group) => [group, ...columns.map(({ shares, cpu }) => show((shares.get(group) ?? 0) * cpu))]),
-      ['all', ...columns.map(({ cpu }) => show(cpu))],
-      [label, ...columns.map(({ beside }) => show(beside))],
-    ],
-  );
+  if (write && only.length === 0 && workload.length === 0) savePart('profile', part);
 }

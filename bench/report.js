@@ -1,7 +1,12 @@
 // The tables of a run in Markdown: printed, and written into the documentation.
 import { judge } from './aims.js';
+import { formatFleet } from './fleet-report.js';
 import { formatGate } from './gate-report.js';
+import { formatPace } from './pace-report.js';
+import { formatProfile } from './profile-report.js';
+import { formatCluster } from './redis-cluster-report.js';
 import { formatRules } from './rules-report.js';
+import { formatScaling } from './scaling-report.js';
 import { servers } from './servers.js';
 import { median } from './statistics.js';
 import { table } from './table.js';
@@ -136,7 +141,9 @@ function notesOf({ samples, notes }) {
       .reduce((sum, sample) => sum + sample.broken, 0);
     return count === 0 ? [] : [`${servers[name].label}: ${count} requests broke off or took too long`];
   });
-  const said = Object.entries(notes).flatMap(([name, list]) => list.map((text) => `${servers[name].label}: ${text}`));
+  const said = Object.entries(notes).flatMap(([name, list]) =>
+    list.map((text) => `${servers[name]?.label ?? name}: ${text}`),
+  );
   return [...said, ...broken, ...waiting].map((text) => `- ${text}`).join('\n');
 }
 
@@ -192,6 +199,13 @@ export function formatReport(results) {
     }),
     ...(results.gate && { gate: formatGate(results.gate) }),
     ...(results.rules && { rules: formatRules(results.rules) }),
+    ...(results.pace && { pace: formatPace(results.pace) }),
+    ...Object.fromEntries(
+      Object.entries(results.profile ?? {}).map(([name, part]) => [`profile-${name}`, formatProfile(part)]),
+    ),
+    ...(results.cluster && { cluster: formatCluster(results.cluster) }),
+    ...(results.fleet && { fleet: formatFleet(results.fleet) }),
+    ...formatScaling(results),
     aims: aimTable(results),
   };
 }

@@ -3,7 +3,7 @@ import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
 import type { Policy } from '../policy/policy.ts';
-import { exitCodes } from '../service/process/exit.ts';
+import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { readCall } from './explain/explained-call.ts';
 import { explainById, type NamedCall } from './explain/explained-id.ts';
 import { explainLogLine } from './explain/log-line.ts';
@@ -79,6 +79,10 @@ export async function runExplain(args: readonly string[], environment: Environme
     }
     return await explainInput(flags, environment);
   } catch (error) {
+    if (error instanceof StartFailure) {
+      process.stderr.write(`portcullis: ${error.message}\n`);
+      return error.exitCode;
+    }
     if (!(error instanceof UsageError)) throw error;
     process.stderr.write(`portcullis: ${error.message}.\n${usage}`);
     return exitCodes.usage;

@@ -19,18 +19,18 @@ export function DecisionView({ id }: { readonly id: string }): View {
   return html`<${Detail} detail=${found} />`;
 }
 
-/** Asks for a decision, after so many milliseconds. */
-export function useDecision(id: string, delay = 0): Found {
+/** Asks for a decision. */
+export function useDecision(id: string): Found {
   const [found, show] = useState<{ readonly id: string; readonly what: Found }>({ id, what: 'asking' });
   useEffect(() => {
     let isShown = true;
-    void fetchDecision(id, delay).then((detail) => {
+    void fetchDecision(id).then((detail) => {
       if (isShown) show({ id, what: detail ?? 'gone' });
     });
     return () => {
       isShown = false;
     };
-  }, [id, delay]);
+  }, [id]);
   return found.id === id ? found.what : 'asking';
 }
 

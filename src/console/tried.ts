@@ -1,5 +1,4 @@
 import { Explained, useDecision } from './decision-view.ts';
-import { tellingDelay } from './fetching.ts';
 import { AnswerStatus, Code } from './parts.ts';
 import { html, useEffect, useRef, type View } from './view.ts';
 import type { TriedCall, TryResult } from './wire.ts';
@@ -52,7 +51,7 @@ function Call({ call, name, isLast }: CallOptions): View {
 }
 
 function CallChecks({ id }: { readonly id: string }): View {
-  const found = useDecision(id, tellingDelay);
+  const found = useDecision(id);
   if (found === 'asking') return html`<p class="soft" role="status">The checks are fetched…</p>`;
   if (found === 'gone') return html`<p class="soft">The service has not told of this call: too many came at once.</p>`;
   return html`<${Explained} detail=${found} />`;

@@ -77,6 +77,8 @@ export interface StreamedDecisions {
 /** One decision with everything that is known of it. */
 export interface DecisionDetail {
   readonly decision: Decision;
+  /** Whether its checks were walked, as far as there are any. */
+  readonly walked: boolean;
   readonly facts: readonly (readonly [string, string])[];
   readonly explanation?: ExplanationView;
   /** Of a refusal: what the client was told, and what to do. */

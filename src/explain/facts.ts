@@ -84,7 +84,11 @@ export const optionLabels: SettingLabels = {
   audience: label('audience'),
   dpopAccepted: { name: 'dpop.mode', source: undefined, set: () => "dpop: { mode: 'allowed' }" },
   trustProxy: { name: 'trustProxy', source: undefined, set: (value) => `trustProxy: ['${value}']` },
-  algorithms: { name: 'algorithms', source: undefined, set: (value) => `algorithms: ['${value}']` },
+  algorithms: {
+    name: 'algorithms',
+    source: undefined,
+    set: (value) => `algorithms: ['${value.split(',').join("', '")}']`,
+  },
   scopeClaim: label('scopeClaim'),
   permissionsClaim: label('permissionsClaim'),
   subject: label('subject'),

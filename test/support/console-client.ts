@@ -3,7 +3,7 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DecisionDetail, StreamedDecisions } from '../../src/console/wire.ts';
-import { type Answer, send } from './http-client.ts';
+import { send } from './http-client.ts';
 
 /** A folder for the file of the key. */
 export interface KeyFolder {
@@ -84,13 +84,9 @@ export function readDecisions(text: string): readonly StreamedDecisions[] {
   );
 }
 
-/** Asks for one decision until the service has all of it. */
+/** Asks for one decision, once it was streamed or is about to be. */
 export async function findDecision(adminUrl: string, id: string, headers: readonly string[]): Promise<DecisionDetail> {
-  for (;;) {
-    const answer: Answer = await send(adminUrl, `/console/api/decisions/${id}`, { headers });
-    const detail = answer.status === 200 ? (answer.json as DecisionDetail) : undefined; // the service writes this shape
-    if (detail?.explanation !== undefined || (detail?.facts.length ?? 0) > 0) return detail as DecisionDetail; // as just seen
-    if (answer.status !== 200 && answer.status !== 404) throw new Error(answer.text);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+  const answer = await send(adminUrl, `/console/api/decisions/${id}`, { headers });
+  if (answer.status !== 200) throw new Error(answer.text);
+  return answer.json as DecisionDetail; // the service writes this shape
 }

@@ -17,10 +17,12 @@ import type { ResourceRequest } from '../../http/request.ts';
 import type { IssuerWithRecipients } from '../../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import { readCommonOptions } from '../../service/process/gate-service.ts';
+import { readDenyList } from '../../service/process/open-deny-list.ts';
 import type { Settings } from '../../service/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { type KeyOptions, openKeys } from './explained-server.ts';
 import type { CallToExplain, Explained, Explainer } from './explainer.ts';
+import { leaveCertificateOpen } from './unseen-certificate.ts';
 
 /** What the gate would do with a request that no token decides about. */
 const unseen: Readonly<Partial<Record<Treatment, string>>> = {
@@ -54,7 +56,7 @@ export async function openGate(file: string, settings: Settings, keys: KeyOption
       ...(at !== undefined && { at }),
       ...(show.length > 0 && { show }),
     });
-    return { explanation: decideBy(rule, explanation), keysProblems: problems };
+    return { explanation: decideBy(rule, leaveCertificateOpen(explanation)), keysProblems: problems };
   };
 
   return {
@@ -105,6 +107,7 @@ async function openRule(
   const server = createResourceServer({
     ...common,
     issuers,
+    ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
     dpop: {
       ...common.dpop,
       ...(nonces !== undefined && { nonces }),
@@ -174,7 +177,7 @@ function labelRules(file: string): SettingLabels {
     issuer: member('issuer'),
     audience: member('audience'),
     dpopAccepted: member('dpop', () => '"allowed"'),
-    algorithms: member('algorithms', (value) => JSON.stringify([value])),
+    algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
     trustProxy: { name: 'TRUST_PROXY', source: undefined, set: (value) => `TRUST_PROXY=${value}` },
   };
 }

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { DecisionDetail } from '../../console/wire.ts';
 import type { Explanation } from '../../explain/explanation.ts';
 import { failures } from '../../failures.ts';
@@ -21,9 +20,6 @@ const idForm = /^[\w.:-]{1,128}$/;
 const keyForm = /^[\w-]{20,64}$/;
 /** Milliseconds for one answer. */
 const timeout = 5000;
-/** Questions, and milliseconds between them: checks are there a moment after the answer. */
-const maxAsked = 6;
-const pause = 200;
 
 /** Asks the console of a running service for a call that was just answered. Throws `TypeError` for what it cannot have. */
 export async function explainById(call: NamedCall, environment: NodeJS.ProcessEnv): Promise<Explanation> {
@@ -34,15 +30,12 @@ export async function explainById(call: NamedCall, environment: NodeJS.ProcessEn
   if (keys.length === 0) {
     throw new TypeError('admin: there is no key. Set CONSOLE_KEY_FILE to the file that the service writes it to');
   }
-  for (let asked = 1; ; asked++) {
-    const detail = await ask(new URL(`/console/api/decisions/${id}`, url), keys);
-    if (detail?.explanation !== undefined) return detail.explanation as Explanation; // the service writes the whole of it
-    if (asked === maxAsked && detail !== undefined) return explainByFacts(detail);
-    if (asked === maxAsked) {
-      throw new TypeError('id: the console does not know this call. It keeps the last 200 that were refused');
-    }
-    await sleep(pause);
+  const detail = await ask(new URL(`/console/api/decisions/${id}`, url), keys);
+  if (detail === undefined) {
+    throw new TypeError('id: the console does not know this call. It keeps the last 200 that were refused');
   }
+  // The service writes the whole of an explanation.
+  return (detail.explanation as Explanation | undefined) ?? explainByFacts(detail);
 }
 
 /** The key must not leave this machine. */

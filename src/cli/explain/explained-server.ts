@@ -10,6 +10,7 @@ import { createStaticKeySet } from '../../keys/static-key-set.ts';
 import type { Policy } from '../../policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import type { KeySource } from '../../resource-server/trusted-issuer.ts';
+import { readDenyList } from '../../service/process/open-deny-list.ts';
 import { labelSettings } from '../../service/settings/setting-labels.ts';
 import type { EffectiveSetting } from '../../service/settings/setting-report.ts';
 import type { Settings } from '../../service/settings/settings.ts';
@@ -112,6 +113,8 @@ export async function openSettings(
       subject: variant.subject,
       dpop: { mode, algorithms: settings.dpopAlgorithms, ...(nonces !== undefined && { nonces }) },
       trustProxy: settings.trustProxy,
+      ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
+      ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
       ...(externalUrl !== '' && { externalUrl }),
       insufficientScopeStatus: variant.insufficientScopeStatus,
     }),

@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { ConsoleState } from '../../console/wire.ts';
 import { type Answer, createAnswer, sendAnswer } from '../app/answer.ts';
 import { type ConsoleRefusal, isPrefetch, refuseForeignPage, refuseOutsiders } from './admission.ts';
+import { awaitDecision } from './awaited-decision.ts';
 import type { ConsoleKey } from './console-key.ts';
 import { createEventStreams } from './event-stream.ts';
 import type { Hub } from './hub.ts';
@@ -55,7 +56,7 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
     }
     if (path === '/console/api/state') return json(200, await state());
     if (path.startsWith(decisionPrefix)) {
-      const detail = hub.find(path.slice(decisionPrefix.length));
+      const detail = await awaitDecision(hub, path.slice(decisionPrefix.length));
       return detail === undefined ? text(404, 'That decision is not among the last ones any more.') : json(200, detail);
     }
     files ??= readPageFiles();

@@ -28,6 +28,7 @@ export function createEventStreams(hub: Hub): EventStreams {
       write('recent', { decisions: hub.recent(), dropped: 0 });
       let missed = 0;
       const end = hub.subscribe((event) => {
+        if (event.type === 'facts') return;
         const isFull = outgoing.writableLength > maxWaiting;
         if (event.type === 'note') {
           if (!isFull) write('note', event.note);

@@ -18,6 +18,8 @@ const maxNotes = 30;
 /** What goes on in the service, for those who watch it. */
 export type HubEvent =
   | { readonly type: 'decisions'; readonly streamed: StreamedDecisions }
+  /** Checks were walked. */
+  | { readonly type: 'facts' }
   | { readonly type: 'note'; readonly note: Note };
 
 /** The last decisions of all processes of a service. */
@@ -46,6 +48,7 @@ export function createHub(names: SettingNames): Hub {
     take({ decisions, facts, dropped }) {
       for (const decision of decisions) (decision.reason === undefined ? others : refused).add(decision);
       for (const each of facts) if (!refused.addFacts(each)) others.addFacts(each);
+      if (facts.length > 0) tell({ type: 'facts' });
       if (decisions.length + dropped > 0) tell({ type: 'decisions', streamed: { decisions, dropped } });
     },
     note(note) {
@@ -105,6 +108,7 @@ function describeKept({ decision, facts }: Kept, names: SettingNames): DecisionD
       : undefined;
   return {
     decision,
+    walked: facts !== undefined,
     facts: facts?.facts ?? [],
     ...(facts?.explanation !== undefined && { explanation: facts.explanation }),
     ...(failure !== undefined && {

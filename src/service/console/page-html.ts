@@ -23,6 +23,7 @@ export const enteredHtml = `<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="refresh" content="0; url=/console">
+<link rel="icon" href="/console/icon.svg">
 <title>Portcullis console</title>
 </head>
 <body>

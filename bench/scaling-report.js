@@ -1,0 +1,127 @@
+// docs/scaling.md: what a million decisions a second cost, reckoned from measured figures.
+import { estimate, median } from './statistics.js';
+import { table } from './table.js';
+import { workloads } from './workloads.js';
+
+const million = 1_000_000;
+/** Share of a core that is planned for: the rest is for peaks and for an instance that is away. */
+const planned = 0.6;
+const fleets = [1, 10, 100];
+const usesPerToken = [10, 100, 1000];
+/** Seconds for which Redis keeps a record: the life of a proof, and the margin for clocks. */
+const kept = 330;
+
+const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
+const digits = (value, places) => (value === undefined ? '' : value.toFixed(places));
+
+/** µs of processor time a decision. */
+function costOf(http, server, workload) {
+  const list = http.samples[server]?.[workload] ?? [];
+  return list.length === 0 ? undefined : median(list.map(({ cpu }) => cpu));
+}
+
+/**
+ * Signature checks of one token whose calls are spread evenly at random over workers: each checks it when it comes for the
+ * first and for the second time, and knows it from then on.
+ */
+export function checksPerToken(uses, workers) {
+  const mean = uses / workers;
+  const [never, once] = [Math.exp(-mean), mean * Math.exp(-mean)];
+  return Math.min(uses, workers * (2 - 2 * never - once));
+}
+
+/** Workers that a million decisions a second take, where the share of checks depends on how many there are. */
+export function workersFor(uses, { warm, cold }) {
+  let workers = 1;
+  for (let i = 0; i < 50; i++) {
+    const share = checksPerToken(uses, workers) / uses;
+    workers = Math.ceil((warm + share * (cold - warm)) / planned);
+  }
+  return workers;
+}
+
+function decisionTable(http) {
+  const kinds = ['warm', 'warm-1000', 'mixed', 'cold', 'dpop', 'dpop-keys', 'malformed'];
+  const servers = { portcullis: 'Node 20', 'portcullis-node26': 'Node 26' };
+  const rows = Object.entries(servers).flatMap(([server, label]) =>
+    kinds.flatMap((kind) => {
+      const cost = costOf(http, server, kind);
+      if (cost === undefined) return [];
+      return [[`${workloads[kind].label}, ${label}`, digits(cost, 1), digits(cost, 0), digits(cost / planned, 0)]];
+    }),
+  );
+  return table(['a million a second', 'CPU µs each', 'cores, all of each', 'cores, 60 % of each'], rows);
+}
+
+function fleetTable({ http, fleet }) {
+  const [warm, cold] = ['warm', 'cold'].map((kind) => costOf(http, 'portcullis', kind));
+  const memory = http.figures?.memory;
+  if (warm === undefined || cold === undefined) return '';
+  const costs = { warm, cold };
+  const rows = usesPerToken.flatMap((uses) =>
+    fleets.map((instances) => {
+      const workers = Math.max(instances, workersFor(uses, costs));
+      const share = checksPerToken(uses, workers) / uses;
+      const each = Math.ceil(workers / instances);
+      const mebibytes = memory && instances * ((each > 1 ? median(memory.idle) : 0) + each * memory.mebibytes.many);
+      const fetches = fleet && (2 * fleet.outcomes.calm.mean * instances) / fleet.instances;
+      return [
+        `${thousands(uses)} calls with each token, ${instances} ${instances === 1 ? 'instance' : 'instances'}`,
+        thousands(million / instances),
+        String(each),
+        `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`,
+        mebibytes === undefined ? '' : digits(mebibytes / 1024, 1),
+        fetches === undefined ? '' : digits(fetches, fetches < 0.1 ? 4 : 2),
+      ];
+    }),
+  );
+  const head = ['calls/s each', 'workers each', 'checked anew', 'memory of all, GiB', 'requests/s to the provider'];
+  return table(['Bearer, a million decisions a second', ...head], rows);
+}
+
+function redisTable({ cluster }) {
+  const { samples, bytes, received, sent, calls } = cluster.stores.cluster;
+  const cost = estimate(samples.map(({ redis }) => redis)).value;
+  const most = million / cost;
+  const row = (name, rate) => [
+    name,
+    thousands(rate),
+    digits((rate * cost) / million, 2),
+    thousands(rate * calls),
+    digits((rate * (received + sent)) / million, 1),
+    digits((rate * kept * bytes) / 2 ** 30, 1),
+  ];
+  return table(
+    ['DPoP: what Redis does', 'proofs/s', 'cores of Redis', 'commands/s', 'MB/s on the network', 'GiB kept'],
+    [
+      row('one in a hundred of a million calls has a proof', million / 100),
+      row('as many as one master can do', most),
+      row('every call of a million has one', million),
+    ],
+  );
+}
+
+/** What breaks first, and the figure that shows it. */
+function describeLimits({ http, cluster, fleet }) {
+  const cost = estimate(cluster.stores.cluster.samples.map(({ redis }) => redis)).value;
+  const [warm, cold, dpop] = ['warm', 'cold', 'dpop'].map((kind) => costOf(http, 'portcullis', kind) ?? Number.NaN);
+  const { outcomes } = fleet;
+  const workers = workersFor(100, { warm, cold });
+  const share = checksPerToken(100, workers) / 100;
+  return [
+    `1. **DPoP: one master of Redis**, at about ${thousands(million / cost)} proofs a second (${digits(cost, 1)} µs of one core each). All records of a namespace are in one slot, so more masters do not help: the two others used ${digits(cluster.others, 2)} µs a proof. Services with names of their own (\`REPLAY_NAMESPACE\`) are in slots of their own. The instances that send so many proofs need ${digits(dpop / cost, 0)} cores (${digits(dpop, 0)} µs each).`,
+    `2. **Bearer: tokens that each worker checks anew.** With 100 calls a token, spread at random over ${workers} workers, ${digits(share * 100, 0)} % of the calls come to a worker that does not know the token, and cost ${digits(cold, 0)} µs in place of ${digits(warm, 0)}. A balancer that sends the same \`Authorization\` to the same instance brings that down.`,
+    `3. **The provider, when a key signs before it is published**: ${thousands(outcomes['rotation-late'].peak)} fetches in one second of ${thousands(fleet.instances)} instances, and ${digits(outcomes['rotation-late'].mean, 0)} a second on average. A key that is published ahead causes none.`,
+    `4. **The stale period, when the provider is away**: after ten minutes and one hour there are no keys. Of an hour and a half, ${thousands(outcomes['long-outage'].secondsWithoutKeys)} s were without. \`KEYS_STALE\` takes up to a day.`,
+  ].join('\n');
+}
+
+/** The blocks of the page, as far as there are figures for them. */
+export function formatScaling(results) {
+  const { http, cluster, fleet } = results;
+  return {
+    ...(http && { 'scaling-decisions': decisionTable(http), 'scaling-fleets': fleetTable(results) }),
+    ...(cluster && { 'scaling-redis': redisTable(results) }),
+    ...(http && cluster && fleet && { 'scaling-limits': describeLimits(results) }),
+  };
+}
