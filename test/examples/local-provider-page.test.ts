@@ -100,8 +100,13 @@ process.exit();
       ),
     );
     const call = async (token: string) => {
-      const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
-      return [response.status, await response.text()];
+      for (;;) {
+        const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+        const answer = [response.status, await response.text()] as const;
+        // A busy machine may not fetch the keys in time: the server says so, and a client asks again.
+        if (response.status !== 503) return answer;
+        await new Promise((resolve) => setTimeout(resolve, 500));
+      }
     };
     const flags = wordsOf('$(npx portcullis token');
     expect(flags).toContain('--sub');
@@ -132,6 +137,12 @@ process.exit();
       });
       return stdout;
     };
-    expect([await ask(opaque), await ask('another')]).toEqual(['alice', 'inactive_token']);
+    const settle = async (token: string): Promise<string> => {
+      for (;;) {
+        const answer = await ask(token);
+        if (answer !== 'introspection_unavailable') return answer;
+      }
+    };
+    expect([await settle(opaque), await settle('another')]).toEqual(['alice', 'inactive_token']);
   }, 60_000);
 });
