@@ -92,6 +92,7 @@ describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 
   it('a proof from before the start → asks for a nonce; that of one process is taken by all', async () => {
     const proven = { htu: 'http://api.example/orders', path: '/orders', iat: Math.floor(Date.now() / 1000) - 1 };
     const gate = await start({ WORKERS, UPSTREAM: upstreamUrl });
+    await gate.findLog(({ event }) => event === 'keys_fetched');
     const asked = await call(gate, proven);
     expect([asked.status, asked.body]).toEqual([401, expect.stringContaining('use_dpop_nonce')]);
     const nonce = asked.headers.get('dpop-nonce');

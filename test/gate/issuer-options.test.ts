@@ -46,6 +46,10 @@ beforeAll(async () => {
     { id: 'audience', path: '/audience', issuers: ['scp'], audience: 'special' },
   ];
   gate = await startGate(provider, { issuers, rules }, { WORKERS: '2' });
+  // On a busy machine the first fetch may take long.
+  for (const each of [issuer, 'https://elsewhere.example/', 'http://plain.example/']) {
+    await gate.findLog(({ event, issuer: of }) => event === 'keys_fetched' && of === each);
+  }
 });
 afterAll(async () => {
   await gate?.stop();

@@ -111,7 +111,9 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
 });
 
 // A thousand of them, with tokens and a look at the memory: `npm run faults -- --only gate-reloads`.
-it('reloads under load: every decision is by the old rules or by the new ones, none is wrong', async () => {
+it('reloads under load: every decision is by the old rules or by the new ones, none is wrong', {
+  timeout: 60_000,
+}, async () => {
   const gate = await startGate(provider, open('/always'), { WORKERS: '2' });
   try {
     let reloading = true;

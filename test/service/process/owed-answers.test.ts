@@ -206,7 +206,7 @@ describe('what a connection is owed', () => {
     expect(socket.destroyed).toBe(false);
   });
 
-  it('more than 128 connections that never read → those above are closed at once', async () => {
+  it('more than 128 connections that never read → those above are closed at once', { timeout: 60_000 }, async () => {
     let closed = 0;
     let handled = 0;
     const port = await open((incoming, outgoing) => {
