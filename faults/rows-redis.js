@@ -7,6 +7,8 @@ import { makeEcKey } from './tokens.js';
 const path = '/api/private';
 /** Of the steady rate: each proof costs two signature checks and two signatures, and is sent twice. */
 const proofShare = 0.03;
+/** Of the steady rate, beside the proofs: a service that is overloaded reads the answers of Redis too late. */
+const bearerShare = 0.5;
 /** Seconds after a loss until a proof that is made now is surely younger (docs/behaviour.md §5). */
 const horizonSeconds = 2.5;
 
@@ -28,11 +30,15 @@ function sendProofs(scene, source) {
   });
 }
 
-/** Redis has 250 ms (docs/behaviour.md §5): where the machine gave it less, the refusals outside the outage are its own. */
-function excuseSlowRedis(scene, proofs) {
+/**
+ * Redis has 250 ms (docs/behaviour.md §5): where the machine gave it less, or the service, whose Bearer calls do not wait for
+ * Redis, the refusals outside the outage are the machine's.
+ */
+function excuseSlowMachine(scene, { proofs, steady }) {
   const { slowest } = scene.setup.redis;
-  if (slowest <= 0.2) return;
-  scene.note(`Redis itself took up to ${Math.round(slowest * 1000)} ms for an answer`);
+  if (slowest <= 0.2 && steady.p99 <= 200) return;
+  if (slowest > 0.2) scene.note(`Redis itself took up to ${Math.round(slowest * 1000)} ms for an answer`);
+  if (steady.p99 > 200) scene.note('the machine was too busy for the 250 ms that Redis has');
   for (const kind of ['proof 503', 'proof again 503']) delete proofs.unexplained[kind];
 }
 
@@ -49,7 +55,7 @@ const redisKilled = {
   },
   async play(scene) {
     const { redis } = scene.setup;
-    await scene.begin();
+    await scene.begin({ share: bearerShare });
     await sendProofs(scene, makeProofs(scene));
     await scene.sleep(scene.pace(3, 1.5));
     await scene.load.expect('proofs', { proof: [200, 503], 'proof again': [401, 503] });
@@ -65,8 +71,9 @@ const redisKilled = {
     await scene.sleep(scene.pace(3, 1.5));
     scene.note('Bearer is never touched; DPoP is 503 while Redis is away');
   },
-  check(scene, { proofs }) {
-    excuseSlowRedis(scene, proofs);
+  check(scene, reports) {
+    const { proofs } = reports;
+    excuseSlowMachine(scene, reports);
     demandKinds(scene, proofs, ['proof 200', 'proof again 401', 'proof 503']);
   },
 };
@@ -82,7 +89,7 @@ const redisFailover = {
   async play(scene) {
     const { redis } = scene.setup;
     const source = makeProofs(scene);
-    await scene.begin();
+    await scene.begin({ share: bearerShare });
     await sendProofs(scene, source);
     await scene.sleep(scene.pace(3, 1.5));
     // What the master alone remembers is lost with it: just these proofs are sent again.
@@ -116,8 +123,9 @@ const redisFailover = {
       `a sentinel; ${used.length} proofs that only the old master knew were sent again: ${asked} were asked for a nonce, none passed; Bearer is never touched`,
     );
   },
-  check(scene, { proofs }) {
-    excuseSlowRedis(scene, proofs);
+  check(scene, reports) {
+    const { proofs } = reports;
+    excuseSlowMachine(scene, reports);
     demandKinds(scene, proofs, ['proof 200', 'proof 401', 'proof 503', 'proof again 401']);
   },
 };

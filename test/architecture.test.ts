@@ -85,6 +85,7 @@ const serviceRanks: readonly (readonly string[])[] = [
   ['settings'],
   ['app'],
   ['observation'],
+  ['console'],
   ['process'],
 ];
 const rankOf = (folder: string, among = ranks): number => among.findIndex((folders) => folders.includes(folder));
@@ -148,7 +149,7 @@ describe('direction of imports', () => {
     expect(around.filter(([from, to]) => rankOf(to) >= rankOf(from))).toEqual([]);
   });
 
-  it('service: variants → settings → app → observation → process, and never back', () => {
+  it('service: variants → settings → app → observation → console → process, and never back', () => {
     const around = leaving(serviceImports, serviceFolderOf);
     expect(around.length).toBeGreaterThan(10);
     expect(around.filter(([from, to]) => rankOf(to, serviceRanks) >= rankOf(from, serviceRanks))).toEqual([]);

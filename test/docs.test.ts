@@ -80,6 +80,15 @@ describe(referencePage, () => {
     },
   );
 
+  it('every export has a sentence of its own, which editors show', () => {
+    const [exported = ''] = text.split('## Types that these use');
+    const bare = exported
+      .split(/^### /m)
+      .slice(1)
+      .filter((section) => /^`\w+`\n\n```/.test(section));
+    expect(bare.map((section) => section.split('\n')[0])).toEqual([]);
+  });
+
   it('every code of a declaration is whole', () => {
     for (const section of sections) {
       const [, code = ''] = /^```ts\n([\s\S]*?)^```/m.exec(section) ?? [];

@@ -17,7 +17,8 @@ core.register_action("portcullis", { "http-req" }, function(txn)
       for index = 0, #sent[name] do table.insert(headers[name], sent[name][index]) end
     end
   end
-  local answer = core.httpclient():get { url = "http://@GATE@/forward-auth", headers = headers, timeout = 10000 }
+  local gate = { url = "http://127.0.0.1/forward-auth", dst = "unix@@FOLDER@/gate.sock", headers = headers, timeout = 12000 }
+  local answer = core.httpclient():get(gate)
   if answer.status == 200 then
     for name, values in pairs(answer.headers) do
       if name:sub(1, 7) == "x-auth-" then txn.http:req_set_header(name, values[0]) end
@@ -25,8 +26,8 @@ core.register_action("portcullis", { "http-req" }, function(txn)
     if answer.headers["dpop-nonce"] then txn:set_var("txn.dpop_nonce", answer.headers["dpop-nonce"][0]) end
     return
   end
-  -- Without an answer of the gate nobody is let in.
-  local known = answer.status ~= nil and answer.status >= 400
+  -- Without an answer of the gate, which always has an id, nobody is let in.
+  local known = answer.status ~= nil and answer.status >= 400 and answer.headers["x-request-id"] ~= nil
   local reply = txn:reply { status = known and answer.status or 503, body = known and answer.body or "" }
   for _, name in ipairs(told) do
     if known and answer.headers[name] then reply:add_header(name, answer.headers[name][0]) end

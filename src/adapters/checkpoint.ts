@@ -109,9 +109,16 @@ const anyToken: Policy = {};
 export function demand<C>(policy: Policy<C> | undefined, credentials: Demand<C>['credentials']): Demand<C> {
   // Without a policy the claims are those of the token.
   const asked = policy ?? (anyToken as Policy<C>);
+  if (isRequest(asked)) throw new TypeError(uncalled);
   checkPolicy(asked);
   return { policy: asked, credentials };
 }
+
+/** `authorize` itself was mounted, so its framework hands it a request or a context in place of a policy. */
+function isRequest(policy: unknown): boolean {
+  return Object(policy) === policy && ['rawHeaders', 'raw', 'req', 'headers'].some((name) => name in Object(policy));
+}
+const uncalled = "authorize: call it to make the middleware: authorize(), or authorize({ scopes: ['read:messages'] })";
 
 /** Any of the two headers makes a request one that is judged: a broken credential is never taken for none. */
 function hasCredentials({ headers }: ResourceRequest): boolean {

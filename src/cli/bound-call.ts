@@ -8,8 +8,11 @@ const alg = 'ES256';
 export interface BoundCall {
   /** Thumbprint of the key: what the access token is to be bound to. */
   readonly jkt: string;
-  /** Makes the proof for an access token, and the command that uses both, once. `now` in seconds since the epoch. */
-  write(token: string, now: number): { readonly proof: string; readonly command: string };
+  /**
+   * Makes the proof for an access token, and the command that uses both, once. `now` in seconds since the epoch; `nonce` is
+   * one that came later than the target.
+   */
+  write(token: string, now: number, nonce?: string): { readonly proof: string; readonly command: string };
 }
 
 /** What is called. */
@@ -27,11 +30,11 @@ export function createBoundCall({ url, method, nonce }: BoundCallTarget): BoundC
   const jwk = { kty, crv, x, y };
   return {
     jkt: thumbprint(jwk),
-    write(token, now) {
+    write(token, now, later = nonce) {
       // RFC 9449 §4.2: htu has neither query nor fragment.
       const htu = url.origin + url.pathname;
       const ath = hash('sha256', token, 'base64url');
-      const claims = { jti: randomUUID(), htm: method, htu, iat: Math.floor(now), ath, nonce };
+      const claims = { jti: randomUUID(), htm: method, htu, iat: Math.floor(now), ath, nonce: later };
       const proof = signCompact({ typ: 'dpop+jwt', alg, jwk }, claims, { alg, privateKey });
       // RFC 9449 §7.1
       const headers = `-H 'Authorization: DPoP ${token}' -H 'DPoP: ${proof}'`;

@@ -10,6 +10,11 @@ export interface Listening {
   readonly adminUrl: string | undefined;
 }
 
+/** The same, with what is told of the console. */
+export interface Announced extends Listening {
+  readonly console: string;
+}
+
 /** How to point a server of one's own at the provider. */
 export function announceProvider(idp: LocalIdp, audience: string): string {
   return `
@@ -36,7 +41,7 @@ Stop with Ctrl-C.
 export async function announceGate(
   idp: LocalIdp,
   { upstream }: Settings,
-  { url, adminUrl }: Listening,
+  { url, adminUrl, console }: Announced,
 ): Promise<string> {
   const { status, description } = failures.missing_credentials;
   return `
@@ -49,6 +54,7 @@ Identity provider  ${idp.issuer}
 Gate               ${url}
 Upstream           ${upstream}
 Admin              ${adminUrl ?? 'off'}
+Console            ${console}
 
 # / without a token answers ${status}: ${description}
 curl -i ${new URL('/', url)}
@@ -72,7 +78,7 @@ const shownPaths: ReadonlySet<string> = new Set(['/api/public', '/api/private', 
 export async function announceService(
   idp: LocalIdp,
   settings: Settings,
-  { url, adminUrl }: Listening,
+  { url, adminUrl, console }: Announced,
 ): Promise<string> {
   const scope = 'read:messages';
   const none = { title: 'without a token', token: undefined, scope: undefined };
@@ -98,7 +104,9 @@ Identity provider  ${idp.issuer}
   client           ${clientIds.service}: client credentials; its secret is in ${idp.clientSecretFile}
   client           ${clientIds.app}: authorization code with PKCE, no secret
 Service            ${url}
-${settings.docs ? `Documentation      ${new URL('/docs', url)}, where each call can be tried\n` : ''}Admin              ${adminUrl ?? 'off'}
+Admin              ${adminUrl ?? 'off'}
+Console            ${console}
+Documentation      ${settings.docs ? `${new URL('/docs', url)}, where each call can be tried` : 'off'}
 
 ${calls.join('\n')}
 

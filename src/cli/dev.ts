@@ -1,9 +1,12 @@
 import { type StdioOptions, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { get } from 'node:http';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { defaultAudience, defaultCustomClaim, defaultIdpPort } from '../local-idp/defaults.ts';
+import { findCacheFolder } from '../local-idp/cache-folder.ts';
+import { consoleKeyPrefix, defaultAudience, defaultCustomClaim, defaultIdpPort } from '../local-idp/defaults.ts';
 import { errorCode, LocalIdpFailure } from '../local-idp/failure.ts';
 import { type LocalIdp, startLocalIdp } from '../local-idp/local-idp.ts';
 import { exitCodes } from '../service/process/exit.ts';
@@ -11,6 +14,7 @@ import { formatProblems } from '../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../service/settings/settings.ts';
 import { variants } from '../service/variants/variants.ts';
 import { announceGate, announceProvider, announceService, type Listening } from './dev-announcement.ts';
+import { offerTries } from './dev-tries.ts';
 import { asksForHelp } from './help.ts';
 
 const misuse = 'portcullis: a flag is unknown, or lacks its value.\n';
@@ -77,12 +81,25 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
       await answered(new URL('/api/public', first.url));
       await idp.announceService(first.url);
       const announce = settings.upstream === '' ? announceService : announceGate;
-      process.stdout.write(await announce(idp, settings, first));
+      offerTries(child, { url: first.url, token: idp.token });
+      process.stdout.write(
+        await announce(idp, settings, { ...first, console: await describeConsole(settings, first) }),
+      );
     }
     return await exited;
   } finally {
     for (const signal of stopSignals) process.off(signal, stop);
   }
+}
+
+/** Where the console is, and how to get in. The key goes to a person at a terminal only. */
+async function describeConsole(settings: Settings, { adminUrl }: Listening): Promise<string> {
+  const { console, consoleKeyFile: file } = settings;
+  if (console === 'off' || adminUrl === undefined) return 'off';
+  const page = new URL('/console', adminUrl).href;
+  if (!process.stdout.isTTY) return `${page}?key=KEY, with the key of ${file}`;
+  const key = (await readFile(file, 'utf8')).trim();
+  return `${page}?key=${key}\n  for the next time  a new key is in ${file}`;
 }
 
 /** Prints how to use the provider, and waits until it is told to stop. */
@@ -139,6 +156,11 @@ function serviceEnvironment(idp: LocalIdp, flags: Flags, environment: NodeJS.Pro
     HOST: environment['HOST'] || '127.0.0.1',
     PORT: flags.port ?? environment['PORT'],
     ADMIN_PORT: environment['ADMIN_PORT'] || '0',
+    CONSOLE: environment['CONSOLE'] || (environment['ADMIN_PORT'] === 'off' ? 'off' : 'on'),
+    // The port of the provider tells two of them apart.
+    CONSOLE_KEY_FILE:
+      environment['CONSOLE_KEY_FILE'] ||
+      join(findCacheFolder(environment), `${consoleKeyPrefix}${new URL(idp.issuer).port}`),
     VARIANT: flags.variant ?? environment['VARIANT'],
     UPSTREAM: flags.upstream ?? environment['UPSTREAM'],
     NODE_EXTRA_CA_CERTS: idp.certificateFile,

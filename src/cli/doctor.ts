@@ -51,7 +51,8 @@ export async function runDoctor(args: readonly string[], environment: Environmen
   const chosen = flags === undefined ? undefined : choose(flags.texts.get('only')?.[0]);
   const parts = flags === undefined ? undefined : readScene(flags.texts);
   if (flags === undefined || chosen === undefined || typeof parts !== 'object') {
-    process.stderr.write(`portcullis: ${parts ?? 'a flag is unknown, or lacks its value'}.\n${usage}`);
+    const problem = flags === undefined ? 'a flag is unknown, or lacks its value' : unknownCheck;
+    process.stderr.write(`portcullis: ${typeof parts === 'string' ? parts : problem}.\n${usage}`);
     return exitCodes.usage;
   }
   if (flags.switches.has('list-checks')) {
@@ -74,6 +75,8 @@ export async function runDoctor(args: readonly string[], environment: Environmen
   );
   return isFailed ? 1 : exitCodes.ok;
 }
+
+const unknownCheck = `--only takes any of ${checks.map(({ id }) => id).join(', ')}; separate them by commas`;
 
 /** Each provider is looked at; everything else once. */
 async function examineAll(

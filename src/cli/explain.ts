@@ -3,8 +3,9 @@ import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
 import type { Policy } from '../policy/policy.ts';
-import { exitCodes } from '../service/process/exit.ts';
+import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { readCall } from './explain/explained-call.ts';
+import { explainById, type NamedCall } from './explain/explained-id.ts';
 import { explainLogLine } from './explain/log-line.ts';
 import { openExplainer, UsageError } from './explain/opening.ts';
 import { formatReasonPage, isReason } from './explain/reason-page.ts';
@@ -21,6 +22,8 @@ const flagKinds: FlagKinds = {
   audience: 'texts',
   jwks: 'text',
   server: 'text',
+  id: 'text',
+  admin: 'text',
   rules: 'text',
   show: 'texts',
   at: 'text',
@@ -40,6 +43,7 @@ shows every check. Nothing in it is run. Flags, besides those of serve, whose se
   --entry N              of a HAR; default: the first call that was answered with 401 or 403
   --issuer URL --audience TEXT   instead of settings
   --server URL           issuer and audience from the metadata that the service publishes
+  --id ID --admin URL    a call that was just refused: asks the console of the service, and reads no input
   --rules FILE           the rules of a gate, instead of settings: judges as the gate would, and names the rule
   --jwks FILE            the keys of the issuer; nothing is fetched
   --offline              fetches nothing
@@ -75,6 +79,10 @@ export async function runExplain(args: readonly string[], environment: Environme
     }
     return await explainInput(flags, environment);
   } catch (error) {
+    if (error instanceof StartFailure) {
+      process.stderr.write(`portcullis: ${error.message}\n`);
+      return error.exitCode;
+    }
     if (!(error instanceof UsageError)) throw error;
     process.stderr.write(`portcullis: ${error.message}.\n${usage}`);
     return exitCodes.usage;
@@ -85,6 +93,11 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
   const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
   const at = readTime(one('at'));
   const policy = readPolicy(flags);
+  const [id, admin] = [one('id'), one('admin')];
+  if (id !== undefined || admin !== undefined) {
+    if (id === undefined || admin === undefined) throw new UsageError('--id and --admin belong together');
+    return report(await explainNamed({ id, admin }, environment), flags, environment);
+  }
   const input = readInput(await readText(one('file')), { entry: readEntry(one('entry')) });
   if (input.kind === 'unread') throw new UsageError(input.problem.replace(/\.$/, ''));
   if (input.kind === 'log-line') {
@@ -107,6 +120,16 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
     return report(explanation, flags, environment);
   } finally {
     opened.close();
+  }
+}
+
+/** Every problem of it is told by this program. */
+async function explainNamed(call: NamedCall, environment: Environment): Promise<Explanation> {
+  try {
+    return await explainById(call, environment);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new UsageError(error.message);
   }
 }
 

@@ -93,3 +93,8 @@ export function createNonces(options: NonceOptions): Nonces {
     },
   };
 }
+
+/** When a nonce was issued, and for which generation, as it says itself: two of one secret that say the same are equal. */
+export function readNonceClaim(nonce: string): string {
+  return Buffer.from(nonce, 'base64url').subarray(0, originBytes).toString('hex');
+}

@@ -17,6 +17,7 @@ export interface SettingLabel {
 /** What decides about less usual tokens. Not every service can be set to take them. */
 export type RareSetting = 'scopeClaim' | 'permissionsClaim' | 'subject' | 'clientIds' | 'introspection';
 
+/** What each setting is called where it is set, for the texts of an explanation. */
 export type SettingLabels = Readonly<Record<Setting, SettingLabel> & Partial<Record<RareSetting, SettingLabel>>>;
 
 /** What a call is held against: the rules in force, as far as causes look at them. */
@@ -83,7 +84,11 @@ export const optionLabels: SettingLabels = {
   audience: label('audience'),
   dpopAccepted: { name: 'dpop.mode', source: undefined, set: () => "dpop: { mode: 'allowed' }" },
   trustProxy: { name: 'trustProxy', source: undefined, set: (value) => `trustProxy: ['${value}']` },
-  algorithms: { name: 'algorithms', source: undefined, set: (value) => `algorithms: ['${value}']` },
+  algorithms: {
+    name: 'algorithms',
+    source: undefined,
+    set: (value) => `algorithms: ['${value.split(',').join("', '")}']`,
+  },
   scopeClaim: label('scopeClaim'),
   permissionsClaim: label('permissionsClaim'),
   subject: label('subject'),

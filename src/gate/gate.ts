@@ -62,6 +62,8 @@ export interface Gate {
   readonly identity: IdentityHeaders;
   /** Decides about a request, as the client sent it. Throws nothing; a promise only if something has to be waited for. */
   decide(request: ResourceRequest, connection: Connection | undefined): Decision | Promise<Decision>;
+  /** What judges the requests of a rule, by its id: for an explanation. */
+  findJudge(id: string): { readonly server: ResourceServer<RegisteredClaims>; readonly rule: Rule } | undefined;
   /** Refuses a request that no rule was asked about. */
   refuse(error: unknown, request: ResourceRequest): Rejection;
 }
@@ -118,6 +120,11 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
     rules,
     identity,
     refuse,
+    findJudge(id) {
+      const rule = rules.rules.find((each) => each.id === id);
+      const server = rule && servers.get(rule);
+      return rule === undefined || server === undefined ? undefined : { rule, server };
+    },
     decide(request, connection) {
       let rule: Rule | AccessError;
       try {

@@ -124,6 +124,9 @@ function compileRule(
   return {
     id,
     access,
+    hosts: entry.hosts ?? [],
+    path: entry.path,
+    methods: entry.methods ?? [],
     policy,
     issuers: wantsToken ? chooseIssuers(entry, issuers, tell) : [],
     dpop,

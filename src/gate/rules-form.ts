@@ -5,7 +5,12 @@ import type { ParsedText, RulesProblem, Step } from './rules-text.ts';
 /** A document of the right form, or every problem with its form. */
 export type FormResult =
   | { readonly kind: 'document'; readonly document: RulesDocument }
-  | { readonly kind: 'problems'; readonly problems: readonly RulesProblem[] };
+  | {
+      readonly kind: 'problems';
+      readonly problems: readonly RulesProblem[];
+      /** The parts that they are about. */
+      readonly wrong: readonly (readonly Step[])[];
+    };
 
 /** What of a schema is looked at to describe it. */
 interface AnySchema {
@@ -25,24 +30,26 @@ type PathItem = NonNullable<Issue['path']>[number];
 
 /** Holds a parsed text to the schema of rules. */
 export function checkForm({ value, locate }: ParsedText): FormResult {
-  const problems = findLists(value).map((name) => ({
+  const lists = findLists(value);
+  const problems = lists.map((name) => ({
     ...locate([name]),
     message: `"${name}" is not valid. ${descriptionOf(entriesOf(anySchema)[name])}`,
   }));
-  let looked = without(
-    value,
-    findLists(value).map((name) => [name]),
-  );
+  const wrong: (readonly Step[])[] = lists.map((name) => [name]);
+  let looked = without(value, wrong);
   // The schema stops at the first unknown member of an object. Each is taken out of a copy, to see the next one too.
   for (;;) {
     const result = v.safeParse(rulesSchema, looked);
     if (result.success) {
-      return problems.length === 0 ? { kind: 'document', document: result.output } : { kind: 'problems', problems };
+      return problems.length === 0
+        ? { kind: 'document', document: result.output }
+        : { kind: 'problems', problems, wrong };
     }
     const unknown = result.issues.filter(isUnknownMember);
     const told = unknown.length > 0 ? unknown : result.issues;
     for (const issue of told) problems.push({ ...locate(stepsOf(issue)), message: describeIssue(issue) });
-    if (unknown.length === 0) return { kind: 'problems', problems };
+    wrong.push(...told.map(stepsOf));
+    if (unknown.length === 0) return { kind: 'problems', problems, wrong };
     looked = without(looked, unknown.map(stepsOf));
   }
 }

@@ -1,6 +1,7 @@
 import { compileRules, type RulesResult } from './rules-compilation.ts';
 import { checkForm } from './rules-form.ts';
 import { parseRulesJson } from './rules-json.ts';
+import { findFurtherProblems } from './rules-sound-parts.ts';
 import type { TextResult } from './rules-text.ts';
 
 /** A rules file: what it is called, and what is in it. */
@@ -21,7 +22,8 @@ export async function readRules(file: RulesFile): Promise<RulesResult> {
   const parsed = await parseRulesText(file);
   if (parsed.kind === 'problems') return parsed;
   const form = checkForm(parsed.text);
-  return form.kind === 'problems' ? form : compileRules(form.document, parsed.text.locate);
+  if (form.kind === 'document') return compileRules(form.document, parsed.text.locate);
+  return { kind: 'problems', problems: [...form.problems, ...findFurtherProblems(parsed.text, form.wrong)] };
 }
 
 /** Parses a file as its ending says. */

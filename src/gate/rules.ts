@@ -10,6 +10,10 @@ export type RuleAccess = 'token' | 'optional' | 'open' | 'deny';
 export interface Rule {
   readonly id: string;
   readonly access: RuleAccess;
+  /** The requests that it is for, as the rule says it; empty lists mean any. */
+  readonly hosts: readonly string[];
+  readonly path: string;
+  readonly methods: readonly string[];
   readonly policy: PlainPolicy;
   /** Names in {@link Rules.issuers}; empty if nobody's token is asked for. */
   readonly issuers: readonly string[];

@@ -4,6 +4,7 @@ import type { ResourceRequest } from './request.ts';
 /** Which schemes are accepted: only Bearer, both, or only DPoP. */
 export type DpopMode = 'off' | 'allowed' | 'required';
 
+/** How an access token is sent (RFC 6750, RFC 9449). */
 export type Scheme = 'Bearer' | 'DPoP';
 
 /** What a request brought to prove its right. */

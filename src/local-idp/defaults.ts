@@ -18,3 +18,6 @@ export const clientIds = { service: 'portcullis-service', app: 'portcullis-app' 
 
 /** Seconds for which an access token is valid. */
 export const tokenLifetime = 3600;
+
+/** In the cache folder: files with keys of consoles, named by the port of the provider. */
+export const consoleKeyPrefix = 'console-key-';

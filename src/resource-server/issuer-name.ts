@@ -1,6 +1,6 @@
 const full = /^https:\/\/[^/?#@\s]+\/[^?#\s]*$/;
 const fullWithoutTls = /^http:\/\/[^/?#@\s]+\/[^?#\s]*$/;
-const domain = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
+const domain = /^(?:(?!.*\.\.)[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
 /** What is wrong with a name that is neither, and the fix. It is not echoed: an address may hold a password. */
 const mistakes: readonly (readonly [RegExp, string])[] = [

@@ -180,7 +180,7 @@ export const dpopChecks: Checks<DpopOptions> = {
   algorithms: [isAny, ''],
   replay: [
     (value) => value === 'off' || hasMethod('witness')(value),
-    'write off, or a store: createMemoryReplayStore(), createRedisReplayStore()',
+    'write off, or a store: createMemoryReplayStore(), await createRedisReplayStore(url)',
   ],
   nonces: [hasMethod('issue'), 'write createNonces({ secret })'],
   nonceDemand: oneOf('always', 'after-start'),

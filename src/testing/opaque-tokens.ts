@@ -18,8 +18,8 @@ const endpoint = 'https://introspection.test/introspect';
 /** Makes the opaque tokens of an issuer. */
 export function createOpaqueTokens(): OpaqueTokens {
   const active = new Map<string, JsonObject>();
-  const answer = async (_url: string, { body = '' }: { readonly body?: string }): Promise<Response> => {
-    const claims = active.get(new URLSearchParams(body).get('token') ?? '');
+  const answer = async (_url: string, { body }: { readonly body?: string }): Promise<Response> => {
+    const claims = active.get(String(new URLSearchParams(body).get('token')));
     return Response.json(claims === undefined ? { active: false } : { ...claims, active: true });
   };
   return {

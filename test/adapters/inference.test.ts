@@ -1,6 +1,6 @@
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
 import express, { type Request } from 'express';
-import fastify from 'fastify';
+import fastify, { type FastifyRequest } from 'fastify';
 import { type Context, type Env, Hono } from 'hono';
 import { hc } from 'hono/client';
 import { validator } from 'hono/validator';
@@ -9,7 +9,10 @@ import { describe, expect, expectTypeOf, it } from 'vitest';
 import { z } from 'zod';
 import * as inExpress from '../../src/adapters/express.ts';
 import * as inFastify from '../../src/adapters/fastify.ts';
+import * as inFetch from '../../src/adapters/fetch.ts';
 import * as inHono from '../../src/adapters/hono.ts';
+import * as inNest from '../../src/adapters/nest.ts';
+import * as inNode from '../../src/adapters/node.ts';
 import type { Access } from '../../src/resource-server/resource-server.ts';
 import { issuer } from './issuer.ts';
 import { createServers, policy } from './scene.ts';
@@ -121,6 +124,64 @@ describe('fastify', () => {
     });
     expect((await app.inject(post)).json()).toEqual({ text: 'hello', level: 3 });
     expect((await app.inject({ url: '/messages/7', headers: headers() })).body).toBe('7');
+  });
+});
+
+describe('fastify, protect', () => {
+  it('parameters and bodies have the types that the annotation of the request says', async () => {
+    const app = fastify();
+    const protect = inFastify.createProtect(server);
+    interface Route {
+      Params: { id: string };
+      Body: { text: string };
+    }
+    app.post<Route>(
+      '/messages/:id',
+      protect(leveled, async (request: FastifyRequest<Route>, _reply, { claims }) => {
+        expectTypeOf(request.params.id).toEqualTypeOf<string>();
+        expectTypeOf(request.body.text).toEqualTypeOf<string>();
+        expectTypeOf(claims).toEqualTypeOf<{ sub: string; level: number }>();
+        return `${request.params.id} ${request.body.text} ${claims.level}`;
+      }),
+    );
+    app.get(
+      '/open',
+      protect.optional(policy, async (_request, _reply, access) => {
+        expectTypeOf(access).toEqualTypeOf<Access | undefined>();
+        return { known: access !== undefined };
+      }),
+    );
+    const asked = { method: 'POST', url: '/messages/7', headers: { ...headers(), ...asJson }, body: message } as const;
+    expect((await app.inject(asked)).body).toBe('7 hello 3');
+    expect((await app.inject('/open')).json()).toEqual({ known: false });
+  });
+});
+
+describe('optional', () => {
+  it('handlers may have no access, in every adapter', () => {
+    inExpress.createProtect(server).optional(policy, (_req, _res, access) => {
+      expectTypeOf(access).toEqualTypeOf<Access | undefined>();
+    });
+    inNode.createProtect(server).optional(leveled, (_request, _response, access) => {
+      expectTypeOf(access).toEqualTypeOf<Access<{ sub: string; level: number }> | undefined>();
+    });
+    inFetch.createProtect(server).optional(policy, (_request, access) => {
+      expectTypeOf(access).toEqualTypeOf<Access | undefined>();
+      return new Response();
+    });
+    const optional = inHono.createProtect(server).optional(policy, (c, access) => {
+      expectTypeOf(access).toEqualTypeOf<Access | undefined>();
+      return c.body(null);
+    });
+    expect(optional).toBeTypeOf('function');
+  });
+
+  it('decorators of Nest take a policy, and nothing else', () => {
+    expectTypeOf(inNest.Protect).toBeCallableWith({ scopes: ['read'] });
+    expectTypeOf(inNest.Protect.optional).toBeCallableWith(leveled);
+    // @ts-expect-error: not spelled so
+    expect(() => inNest.Protect({ scope: ['read'] })).toThrow(TypeError);
+    expectTypeOf<ReturnType<typeof inNest.CurrentAccess>>().toEqualTypeOf<ParameterDecorator>();
   });
 });
 

@@ -1,13 +1,21 @@
+import { once } from 'node:events';
 import { createServer } from 'node:http';
-import express, { type Request as ExpressRequest } from 'express';
-import fastify, { type FastifyRequest } from 'fastify';
-import { Hono } from 'hono';
+import type { AddressInfo } from 'node:net';
+import express, { type ErrorRequestHandler, type Request as ExpressRequest, type RequestHandler } from 'express';
+import fastify, { type FastifyRequest, type onRequestHookHandler } from 'fastify';
+import { Hono, type MiddlewareHandler } from 'hono';
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
-import { createProtect as createExpressProtect } from '../../src/adapters/express.ts';
-import { createProtect as createFastifyProtect } from '../../src/adapters/fastify.ts';
+import {
+  createAuthorize as createExpressAuthorize,
+  createProtect as createExpressProtect,
+} from '../../src/adapters/express.ts';
+import {
+  createAuthorize as createFastifyAuthorize,
+  createProtect as createFastifyProtect,
+} from '../../src/adapters/fastify.ts';
 import { createProtect as createFetchProtect } from '../../src/adapters/fetch.ts';
-import { createProtect as createHonoProtect } from '../../src/adapters/hono.ts';
+import { createAuthorize as createHonoAuthorize, createProtect as createHonoProtect } from '../../src/adapters/hono.ts';
 import { createGuard, Protect } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
 import type { Access } from '../../src/resource-server/resource-server.ts';
@@ -223,5 +231,46 @@ describe('express', () => {
     } finally {
       listening.close();
     }
+  });
+});
+
+describe('authorize mounted without being called', () => {
+  const said = /^authorize: call it to make the middleware: authorize\(\), or /;
+
+  it('Express: the route fails, and says what to write', async () => {
+    const told: unknown[] = [];
+    const app = express();
+    app.use(loose(createExpressAuthorize(server)) as RequestHandler);
+    app.get('/', (_req, res) => res.send('let in'));
+    app.use(((error, _req, res, _next) => {
+      told.push(error.message);
+      res.sendStatus(500);
+    }) satisfies ErrorRequestHandler);
+    const listening = createServer(app);
+    await once(listening.listen(0, '127.0.0.1'), 'listening');
+    const { port } = listening.address() as AddressInfo; // it listens on TCP
+    const { status } = await fetch(`http://127.0.0.1:${port}/`, { headers: issuer.headers() });
+    listening.close();
+    expect([status, told]).toEqual([500, [expect.stringMatching(said)]]);
+  });
+
+  it('Hono: the same', async () => {
+    const told: string[] = [];
+    const app = new Hono();
+    app.use(loose(createHonoAuthorize(server)) as MiddlewareHandler);
+    app.get('/', (c) => c.text('let in'));
+    app.onError((error, c) => {
+      told.push(error.message);
+      return c.text('failed', 500);
+    });
+    expect((await app.request('/', { headers: issuer.headers() })).status).toBe(500);
+    expect(told).toEqual([expect.stringMatching(said)]);
+  });
+
+  it('Fastify: the same', async () => {
+    const app = fastify();
+    app.get('/', { onRequest: loose(createFastifyAuthorize(server)) as onRequestHookHandler }, async () => 'let in');
+    const response = await app.inject({ url: '/', headers: issuer.headers() });
+    expect([response.statusCode, response.json().message]).toEqual([500, expect.stringMatching(said)]);
   });
 });

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -296,6 +296,26 @@ describe('in this process', () => {
     await expectAsAnnounced(out);
     process.emit('SIGHUP');
     expect(await status).toBe(0);
+  });
+
+  test('on a terminal the link of the console has its key; it opens once, and the file has the next one', async () => {
+    const isTTY = Object.getOwnPropertyDescriptor(process.stdout, 'isTTY');
+    Object.defineProperty(process.stdout, 'isTTY', { value: true, configurable: true });
+    try {
+      const status = dev([]);
+      await Promise.race([announced, status]);
+      const [, link = '', file = ''] =
+        /^Console +(\S+\/console\?key=[\w-]{43})\n.* a new key is in (\S+)$/m.exec(out) ?? [];
+      expect((await fetch(link)).status).toBe(200);
+      expect((await fetch(link)).status).toBe(401);
+      const next = (await readFile(file, 'utf8')).trim();
+      expect((await fetch(link.replace(/=.*/, `=${next}`))).status).toBe(200);
+      process.emit('SIGHUP');
+      expect(await status).toBe(0);
+    } finally {
+      if (isTTY === undefined) Reflect.deleteProperty(process.stdout, 'isTTY');
+      else Object.defineProperty(process.stdout, 'isTTY', isTTY);
+    }
   });
 
   test('proxy in the environment → not between the service and the provider', needs('curl'), async () => {

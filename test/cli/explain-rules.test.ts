@@ -1,10 +1,13 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readCall } from '../../src/cli/explain/explained-call.ts';
+import { openGate } from '../../src/cli/explain/explained-gate.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { runCases } from '../../src/gate/rule-cases.ts';
 import { readRules } from '../../src/gate/rules-reader.ts';
+import { readGateSettings } from '../../src/service/settings/gate-settings.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { runCommand } from './doctor/run-doctor.ts';
 
@@ -135,25 +138,27 @@ describe('a rule that only reports', () => {
 
 describe('the same decisions as the gate', () => {
   it('for each sample call', async () => {
-    const read = await readRules({ name: file, text: await readText() });
-    if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
+    const read = await readRules({ name: file, text: await readFile(file, 'utf8') });
+    const result = readGateSettings({ args: ['--rules', file], environment: {} });
+    if (read.kind === 'problems' || result.kind === 'problems') throw new Error(JSON.stringify([read, result]));
+    const gate = await openGate(file, result.settings, { environment: {}, jwksFile: undefined, network: 'offline' });
+    if (typeof gate === 'string') throw new Error(gate);
     const calls = [
-      'GET /healthz',
-      'GET /orders/1',
-      'PUT /orders',
-      'GET /closed',
-      'GET /perhaps',
-      'GET /others',
-      'GET /',
+      ...['GET /healthz', 'GET /orders/1', 'PUT /orders', 'GET /closed', 'GET /perhaps', 'GET /others', 'GET /'],
+      ...['GET /orders//1', 'GET /orders/a%2Fb', 'OPTIONS /orders', 'HEAD /orders', 'GET /watched', 'GET /healthz/'],
     ];
     for (const call of calls) {
       const [method = '', path = ''] = call.split(' ');
       const sample = { method, url: api + path, dpop: false, headers: {}, expect: 'allowed' };
       const [outcome] = await runCases(read.rules, [sample]);
-      const { explanation } = await runJson(`curl -X ${method} ${api}${path}`, '--offline');
-      const decision = explanation.reason ?? 'allowed';
+      const input = { kind: 'request', method, url: api + path, headers: [['Host', 'api.example']] } as const;
+      const called = readCall(input, { method: undefined, url: undefined });
+      const asked = { ...called, kind: input.kind, at: undefined, policy: undefined, show: [] };
+      const { explanation } = await gate.explain(asked);
+      const decision = explanation.reason ?? explanation.rule?.wouldRefuse ?? 'allowed';
       expect([call, decision, explanation.rule?.id]).toEqual([call, outcome?.decision, outcome?.rule]);
     }
+    gate.close();
   });
 });
 
@@ -221,8 +226,3 @@ describe('--show', () => {
     expect((await runCommand(['explain', '--show', 'sub'], settings(), line)).status).toBe(64);
   });
 });
-
-async function readText(): Promise<string> {
-  const { readFile } = await import('node:fs/promises');
-  return readFile(file, 'utf8');
-}

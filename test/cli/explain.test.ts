@@ -145,6 +145,34 @@ describe('the verdict', () => {
   });
 });
 
+describe('settings that decide about few tokens', () => {
+  it('DENY_LIST → what it denies is refused, as the service does; a file that cannot be used → 78', async () => {
+    const file = join(folder, 'denied.json');
+    await writeFile(file, JSON.stringify({ sub: ['mallory'] }));
+    const environment = { ...settings(), DENY_LIST: file };
+    const { explanation } = await runJson(await provider.sign({ sub: 'mallory' }), [], environment);
+    expect(explanation).toMatchObject({ verdict: 'refused', reason: 'revoked_token' });
+    expect((await runJson(await provider.sign(), [], environment)).explanation.verdict).toBe('admitted');
+    await writeFile(file, 'mallory');
+    const { status, stderr } = await run('x', [], environment);
+    expect([status, stderr]).toEqual([78, expect.stringMatching(/^portcullis: DENY_LIST cannot be used\. /)]);
+    expect(stderr).not.toContain('mallory');
+  });
+
+  it('TLS_CLIENT_CA and a token that is bound to a certificate → undecided: no text has the certificate', async () => {
+    const environment = { ...settings(), TLS_CERT: 'a.pem', TLS_KEY: 'a.key', TLS_CLIENT_CA: 'ca.pem' };
+    const cnf = { 'x5t#S256': 'A'.repeat(43) };
+    const { status, explanation } = await runJson(await provider.sign({ cnf }), [], environment);
+    expect(explanation).toMatchObject({ verdict: 'undecided' });
+    expect(explanation.checks.find(({ id }) => id === 'certificate_presented')).toMatchObject({ verdict: 'unknown' });
+    expect(status).toBe(69);
+    const expired = await runJson(await provider.sign({ cnf, exp: 1 }), [], environment);
+    expect(expired.explanation).toMatchObject({ verdict: 'refused', reason: 'expired', status: 401 });
+    const lacking = await runJson(await provider.sign({ cnf }), ['--permission', 'x'], environment);
+    expect(lacking.explanation).toMatchObject({ verdict: 'refused', reason: 'missing_permission', status: 403 });
+  });
+});
+
 describe('a text that comes late', () => {
   it('is waited for, as behind a program that takes its time', async () => {
     const file = join(folder, 'late');

@@ -93,7 +93,7 @@ async function start(file: string, serve: string | undefined): Promise<{ child: 
 }
 
 it('every example is started here, but for MCP, recipes and the test kit, which have tests of their own', async () => {
-  const others = ['mcp', 'recipes', 'testing'];
+  const others = ['local-provider', 'mcp', 'recipes', 'testing'];
   const folders = await readdir(join(root, 'examples'), { withFileTypes: true });
   const names = folders.filter((entry) => entry.isDirectory()).map(({ name }) => name);
   expect([...examples.map(({ name }) => name), ...others].toSorted()).toEqual(names.toSorted());

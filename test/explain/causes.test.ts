@@ -24,6 +24,10 @@ describe('the list of causes', () => {
     expect(causes.map(({ id }) => id).filter((id) => !causeCases.some((each) => each.id === id))).toEqual([]);
   });
 
+  it('has calls that are refused for the same reason and do not have the cause, for each case', () => {
+    expect(causeCases.filter(({ not }) => not.length === 0).map(({ id }) => id)).toEqual([]);
+  });
+
   it('knows no reason that is none', () => {
     const unknown = causes.flatMap(({ reasons }) => reasons).filter((reason) => !Object.hasOwn(failures, reason));
     expect(unknown).toEqual([]);
@@ -49,6 +53,29 @@ describe.each(causeCases)('$id, of $reason', ({ id, reason, certainty, appears, 
 });
 
 describe('what is advised', () => {
+  const advice = (reason: string, difference: Parameters<typeof makeFacts>[0]) =>
+    findCauses(reason, makeFacts(difference)).map(({ id, fix, or }) => [id, fix, or]);
+  const oktaOrg = 'https://dev-1.okta.com';
+
+  it('another algorithm is added to the list: tokens that are accepted today stay accepted', () => {
+    const [[, fix] = []] = advice('unsupported_alg', { header: { alg: 'ES256' } });
+    expect(fix).toBe("algorithms: ['RS256', 'ES256']");
+  });
+
+  it('an issuer without TLS is never advised as a setting', () => {
+    const iss = 'http://keycloak:8080/realms/main';
+    const found = advice('invalid_issuer', { claims: { iss }, issuers: ['https://id.example/realms/main'] });
+    expect(found.map(([id]) => id)).toEqual(['issuer_host_alias']);
+    expect(JSON.stringify(found)).not.toContain(iss);
+  });
+
+  it("a token of Okta's org server: neither the setting in force nor the org server is advised", () => {
+    const issuers = [`${oktaOrg}/oauth2/default`];
+    expect(advice('invalid_issuer', { claims: { iss: oktaOrg }, issuers })).toEqual([
+      ['okta_org_server', expect.stringContaining('custom authorization server'), undefined],
+    ]);
+  });
+
   it('a bound token while DPoP is off: never the scheme that is off', () => {
     const found = findCauses('bound_token_as_bearer', makeFacts({ mode: 'off', claims: { cnf: { jkt: 'x' } } }));
     expect(found.map(({ id }) => id)).toEqual(['bound_token_dpop_off']);

@@ -1,4 +1,6 @@
+import { createServer } from 'node:http';
 import { request } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { gateEdgeNames, type RecordingUpstream, startGateEdge, startRecordingUpstream } from '../support/gate-edge.ts';
@@ -289,6 +291,34 @@ for (const name of gateEdgeNames) {
         expect(upstream.received.length).toBe(before);
       } finally {
         await edge.stop();
+      }
+    });
+
+    it('a gate that breaks each connection → asked once for each request, and nobody is let in', async () => {
+      let asked = 0;
+      let breaks = false;
+      const broken = createServer((incoming, outgoing) => {
+        asked++;
+        // On a connection that was kept from the request before, as far as the proxy keeps any.
+        if (breaks) incoming.socket.destroy();
+        else outgoing.writeHead(200, Object.fromEntries(identityNames.map((each) => [each, '']))).end();
+      });
+      await new Promise<void>((resolve) => broken.listen(0, '127.0.0.1', resolve));
+      const { port } = broken.address() as AddressInfo; // it listens on TCP
+      const edge = await startGateEdge(name, { gate: `127.0.0.1:${port}`, upstream: upstream.address }, certificates);
+      try {
+        for (let i = 0; i < 3; i++) expect((await call(edge, '/x')).status).toBe(200);
+        const [before, arrived] = [asked, upstream.received.length];
+        breaks = true;
+        for (const method of ['GET', 'POST', 'HEAD', 'GET', 'PUT', 'GET']) {
+          expect([500, 502, 503, 504]).toContain((await call(edge, '/x', { method })).status);
+        }
+        expect(asked - before).toBe(6);
+        expect(upstream.received.length).toBe(arrived);
+      } finally {
+        await edge.stop();
+        broken.closeAllConnections();
+        broken.close();
       }
     });
 

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type GateProcess, startGate, tell } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
@@ -88,6 +90,19 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
     const url = 'https://api.example/.well-known/oauth-protected-resource';
     expect(headers.get('www-authenticate')).toContain(`resource_metadata="${url}"`);
     expect(headers.get('www-authenticate')).not.toContain('evil.example');
+  });
+
+  it.each([
+    ['a pipe', (path: string) => execFileSync('mkfifo', [path])],
+    ['a folder', (path: string) => mkdirSync(path)],
+  ])('%s in the place of the file → the old rules stay, and the gate answers', async (_what, put) => {
+    const before = gate.logs.length;
+    await gate.replaceRules(put);
+    gate.signal('SIGHUP');
+    await expect
+      .poll(() => gate.logs.slice(before).find(({ event }) => event === 'rules_kept')?.['problem'])
+      .toMatch(/is not a regular file/);
+    expect(await gate.ask({ path: '/six' })).toMatchObject({ status: 401 });
   });
 
   it('SIGTERM ends it with 0', async () => {

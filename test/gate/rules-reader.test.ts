@@ -32,6 +32,39 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     ['3:1 "rules" stands here for the second time in one object. Keep one of the two.'],
   ],
   [
+    'a wrong form beside other problems: all are told at once',
+    withRules(
+      [
+        '{ "id": "a", "path": "/a/**/b" }',
+        '{ "id": "b", "path": "/b", "mode": "no" }',
+        '{ "id": "c", "path": "/c/../d", "dpop": "maybe" }',
+        '{ "id": "a", "path": "/e", "issuers": ["nobody"] }',
+        '{ "id": "f", "path": "/f", "issuers": ["bad"] }',
+        '{ "id": "g", "path": "/f" }',
+      ],
+      `${staff}, "bad": { "issuer": 5 }`,
+    ),
+    [
+      '2:91 "issuer" is not valid. Write the issuer as iss has it, as in "https://id.example/realms/main", or its domain.',
+      '4:28 "mode" is not valid. Write "enforce" or "report". With report nobody is refused: what would be is logged and counted. Default: enforce.',
+      '5:33 "dpop" is not valid. Write "allowed", "required" or "off". Whether DPoP is accepted. Default: what the gate is set to.',
+      '5:14 The gate refuses requests with such a path, so this rule would never match. Write it without . and .. segments, //, ;, \\ and escapes of those.',
+      '3:1 The file has several issuers, and the rule "a" does not say whose tokens it takes. Add "issuers" with any of: staff, bad.',
+      '3:14 ** stands at the end only. Write * for one segment in the middle.',
+      '6:40 There is no issuer "nobody" in this file. Write any of: staff, bad.',
+      '6:3 The id "a" stands on line 3 too. Give each rule its own.',
+      '8:1 The file has several issuers, and the rule "g" does not say whose tokens it takes. Add "issuers" with any of: staff, bad.',
+      '8:14 The rule "g" and the rule "f" on line 7 are for the same requests, and neither is more specific. Let them differ in hosts, path or methods.',
+    ],
+  ],
+  [
+    'a misspelt "issuers": nothing is told that only follows from it',
+    `{ "isuers": { ${staff} }, "rules": [ ${all} ] }`,
+    [
+      '1:3 There is no member "isuers" here. Take it out, or write one of: $schema, issuers, rules, identity, resource, preflight, forward.',
+    ],
+  ],
+  [
     'misspelt members, each told',
     withRules(['{ "id": "all", "path": "/**", "scope": ["a"], "method": ["GET"] }']),
     [

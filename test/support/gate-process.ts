@@ -23,6 +23,8 @@ export interface Asked {
 export interface GateProcess extends ServiceProcess {
   /** Writes other rules in the place of those that are there. */
   writeRules(rules: unknown): Promise<void>;
+  /** Takes the file away and lets something else be put there. */
+  replaceRules(put: (path: string) => void): Promise<void>;
   /** Asks as nginx, Traefik, Caddy and HAProxy do. */
   ask(asked: Asked): Promise<Answer>;
   metrics(): Promise<string>;
@@ -53,6 +55,10 @@ export async function startGate(
   });
   return Object.assign(Object.create(service) as ServiceProcess, {
     writeRules,
+    async replaceRules(put: (path: string) => void) {
+      await rm(file, { recursive: true });
+      put(file);
+    },
     ask: (asked: Asked) => send(service.url, '/forward-auth', { headers: tell(asked) }),
     metrics: async () => (await send(service.adminUrl ?? '', '/metrics')).body,
     async stop() {

@@ -8,7 +8,7 @@ export function createApp(options: ResourceServerOptions) {
   const app = new Hono();
   app.get(
     '/messages',
-    protect({ scopes: ['read:messages'] }, (c, { claims }) => c.json({ reader: claims['sub'] })),
+    protect({ scopes: ['read:messages'] }, (c, { claims }) => c.json({ reader: claims.sub })),
   );
   return app;
 }

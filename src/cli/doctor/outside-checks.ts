@@ -64,7 +64,7 @@ async function checkOutside(scene: Scene): Promise<readonly Outcome[]> {
     problem('D130', {
       seen: `the service calls itself ${seen.origin}${prefix ?? ''}, clients call ${shown}`,
       expected: target.origin,
-      fix: `Let the proxy send ${headers.join(' and ') || 'X-Forwarded-Prefix'}, and name its address: ${subject.nameOf('trustProxy')}=192.0.2.1`,
+      fix: `Let the proxy send ${headers.join(' and ') || 'X-Forwarded-Prefix'}, and name its address: ${subject.nameOf('trustProxy')}=<address of the proxy>`,
     }),
   ];
 }

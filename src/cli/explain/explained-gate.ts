@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { createNonces } from '../../dpop/nonce.ts';
+import { decideBy } from '../../explain/deciding-rule.ts';
 import { explain } from '../../explain/explain.ts';
 import type { ExplainedCheck, Explanation } from '../../explain/explanation.ts';
 import { optionLabels, type SettingLabels } from '../../explain/facts.ts';
@@ -16,10 +17,12 @@ import type { ResourceRequest } from '../../http/request.ts';
 import type { IssuerWithRecipients } from '../../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import { readCommonOptions } from '../../service/process/gate-service.ts';
+import { readDenyList } from '../../service/process/open-deny-list.ts';
 import type { Settings } from '../../service/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { type KeyOptions, openKeys } from './explained-server.ts';
 import type { CallToExplain, Explained, Explainer } from './explainer.ts';
+import { leaveCertificateOpen } from './unseen-certificate.ts';
 
 /** What the gate would do with a request that no token decides about. */
 const unseen: Readonly<Partial<Record<Treatment, string>>> = {
@@ -53,7 +56,7 @@ export async function openGate(file: string, settings: Settings, keys: KeyOption
       ...(at !== undefined && { at }),
       ...(show.length > 0 && { show }),
     });
-    return { explanation: decideBy(rule, explanation), keysProblems: problems };
+    return { explanation: decideBy(rule, leaveCertificateOpen(explanation)), keysProblems: problems };
   };
 
   return {
@@ -104,6 +107,7 @@ async function openRule(
   const server = createResourceServer({
     ...common,
     issuers,
+    ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
     dpop: {
       ...common.dpop,
       ...(nonces !== undefined && { nonces }),
@@ -111,19 +115,6 @@ async function openRule(
     },
   });
   return { server, problems: opened.flatMap(({ problem }) => problem ?? []) };
-}
-
-/** The same explanation, with the rule that decides. */
-function decideBy({ id, mode }: Rule, explanation: Explanation, remark?: string): Explanation {
-  const { reason, status, ...rest } = explanation;
-  const passes = mode === 'report' && explanation.verdict === 'refused';
-  const why = [id, mode === 'report' ? 'it only reports' : '', remark ?? ''].filter(Boolean).join(', ');
-  const check: ExplainedCheck = { id: 'rule', group: 'rule', verdict: 'pass', why };
-  return {
-    ...(passes ? { ...rest, verdict: 'admitted' } : explanation),
-    rule: { id, mode, ...(passes && reason !== undefined && { wouldRefuse: reason }) },
-    checks: [check, ...explanation.checks],
-  };
 }
 
 function refuse({ reason }: AccessError, call: CallToExplain, facts: Partial<ExplainedCheck>): Explanation {
@@ -186,7 +177,7 @@ function labelRules(file: string): SettingLabels {
     issuer: member('issuer'),
     audience: member('audience'),
     dpopAccepted: member('dpop', () => '"allowed"'),
-    algorithms: member('algorithms', (value) => JSON.stringify([value])),
+    algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
     trustProxy: { name: 'TRUST_PROXY', source: undefined, set: (value) => `TRUST_PROXY=${value}` },
   };
 }

@@ -10,10 +10,11 @@ import { createStaticKeySet } from '../../keys/static-key-set.ts';
 import type { Policy } from '../../policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import type { KeySource } from '../../resource-server/trusted-issuer.ts';
+import { readDenyList } from '../../service/process/open-deny-list.ts';
+import { labelSettings } from '../../service/settings/setting-labels.ts';
 import type { EffectiveSetting } from '../../service/settings/setting-report.ts';
 import type { Settings } from '../../service/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
-import { labelSettings } from './labels.ts';
 
 /** What a call is explained against. */
 export interface ExplainedServer {
@@ -112,6 +113,8 @@ export async function openSettings(
       subject: variant.subject,
       dpop: { mode, algorithms: settings.dpopAlgorithms, ...(nonces !== undefined && { nonces }) },
       trustProxy: settings.trustProxy,
+      ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
+      ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
       ...(externalUrl !== '' && { externalUrl }),
       insufficientScopeStatus: variant.insufficientScopeStatus,
     }),

@@ -4,6 +4,7 @@ import type { InputKind } from '../../explain/input/input.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { ExplainedServer } from './explained-server.ts';
+import { leaveCertificateOpen } from './unseen-certificate.ts';
 
 /** A call that is explained. */
 export interface CallToExplain {
@@ -45,7 +46,7 @@ export function createServerExplainer(opened: ExplainedServer): Explainer {
         ...(show.length > 0 && { show }),
       });
       return {
-        explanation: isDecodeOnly ? leaveUndecided(explanation) : explanation,
+        explanation: isDecodeOnly ? leaveUndecided(explanation) : leaveCertificateOpen(explanation),
         keysProblems: keysProblem === undefined ? [] : [keysProblem],
       };
     },

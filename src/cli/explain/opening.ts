@@ -1,7 +1,7 @@
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import { readUnverified } from '../../explain/unverified.ts';
 import { readIssuerName } from '../../resource-server/issuer-name.ts';
-import { exitCodes } from '../../service/process/exit.ts';
+import { exitCodes, StartFailure } from '../../service/process/exit.ts';
 import { readGateSettings } from '../../service/settings/gate-settings.ts';
 import { formatProblems } from '../../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../../service/settings/settings.ts';
@@ -60,6 +60,7 @@ export async function openExplainer(
   const result = readSettings({ args: rest, environment });
   if (result.kind === 'settings') {
     const opened = await openSettings(result.settings, result.effective, keys).catch((error: unknown) => {
+      if (error instanceof StartFailure) throw error;
       throw new UsageError(describe(error));
     });
     return createServerExplainer(opened);

@@ -1,6 +1,7 @@
 import { type Facts, textOf } from '../facts.ts';
 import { showText } from '../shown-text.ts';
 import type { Cause } from './cause.ts';
+import { oktaOrg } from './key-causes.ts';
 
 const withoutSlash = (text: string): string => text.replace(/\/$/, '');
 
@@ -92,15 +93,13 @@ export const issuerCauses: readonly Cause[] = [
       const [theirs, ours] = pair;
       const oneAddress =
         'Give the provider one public address (Keycloak: the option hostname), and let clients use only that.';
+      const note = `the token was issued as ${showText(theirs.host)}`;
+      // An issuer without TLS is refused where it is set.
+      if (theirs.protocol !== 'https:') return { certainty: 'likely', fix: oneAddress, note };
       const line = facts.force.labels.issuer.set(showText(textOf(facts.seen.claims['iss'])));
       // The same machine under another port or scheme: it is the setting that is more often wrong.
       const [fix, or] = theirs.hostname === ours.hostname ? [line, oneAddress] : [oneAddress, line];
-      return {
-        certainty: 'likely',
-        fix,
-        or,
-        note: `the token was issued as ${showText(theirs.host)}`,
-      };
+      return { certainty: 'likely', fix, or, note };
     },
   },
   {
@@ -109,7 +108,8 @@ export const issuerCauses: readonly Cause[] = [
     meaning: 'The token comes from another tenant, realm or stage of the provider.',
     find: (facts) => {
       const pair = pairs(facts).find(([theirs, ours]) => isSibling(theirs, ours));
-      if (pair === undefined || /^sts\.windows\.net$/.test(pair[0].hostname)) return undefined;
+      // Two providers of which each token has a cause of its own.
+      if (pair === undefined || pair[0].hostname === 'sts.windows.net' || oktaOrg.test(pair[0].href)) return undefined;
       return {
         certainty: 'likely',
         fix: `Let the client log in at ${pair[1].href}`,

@@ -1,8 +1,9 @@
-import { textOf } from '../facts.ts';
+import { type InForce, textOf } from '../facts.ts';
 import { showText } from '../shown-text.ts';
 import type { Cause } from './cause.ts';
 
-const oktaOrg = /^https:\/\/[\w-]+\.(?:okta|oktapreview|okta-emea)\.com\/?$/;
+/** An issuer that is Okta's org server. */
+export const oktaOrg = /^https:\/\/[\w-]+\.(?:okta|oktapreview|okta-emea)\.com\/?$/;
 /** Seconds: a token that is younger was signed after the keys were fetched last, or nearly so. */
 const young = 600;
 
@@ -19,6 +20,11 @@ const signatureLengths: Readonly<Record<string, readonly number[]>> = {
 /** Bytes of base64url that are no signature, and not the half of one. */
 const fewBytes = 12;
 
+/** The setting that would trust another issuer, if it is another one. */
+function orTrust(issuer: string, { issuers, labels }: InForce): { readonly or?: string } {
+  return issuers.includes(issuer) ? {} : { or: labels.issuer.set(issuer) };
+}
+
 /** Causes in the header, the key and the signature. */
 export const keyCauses: readonly Cause[] = [
   {
@@ -30,7 +36,7 @@ export const keyCauses: readonly Cause[] = [
         ? {
             certainty: 'likely',
             fix: 'Let the client use a custom authorization server, as in https://…okta.com/oauth2/default.',
-            or: force.labels.issuer.set(`${textOf(seen.claims['iss']).replace(/\/$/, '')}/oauth2/default`),
+            ...orTrust(`${textOf(seen.claims['iss']).replace(/\/$/, '')}/oauth2/default`, force),
             note: 'the issuer has no /oauth2/ in its path',
           }
         : undefined,
@@ -72,7 +78,7 @@ export const keyCauses: readonly Cause[] = [
       if (!/^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$/.test(alg) || force.algorithms.includes(alg)) return undefined;
       return {
         certainty: 'certain',
-        fix: force.labels.algorithms.set(alg),
+        fix: force.labels.algorithms.set([...force.algorithms, alg].join(',')),
         or: `let the provider sign with ${force.algorithms.join(' or ')}`,
         note: `${alg} is not in the list`,
       };

@@ -25,12 +25,14 @@ export interface AdminOptions {
   readonly errorBody: ErrorBodyFormat;
   /** Names, in lower case, under which `/metrics` answers besides IP literals and loopback names. */
   readonly hosts: readonly string[];
+  /** Answers `/console` and what is below it. Default: 404. */
+  readonly console?: RequestListener | undefined;
 }
 
 const json: HeaderList = ['content-type', 'application/json'];
 
 /** Answers on the admin listener: liveness, readiness, metrics. No authentication: bind it to loopback. */
-export function createAdmin(sources: AdminSources, { errorBody, hosts }: AdminOptions): RequestListener {
+export function createAdmin(sources: AdminSources, { errorBody, hosts, console }: AdminOptions): RequestListener {
   const { readiness, metrics } = sources;
   const alive = createAnswer(200, json, JSON.stringify({ status: 'ok' }));
   const failed = plainError(errorBody, 500);
@@ -53,6 +55,7 @@ export function createAdmin(sources: AdminSources, { errorBody, hosts }: AdminOp
   const notFound = plainError(errorBody, 404);
   const misdirected = plainError(errorBody, 421);
   return (incoming, outgoing) => {
+    if (console !== undefined && /^\/console(?:[/?]|$)/.test(incoming.url ?? '')) return console(incoming, outgoing);
     const isRead = incoming.method === 'GET' || incoming.method === 'HEAD';
     const route = isRead ? findRoute(incoming.url ?? '') : 'not_found';
     if (typeof route === 'string') return sendAnswer(notFound, outgoing);

@@ -45,7 +45,7 @@ export function answersOf(endpoint: Endpoint, sources: AnswerSources): readonly 
     ...(isScoped
       ? [refused('insufficient_scope', 'with a valid access token that lacks the scope', insufficientScopeStatus)]
       : []),
-    refused('keys_unavailable', 'when the keys of the provider are not to be had; try again later'),
+    refused('keys_unavailable', 'when the keys of the provider cannot be fetched; try again later'),
   ];
 }
 

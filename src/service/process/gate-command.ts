@@ -1,4 +1,6 @@
 import cluster from 'node:cluster';
+import type { Gate } from '../../gate/gate.ts';
+import { describeRules } from '../console/route-views.ts';
 import type { GateSettings } from '../settings/gate-settings.ts';
 import { createGateServers } from './gate-servers.ts';
 import { createGateFollower, createGateService, readCommonOptions } from './gate-service.ts';
@@ -9,6 +11,7 @@ import type { Command } from './run-options.ts';
 /** The gate as a command of the service: one process reads the rules, and all follow. */
 export function createGateCommand({ settings, rules: origin }: GateSettings): Command {
   return {
+    name: 'gate',
     createService(options) {
       const rules = cluster.isWorker ? followRules() : openRules({ ...options, origin });
       return createGateService({ ...options, rules });
@@ -18,7 +21,9 @@ export function createGateCommand({ settings, rules: origin }: GateSettings): Co
       // Tries the rules whole before a worker hears of them, and has their keys fetched here.
       const servers = createGateServers(readCommonOptions(settings), keyOwner);
       let ready = false;
-      const follower = createGateFollower(servers, (_gate, newKeys) => {
+      let current: Gate | undefined;
+      const follower = createGateFollower(servers, (gate, newKeys) => {
+        current = gate;
         if (ready) for (const keys of newKeys) keys.fetch();
       });
       await rules.follow(shareRules(() => rules, follower));
@@ -27,6 +32,7 @@ export function createGateCommand({ settings, rules: origin }: GateSettings): Co
           ready = true;
           for (const keys of servers.keys().values()) keys.fetch();
         },
+        routes: () => describeRules(current?.rules),
       };
     },
   };

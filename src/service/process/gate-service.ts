@@ -1,6 +1,7 @@
 import { AccessError } from '../../failures.ts';
 import type { Admission, Gate } from '../../gate/gate.ts';
 import { createReverseProxy, type ReverseProxy } from '../../gate/reverse-proxy.ts';
+import { chooseTreatment } from '../../gate/rule-choice.ts';
 import type { Rules } from '../../gate/rules.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
 import { type IsTrusted, parseTrust } from '../../http/trust.ts';
@@ -8,9 +9,11 @@ import { errorBodyFormats } from '../../refusal/error-body.ts';
 import type { Readiness } from '../app/admin.ts';
 import { createGateApp } from '../app/gate-app.ts';
 import { createGateProxyApp } from '../app/gate-proxy-app.ts';
+import { describeRules } from '../console/route-views.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
 import type { Metrics, Series } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
+import { labelSettings } from '../settings/setting-labels.ts';
 import { nameSettings } from '../settings/setting-names.ts';
 import type { Settings } from '../settings/settings.ts';
 import { type CommonOptions, createGateServers, type GateServers } from './gate-servers.ts';
@@ -63,7 +66,18 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
           readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
           isTrusted: parseTrust(settings.trustProxy),
         });
-  const observed = observeApp({ app, settings, log, metrics, describeIdentity });
+  const watch = options.watchDecisions?.({
+    labels: labelSettings(settings.variant, []),
+    domainHasScheme: false,
+    findJudged({ route, request, connection }) {
+      const judge = current().findJudge(route);
+      if (judge === undefined || chooseTreatment(judge.rule, request) !== 'judge') return undefined;
+      // A proxy that asks has a connection of its own.
+      const own = proxy === undefined ? { encrypted: request.url.startsWith('https:') } : connection;
+      return { server: judge.server, policy: judge.rule.policy, connection: own, rule: judge.rule };
+    },
+  });
+  const observed = observeApp({ app, settings, log, metrics, describeIdentity, watch });
   let draining = false;
   return {
     ...observed,
@@ -73,6 +87,7 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
       const readiness = describeReadiness(servers, proofs);
       return draining ? { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } } : readiness;
     },
+    routes: () => describeRules(gate?.rules),
     fetchKeys: () => {
       listening = true;
       for (const keys of servers.keys().values()) keys.fetch();

@@ -1,3 +1,4 @@
+import type { DecisionBatch } from '../../console/wire.ts';
 import type { Horizon } from '../../dpop/horizon.ts';
 import type { Readiness } from '../app/admin.ts';
 import type { MetricsSnapshot } from '../observation/metrics.ts';
@@ -45,7 +46,9 @@ export type ToPrimary =
       readonly jti: string;
       readonly until: number;
     }
-  | { readonly type: 'share_replay' };
+  | { readonly type: 'share_replay' }
+  /** For the console. */
+  | { readonly type: 'decisions'; readonly batch: DecisionBatch };
 
 /** What the primary process tells a worker. */
 export type ToWorker =

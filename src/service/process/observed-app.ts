@@ -4,7 +4,7 @@ import { createDescribeIdentity, type DescribeIdentity } from '../observation/id
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { type Observed, observe } from '../observation/observe.ts';
-import { createRequestLog } from '../observation/request-log.ts';
+import { createRequestLog, type WriteRequestLine } from '../observation/request-log.ts';
 import { registerServiceMetrics } from '../observation/service-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { readVersion } from './version.ts';
@@ -23,10 +23,13 @@ export interface ObservedAppOptions {
   readonly metrics: Metrics;
   /** Default: by the settings. */
   readonly describeIdentity?: DescribeIdentity;
+  /** Is told of each answered request, after its line was written. Default: nobody is. */
+  readonly watch?: WriteRequestLine | undefined;
 }
 
 /** Puts around an app what every command of the service has. */
-export function observeApp({ app, settings, log, metrics, describeIdentity }: ObservedAppOptions): ObservedApp {
+export function observeApp(options: ObservedAppOptions): ObservedApp {
+  const { app, settings, log, metrics, describeIdentity, watch } = options;
   const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
   let connections = 0;
   metrics.gauge({
@@ -36,12 +39,19 @@ export function observeApp({ app, settings, log, metrics, describeIdentity }: Ob
     read: () => connections,
   });
   registerServiceMetrics(metrics, log, readVersion());
-  const writeLine = createRequestLog({
+  const writeRequestLine = createRequestLog({
     log,
     readClientAddress: createReadClientAddress(settings.trustProxy),
     describeIdentity: describeIdentity ?? createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret),
     grants: settings.logGrants,
   });
+  const writeLine: WriteRequestLine =
+    watch === undefined
+      ? writeRequestLine
+      : (exchange, status, milliseconds) => {
+          writeRequestLine(exchange, status, milliseconds);
+          watch(exchange, status, milliseconds);
+        };
   return {
     ...observe({ app, metrics, writeLine }),
     noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,

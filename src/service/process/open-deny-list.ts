@@ -1,9 +1,10 @@
 import cluster from 'node:cluster';
-import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { unwatchFile, watchFile } from 'node:fs';
 import { parseJsonObject } from '../../jose/json.ts';
 import { createDenyList, type DenyList, type DenyValues } from '../../token-status/deny-list.ts';
 import type { Log } from '../observation/log.ts';
 import { exitCodes, StartFailure } from './exit.ts';
+import { IrregularFile, LargeFile, readRegularFile } from './regular-file.ts';
 import type { Reloads } from './reload.ts';
 
 /** A deny list that follows a file. */
@@ -57,11 +58,18 @@ export function openDenyList({ file, log, reloads }: OpenDenyListOptions): OpenD
 
 /** In the process before the workers, which have a list each: tries the file at the start. */
 export function tryDenyList(file: string): void {
+  readDenyList(file);
+}
+
+/** Reads the file once, for who only looks something up in it. A file that cannot be used: `StartFailure`. */
+export function readDenyList(file: string): DenyList {
+  const denyList = createDenyList();
   try {
-    createDenyList().replace(readValues(file));
+    denyList.replace(readValues(file));
   } catch (cause) {
     throw refuseToStart(cause, exitCodes.config);
   }
+  return denyList;
 }
 
 function refuseToStart(cause: unknown, exitCode: number): StartFailure {
@@ -69,14 +77,15 @@ function refuseToStart(cause: unknown, exitCode: number): StartFailure {
 }
 
 function readValues(file: string): DenyValues {
-  if (statSync(file).size > maxFileBytes) throw new TypeError(`The file has more than ${maxFileBytes} bytes.`);
-  const values = parseJsonObject(readFileSync(file));
+  const values = parseJsonObject(readRegularFile(file, maxFileBytes));
   if (values === undefined) throw new TypeError('The file is not one JSON object with unique members.');
   return values as DenyValues; // what is in it is checked as it is taken over
 }
 
 /** Nothing of the file: it names subjects. */
 function describe(error: unknown): string {
+  if (error instanceof LargeFile) return `The file has more than ${maxFileBytes} bytes.`;
+  if (error instanceof IrregularFile) return 'It is not a regular file. Name one: it is read again when it changes.';
   const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
   return error instanceof TypeError || error instanceof RangeError
     ? error.message

@@ -1,7 +1,9 @@
+import type { KeysView } from '../../console/wire.ts';
+import { showText } from '../../explain/shown-text.ts';
 import { createKeySet, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
 import type { Log } from '../observation/log.ts';
-import type { Metrics } from '../observation/metrics.ts';
+import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { registerKeyMetrics } from './key-metrics.ts';
@@ -22,6 +24,8 @@ export interface KeyOwner extends KeySource {
   news(name: string): KeyNews | undefined;
   /** Calls after each fetch, whatever came of it. */
   onNews(listener: (name: string, news: KeyNews) => void): void;
+  /** The keys that are open, for a person to look at. */
+  views(): readonly KeysView[];
 }
 
 /** Keys that are open. */
@@ -39,9 +43,14 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
   const opened = new Map<string, Opened>();
   const listeners = new Set<(name: string, news: KeyNews) => void>();
   registerKeyMetrics(metrics, () => opened.values());
+  const fetchSeconds = metrics.counter(
+    'portcullis_key_fetch_seconds_total',
+    'Seconds that fetches of the key set took which succeeded, by issuer.',
+  );
 
   const tell = (name: string, { issuer, keys }: Opened, event: KeySetEvent): void => {
     logEvent(log, issuer, event);
+    if (event.type === 'fetched') fetchSeconds.series(labelOf(issuer)).value += event.seconds;
     const fetched = event.type === 'fetched' ? keys.fetched() : undefined;
     if (fetched !== undefined) cache?.keep(name, fetched);
     if (event.type === 'dropped') return;
@@ -55,6 +64,7 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
     const name = nameKeys(issuer, place);
     const { jwksUri, insecure = false } = place;
     const restored = cache?.find(name);
+    fetchSeconds.series(labelOf(issuer)); // there from the start, at 0
     const keys: ManagedKeySet = createKeySet({
       ...{ issuer, environment, staleSeconds, insecure },
       mode: keyLoading === 'at-start' ? 'once' : 'refreshing',
@@ -88,11 +98,16 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
       return keys === undefined ? undefined : describeNews(keys, keys.fetched());
     },
     onNews: (listener) => void listeners.add(listener),
+    views: () => [...opened.values()].map(describeOpened),
     async close() {
       for (const { keys } of opened.values()) keys.close();
       await cache?.flush();
     },
   };
+}
+
+function labelOf(issuer: string): string {
+  return `{issuer="${escapeLabel(issuer)}"}`;
 }
 
 function serve({ issuer, keys }: Opened): ServiceKeys {
@@ -131,6 +146,16 @@ function describeNews(keys: ManagedKeySet, fetched: FetchedKeys | undefined): Ke
   const bounded = Math.min(usableSeconds, Number.MAX_SAFE_INTEGER);
   const { generation } = keys;
   return { fetched, generation, fetches: fetches.ok, usableSeconds: bounded, problem: lastError?.message };
+}
+
+function describeOpened({ issuer, keys }: Opened): KeysView {
+  const { usable, ageSeconds, lastError } = keys.status();
+  return {
+    ...{ issuer, usable },
+    ids: keys.fetched()?.published.map((id) => showText(id, 80)) ?? [],
+    ...(ageSeconds !== undefined && { ageSeconds: Math.round(ageSeconds) }),
+    ...(lastError !== undefined && { problem: lastError.message }),
+  };
 }
 
 function describe(cause: unknown): string {

@@ -1,8 +1,9 @@
-import { readFileSync, statSync, unwatchFile, watchFile } from 'node:fs';
+import { unwatchFile, watchFile } from 'node:fs';
 import type { RulesFile } from '../../gate/rules-reader.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { RulesOrigin } from '../settings/gate-settings.ts';
+import { IrregularFile, LargeFile, readRegularFile } from './regular-file.ts';
 import type { Reloads } from './reload.ts';
 import { parseRules, RulesError, type RulesFollower, type RulesSource } from './rules-source.ts';
 
@@ -96,10 +97,12 @@ function readOrigin(origin: RulesOrigin): RulesFile {
   if (origin.kind === 'settings') return origin.file;
   const { path } = origin;
   try {
-    if (statSync(path).size > maxFileBytes) throw new RulesError(`${path} has more than ${maxFileBytes} bytes`);
-    return { name: path, text: readFileSync(path, 'utf8') };
+    return { name: path, text: readRegularFile(path, maxFileBytes).toString('utf8') };
   } catch (cause) {
-    if (cause instanceof RulesError) throw cause;
+    if (cause instanceof LargeFile) throw new RulesError(`${path} has more than ${maxFileBytes} bytes`, { cause });
+    if (cause instanceof IrregularFile) {
+      throw new RulesError(`${path} is not a regular file. Name one: it is read again when it changes.`, { cause });
+    }
     const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
     throw new RulesError(`${path} cannot be read${code}. Name a file that can.`, { cause });
   }

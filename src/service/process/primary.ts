@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
+import type { DecisionBatch } from '../../console/wire.ts';
 import type { Readiness } from '../app/admin.ts';
 import type { Log } from '../observation/log.ts';
 import type { MetricsSnapshot } from '../observation/metrics.ts';
@@ -20,6 +21,8 @@ export interface PrimaryOptions {
   readonly handOver: HandOver;
   /** Called when the first worker can take connections. */
   readonly onReady: () => void;
+  /** Takes the decisions of workers, for the console; absent if it is off. */
+  readonly onDecisions?: ((batch: DecisionBatch) => void) | undefined;
 }
 
 /** The workers, seen from the primary process. */
@@ -57,7 +60,8 @@ const signalDelay = 250;
 const finalExitCodes: ReadonlySet<number> = new Set([exitCodes.config, exitCodes.unavailable]);
 
 /** Starts the workers, and starts them again when they crash: after 1 s, then 2, 4 … 30 s. */
-export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }: PrimaryOptions): Workers {
+export function startWorkers(options: PrimaryOptions): Workers {
+  const { count, log, replay, keyOwner, handOver, onReady, onDecisions } = options;
   const members = new Map<number, Member>();
   const pending = new Map<number, (report: WorkerReport) => void>();
   let nextId = 0;
@@ -88,6 +92,7 @@ export function startWorkers({ count, log, replay, keyOwner, handOver, onReady }
       send(worker, { type: 'replay_shared', ...replay.shared });
     }
     if (message.type === 'keys') void answerKeys(worker, message, keyOwner);
+    if (message.type === 'decisions') onDecisions?.(message.batch);
     if (message.type === 'ready') welcome(member);
     if (message.type === 'leaving') setTimeout(() => leave(member), signalDelay);
   };

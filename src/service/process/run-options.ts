@@ -1,3 +1,4 @@
+import type { RouteView } from '../../console/wire.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
@@ -29,10 +30,11 @@ export interface PrimaryParts {
 
 /** What the processes of a command do besides listening. */
 export interface Command {
+  readonly name: 'serve' | 'gate';
   /** Composes what one process answers requests with. */
   createService(options: ServiceOptions): Promise<Service>;
   /** Opens what workers share. `onReady` is called when the first of them can take connections. */
-  openPrimary(parts: PrimaryParts): Promise<{ onReady(): void }>;
+  openPrimary(parts: PrimaryParts): Promise<{ onReady(): void; routes(): readonly RouteView[] }>;
 }
 
 /** Seconds for what was accepted; the process ends within 10. */

@@ -1,4 +1,5 @@
 import cluster from 'node:cluster';
+import type { RequestListener } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
@@ -11,6 +12,7 @@ import { createConnectionLimit } from './descriptors.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { openHandOver } from './hand-over.ts';
 import { type ListenAddress, type Listener, listen } from './listener.ts';
+import type { OpenedConsole } from './open-console.ts';
 import { tryDenyList } from './open-deny-list.ts';
 import { openKeyOwner } from './open-keys.ts';
 import { openReplay, openSharedReplay } from './open-replay.ts';
@@ -32,10 +34,18 @@ export async function run(options: RunOptions): Promise<number> {
   const { workers } = options.settings;
   const count = workers === 'auto' ? availableParallelism() : workers;
   if (cluster.isWorker) return runWorker(options);
-  return count > 1 ? runPrimary(options, count) : runSingle(options);
+  const { settings, log } = options;
+  // Loaded only for a console that is on.
+  const opened = settings.console === 'on' ? await (await import('./open-console.ts')).openConsole(options) : undefined;
+  const watched = { ...options, log: opened?.log ?? log };
+  try {
+    return await (count > 1 ? runPrimary(watched, count, opened) : runSingle(watched, opened));
+  } finally {
+    await opened?.close();
+  }
 }
 
-async function runSingle(options: RunOptions): Promise<number> {
+async function runSingle(options: RunOptions, opened: OpenedConsole | undefined): Promise<number> {
   const { settings, log } = options;
   const shutdown = watchSignals();
   const reloads = watchReloads(log, { onSignal: 'reload' });
@@ -43,11 +53,16 @@ async function runSingle(options: RunOptions): Promise<number> {
   const replay = await openReplay({ ...options, metrics });
   const keySource = await openKeyOwner({ ...options, metrics });
   const { command = serveCommand } = options;
-  const service = await command.createService({ ...options, metrics, reloads, keySource, replay: replay.store });
-  const admin = await openAdmin(settings, {
-    readiness: service.readiness,
-    metrics: () => formatMetrics(metrics.snapshot()),
+  const service = await command.createService({
+    ...{ ...options, metrics, reloads, keySource, replay: replay.store },
+    watchDecisions: opened?.watchDecisions,
   });
+  const { readiness, routes } = service;
+  const admin = await openAdmin(
+    settings,
+    { readiness, metrics: () => formatMetrics(metrics.snapshot()) },
+    opened?.createListener({ command, workers: 1, readiness, routes, keys: keySource.views }),
+  );
   const createTlsServer = await openTls({ settings, reloads, log });
   const limit = createConnectionLimit(log, metrics);
   const api = await open(
@@ -70,7 +85,7 @@ async function runSingle(options: RunOptions): Promise<number> {
   return exitCodes.ok;
 }
 
-async function runPrimary(options: RunOptions, count: number): Promise<number> {
+async function runPrimary(options: RunOptions, count: number, opened: OpenedConsole | undefined): Promise<number> {
   const { settings, log } = options;
   const shutdown = watchSignals();
   const reloads = watchReloads(log, { onSignal: 'reload' });
@@ -81,7 +96,7 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   const replay = settings.replayStore === 'memory' ? openSharedReplay(metrics) : undefined;
   const keyOwner = await openKeyOwner({ ...options, metrics });
   const { command = serveCommand } = options;
-  const { onReady } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
+  const { onReady, routes } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
   const scheme = settings.tlsCert === '' ? 'http' : 'https';
   const limit = createConnectionLimit(log, metrics);
   const handOver = await open((address) => openHandOver({ ...address, scheme, limit }), readApi(options));
@@ -89,16 +104,22 @@ async function runPrimary(options: RunOptions, count: number): Promise<number> {
   const workers = startWorkers({
     ...{ count, log, keyOwner, handOver },
     replay,
+    onDecisions: opened?.take,
     onReady() {
       announce(options, handOver.url, adminUrl);
       onReady();
     },
   });
   reloads.add(workers.reload);
-  const admin = await openAdmin(settings, {
-    readiness: workers.readiness,
-    metrics: async () => formatMetrics(mergeSnapshots([metrics.snapshot(), await workers.metrics()])),
-  });
+  const { readiness } = workers;
+  const admin = await openAdmin(
+    settings,
+    {
+      readiness,
+      metrics: async () => formatMetrics(mergeSnapshots([metrics.snapshot(), await workers.metrics()])),
+    },
+    opened?.createListener({ command, workers: count, readiness, routes, keys: keyOwner.views }),
+  );
   adminUrl = admin?.url;
   void shutdown.requested.then(async () => {
     workers.drain();
@@ -127,11 +148,15 @@ function readApi({ settings: { host, port }, environment }: RunOptions): NamedAd
   };
 }
 
-async function openAdmin(settings: Settings, sources: AdminSources): Promise<Listener | undefined> {
+async function openAdmin(
+  settings: Settings,
+  sources: AdminSources,
+  console: RequestListener | undefined,
+): Promise<Listener | undefined> {
   const { adminHost: host, adminPort: port, keepAlive } = settings;
   if (port === 'off') return undefined;
   const errorBody = errorBodyFormats[settings.errorBody];
-  const onRequest = createAdmin(sources, { errorBody, hosts: settings.adminHosts });
+  const onRequest = createAdmin(sources, { errorBody, hosts: settings.adminHosts, console });
   return open((address) => listen({ onRequest, keepAlive, errorBody, ...address }), {
     host,
     port,

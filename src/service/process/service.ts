@@ -1,4 +1,5 @@
 import type { RequestListener } from 'node:http';
+import type { RouteView } from '../../console/wire.ts';
 import type { ReplayStore } from '../../dpop/replay.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
@@ -8,10 +9,13 @@ import type { Readiness } from '../app/admin.ts';
 import { createApp } from '../app/app.ts';
 import { describeScopes } from '../app/openapi.ts';
 import { createFindFlows, type FindFlows } from '../app/provider-flows.ts';
+import type { CreateDecisionWatch } from '../console/decision-watch.ts';
+import { describeEndpoints } from '../console/route-views.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
+import { labelSettings } from '../settings/setting-labels.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Variant } from '../variants/variants.ts';
 import type { UpgradeListener } from './http-server.ts';
@@ -36,6 +40,8 @@ export interface ServiceOptions {
   readonly replay: ReplayStore | 'off';
   /** For nonces that are asked for after a start, if no secret is set. Default: one of this process. */
   readonly startNonceSecret?: string | undefined;
+  /** Watches decisions for the console; absent if it is off. */
+  readonly watchDecisions?: CreateDecisionWatch | undefined;
 }
 
 /** The service without its sockets. */
@@ -50,6 +56,8 @@ export interface Service {
   /** Counts a connection that was opened (1) or closed (-1). */
   noteConnection(change: 1 | -1): void;
   readiness(): Readiness;
+  /** The routes or rules in force. */
+  routes(): readonly RouteView[];
   /** Fetches the keys in the background. Called once the service listens: loading the HTTP client would delay that. */
   fetchKeys(): void;
   /** From now on not ready: the process is about to end. */
@@ -101,9 +109,19 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   });
 
   registerCacheMetrics(metrics, resourceServer);
+  const policies = new Map(variant.endpoints.map(({ path, access }) => [path, access]));
+  const watch = options.watchDecisions?.({
+    labels: labelSettings(variant, []),
+    domainHasScheme: issuer === undefined,
+    findJudged({ route, connection }) {
+      const policy = policies.get(route);
+      return policy === undefined || policy === 'open' ? undefined : { server: resourceServer, policy, connection };
+    },
+  });
   let draining = false;
   return {
-    ...observeApp({ app, settings, log, metrics, describeIdentity }),
+    ...observeApp({ app, settings, log, metrics, describeIdentity, watch }),
+    routes: () => describeEndpoints(variant.endpoints),
     readiness: () => {
       const away = isReplayAway(replay);
       const checks = {

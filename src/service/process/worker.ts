@@ -1,4 +1,6 @@
 import type { Socket } from 'node:net';
+import type { DecisionBatch } from '../../console/wire.ts';
+import type { CreateDecisionWatch } from '../console/decision-watch.ts';
 import { createMetrics } from '../observation/metrics.ts';
 import { createConnectionLimit } from './descriptors.ts';
 import { exitCodes } from './exit.ts';
@@ -42,6 +44,7 @@ export async function runWorker(options: RunOptions): Promise<number> {
     replay: replay.store,
     startNonceSecret: shared?.nonceSecret,
     keySource: followKeys(channel),
+    watchDecisions: settings.console === 'on' ? await openWatch() : undefined,
   });
   channel.onMessage((message) => {
     if (message.type === 'drain') service.drain();
@@ -73,6 +76,19 @@ export async function runWorker(options: RunOptions): Promise<number> {
   await log.end();
   process.disconnect();
   return exitCodes.ok;
+}
+
+/** Loaded only for a console that is on. */
+async function openWatch(): Promise<CreateDecisionWatch> {
+  const { openDecisionWatch } = await import('../console/decision-watch.ts');
+  return openDecisionWatch(sendDecisions);
+}
+
+/** The next batch waits until the channel has taken this one: what the primary process does not read must not pile up here. */
+function sendDecisions(batch: DecisionBatch, onTaken: () => void): void {
+  const message: ToPrimary = { type: 'decisions', batch };
+  if (process.send === undefined || !process.connected) return;
+  process.send(message, undefined, {}, onTaken);
 }
 
 function createPrimaryChannel(): PrimaryChannel {

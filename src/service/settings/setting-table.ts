@@ -173,6 +173,7 @@ export const settingTable = {
     meaning:
       'Origin (and prefix) under which clients call this API. DPoP proofs are held against it, whatever `Host` and `X-Forwarded-*` say.',
     fix: 'Write the URL that clients call, without query and fragment, such as https://api.example.com or https://example.com/orders.',
+    redact: hideCredentials,
   },
   drainDelay: {
     flag: 'drain-delay',
@@ -222,6 +223,24 @@ export const settingTable = {
     defaultValue: '',
     meaning: 'Comma-separated host names under which `/metrics` answers, besides addresses and names of loopback.',
     fix: 'Write host names without a port, such as portcullis.monitoring.svc.',
+  },
+  console: {
+    flag: 'console',
+    environment: 'CONSOLE',
+    schema: v.picklist(['off', 'on']),
+    defaultValue: 'off',
+    meaning:
+      '`on` shows the last decisions at `/console` of the admin listener, on this machine only. `dev` turns it on.',
+    fix: 'Write off or on.',
+  },
+  consoleKeyFile: {
+    flag: 'console-key-file',
+    environment: 'CONSOLE_KEY_FILE',
+    schema: textLike(/^\P{Cc}*$/u),
+    defaultValue: '',
+    meaning:
+      'File that the key of the console is written to, readable by the user of the service only; `explain --admin` reads it too. `dev` chooses one.',
+    fix: 'Write the path of a file in a folder that only this service can write to, such as /run/portcullis/console-key.',
   },
   tlsCert: {
     flag: 'tls-cert',
@@ -390,6 +409,7 @@ export const settingTable = {
     meaning:
       'Of `gate`: the server that requests go on to, `http://host:port`, `https://host:port` or `unix:/path`. Without it the gate only answers other proxies.',
     fix: 'Write http://host:port, https://host:port or unix:/path/of/socket, with nothing behind it.',
+    redact: hideCredentials,
   },
   upstreamTimeout: {
     flag: 'upstream-timeout',

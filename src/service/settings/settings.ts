@@ -231,6 +231,20 @@ function findConflicts(values: Partial<Values>): readonly SettingProblem[] {
       fix: `LOG_IDENTITY=hashed needs it. ${settingTable.logIdentitySecret.fix}`,
     });
   }
+  if (values.console === 'on' && values.consoleKeyFile === '') {
+    conflicts.push({
+      name: 'CONSOLE_KEY_FILE',
+      value: undefined,
+      fix: `CONSOLE=on needs it. ${settingTable.consoleKeyFile.fix}`,
+    });
+  }
+  if (values.console === 'on' && values.adminPort === 'off') {
+    conflicts.push({
+      name: 'CONSOLE',
+      value: 'on',
+      fix: 'The console is on the admin listener. Let ADMIN_PORT name a port, or set CONSOLE=off.',
+    });
+  }
   for (const [name, other] of [
     ['TLS_CERT', 'TLS_KEY'],
     ['TLS_KEY', 'TLS_CERT'],

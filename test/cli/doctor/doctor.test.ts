@@ -49,6 +49,11 @@ describe('the command', () => {
     expect(stderr).toContain('--from-outside URL');
   });
 
+  it('--only with an unknown check → its fix names the checks', async () => {
+    const { stderr } = await runCommand(['doctor', '--only', 'clock,nothing'], settings);
+    expect(stderr.split('\n')[0]).toMatch(/^portcullis: --only takes any of provider, keys, tls, clock, .*commas\.$/);
+  });
+
   it('wrong settings → 78; no settings and nothing else to look at → 78', async () => {
     expect((await runCommand(['doctor'], { ...settings, PORT: 'x' })).status).toBe(78);
     expect((await runCommand(['doctor'], {})).status).toBe(78);

@@ -65,6 +65,19 @@ describe('nonces', () => {
     expect(status).toBe(1);
   });
 
+  it('without a token, and each instance has its own memory → skipped, and says what it needs', async () => {
+    const { findings } = await runDoctor(
+      ['--only', 'nonces', ...(await start(nonces('a'), nonces('b')))],
+      environment(),
+    );
+    expect(findings).toMatchObject([{ level: 'skipped', seen: expect.stringContaining('replay stores') }]);
+  });
+
+  it('without a token, and nonces are not demanded → skipped, and says what it needs', async () => {
+    const { findings } = await runDoctor(['--only', 'nonces', ...(await start({}, {}))], environment());
+    expect(findings).toMatchObject([{ level: 'skipped', seen: expect.stringContaining('--dpop-key-file') }]);
+  });
+
   it('an instance is away → D141 with its address', async () => {
     const peers = await start(nonces('a'));
     const away = `http://127.0.0.1:${await findFreePort()}`;
@@ -108,6 +121,17 @@ describe('Redis', needs('redis-server'), () => {
     });
     expect(findings.map(({ level }) => level)).toEqual(['ok', 'ok']);
     expect(JSON.stringify(findings)).not.toContain('right-password');
+  });
+
+  it('nonces without a token: one secret → nothing is wrong, two secrets → D140', async () => {
+    const shared = (secret: string) => ({ REPLAY_STORE: redis.url, ...nonces(secret) });
+    const peers = await start(shared('a'), shared('a'), shared('b'));
+    const examineNonces = (...flags: readonly string[]) => runDoctor(['--only', 'nonces', ...flags], environment());
+    const same = await examineNonces(...peers.slice(0, 4));
+    expect(same.findings).toMatchObject([{ level: 'ok', seen: '2 instances give the same nonce' }]);
+    const other = await examineNonces(...peers);
+    expect(codesOf(other.findings)).toEqual(['D140']);
+    expect(other.findings[0]?.seen).toContain(`${running[2]?.url} does not know`);
   });
 
   it('away → D150 without the password', async () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Page } from 'playwright-core';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { startChromium, type TestBrowser } from '../../support/chromium.ts';
+import { startBrowser } from '../../support/browser.ts';
 import { passStart } from '../../support/pass-start.ts';
 import { needs } from '../../support/programs.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
@@ -14,14 +14,16 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 describe('the documentation page, in a browser', needs('chromium'), () => {
   let provider: TestProvider;
   let service: ServiceProcess;
-  let browser: TestBrowser;
+  let browser: Browser;
+  let context: BrowserContext;
   let page: Page;
   let problems: string[];
 
   beforeAll(async () => {
     provider = await startTestProvider();
     service = await startVariant(findVariant('a'), provider);
-    browser = await startChromium();
+    browser = await startBrowser();
+    context = await browser.newContext();
     await passStart();
   }, 60_000);
   afterAll(async () => {
@@ -31,7 +33,7 @@ describe('the documentation page, in a browser', needs('chromium'), () => {
   });
   beforeEach(async () => {
     problems = [];
-    page = await browser.context.newPage();
+    page = await context.newPage();
     // What a policy forbids is told here, and so is a script that fails.
     page.on('pageerror', (error) => problems.push(error.message));
     page.on('console', (message) => {
@@ -138,7 +140,7 @@ describe('the documentation page, in a browser', needs('chromium'), () => {
       'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href, history.state])',
     );
     expect(kept).toBe(JSON.stringify([{}, {}, '', `${service.url}/docs`, null]));
-    expect(await browser.context.cookies()).toEqual([]);
+    expect(await context.cookies()).toEqual([]);
     expect(await page.evaluate('indexedDB.databases()')).toEqual([]);
     await page.reload();
     expect(await token().inputValue()).toBe('');

@@ -122,6 +122,7 @@ describe.each(variants)('listeners of variant $name', (variant) => {
     const issuer = `issuer="${provider.issuer}"`;
     expect(after.get('portcullis_key_fetches_total')?.samples.get(`{${issuer},outcome="ok"}`)).toBe(1);
     expect(after.get('portcullis_key_set_age_seconds')?.samples.get(`{${issuer}}`)).toBeGreaterThan(0);
+    expect(after.get('portcullis_key_fetch_seconds_total')?.samples.get(`{${issuer}}`)).toBeGreaterThan(0);
     const families = [
       ...['portcullis_key_set_keys', 'portcullis_key_set_usable', 'portcullis_replay_store_entries'],
       ...['portcullis_malformed_requests_total', 'nodejs_eventloop_lag_p99_seconds'],

@@ -94,6 +94,8 @@ describe('defaults', () => {
       errorBody: 'detail',
       customClaim: expect.stringMatching(/^https:\/\//),
       docs: true,
+      console: 'off',
+      consoleKeyFile: '',
       corsOrigins: [],
       logIdentity: 'off',
       logIdentitySecret: '',
@@ -415,6 +417,7 @@ const rows: readonly Row[] = [
       'ténant.example.com',
       '.example.com',
       'example.com.',
+      'tenant..example.com',
       '-example.com',
       '::1',
       '[::1',
@@ -759,6 +762,8 @@ describe('secrets', () => {
     ['proxy with a bad escape', { HTTPS_PROXY: `http://user:%${secret}@proxy.example.test` }],
     ['proxy without its host', { HTTPS_PROXY: `http://user:${secret}` }],
     ['domain with credentials', { IDP_DOMAIN: `user:${secret}@tenant.example.test` }],
+    ['external URL with credentials', { EXTERNAL_URL: `https://user:${secret}@api.example.test` }],
+    ['upstream with credentials', { UPSTREAM: `http://user:${secret}@api.example.test` }],
   ])('%s → a problem without it', (_name, environment) => {
     const problems = readBad(environment);
     expect(problems).toHaveLength(1);

@@ -1,0 +1,135 @@
+/** What is in the panes: rows, checks, code, the form. */
+export const partsStyle = `
+.status { display: inline-block; min-width: 2.9rem; padding: .05rem .45rem; border-radius: .35rem; text-align: center;
+  font: 600 .87em/1.55 var(--mono); font-variant-numeric: tabular-nums; background: var(--code); color: var(--soft); }
+.status.allowed { background: var(--accent-ground); color: var(--accent); }
+.status.refused { background: var(--bad-ground); color: var(--bad); }
+.status.would_refuse { background: var(--warn-ground); color: var(--warn); }
+.tag { display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .8rem; line-height: 1.6; font-weight: 500;
+  background: var(--code); color: var(--soft); overflow-wrap: anywhere; }
+.tag.open, .tag.certain { background: var(--accent-ground); color: var(--accent); }
+.tag.likely, .tag.warn { background: var(--warn-ground); color: var(--warn); }
+.tag.deny, .tag.error { background: var(--bad-ground); color: var(--bad); }
+.tags { display: flex; flex-wrap: wrap; gap: .3rem; }
+
+button, select, input { font: inherit; color: inherit; }
+.quiet { border: 1px solid var(--strong-line); background: var(--paper); border-radius: .45rem; padding: .25rem .75rem; cursor: pointer; }
+.quiet:hover, .quiet[aria-pressed=true] { background: var(--accent-ground); border-color: var(--accent); }
+.segments { display: flex; border: 1px solid var(--strong-line); border-radius: .45rem; overflow: hidden; background: var(--paper); }
+.segments label { position: relative; cursor: pointer; }
+.segments input { position: absolute; inset: 0; width: 100%; height: 100%; margin: 0; opacity: 0; cursor: pointer; }
+.segments span { display: block; padding: .25rem .75rem; }
+.segments input:checked + span { background: var(--accent); color: var(--accent-ink); font-weight: 600; }
+.segments:focus-within { outline: 2px solid var(--accent); outline-offset: 2px; }
+
+.list ol { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; overflow: hidden; }
+.list li + li { border-top: 1px solid var(--line); }
+.list li a { display: grid; grid-template-columns: auto minmax(0, 1fr) auto; gap: .8rem; align-items: center; padding: .55rem .9rem;
+  color: inherit; text-decoration: none; }
+.list li a:hover { background: var(--code); }
+.list li a:focus-visible { outline-offset: -2px; }
+.list li a[aria-current] { background: var(--accent-ground); box-shadow: inset 3px 0 var(--accent); }
+.list .refused + .what .why { color: var(--bad); }
+.what { display: grid; }
+.call { font: 500 .87em/1.5 var(--mono); overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.why { color: var(--soft); font-size: .87rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums; }
+.list li a[aria-current] .what .why, .list li a[aria-current] time { color: var(--ink); }
+.notice { background: var(--warn-ground); color: var(--warn); border-radius: .5rem; padding: .5rem .8rem; margin-bottom: .8rem; }
+.problem { color: var(--bad); }
+.empty { text-align: center; padding: 2.6rem 1.2rem; border: 1px dashed var(--strong-line); border-radius: .7rem; color: var(--soft); text-wrap: balance; }
+.empty h3 { margin: .6rem 0 .25rem; color: var(--ink); font-size: 1rem; }
+.empty .gate { width: 2.4rem; height: 2.4rem; stroke-width: 1.6; }
+
+.detail header { display: grid; gap: .3rem; }
+.detail h2 { display: flex; align-items: baseline; flex-wrap: wrap; gap: .3rem .6rem; }
+.detail h2 .reason { font-weight: 600; }
+.detail .told { margin-top: .7rem; }
+.tried .detail > pre { margin-top: .8rem; }
+.tried .detail + .detail { margin-top: 1.8rem; padding-top: 1.6rem; border-top: 1px solid var(--line); }
+.decisive { margin-top: 1rem; padding: .9rem 1.1rem; border-radius: .6rem; background: var(--bad-ground); }
+.decisive dl, .facts { display: grid; gap: .35rem; }
+.decisive dl > div { display: grid; grid-template-columns: 5.2rem minmax(0, 1fr); gap: .6rem; }
+.decisive dt { color: var(--bad); font-weight: 600; text-transform: capitalize; }
+.decisive dd code { display: block; color: var(--ink); }
+.decisive dl + * { margin-top: .8rem; }
+.causes { display: grid; gap: .8rem; }
+.fix { margin-top: .3rem; overflow-wrap: anywhere; }
+.fix strong { margin-right: .4rem; }
+.also { display: grid; gap: .3rem; }
+.plain { color: inherit; }
+
+.checks { width: 100%; border-collapse: collapse; }
+.checks th { text-align: left; font-weight: 400; }
+.checks .part th { font-weight: 600; padding: .9rem 0 .3rem; font-size: .87rem; color: var(--soft); border-bottom: 1px solid var(--line); }
+.checks tbody:first-of-type .part th { padding-top: 0; }
+.checks tr:not(.part) > * { padding: .28rem .8rem .28rem 0; vertical-align: top; border-bottom: 1px solid var(--line); }
+.checks th[scope=row] { width: 34%; }
+.verdict { width: 6.4rem; white-space: nowrap; }
+.verdict span { display: inline-flex; align-items: center; gap: .45rem; color: var(--soft); }
+.verdict span::before { content: ""; flex: none; width: .55rem; height: .55rem; border-radius: 50%; border: 1.5px solid var(--strong-line); }
+.pass .verdict span { color: var(--accent); }
+.pass .verdict span::before { border-color: var(--accent); background: var(--accent); }
+:is(.fail, .follows) .verdict span { color: var(--bad); font-weight: 600; }
+:is(.fail, .follows) .verdict span::before { border-radius: .1rem; border-color: var(--bad); background: var(--bad); transform: rotate(45deg); }
+.checks th[scope=row]::first-letter { text-transform: uppercase; }
+.checks .fail th[scope=row] { font-weight: 600; }
+.seen { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere; }
+.checks .fail .seen { color: var(--ink); }
+
+pre { background: var(--code); border-radius: .5rem; padding: .75rem .9rem; overflow: auto; line-height: 1.55; max-height: 26rem;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+.code { position: relative; margin-top: .8rem; }
+h3 + .code { margin-top: 0; }
+.code pre { padding-right: 5.5rem; }
+.code button { position: absolute; top: .45rem; right: .45rem; font-size: .82rem; padding: .1rem .6rem; }
+details { margin-top: .9rem; }
+summary { cursor: pointer; font-weight: 600; margin-bottom: .5rem; }
+details[open] > .decisive { margin-top: .2rem; }
+
+.field { display: grid; gap: .25rem; margin-top: .9rem; min-width: 0; flex: 1; }
+.field > span, legend { font-weight: 600; font-size: .9rem; }
+.field.narrow { flex: 0 0 6.5rem; }
+.row { display: flex; gap: .8rem; }
+select, input:not([type=radio]) { width: 100%; padding: .42rem .6rem; border: 1px solid var(--strong-line); border-radius: .45rem; background: var(--paper); }
+input:not([type=radio]) { font-family: var(--mono); font-size: .9em; }
+.kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(11.5rem, 1fr)); gap: .45rem; margin-top: 1.1rem; }
+.kinds legend { margin-bottom: .35rem; }
+.kinds label { display: flex; gap: .6rem; padding: .55rem .7rem; border: 1px solid var(--line); border-radius: .55rem; background: var(--paper); cursor: pointer; }
+.kinds label:hover { border-color: var(--strong-line); }
+.kinds label.on { border-color: var(--accent); background: var(--accent-ground); }
+.kinds label.on .soft { color: var(--ink); }
+.kinds label > span { display: grid; align-content: start; line-height: 1.35; }
+.kinds strong { font-weight: 600; }
+.kinds .soft { font-size: .84rem; }
+.kinds input { accent-color: var(--accent); margin: .2rem 0 0; flex: none; width: 1rem; height: 1rem; }
+.main { margin-top: 1.1rem; width: 100%; padding: .6rem 1rem; border: 0; border-radius: .5rem; background: var(--accent); color: var(--accent-ink); font-weight: 650; cursor: pointer; }
+.main:hover { filter: brightness(1.08); }
+
+.routes, .notes { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; }
+.routes li, .notes li { padding: .6rem 1rem; }
+.routes li + li, .notes li + li { border-top: 1px solid var(--line); }
+.routes li { display: flex; flex-wrap: wrap; gap: .3rem 1rem; align-items: center; justify-content: space-between; }
+.routes .name { font-weight: 600; margin-right: .7rem; }
+.cards { display: grid; gap: .7rem; }
+.cards li { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; padding: .8rem 1rem; display: grid; gap: .3rem; }
+.notes li { display: grid; grid-template-columns: auto auto minmax(0, 1fr); gap: .7rem; align-items: baseline; overflow-wrap: anywhere; }
+.facts { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; padding: .8rem 1rem; }
+.facts > div { display: grid; grid-template-columns: minmax(8rem, 13rem) minmax(0, 1fr); gap: .8rem; }
+.facts dt { color: var(--soft); }
+.notes .tag { justify-self: start; }
+
+@media (max-width: 52rem) {
+  .kinds { grid-template-columns: repeat(auto-fill, minmax(9rem, 1fr)); }
+}
+@media (max-width: 34rem) {
+  .checks tr:not(.part) { display: grid; grid-template-columns: minmax(0, 1fr) auto; padding: .3rem 0; border-bottom: 1px solid var(--line); }
+  .checks tr:not(.part) > * { border: 0; padding: 0; width: auto; }
+  .checks .part th { display: block; }
+  .checks tr:not(.part) .seen { grid-column: 1 / -1; }
+  .notes li { grid-template-columns: auto 1fr; }
+  .notes li > :last-child { grid-column: 1 / -1; }
+  .facts > div, .decisive dl > div { grid-template-columns: minmax(0, 1fr); gap: 0; }
+  .code pre { padding-right: .9rem; padding-top: 2.4rem; }
+}
+`;

@@ -1,0 +1,224 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import {
+  type ConsoleStream,
+  enterConsole,
+  findDecision,
+  type KeyFolder,
+  makeKeyFolder,
+  openStream,
+  readDecisions,
+} from '../support/console-client.ts';
+import { createDpopClient } from '../support/dpop-client.ts';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { type Answer, send } from '../support/http-client.ts';
+import { passStart } from '../support/pass-start.ts';
+import type { ServiceProcess } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
+
+let provider: TestProvider;
+beforeAll(async () => {
+  provider = await startTestProvider();
+});
+afterAll(() => provider.close());
+
+const idOf = (answer: Answer): string => answer.headers.get('x-request-id') ?? '';
+
+/** Every 16 characters in a row of a text. */
+function windowsOf(secret: string): readonly string[] {
+  return Array.from({ length: Math.max(0, secret.length - 15) }, (_, at) => secret.slice(at, at + 16));
+}
+
+describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) => {
+  let folder: KeyFolder;
+  let service: ServiceProcess;
+  let admin: string;
+  let cookie: readonly string[];
+  let stream: ConsoleStream;
+  const sub = 'auth0|a-person-of-the-test';
+
+  beforeAll(async () => {
+    folder = await makeKeyFolder();
+    service = await startVariant(findVariant('a'), provider, { ...folder.environment, WORKERS: workers });
+    admin = service.adminUrl ?? '';
+    const value = await enterConsole(admin, await folder.readKey());
+    cookie = ['Cookie', value];
+    stream = await openStream(admin, value);
+  });
+  afterAll(async () => {
+    stream.close();
+    await service.stop();
+    await folder.close();
+  });
+
+  const call = (path: string, token: string, ...headers: string[]) =>
+    send(service.url, path, { headers: [...bearer(token), ...headers] });
+
+  it('a refused call: streamed with its reason, and every check on request', async () => {
+    const answer = await call('/api/private', await provider.sign({ aud: 'https://api.example.test', sub }));
+    expect(answer.status).toBe(401);
+    await stream.until(idOf(answer));
+    const { decision, explanation, facts, refusal } = await findDecision(admin, idOf(answer), cookie);
+    expect(decision).toMatchObject({
+      method: 'GET',
+      route: '/api/private',
+      status: 401,
+      outcome: 'refused',
+      reason: 'invalid_audience',
+    });
+    expect(explanation?.checks.find(({ verdict }) => verdict === 'fail')).toMatchObject({
+      id: 'aud',
+      reason: 'invalid_audience',
+      seen: 'https://api.example.test',
+      causes: [{ id: 'audience_slash', certainty: 'certain' }],
+    });
+    expect(explanation?.checks.find(({ id }) => id === 'signature')?.verdict).toBe('pass');
+    expect(JSON.stringify(explanation)).toContain('IDP_AUDIENCE');
+    expect(Object.fromEntries(facts)).toMatchObject({ received: 'https://api.example.test' });
+    expect(refusal?.fix).toContain('IDP_AUDIENCE');
+  });
+
+  it('an allowed call: found by its own id, every check passes', async () => {
+    const answer = await call(
+      '/api/private-scoped',
+      await provider.sign({ sub }),
+      'X-Request-Id',
+      `allowed-${workers}`,
+    );
+    expect(answer.status).toBe(200);
+    await stream.until(`allowed-${workers}`);
+    const { decision, explanation } = await findDecision(admin, `allowed-${workers}`, cookie);
+    expect(decision).toMatchObject({ status: 200, outcome: 'allowed', scheme: 'Bearer' });
+    expect(explanation?.verdict).toBe('admitted');
+  });
+
+  it('no token, no path that exists, a scope that is missing, a proof that was used before', async () => {
+    await passStart();
+    const client = createDpopClient();
+    const bound = await provider.sign({ sub, cnf: { jkt: client.jkt } });
+    const url = `${service.url}/api/private`;
+    const { authorization, dpop } = client.headers(bound, { url });
+    const proven = ['Authorization', authorization, 'DPoP', dpop];
+    const answers = {
+      missing_credentials: await send(service.url, '/api/private'),
+      none: await send(service.url, '/api/nowhere'),
+      insufficient_scope: await call('/api/private-scoped', await provider.sign({ sub, scope: 'openid' })),
+      first: await send(service.url, '/api/private', { headers: [...proven, 'X-Request-Id', `first-${workers}`] }),
+      proof_replayed: await send(service.url, '/api/private', { headers: proven }),
+    };
+    await client.close();
+    expect(Object.values(answers).map(({ status }) => status)).toEqual([401, 404, 403, 200, 401]);
+    for (const reason of ['missing_credentials', 'insufficient_scope', 'proof_replayed'] as const) {
+      const { decision, explanation } = await findDecision(admin, idOf(answers[reason]), cookie);
+      expect([decision.reason, explanation?.reason]).toEqual([
+        reason,
+        reason === 'proof_replayed' ? undefined : reason,
+      ]);
+    }
+    await stream.until(idOf(answers.none));
+    const streamed = readDecisions(stream.text()).flatMap(({ decisions }) => decisions);
+    expect(streamed.find(({ id }) => id === idOf(answers.none))).toMatchObject({
+      outcome: 'other',
+      route: 'unmatched',
+    });
+
+    // Nothing that was sent comes out, streamed or asked for.
+    const details = await Promise.all(
+      streamed.map(({ id }) => send(admin, `/console/api/decisions/${id}`, { headers: cookie })),
+    );
+    const shown =
+      stream.text() +
+      details.map(({ body }) => body).join('') +
+      (await send(admin, '/console/api/state', { headers: cookie })).body;
+    const secrets = [...bound.split('.'), ...dpop.split('.')].flatMap(windowsOf);
+    expect(secrets.length).toBeGreaterThan(500);
+    expect(secrets.filter((secret) => shown.includes(secret))).toEqual([]);
+    expect(shown).not.toContain(sub);
+  });
+
+  it('the state: routes, keys, settings, what happened', async () => {
+    const { json } = await send(admin, '/console/api/state', { headers: cookie });
+    expect(json).toMatchObject({ command: 'serve', ready: true, workers: Number(workers), tries: false });
+    const { routes, keys, settings, notes } = json as Record<
+      'routes' | 'keys' | 'settings' | 'notes',
+      readonly unknown[]
+    >;
+    expect(routes).toContainEqual(
+      expect.objectContaining({ path: '/api/private-scoped', access: 'token', needs: ['scope read:messages'] }),
+    );
+    expect(keys).toEqual([expect.objectContaining({ issuer: provider.issuer, usable: true, ids: [provider.kid] })]);
+    expect(settings).toContainEqual(['Audience', provider.audience]);
+    expect(notes).toContainEqual(expect.objectContaining({ event: 'keys_fetched', level: 'info' }));
+  });
+
+  it('a ninth page that watches is told to wait, and a place that is left is free again', async () => {
+    const value = cookie[1] ?? '';
+    const more = await Promise.all(Array.from({ length: 7 }, () => openStream(admin, value)));
+    await expect(openStream(admin, value)).rejects.toThrow('503');
+    for (const each of more) each.close();
+    await expect.poll(() => openStream(admin, value).then((opened) => opened.close())).toBeUndefined();
+  });
+});
+
+describe.each(['1', '2'])('the decisions of the gate with WORKERS=%s', (workers) => {
+  let folder: KeyFolder;
+  let gate: GateProcess;
+  let admin: string;
+  let cookie: readonly string[];
+  const rules = (id: string) => ({
+    issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+    rules: [
+      { id: 'health', path: '/healthz', access: 'open' },
+      { id, path: '/orders/**', methods: ['GET'], scopes: ['read:orders'] },
+      { id: 'trial', path: '/trial', scopes: ['read:trial'], mode: 'report' },
+    ],
+  });
+
+  beforeAll(async () => {
+    folder = await makeKeyFolder();
+    gate = await startGate(provider, rules('orders'), { ...folder.environment, WORKERS: workers });
+    admin = gate.adminUrl ?? '';
+    cookie = ['Cookie', await enterConsole(admin, await folder.readKey())];
+  });
+  afterAll(async () => {
+    await gate.stop();
+    await folder.close();
+  });
+
+  it('a refused call of a rule, a call without a rule, a rule that only reports', async () => {
+    const headers = bearer(await provider.sign());
+    const refused = await findDecision(admin, idOf(await gate.ask({ path: '/orders/1', headers })), cookie);
+    expect(refused.decision).toMatchObject({ route: 'orders', routeKind: 'rule', reason: 'insufficient_scope' });
+    expect(refused.explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
+    const stream = await openStream(admin, cookie[1] ?? '');
+    const unknown = idOf(await gate.ask({ path: '/elsewhere', headers }));
+    await gate.ask({ path: '/trial', headers: [...headers, 'X-Request-Id', `trial-${workers}`] });
+    await stream.until(unknown);
+    await stream.until(`trial-${workers}`);
+    stream.close();
+    const decisions = readDecisions(stream.text()).flatMap((each) => each.decisions);
+    expect(decisions.find(({ id }) => id === unknown)).toMatchObject({ reason: 'no_rule', status: 403 });
+    const reported = await findDecision(admin, `trial-${workers}`, cookie);
+    expect(reported.decision).toMatchObject({ outcome: 'would_refuse', reason: 'insufficient_scope', status: 200 });
+    expect(reported.explanation).toMatchObject({
+      verdict: 'admitted',
+      rule: { id: 'trial', mode: 'report', wouldRefuse: 'insufficient_scope' },
+    });
+  });
+
+  it('the rules in force, and what became of a reload', async () => {
+    const read = async () =>
+      (await send(admin, '/console/api/state', { headers: cookie })).json as Record<
+        'routes' | 'notes',
+        readonly Record<string, unknown>[]
+      >;
+    expect((await read()).routes).toContainEqual(
+      expect.objectContaining({ id: 'orders', path: '/orders/**', methods: ['GET'], needs: ['scope read:orders'] }),
+    );
+    await gate.writeRules(rules('orders-again'));
+    await expect.poll(async () => (await read()).routes.map(({ id }) => id)).toContain('orders-again');
+    await gate.writeRules('{"rules": 1}');
+    await expect.poll(async () => (await read()).notes.map(({ event }) => event)).toContain('rules_kept');
+    expect((await read()).routes.map(({ id }) => id)).toContain('orders-again');
+  });
+});

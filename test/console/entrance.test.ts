@@ -1,0 +1,242 @@
+import { stat } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { refuseOutsiders } from '../../src/service/console/admission.ts';
+import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
+import { send } from '../support/http-client.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { startInVain } from '../support/variant-service.ts';
+
+const provider = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api' };
+
+describe('the entrance of the console', () => {
+  let folder: KeyFolder;
+  let service: ServiceProcess;
+  let admin: string;
+  let cookie: string;
+
+  beforeAll(async () => {
+    folder = await makeKeyFolder();
+    service = await startService({ environment: { ...provider, ...folder.environment } });
+    admin = service.adminUrl ?? '';
+    cookie = await enterConsole(admin, await folder.readKey());
+  });
+  afterAll(async () => {
+    await service.stop();
+    await folder.close();
+  });
+
+  const get = (path: string, ...headers: string[]) => send(admin, path, { headers: ['Cookie', cookie, ...headers] });
+  const post = (...headers: string[]) =>
+    send(admin, '/console/api/try', {
+      method: 'POST',
+      headers: ['Cookie', cookie, 'Content-Type', 'application/json', ...headers],
+      body: '{}',
+    });
+  const paths = [
+    '/console',
+    '/console/page.js',
+    '/console/style.css',
+    '/console/api/state',
+    '/console/api/events',
+    '/console/x',
+  ];
+
+  it.each(paths)('%s without the key → 401, and no page', async (path) => {
+    const answer = await send(admin, path);
+    expect(answer.status).toBe(401);
+    expect(answer.body).not.toContain('<');
+  });
+
+  it('with the cookie: the page, its style, its scripts, the state', async () => {
+    const types = [];
+    for (const path of [
+      '/console',
+      '/console/style.css',
+      '/console/page.js',
+      '/console/vendor/htm-preact.js',
+      '/console/api/state',
+    ]) {
+      const answer = await get(path);
+      types.push([answer.status, answer.headers.get('content-type')?.replace(/;.*/, '')]);
+    }
+    expect(types).toEqual([
+      [200, 'text/html'],
+      [200, 'text/css'],
+      [200, 'text/javascript'],
+      [200, 'text/javascript'],
+      [200, 'application/json'],
+    ]);
+    expect((await get('/console/nothing')).status).toBe(404);
+    expect((await get('/console/../package.json')).status).toBe(404);
+    expect((await send(admin, '/console', { method: 'DELETE', headers: ['Cookie', cookie] })).status).toBe(405);
+  });
+
+  it('the cookie: not for scripts, not for other sites, for the console only; a wrong one → 401', async () => {
+    const answer = await send(admin, `/console?key=${await folder.readKey()}`);
+    const [value = '', ...attributes] = (answer.headers.get('set-cookie') ?? '').split('; ');
+    expect(value).toMatch(new RegExp(`^portcullis_console_${new URL(admin).port}=[\\w-]{43}$`));
+    expect(attributes).toEqual(expect.arrayContaining(['Path=/console', 'HttpOnly', 'SameSite=Strict']));
+    expect((await send(admin, '/console', { headers: ['Cookie', `${value}x`] })).status).toBe(401);
+    expect(answer.body).not.toContain(await folder.readKey());
+  });
+
+  it('the key: its file is for its owner only, it opens once, and another takes its place', async () => {
+    const key = await folder.readKey();
+    expect((await stat(folder.file)).mode & 0o777).toBe(0o600);
+    expect((await send(admin, `/console?key=${key}`, { method: 'HEAD' })).status).toBe(401);
+    expect((await send(admin, `/console?key=${key}`, { headers: ['Sec-Purpose', 'prefetch'] })).status).toBe(401);
+    expect((await send(admin, `/console?key=${key.slice(1)}`)).status).toBe(401);
+    expect((await send(admin, `/console?key=${key}`)).status).toBe(200);
+    expect((await send(admin, `/console?key=${key}`)).status).toBe(401);
+    await expect.poll(() => folder.readKey()).not.toBe(key);
+    expect((await stat(folder.file)).mode & 0o777).toBe(0o600);
+    await enterConsole(admin, await folder.readKey());
+  });
+
+  it('the key in a header reads one decision, and nothing else; it is not used up', async () => {
+    const headers = ['Authorization', `Bearer ${await folder.readKey()}`];
+    for (let times = 0; times < 2; times++) {
+      expect((await send(admin, '/console/api/decisions/none', { headers })).status).toBe(404);
+    }
+    expect((await send(admin, '/console/api/state', { headers })).status).toBe(401);
+    const wrong = ['Authorization', `Bearer ${'x'.repeat(43)}`];
+    expect((await send(admin, '/console/api/decisions/none', { headers: wrong })).status).toBe(401);
+  });
+
+  it.each([
+    'evil.example',
+    'localhost.evil.example',
+    '127.0.0.1.evil.example',
+    'notlocalhost',
+    '10.0.0.1:9464',
+    '0.0.0.0',
+    '[2001:db8::1]',
+    '128.0.0.1',
+    '',
+  ])('Host %j → 421, key and cookie or not', async (host) => {
+    const key = await folder.readKey();
+    expect((await get('/console', 'Host', host)).status).toBe(421);
+    expect((await send(admin, `/console?key=${key}`, { headers: ['Host', host] })).status).toBe(421);
+    expect(await folder.readKey()).toBe(key);
+  });
+
+  it.each(['localhost', 'LOCALHOST:1', 'console.localhost:9464', '127.0.0.1', '127.8.8.8:80', '[::1]:9464'])(
+    'Host %j is a name of this machine',
+    async (host) => expect((await get('/console', 'Host', host)).status).toBe(200),
+  );
+
+  it.each(['Forwarded', 'X-Forwarded-For', 'X-Forwarded-Proto', 'x-forwarded-host', 'X-Forwarded-Anything'])(
+    '%s → 403: whoever is behind a proxy is not on this machine',
+    async (name) => expect((await get('/console', name, 'for=127.0.0.1')).status).toBe(403),
+  );
+
+  it('a peer that is not loopback → 403', () => {
+    const come = (remoteAddress: string | undefined) =>
+      refuseOutsiders({ headers: { host: 'localhost' }, socket: { remoteAddress } } as IncomingMessage)?.status; // all that is read
+    expect(['127.0.0.1', '127.0.0.9', '::1', '::ffff:127.0.0.1'].map(come)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(['10.0.0.1', '192.168.1.1', '::ffff:10.0.0.1', '2001:db8::1', '1.127.0.0', undefined].map(come)).toEqual(
+      Array.from({ length: 6 }, () => 403),
+    );
+  });
+
+  it('POST: only from the page itself', async () => {
+    const own = `http://${new URL(admin).host}`;
+    const foreign = [
+      [],
+      ['Origin', own],
+      ['Sec-Fetch-Site', 'same-origin'],
+      ['Origin', 'https://evil.example', 'Sec-Fetch-Site', 'cross-site'],
+      ['Origin', 'http://127.0.0.1:1', 'Sec-Fetch-Site', 'same-site'],
+      ['Origin', 'null', 'Sec-Fetch-Site', 'same-origin'],
+      ['Origin', own, 'Sec-Fetch-Site', 'none'],
+      ['Origin', own.replace('http', 'https'), 'Sec-Fetch-Site', 'same-origin'],
+    ];
+    for (const headers of foreign) expect((await post(...headers)).status, headers.join(' ')).toBe(403);
+    // There is nothing to try without the local provider.
+    const page = await post('Origin', own, 'Sec-Fetch-Site', 'same-origin');
+    expect([page.status, page.body]).toEqual([404, 'Calls can be tried in portcullis dev only.\n']);
+    const form = ['Cookie', cookie, 'Origin', own, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'text/plain'];
+    expect((await send(admin, '/console/api/try', { method: 'POST', headers: form, body: '{}' })).status).toBe(415);
+    const long = [...form.slice(0, -1), 'application/json'];
+    const answer = await send(admin, '/console/api/try', { method: 'POST', headers: long, body: 'x'.repeat(9000) });
+    expect(answer.status).toBe(413);
+  });
+
+  it('GET: nothing for another page, also on another port of this machine; a link leads in', async () => {
+    for (const site of ['cross-site', 'same-site']) {
+      expect((await get('/console/api/state', 'Sec-Fetch-Site', site, 'Sec-Fetch-Mode', 'cors')).status).toBe(403);
+      expect((await get('/console/page.js', 'Sec-Fetch-Site', site, 'Sec-Fetch-Mode', 'no-cors')).status).toBe(403);
+      const frame = ['Sec-Fetch-Site', site, 'Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Dest', 'iframe'];
+      expect((await get('/console', ...frame)).status).toBe(403);
+    }
+    const link = ['Sec-Fetch-Site', 'cross-site', 'Sec-Fetch-Mode', 'navigate', 'Sec-Fetch-Dest', 'document'];
+    expect((await get('/console', ...link)).status).toBe(200);
+  });
+
+  it('every answer: not stored, no inline script, no other origin, no frame, Trusted Types', async () => {
+    const answers = [
+      await get('/console'),
+      await get('/console/api/state'),
+      await send(admin, '/console'),
+      await get('/console', 'Host', 'x'),
+    ];
+    for (const { headers } of answers) {
+      expect(headers.get('cache-control')).toBe('no-store');
+      expect(headers.get('x-content-type-options')).toBe('nosniff');
+      expect(headers.get('access-control-allow-origin')).toBeUndefined();
+      const policy = headers.get('content-security-policy') ?? '';
+      expect(policy).toContain("default-src 'none'");
+      expect(policy).toContain("frame-ancestors 'none'");
+      expect(policy).toContain("require-trusted-types-for 'script'");
+      expect(policy).not.toMatch(/unsafe|https?:|data:|\*|nonce|sha256/);
+    }
+    expect((await get('/console')).body).not.toMatch(/<script(?![^>]*\bsrc=)|\bon\w+=|\bstyle=|https?:/);
+  });
+
+  it('the other endpoints of the listener answer as before', async () => {
+    expect((await send(admin, '/healthz')).status).toBe(200);
+    expect((await send(admin, '/consoles')).status).toBe(404);
+    expect((await send(service.url, '/console')).status).toBe(404);
+  });
+});
+
+describe('the settings of the console', () => {
+  it('CONSOLE=off → 404, which is the default', async () => {
+    const service = await startService({ environment: provider });
+    try {
+      expect((await send(service.adminUrl ?? '', '/console')).status).toBe(404);
+      expect((await send(service.adminUrl ?? '', '/console?key=x', { headers: ['Host', 'x'] })).status).toBe(404);
+    } finally {
+      await service.stop();
+    }
+  });
+
+  it.each([
+    [{ CONSOLE: 'on' }, 'CONSOLE_KEY_FILE'],
+    [{ CONSOLE: 'on', CONSOLE_KEY_FILE: '/tmp/key', ADMIN_PORT: 'off' }, 'CONSOLE'],
+    [{ CONSOLE: 'on', CONSOLE_KEY_FILE: '/nonexistent/folder/key' }, 'CONSOLE_KEY_FILE'],
+    [{ CONSOLE: 'yes' }, 'CONSOLE'],
+  ])('%j → 78, naming %s', async (environment, name) => {
+    const { end, stderr } = await startInVain(startService({ environment: { ...provider, ...environment } }));
+    expect(end.code).toBe(78);
+    expect(stderr).toContain(name);
+  });
+
+  it('the file of the key is gone when the service has ended, with workers too', async () => {
+    const folder = await makeKeyFolder();
+    try {
+      const service = await startService({ environment: { ...provider, ...folder.environment, WORKERS: '2' } });
+      expect(await folder.readKey()).toMatch(/^[\w-]{43}$/);
+      expect(await service.stop()).toBe(0);
+      await expect(folder.readKey()).rejects.toThrow('ENOENT');
+    } finally {
+      await folder.close();
+    }
+  });
+});

@@ -1,0 +1,132 @@
+import { execFile } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
+import { type DevProcess, startDev } from '../support/dev-process.ts';
+import { send } from '../support/http-client.ts';
+import type { ServiceProcess } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function explain(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Ended> {
+  const env = { PATH: process.env['PATH'], NO_COLOR: '1', ...environment };
+  return new Promise((resolve) => {
+    const child = execFile(process.execPath, ['dist/cli/main.js', 'explain', ...args], { env }, (_, stdout, stderr) =>
+      resolve({ code: child.exitCode ?? -1, stdout, stderr }),
+    );
+  });
+}
+
+describe('explain --id ID --admin URL', () => {
+  let provider: TestProvider;
+  let folder: KeyFolder;
+  let service: ServiceProcess;
+  let admin: string;
+
+  beforeAll(async () => {
+    provider = await startTestProvider();
+    folder = await makeKeyFolder();
+    service = await startVariant(findVariant('a'), provider, { ...folder.environment, WORKERS: '2' });
+    admin = service.adminUrl ?? '';
+  });
+  afterAll(async () => {
+    await service.stop();
+    await provider.close();
+    await folder.close();
+  });
+
+  const refuse = async (aud: string): Promise<string> => {
+    const answer = await send(service.url, '/api/private', { headers: bearer(await provider.sign({ aud })) });
+    return answer.headers.get('x-request-id') ?? '';
+  };
+  const withKey = () => ({ CONSOLE_KEY_FILE: folder.file });
+
+  it('a call that was just refused: its reason, its cause, every check; the key is not used up', async () => {
+    for (let times = 0; times < 2; times++) {
+      const { code, stdout } = await explain(
+        ['--id', await refuse('https://api.example.test'), '--admin', admin],
+        withKey(),
+      );
+      expect(code).toBe(1);
+      expect(stdout).toMatch(/^refused: invalid_audience/);
+      expect(stdout).toContain('IDP_AUDIENCE=https://api.example.test');
+      expect(stdout).toMatch(/^signature +ok/m);
+    }
+  });
+
+  it('--json and --expect work as for a text', async () => {
+    const id = await refuse('urn:other');
+    const { code, stdout } = await explain(
+      ['--id', id, '--admin', admin, '--json', '--expect', 'invalid_audience'],
+      withKey(),
+    );
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      version: 1,
+      verdict: 'refused',
+      reason: 'invalid_audience',
+      status: 401,
+    });
+  });
+
+  it.each([
+    ['one without the other', ['--id', 'a'], /belong together/],
+    ['a call that is not known', ['--id', 'nothing', '--admin', 'ADMIN'], /does not know this call/],
+    ['what is no id', ['--id', '../state', '--admin', 'ADMIN'], /write the id of a call/],
+    [
+      'another machine: the key would leave this one',
+      ['--id', 'a', '--admin', 'http://example.com:9464'],
+      /on this machine/,
+    ],
+    ['a port where nobody listens', ['--id', 'a', '--admin', 'http://127.0.0.1:9'], /nobody answers/],
+  ])('%s → 64, and why', async (_, args, problem) => {
+    const { code, stderr } = await explain(
+      args.map((arg) => (arg === 'ADMIN' ? admin : arg)),
+      withKey(),
+    );
+    expect(code).toBe(64);
+    expect(stderr).toMatch(problem);
+  });
+
+  it('without the key, or with another one → 64', async () => {
+    const other = await makeKeyFolder();
+    const without = await explain(['--id', 'a', '--admin', admin], { CONSOLE_KEY_FILE: other.file });
+    expect([without.code, without.stderr]).toEqual([64, expect.stringContaining('there is no key')]);
+    await writeFile(other.file, 'x'.repeat(43));
+    const wrong = await explain(['--id', 'a', '--admin', admin], { CONSOLE_KEY_FILE: other.file });
+    expect([wrong.code, wrong.stderr]).toEqual([64, expect.stringContaining('refuses the key')]);
+    await other.close();
+  });
+
+  it('a service whose console is off → 64', async () => {
+    const plain = await startVariant(findVariant('a'), provider);
+    try {
+      const { code, stderr } = await explain(['--id', 'a', '--admin', plain.adminUrl ?? ''], withKey());
+      expect([code, stderr]).toEqual([64, expect.stringContaining('CONSOLE=on')]);
+    } finally {
+      await plain.stop();
+    }
+  });
+
+  describe('of dev', () => {
+    let dev: DevProcess;
+    beforeAll(async () => {
+      dev = await startDev();
+    });
+    afterAll(() => dev.stop());
+
+    it('without any setting: dev leaves the key in the cache folder', async () => {
+      const answer = await send(dev.url, '/api/private', { headers: bearer('undefined') });
+      const id = answer.headers.get('x-request-id') ?? '';
+      const { code, stdout } = await explain(['--id', id, '--admin', dev.adminUrl], dev.environment);
+      expect(code).toBe(1);
+      expect(stdout).toContain('a word in the place of the token');
+    });
+  });
+});

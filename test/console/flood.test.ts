@@ -1,0 +1,184 @@
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, it, vi } from 'vitest';
+import type { ConsoleState, DecisionBatch } from '../../src/console/wire.ts';
+import { optionLabels } from '../../src/explain/facts.ts';
+import { AccessError } from '../../src/failures.ts';
+import { beginExchange, type Exchange, noteRefusal } from '../../src/service/app/exchange.ts';
+import { createConsole } from '../../src/service/console/console.ts';
+import { openConsoleKey } from '../../src/service/console/console-key.ts';
+import { openDecisionWatch } from '../../src/service/console/decision-watch.ts';
+import { createEventStreams } from '../../src/service/console/event-stream.ts';
+import { createHub } from '../../src/service/console/hub.ts';
+import { nameSettings } from '../../src/service/settings/setting-names.ts';
+import { variants } from '../../src/service/variants/variants.ts';
+import { openPage, startBrowser } from '../support/browser.ts';
+import { makeKeyFolder } from '../support/console-client.ts';
+import { needs } from '../support/programs.ts';
+
+const names = nameSettings(variants.a);
+
+function exchangeOf(kind: 'refused' | 'allowed'): Exchange {
+  const exchange = beginExchange({ method: 'GET', url: 'http://localhost/', headers: { get: () => null } }, {});
+  if (kind === 'refused') noteRefusal(exchange, new AccessError('expired'), names);
+  return exchange;
+}
+
+/** Watches with a walk that explains nothing, so that only decisions are counted. */
+function open(send: (batch: DecisionBatch, onTaken: () => void) => void) {
+  return openDecisionWatch(send)({ findJudged: () => undefined, labels: optionLabels, domainHasScheme: false });
+}
+
+const countAll = (batches: readonly DecisionBatch[]): number =>
+  batches.reduce((sum, { decisions, dropped }) => sum + decisions.length + dropped, 0);
+
+describe('10,000 decisions in a second', () => {
+  it('few are streamed, the refused ones among them, and the others are counted', async () => {
+    vi.useFakeTimers();
+    try {
+      const batches: DecisionBatch[] = [];
+      const watch = open((batch, onTaken) => {
+        batches.push(batch);
+        onTaken();
+      });
+      for (let tenth = 0; tenth < 10; tenth++) {
+        for (let i = 0; i < 1000; i++) watch(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
+        await vi.advanceTimersByTimeAsync(100);
+      }
+      expect(countAll(batches)).toBe(10_000);
+      expect(batches.length).toBe(10);
+      for (const { decisions } of batches) {
+        expect(decisions.length).toBeLessThanOrEqual(60);
+        expect(decisions.filter(({ reason }) => reason === 'expired').length).toBe(2);
+      }
+      expect(Math.max(...batches.map(({ facts }) => facts.length))).toBeLessThanOrEqual(60);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('a receiver that takes nothing: one batch is on its way, and one waits, however many come', async () => {
+    vi.useFakeTimers();
+    try {
+      const batches: DecisionBatch[] = [];
+      let taken = (): void => {};
+      const watch = open((batch, onTaken) => {
+        batches.push(batch);
+        taken = onTaken;
+      });
+      for (let tenth = 0; tenth < 10; tenth++) {
+        for (let i = 0; i < 1000; i++) watch(exchangeOf('refused'), 401, 1);
+        await vi.advanceTimersByTimeAsync(100);
+      }
+      expect(batches.length).toBe(1);
+      taken();
+      await vi.advanceTimersByTimeAsync(200);
+      expect(batches.length).toBe(2);
+      expect(countAll(batches)).toBe(10_000);
+      expect(batches[1]?.decisions.length).toBe(40);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('the hub keeps the last 200 refused ones and 100 others', () => {
+    const hub = createHub(names);
+    const decide = (id: string, reason?: string) => ({
+      ...({
+        id,
+        at: '2026-11-22T10:00:00.000Z',
+        method: 'GET',
+        route: '/',
+        routeKind: 'route',
+        status: 200,
+        ms: 1,
+      } as const),
+      outcome: reason === undefined ? ('allowed' as const) : ('refused' as const),
+      ...(reason !== undefined && { reason }),
+    });
+    for (let i = 0; i < 5000; i++) {
+      hub.take({
+        decisions: [decide(`r${i}`, 'expired'), decide(`a${i}`)],
+        facts: [{ id: `r${i}`, facts: [] }],
+        dropped: 0,
+      });
+    }
+    expect(hub.recent().length).toBe(300);
+    expect(hub.find('r4999')).toBeDefined();
+    expect(hub.find('r4800')).toBeDefined();
+    expect(hub.find('r4799')).toBeUndefined();
+    expect(hub.find('a4899')).toBeUndefined();
+    for (let i = 0; i < 100; i++) hub.note({ at: '', level: 'info', event: `e${i}`, text: '' });
+    expect(hub.notes().map(({ event }) => event)).toEqual(Array.from({ length: 30 }, (_, i) => `e${70 + i}`));
+  });
+
+  it('a page that reads nothing is sent nothing more, and told later how much it has missed', () => {
+    const hub = createHub(names);
+    const page = { writableLength: 0, text: '', listeners: [] as (() => void)[] };
+    const outgoing = {
+      get writableLength() {
+        return page.writableLength;
+      },
+      writeHead: () => {},
+      write: (text: string) => {
+        page.text += text;
+      },
+      once: (_: string, listener: () => void) => page.listeners.push(listener),
+    };
+    createEventStreams(hub).open(outgoing as unknown as ServerResponse, []); // the four members that are used
+    page.writableLength = 300 * 1024;
+    const before = page.text;
+    for (let i = 0; i < 1000; i++) hub.take({ decisions: [], facts: [], dropped: 10 });
+    expect(page.text).toBe(before);
+    page.writableLength = 0;
+    hub.take({ decisions: [], facts: [], dropped: 1 });
+    expect(page.text.slice(before.length)).toBe('event: decisions\ndata: {"decisions":[],"dropped":10001}\n\n');
+    for (const listener of page.listeners) listener();
+    hub.take({ decisions: [], facts: [], dropped: 1 });
+    expect(page.text).not.toContain('"dropped":1}');
+  });
+
+  describe('in a browser', needs('chromium'), () => {
+    it('the page shows the last ones, the refused ones among them, says how many were left out, and still answers', async () => {
+      const folder = await makeKeyFolder();
+      const key = await openConsoleKey({ file: folder.file, onProblem: () => {} });
+      const hub = createHub(names);
+      const state = async (): Promise<ConsoleState> => ({
+        ...{ command: 'serve', version: '0', ready: true, checks: {}, workers: 1, settings: [], routes: [] },
+        ...{ keys: [], notes: [], tries: false },
+      });
+      const tries = { isOffered: () => false, run: () => Promise.reject(new Error('not offered')) };
+      const server = createServer(createConsole({ hub, key, state, tries }));
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const { port } = server.address() as AddressInfo; // it listens on TCP
+      const browser = await startBrowser();
+      try {
+        const link = `http://127.0.0.1:${port}/console?key=${await folder.readKey()}`;
+        const { page, problems } = await openPage(browser, link);
+        await page.getByText('No calls yet').waitFor();
+        const watch = open((batch, onTaken) => {
+          hub.take(batch);
+          onTaken();
+        });
+        for (let tenth = 0; tenth < 10; tenth++) {
+          for (let i = 0; i < 1000; i++) watch(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
+          await sleep(100);
+        }
+        await page.getByText(/^9,[0-9]{3} decisions were left out/).waitFor();
+        expect(await page.locator('.list li').count()).toBeLessThanOrEqual(300);
+        await page.getByRole('radio', { name: 'Refused' }).check();
+        await expect.poll(() => page.locator('.list li').count()).toBe(20);
+        await page.getByRole('link', { name: 'expired' }).first().click();
+        await page.getByText('The client was told').waitFor();
+        expect(problems).toEqual([]);
+      } finally {
+        await browser.close();
+        server.closeAllConnections();
+        server.close();
+        await key.close();
+        await folder.close();
+      }
+    });
+  });
+});

@@ -1,0 +1,312 @@
+import { readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import axe, { type AxeResults } from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
+import { type DevProcess, startDev } from '../support/dev-process.ts';
+import { send } from '../support/http-client.ts';
+import { passStart } from '../support/pass-start.ts';
+import { needs } from '../support/programs.ts';
+
+describe('the page of the console in a browser', needs('chromium'), () => {
+  let dev: DevProcess;
+  let browser: Browser;
+  let opened: OpenedPage;
+  let page: Page;
+
+  beforeAll(async () => {
+    dev = await startDev([], { WORKERS: '2' });
+    browser = await startBrowser();
+    opened = await openPage(browser, await dev.consoleLink());
+    page = opened.page;
+    await page.waitForURL('**/console');
+    await passStart();
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await dev?.stop();
+  });
+
+  const heading = (name: string | RegExp) => page.getByRole('heading', { name });
+  const openView = async (name: string): Promise<void> => {
+    await page.getByRole('link', { name, exact: true }).click();
+    await heading(name).waitFor();
+  };
+  /** Sends a call from the page; the statuses of its answers, and the reason that the last was refused for. */
+  const tryKind = async (kind: string, endpoint = '/api/private-scoped'): Promise<readonly string[]> => {
+    await openView('Try it');
+    await page.getByLabel('Endpoint').selectOption(endpoint);
+    await page.getByRole('radio', { name: kind }).first().check();
+    await page.getByRole('button', { name: 'Send the call' }).click();
+    await page.getByRole('heading', { name: /^Answered with/ }).waitFor();
+    const statuses = await page.locator('.tried .status').allTextContents();
+    await page.locator('.tried details:visible .checks, .tried details:visible .decisive').last().waitFor();
+    return statuses;
+  };
+
+  it('the link leads in: landmarks, names, one heading, nothing in the address or in storage', async () => {
+    expect(new URL(page.url()).search).toBe('');
+    await page.getByRole('banner').waitFor();
+    await page.getByRole('main').waitFor();
+    await page.getByRole('navigation', { name: 'Views' }).waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).allTextContents()).toEqual(['Decisions']);
+    expect(await page.title()).toBe('Decisions · Portcullis console');
+    expect(await page.evaluate('[localStorage.length, sessionStorage.length, document.cookie]')).toEqual([0, 0, '']);
+    await page.getByText('Ready', { exact: true }).waitFor();
+  });
+
+  it('the key was used: the same link does not lead in twice', async () => {
+    const link = await dev.consoleLink();
+    const first = await openPage(browser, link);
+    await first.page.getByRole('main').waitFor();
+    const second = await openPage(browser, link);
+    expect(await second.page.textContent('body')).toContain('each key works once');
+    await first.close();
+    await second.close();
+  });
+
+  it.each([
+    ['No token', ['401'], 'missing_credentials'],
+    ['Good token', ['200'], undefined],
+    ['Expired', ['401'], 'expired'],
+    ['Wrong audience', ['401'], 'invalid_audience'],
+    ['Wrong issuer', ['401'], 'invalid_issuer'],
+    ['Missing scope', ['403'], 'insufficient_scope'],
+    ['DPoP Bound', ['200'], undefined],
+    ['DPoP with nonce', ['200'], undefined],
+    ['DPoP, replayed', ['200', '401'], 'proof_replayed'],
+  ])('try: %s → %j, and its checks', async (kind, statuses, reason) => {
+    expect(await tryKind(kind)).toEqual(statuses);
+    const last = page.locator('.tried article').last();
+    expect(await last.locator('pre').first().textContent()).toContain('curl -i');
+    if (reason === undefined) expect(await last.locator('tr.fail').count()).toBe(0);
+    else if (reason === 'proof_replayed') await last.getByText('Fix').first().waitFor();
+    else expect(await last.locator('tr.fail').count()).toBeGreaterThan(0);
+    if (reason === undefined) return;
+    await openView('Decisions');
+    await page.getByRole('link', { name: reason }).first().waitFor();
+  });
+
+  it('no token and no proof is in the page, only their first and last characters', async () => {
+    await tryKind('DPoP, replayed');
+    const html = await page.content();
+    expect(html).toMatch(/Authorization: DPoP eyJh…\S\S'/);
+    expect(html).toMatch(/DPoP: eyJ\w…\S\S'/);
+    expect(html).not.toMatch(/eyJ[\w-]{8}/);
+  });
+
+  it('a decision as it happens, and every check of it', async () => {
+    await openView('Decisions');
+    const { status } = await send(dev.url, '/api/private', { headers: ['Authorization', 'Bearer undefined'] });
+    expect(status).toBe(401);
+    await page
+      .getByRole('link', { name: 'placeholder' })
+      .or(page.getByRole('link', { name: 'opaque' }))
+      .first()
+      .click();
+    const title = page.getByRole('region', { name: 'One decision' }).getByRole('heading', { level: 2 });
+    await title.waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H2');
+    await page.getByRole('table', { name: /Every check/ }).waitFor();
+    await page.getByText('Fix').first().waitFor();
+    await page.goBack();
+    await page.getByText('Choose a decision').waitFor();
+  });
+
+  it('refused only, and pause', async () => {
+    await openView('Decisions');
+    await page.getByRole('radio', { name: 'Refused' }).check();
+    const rows = page.locator('.list li');
+    expect(await rows.count()).toBeGreaterThan(3);
+    expect(await page.locator('.list .status.allowed').count()).toBe(0);
+    await page.getByRole('radio', { name: 'All' }).check();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    const before = await rows.count();
+    await send(dev.url, '/api/public');
+    await page.getByRole('button', { name: /Go on \([0-9]+ new\)/ }).click();
+    await expect.poll(() => rows.count()).toBeGreaterThan(before);
+  });
+
+  it('what is in force: endpoints, keys, events, settings', async () => {
+    await openView('In force');
+    await page.getByText('scope read:messages').waitFor();
+    await page.getByText('usable', { exact: true }).waitFor();
+    await page.getByText('keys fetched').waitFor();
+    await page.getByText('https://api.portcullis.example/').waitFor();
+  });
+
+  it('with the keyboard only: from the link to the content, to a try, to its answer', async () => {
+    const keyboard = await openPage(browser, await dev.consoleLink());
+    const { page: own } = keyboard;
+    await own.getByRole('heading', { name: 'Decisions' }).waitFor();
+    const focused = () => own.evaluate('document.activeElement.textContent.trim() || document.activeElement.tagName');
+    await own.keyboard.press('Tab');
+    expect(await focused()).toBe('Go to the content');
+    await own.keyboard.press('Enter');
+    expect(await own.evaluate('document.activeElement.id')).toBe('content');
+    await own.keyboard.press('Shift+Tab');
+    await own.keyboard.press('Shift+Tab');
+    expect(await focused()).toBe('Try it');
+    await own.keyboard.press('Enter');
+    await own.getByRole('heading', { name: 'Try it' }).waitFor();
+    await expect.poll(focused).toBe('Try it');
+    expect(await own.evaluate('document.activeElement.tagName')).toBe('H1');
+    for (let tabs = 0; tabs < 4; tabs++) await own.keyboard.press('Tab');
+    expect(await own.evaluate('document.activeElement.value')).toBe('good');
+    await own.keyboard.press('ArrowDown');
+    expect(await own.evaluate('document.activeElement.value')).toBe('expired');
+    await own.keyboard.press('Enter');
+    await expect.poll(focused).toBe('Answered with 401');
+    // Everything that can be reached shows where it is.
+    const rings: unknown[] = [];
+    for (let tabs = 0; tabs < 8; tabs++) {
+      await own.keyboard.press('Tab');
+      rings.push(
+        await own.evaluate(
+          'getComputedStyle(document.activeElement).outlineStyle + document.activeElement.outerHTML.slice(0, 80)',
+        ),
+      );
+    }
+    expect(rings.filter((style) => /^none<(?!body)/.test(String(style)))).toEqual([]);
+    expect(keyboard.problems).toEqual([]);
+    await keyboard.close();
+  });
+
+  it.each([
+    ['light', 1240],
+    ['dark', 1240],
+    ['light', 360],
+    ['dark', 360],
+  ] as const)(
+    '%s, %d px: contrast, names and structure by axe; nothing is wider than the window',
+    async (colorScheme, width) => {
+      const own = await openPage(browser, await dev.consoleLink(), {
+        colorScheme,
+        viewport: { width, height: 740 },
+        bypassCSP: true, // for axe, which is no part of the page
+      });
+      await own.page.getByRole('heading', { name: 'Decisions' }).waitFor();
+      await own.page.evaluate(axe.source);
+      const check = async (view: string): Promise<void> => {
+        const { violations } = (await own.page.evaluate(
+          'axe.run(document, { resultTypes: ["violations"] })',
+        )) as AxeResults; // what axe gives
+        const found = violations.map(({ id, nodes }) => `${view}: ${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+        expect(found).toEqual([]);
+        expect(await own.page.evaluate('document.documentElement.scrollWidth'), view).toBeLessThanOrEqual(width);
+      };
+      await own.page.locator('.list li').first().waitFor();
+      await check('decisions');
+      await own.page.getByRole('link', { name: 'insufficient_scope' }).first().click();
+      await own.page.getByRole('table').waitFor();
+      await check('decision');
+      await own.page.getByRole('link', { name: 'Try it', exact: true }).click();
+      await own.page.getByRole('button', { name: 'Send the call' }).waitFor();
+      await check('try');
+      await own.page.getByRole('radio', { name: 'DPoP, replayed' }).check();
+      await own.page.getByRole('button', { name: 'Send the call' }).click();
+      await own.page.locator('.tried .decisive:visible').waitFor();
+      await check('tried');
+      await own.page.getByRole('link', { name: 'In force' }).click();
+      await own.page.getByText('keys fetched').waitFor();
+      await check('force');
+      await own.close();
+    },
+  );
+
+  it('a name that leads to this machine (rebinding) gets nothing, with the key neither', async () => {
+    const link = new URL(await dev.consoleLink());
+    const { port } = link;
+    link.hostname = 'console.evil.example';
+    const own = await openPage(browser, link.href);
+    expect(await own.page.textContent('body')).toContain('names of this machine');
+    const answer = await own.page.evaluate(
+      `fetch('http://console.evil.example:${port}/console/api/state').then((a) => a.status)`,
+    );
+    expect(answer).toBe(421);
+    await own.close();
+    const inside = await openPage(browser, await dev.consoleLink());
+    await inside.page.getByRole('main').waitFor();
+    await inside.close();
+  });
+
+  it('a foreign page, also on this machine, can neither post, read, nor frame', async () => {
+    const foreign = createServer((_, response) => {
+      response
+        .writeHead(200, { 'content-type': 'text/html' })
+        .end('<!doctype html><title>foreign</title><body></body>');
+    });
+    await new Promise<void>((resolve) => foreign.listen(0, '127.0.0.1', resolve));
+    const { port } = foreign.address() as AddressInfo; // it listens on TCP
+    const console = new URL(dev.adminUrl).origin;
+    // In the context that has the cookie.
+    const tab = await page.context().newPage();
+    try {
+      const seen: number[] = [];
+      tab.on('response', (response) => response.url().startsWith(console) && seen.push(response.status()));
+      await tab.goto(`http://127.0.0.1:${port}/`);
+      const outcomes = await tab.evaluate(`Promise.all([
+        fetch('${console}/console/api/try', { method: 'POST', mode: 'no-cors', credentials: 'include', body: '{}' }).then((a) => a.type, () => 'failed'),
+        fetch('${console}/console/api/try', { method: 'POST', credentials: 'include', headers: { 'content-type': 'application/json' }, body: '{}' }).then(() => 'read', () => 'failed'),
+        fetch('${console}/console/api/state', { credentials: 'include' }).then(() => 'read', () => 'failed'),
+        new Promise((resolve) => {
+          const source = new EventSource('${console}/console/api/events', { withCredentials: true });
+          source.onmessage = () => resolve('read');
+          source.onerror = () => { source.close(); resolve('failed'); };
+        }),
+        new Promise((resolve) => {
+          const frame = document.createElement('iframe');
+          frame.src = '${console}/console';
+          frame.onload = () => { try { resolve(frame.contentDocument ? 'read' : 'failed'); } catch { resolve('failed'); } };
+          document.body.append(frame);
+        }),
+      ])`);
+      expect(outcomes).not.toContain('read');
+      // Some are stopped by the browser before they are sent.
+      expect(new Set(seen)).toEqual(new Set([403]));
+    } finally {
+      await tab.close();
+      foreign.close();
+    }
+  });
+
+  it('the policy of the page stops inline scripts, eval, other origins and strings that become scripts', async () => {
+    const own = await openPage(browser, await dev.consoleLink());
+    await own.page.getByRole('main').waitFor();
+    const outcomes = await own.page.evaluate(`(async () => {
+      const attempt = (what) => { try { what(); return 'done'; } catch { return 'stopped'; } };
+      const inline = document.createElement('script');
+      return {
+        html: attempt(() => { document.body.innerHTML = '<p>x</p>'; }),
+        text: attempt(() => { inline.textContent = 'window.hacked = 1'; document.body.append(inline); }),
+        policy: attempt(() => trustedTypes.createPolicy('mine', {})),
+        fetch: await fetch('http://localhost:1/').then(() => 'done', () => 'stopped'),
+        hacked: window.hacked === undefined,
+      };
+    })()`);
+    expect(outcomes).toEqual({ html: 'stopped', text: 'stopped', policy: 'stopped', fetch: 'stopped', hacked: true });
+    await own.close();
+  });
+
+  it('the page itself has caused no error, and nothing that its policy stops', () => {
+    expect(opened.problems).toEqual([]);
+  });
+
+  it('when the service ends, the page says so', async () => {
+    await dev.stop();
+    await page.getByText('Connection lost').waitFor();
+  });
+});
+
+describe('the view library of the page', () => {
+  it('is the file of the package htm, but for the comment on top', () => {
+    const vendored = readFileSync('src/console/vendor/htm-preact.ts', 'utf8');
+    const comment = vendored.slice(0, vendored.indexOf(' */\n') + 4);
+    expect(vendored.slice(comment.length)).toBe(readFileSync('node_modules/htm/preact/standalone.mjs', 'utf8'));
+    const { version } = JSON.parse(readFileSync('node_modules/htm/package.json', 'utf8')) as { version: string };
+    expect(comment).toContain(`htm ${version} with Preact`);
+    for (const text of ['Apache License 2.0', 'MIT License', 'Jason Miller']) expect(comment).toContain(text);
+  });
+});

@@ -1,0 +1,153 @@
+import { execFile } from 'node:child_process';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { TryResult } from '../../src/console/wire.ts';
+import { enterConsole, findDecision } from '../support/console-client.ts';
+import { type DevProcess, startDev } from '../support/dev-process.ts';
+import { type Answer, send } from '../support/http-client.ts';
+import { passStart } from '../support/pass-start.ts';
+import { needs } from '../support/programs.ts';
+
+/** One console, and calls that are tried through it. */
+interface Tester {
+  readonly cookie: readonly string[];
+  post(order: unknown): Promise<Answer>;
+  run(order: Readonly<Record<string, unknown>>): Promise<TryResult>;
+}
+
+async function enter(dev: DevProcess): Promise<Tester> {
+  const link = new URL(await dev.consoleLink());
+  const cookie = ['Cookie', await enterConsole(dev.adminUrl, link.searchParams.get('key') ?? '')];
+  const own = ['Origin', link.origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'application/json'];
+  const post = (order: unknown) =>
+    send(dev.adminUrl, '/console/api/try', {
+      method: 'POST',
+      headers: [...cookie, ...own],
+      body: JSON.stringify(order),
+    });
+  return {
+    cookie,
+    post,
+    run: async (order) =>
+      (await post({ method: 'GET', path: '/api/private-scoped', scope: 'read:messages', permissions: [], ...order }))
+        .json as TryResult, // the service writes this shape
+  };
+}
+
+const run = promisify(execFile);
+
+/** Pastes a command into a shell, as a reader would; npx finds the package of this folder. */
+async function paste(command: string, { environment }: DevProcess): Promise<readonly number[]> {
+  const portcullis = command.replaceAll('npx portcullis', `'${process.execPath}' dist/cli/main.js`);
+  const { stdout } = await run('sh', ['-c', portcullis], { env: { ...environment, NO_PROXY: '*', no_proxy: '*' } });
+  return [...stdout.matchAll(/^HTTP\/1.1 (\d{3})/gm)].map(([, status]) => Number(status));
+}
+
+describe('a try, with DPOP_NONCE=required', () => {
+  let dev: DevProcess;
+  let tester: Tester;
+  beforeAll(async () => {
+    dev = await startDev([], { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'x'.repeat(32) });
+    tester = await enter(dev);
+    await passStart();
+  });
+  afterAll(() => dev.stop());
+
+  it.each([
+    ['none', [401], 'missing_credentials'],
+    ['good', [200], undefined],
+    ['expired', [401], 'expired'],
+    ['wrong_audience', [401], 'invalid_audience'],
+    ['wrong_issuer', [401], 'invalid_issuer'],
+    ['missing_scope', [403], 'insufficient_scope'],
+    ['dpop', [401], 'missing_proof_nonce'],
+    ['dpop_nonce', [401, 200], undefined],
+    ['replayed', [401, 200, 401], 'proof_replayed'],
+  ])('%s → %j', async (kind, statuses, reason) => {
+    const { calls, remark } = await tester.run({ kind });
+    expect(calls.map(({ status }) => status)).toEqual(statuses);
+    expect(remark).toBe('');
+    const last = calls.at(-1);
+    const { decision } = await findDecision(dev.adminUrl, last?.requestId ?? '', tester.cookie);
+    expect([decision.status, decision.reason]).toEqual([last?.status, reason]);
+    // Nothing of a token leaves the terminal.
+    expect(JSON.stringify(calls)).not.toMatch(/eyJ[\w-]{8}/);
+  });
+
+  it('the command repeats it', needs('curl'), async () => {
+    for (const [kind, statuses] of [
+      ['none', [401]],
+      ['good', [200]],
+      ['expired', [401]],
+      ['missing_scope', [403]],
+      ['dpop_nonce', [200]],
+      ['replayed', [200, 401]],
+    ] as const) {
+      const { command } = await tester.run({ kind });
+      expect(await paste(command, dev), command).toEqual(statuses);
+    }
+  });
+
+  it.each([
+    ['a kind that does not exist', { kind: 'stolen' }],
+    ['another method', { method: 'CONNECT' }],
+    ['a URL', { path: 'https://evil.example/' }],
+    ['a URL without a scheme', { path: '//evil.example/' }],
+    ['a backslash', { path: '/\\evil.example/' }],
+    ['two lines', { path: '/a\r\nHost: evil' }],
+    ['no path', { path: undefined }],
+    ['scopes that are no text', { scope: 1 }],
+    ['permissions that are no list', { permissions: 'all' }],
+  ])('%s → 400, and nothing is sent', async (_, odd) => {
+    const answer = await tester.post({ kind: 'good', method: 'GET', path: '/', scope: '', permissions: [], ...odd });
+    expect(answer.status).toBe(400);
+  });
+
+  it('dev prints where the console and the documentation are, and no key without a terminal', () => {
+    expect(dev.output).toMatch(/^Console +http:\/\/127\.0\.0\.1:\d+\/console\?key=KEY, with the key of \S+$/m);
+    expect(dev.output).toMatch(/^Documentation +http:\/\/127\.0\.0\.1:\d+\/docs, where each call can be tried$/m);
+  });
+});
+
+describe('a try through dev --upstream', () => {
+  let upstream: Server;
+  let dev: DevProcess;
+  let tester: Tester;
+  beforeAll(async () => {
+    upstream = createServer(({ method, url, headers }, response) => {
+      response.end(JSON.stringify({ method, url, sent: headers }));
+    });
+    await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve));
+    const { port } = upstream.address() as AddressInfo; // it listens on TCP
+    dev = await startDev(['--upstream', `http://127.0.0.1:${port}`], { WORKERS: '2' });
+    tester = await enter(dev);
+  });
+  afterAll(async () => {
+    await dev.stop();
+    upstream.close();
+  });
+
+  it('the answer of the upstream, and the rule that decided', async () => {
+    const { calls } = await tester.run({ kind: 'good', method: 'POST', path: '/orders/1?x=y', scope: '' });
+    expect(calls.map(({ status }) => status)).toEqual([200]);
+    expect(JSON.parse(calls[0]?.body ?? '')).toMatchObject({ method: 'POST', url: '/orders/1?x=y' });
+    const { decision, explanation } = await findDecision(dev.adminUrl, calls[0]?.requestId ?? '', tester.cookie);
+    expect(decision).toMatchObject({ route: 'all', routeKind: 'rule', outcome: 'allowed' });
+    expect(explanation?.verdict).toBe('admitted');
+  });
+
+  it('a refusal, whose checks name the audience', async () => {
+    const { calls } = await tester.run({ kind: 'wrong_audience', path: '/', scope: '' });
+    expect(calls[0]?.status).toBe(401);
+    const { explanation } = await findDecision(dev.adminUrl, calls[0]?.requestId ?? '', tester.cookie);
+    expect(explanation?.reason).toBe('invalid_audience');
+  });
+
+  it('an upstream that is away → the page gets its answer too', async () => {
+    await new Promise((resolve) => upstream.close(resolve));
+    const { calls } = await tester.run({ kind: 'good', path: '/', scope: '' });
+    expect(calls[0]?.status).toBe(502);
+  });
+});

@@ -1,0 +1,137 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFreePort } from '../support/free-port.ts';
+import { installPacked, type PackedPackage } from '../support/packed-package.ts';
+import { readCodeBlocks } from '../support/pages.ts';
+
+const run = promisify(execFile);
+const blocks = readCodeBlocks('docs/local-provider.md');
+const commands = blocks.filter(({ language }) => language === 'console').flatMap(({ text }) => text.trim().split('\n'));
+const running: ChildProcess[] = [];
+
+describe('docs/local-provider.md, in an empty folder', () => {
+  let packed: PackedPackage;
+  let main: string;
+  let environment: Record<string, string>;
+  const ports = { idp: 0, server: 0 };
+
+  /** The words behind `portcullis` in the command of the page that has this text. */
+  const wordsOf = (text: string): readonly string[] => {
+    const line = commands.find((command) => command.includes(text)) ?? '';
+    const [, words = ''] = /npx portcullis ([^)]*)/.exec(line) ?? [];
+    return words.trim().split(' ');
+  };
+  const start = async (words: readonly string[], ready: (text: string) => Promise<boolean>): Promise<string> => {
+    const child = spawn(process.execPath, [...words], { cwd: packed.folder, env: environment });
+    running.push(child);
+    let text = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (part: string) => {
+        text += part;
+      });
+    }
+    for (let attempt = 0; attempt < 600; attempt++) {
+      if (await ready(text)) return text;
+      if (child.exitCode !== null) break;
+      await new Promise((resolve) => setTimeout(resolve, 50));
+    }
+    throw new Error(`${words.join(' ')} is not ready: ${text}`);
+  };
+  const order = async (...flags: readonly string[]): Promise<string> => {
+    const { stdout } = await run(process.execPath, [main, ...flags], { env: environment });
+    return stdout.trim();
+  };
+
+  beforeAll(async () => {
+    packed = await installPacked('local-provider');
+    main = join(packed.folder, '../node_modules/portcullis/dist/cli/main.js');
+    Object.assign(ports, { idp: await findFreePort(), server: await findFreePort() });
+    environment = {
+      PATH: process.env['PATH'] ?? '',
+      XDG_CACHE_HOME: join(packed.folder, 'cache'),
+      ISSUER: `https://localhost:${ports.idp}/`,
+      PORT: String(ports.server),
+    };
+    for (const { file, text } of blocks) {
+      if (file !== undefined) await packed.write(file.replace('examples/local-provider/', ''), text);
+    }
+    const ask = `import { AccessError } from 'portcullis';
+import { resourceServer } from './opaque.ts';
+const headers = { authorization: \`Bearer \${process.argv[2]}\` };
+const judged = await resourceServer.judge(new Request('http://localhost/', { headers }), { scopes: ['read:messages'] });
+process.stdout.write(judged instanceof AccessError ? judged.reason : judged.claims.sub);
+resourceServer.close();
+process.exit();
+`;
+    await packed.write('ask.ts', ask);
+    expect(await packed.compile()).toEqual([]);
+    const words = wordsOf('dev --only-provider');
+    const told = await start([main, ...words, '--idp-port', String(ports.idp)], async (text) =>
+      text.includes('Stop with'),
+    );
+    const [, certificate = ''] = /certificate +(\S+)/.exec(told) ?? [];
+    const [, secret = ''] = /secret is in (\S+)/.exec(told) ?? [];
+    // The places that the page names, below the folder of the cache.
+    expect([certificate, secret].map((path) => path.replace(environment['XDG_CACHE_HOME'] ?? '', '~/.cache'))).toEqual([
+      '~/.cache/portcullis/identity/certificate.pem',
+      '~/.cache/portcullis/identity/client-secret',
+    ]);
+    expect(await readFile(certificate, 'utf8')).toContain('BEGIN CERTIFICATE');
+    Object.assign(environment, { NODE_EXTRA_CA_CERTS: certificate, CLIENT_SECRET_FILE: secret });
+  }, 120_000);
+  afterAll(async () => {
+    for (const child of running) {
+      if (child.exitCode !== null) continue;
+      child.kill();
+      await once(child, 'exit');
+    }
+  });
+
+  it('the server takes the tokens of the command, and refuses the odd ones', async () => {
+    const url = `http://localhost:${ports.server}/messages`;
+    await start(['.built/server.js'], () =>
+      fetch(url).then(
+        () => true,
+        () => false,
+      ),
+    );
+    const call = async (token: string) => {
+      const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+      return [response.status, await response.text()];
+    };
+    const flags = wordsOf('$(npx portcullis token');
+    expect(flags).toContain('--sub');
+    const page = await readFile('docs/local-provider.md', 'utf8');
+    const [, answer] = await call(await order(...flags));
+    expect(page).toContain(`It answers \`${answer}\`.`);
+    expect((await call(await order(...flags, '--expired')))[0]).toBe(401);
+    expect((await call(await order('token')))[0]).toBe(403);
+  }, 60_000);
+
+  it('the page has each flag of the command, and the command each flag of the page', async () => {
+    const page = await readFile('docs/local-provider.md', 'utf8');
+    const help = await order('token', '--help');
+    const named = [...page.matchAll(/^\| `--.*$/gm)].flatMap(([line]) => line.match(/--[a-z-]+/g) ?? []);
+    expect(named.length).toBeGreaterThan(10);
+    for (const flag of named) expect(help).toContain(flag);
+    for (const [, flag = ''] of help.matchAll(/^ {2}(--[a-z-]+)/gm)) {
+      if (!['--idp', '--method', '--nonce'].includes(flag)) expect(named).toContain(flag);
+    }
+  });
+
+  it('opaque tokens are asked about', async () => {
+    const opaque = await order('token', '--opaque', '--scope', 'read:messages', '--sub', 'alice');
+    const ask = async (token: string) => {
+      const { stdout } = await run(process.execPath, ['.built/ask.js', token], {
+        cwd: packed.folder,
+        env: environment,
+      });
+      return stdout;
+    };
+    expect([await ask(opaque), await ask('another')]).toEqual(['alice', 'inactive_token']);
+  }, 60_000);
+});

@@ -1,0 +1,36 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { IrregularFile, LargeFile, readRegularFile } from '../../../src/service/process/regular-file.ts';
+
+let folder: string;
+const at = (name: string): string => join(folder, name);
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'portcullis-files-'));
+  writeFileSync(at('file'), 'what it holds');
+  symlinkSync(at('file'), at('link'));
+  execFileSync('mkfifo', [at('pipe')]);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+describe('a file that is read while the service runs', () => {
+  it.each(['file', 'link'])('%s → its bytes', (name) => {
+    expect(readRegularFile(at(name), 13).toString()).toBe('what it holds');
+  });
+
+  it.each([
+    ['a pipe that nobody writes to', () => at('pipe')],
+    ['a folder', () => folder],
+    ['a device', () => '/dev/zero'],
+  ])('%s → an error, at once', (_claim, path) => {
+    expect(() => readRegularFile(path(), 13)).toThrow(IrregularFile);
+  });
+
+  it('too large → an error; none there → that of the system', () => {
+    expect(() => readRegularFile(at('file'), 12)).toThrow(LargeFile);
+    expect(() => readRegularFile(at('none'), 12)).toThrow('ENOENT');
+  });
+});

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { labelSettings } from '../../../src/service/settings/setting-labels.ts';
+import type { EffectiveSetting } from '../../../src/service/settings/setting-report.ts';
+import { variants } from '../../../src/service/variants/variants.ts';
+
+const setting = (name: string, source: EffectiveSetting['source'], value = 'x'): EffectiveSetting => ({
+  name,
+  value,
+  source,
+});
+
+/** The lines that explain would advise, with these settings in force. */
+function advise(variant: 'a' | 'b', ...effective: readonly EffectiveSetting[]) {
+  const { issuer, audience } = labelSettings(variants[variant], effective);
+  return {
+    name: issuer.name,
+    ofDomain: issuer.set('https://id.example/'),
+    withPath: issuer.set('https://id.example/realms/main'),
+    audience: audience.set('urn:api'),
+  };
+}
+
+describe('the line that changes a setting', () => {
+  it('the issuer is named by its domain → the domain, or ISSUER in its place', () => {
+    expect(advise('a', setting('IDP_DOMAIN', 'environment'), setting('ISSUER', 'default', ''))).toEqual({
+      name: 'IDP_DOMAIN',
+      ofDomain: 'IDP_DOMAIN=id.example',
+      withPath: 'ISSUER=https://id.example/realms/main, and take out IDP_DOMAIN',
+      audience: 'IDP_AUDIENCE=urn:api',
+    });
+  });
+
+  it('the issuer is named in full → ISSUER, and no word of the domain', () => {
+    expect(advise('b', setting('IdpDomain', 'default', ''), setting('ISSUER', 'file'))).toEqual({
+      name: 'ISSUER',
+      ofDomain: 'ISSUER=https://id.example/',
+      withPath: 'ISSUER=https://id.example/realms/main',
+      audience: 'IdpApiIdentifier=urn:api',
+    });
+  });
+
+  it('the value comes from a flag, which wins over variables → the flag', () => {
+    const flags = [setting('IDP_DOMAIN', 'flag'), setting('ISSUER', 'default', ''), setting('IDP_AUDIENCE', 'flag')];
+    expect(advise('a', ...flags)).toMatchObject({ ofDomain: '--domain=id.example', audience: '--audience=urn:api' });
+  });
+});

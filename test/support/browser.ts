@@ -1,0 +1,47 @@
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+import { requireProgram } from './programs.ts';
+
+const args = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+
+/** Starts a browser without a window and with a profile of its own; no address but those of this machine is reached. */
+export function startBrowser(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: requireProgram('chromium'),
+    args: [
+      ...args,
+      '--host-resolver-rules=MAP console.evil.example 127.0.0.1, EXCLUDE localhost, EXCLUDE 127.0.0.1, MAP * ~NOTFOUND',
+    ],
+  });
+}
+
+/** One page, and what its browser has complained of. */
+export interface OpenedPage {
+  readonly page: Page;
+  /** Errors of scripts, and what the content security policy has stopped. */
+  readonly problems: readonly string[];
+  close(): Promise<void>;
+}
+
+/** Opens a page in a context of its own. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+): Promise<OpenedPage> {
+  const context = await browser.newContext({ viewport: { width: 1240, height: 860 }, ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  const problems: string[] = [];
+  page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+  page.on('pageerror', (error) => problems.push(String(error)));
+  await page.goto(url);
+  return { page, problems, close: () => context.close() };
+}
