@@ -1,6 +1,6 @@
 // The aims as data: which rounds of a run say how far each is reached. What a row says is in statistics.js.
 import { opensslName } from './openssl.js';
-import { decide, estimate, isSettled } from './statistics.js';
+import { decide, estimate, isSettled, leastRounds } from './statistics.js';
 
 /** @typedef {readonly [server: string, workload: string]} Pair */
 /** @typedef {{ readonly least: number } | { readonly most: number }} Aim */
@@ -170,7 +170,9 @@ export function judge(results, rows = aims) {
     const rounds = row.rounds(results);
     if (rounds.length === 0) return [];
     const found = estimate(rounds);
-    return [{ ...row, found, verdict: decide(found, row.aim), settled: isSettled(found, row.within) }];
+    // Few rounds may agree by chance.
+    const verdict = found.rounds < leastRounds ? 'undecided' : decide(found, row.aim);
+    return [{ ...row, found, verdict, settled: isSettled(found, row.within) }];
   });
 }
 

@@ -28,7 +28,7 @@ const aimTable = (results) =>
     judge(results).map(({ name, found, aim, verdict, settled, digits = 2, covers, command }) => [
       name,
       decimals(found.value, digits),
-      `${decimals(found.low, digits)} … ${decimals(found.high, digits)}${settled ? '' : ' *'}`,
+      found.rounds < 2 ? '' : `${decimals(found.low, digits)} … ${decimals(found.high, digits)}${settled ? '' : ' *'}`,
       showAim(aim, digits),
       verdict,
       String(found.rounds),

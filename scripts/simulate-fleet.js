@@ -6,6 +6,9 @@ import { makeRandom, quantile } from '../bench/statistics.js';
 import { createKeySet } from '../dist/keys/key-set.js';
 import { createSimulatedClock } from './simulated-clock.js';
 
+// Half a million fetches fail here, and nobody reads where.
+Error.stackTraceLimit = 0;
+
 const minute = 60;
 /** Seconds from a request to the answer of the provider, at least and at most. */
 const latency = { least: 0.02, most: 0.1 };

@@ -51,7 +51,8 @@ export async function measureMemory({ scene, say }) {
   try {
     let next = scene.makeBearer(batch, about);
     while (seen < many) {
-      const lines = (await next).flatMap((line, i) => (seen === 0 && i < twice ? [line, line] : [line]));
+      const made = await (next ?? scene.makeBearer(batch, about));
+      const lines = made.flatMap((line, i) => (seen === 0 && i < twice ? [line, line] : [line]));
       const file = scene.write('memory.txt', `${lines.join('\n')}\n`);
       // Made while the others are sent: no rate is measured here.
       next = seen + batch < many ? scene.makeBearer(batch, about) : undefined;

@@ -8,6 +8,8 @@ const both = '0,1';
 const rounds = 5;
 const seconds = 1;
 const warmUpSeconds = 0.6;
+/** Share of calls that may be refused: a worker whose primary has no processor for a quarter of a second answers 503. */
+const tolerated = 0.005;
 /** More calls with a proof a second than two workers answer. */
 const pace = 14_000;
 
@@ -39,7 +41,9 @@ export async function measureWorkers({ scene }) {
         measured.cpu[workers].push(warm.cpu);
         await load({ ...about, file: await proofs('warm-up', warmUpSeconds), once: true, seconds: warmUpSeconds });
         const dpop = await load({ ...about, file: await proofs('measured', seconds), once: true, seconds });
-        if (warm.refused + dpop.refused > 0) throw new Error(`${warm.refused + dpop.refused} requests were refused`);
+        for (const { refused, requests } of [warm, dpop]) {
+          if (refused > requests * tolerated) throw new Error(`${refused} of ${requests} requests were refused`);
+        }
         measured.dpopRates[workers].push(dpop.rate);
         measured.dpop[workers].push(dpop.cpu);
       } finally {

@@ -29,6 +29,12 @@ describe('the rows of aims', () => {
     expect(row('warm : open endpoint')?.rounds({ http: { samples } })).toEqual([1, 0.5]);
   });
 
+  it('four rounds that all say the same → undecided: they may agree by chance', () => {
+    const four = (cost: number) => rounds([cost, cost, cost, cost]);
+    const [found] = judge({ http: { samples: { portcullis: { warm: four(25), open: four(20) } } } });
+    expect(found).toMatchObject({ verdict: 'undecided', settled: false });
+  });
+
   it('nothing was measured → no row', () => {
     expect(judge({})).toEqual([]);
   });

@@ -11,7 +11,7 @@ interface Outcome {
   readonly judgedAfter?: { readonly p50: number; readonly most: number; readonly instances: number };
 }
 
-const instances = 40;
+const instances = 20;
 const script = fileURLToPath(new URL('../../scripts/simulate-fleet.js', import.meta.url));
 const words = [script, '--instances', String(instances), '--json'];
 const found: Readonly<Record<string, Outcome>> = JSON.parse(
