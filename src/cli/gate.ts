@@ -1,4 +1,3 @@
-import { createLog } from '../service/observation/log.ts';
 import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { createGateCommand } from '../service/process/gate-command.ts';
 import { RulesError } from '../service/process/rules-source.ts';
@@ -7,6 +6,7 @@ import { readGateSettings } from '../service/settings/gate-settings.ts';
 import { demandSettings } from '../service/settings/running-settings.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
 import type { Settings } from '../service/settings/settings.ts';
+import { openCommandLog } from './command-log.ts';
 
 /** `portcullis gate`: judges requests for other servers, until it is asked to stop. */
 export async function runGate(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
@@ -15,11 +15,7 @@ export async function runGate(args: readonly string[], environment: NodeJS.Proce
     process.stderr.write(formatProblems(result.problems));
     return exitCodes.config;
   }
-  const log = createLog({
-    fd: process.stdout.fd,
-    style: process.stdout.isTTY ? 'pretty' : 'json',
-    shared: result.settings.workers !== 1,
-  });
+  const log = openCommandLog(result.settings);
   try {
     const readAgain = (): Settings => demandSettings(readGateSettings({ args, environment }));
     return await run({ settings: result.settings, readAgain, environment, log, command: createGateCommand(result) });

@@ -1,10 +1,10 @@
 import cluster from 'node:cluster';
-import { createLog } from '../service/observation/log.ts';
 import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { run } from '../service/process/run.ts';
 import { demandSettings, warnOfMisspellings } from '../service/settings/running-settings.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../service/settings/settings.ts';
+import { openCommandLog } from './command-log.ts';
 
 /** `portcullis serve`: runs the service until it is asked to stop. */
 export async function runServe(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
@@ -20,11 +20,7 @@ export async function runServe(args: readonly string[], environment: NodeJS.Proc
     process.stderr.write(formatProblems(result.problems));
     return exitCodes.config;
   }
-  const log = createLog({
-    fd: process.stdout.fd,
-    style: process.stdout.isTTY ? 'pretty' : 'json',
-    shared: result.settings.workers !== 1,
-  });
+  const log = openCommandLog(result.settings);
   // Each worker reads them too.
   if (cluster.isPrimary) warnOfMisspellings(result.misspellings, log);
   const readAgain = (): Settings => demandSettings(readSettings({ args, environment }));
