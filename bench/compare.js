@@ -7,7 +7,7 @@ import { runRounds } from './rounds.js';
 import { serviceWords } from './runtimes.js';
 import { openScene } from './scene.js';
 import { servers } from './servers.js';
-import { decide, estimateRatio, median, spread } from './statistics.js';
+import { decide, estimateRatio, leastRounds, median, spread } from './statistics.js';
 import { table } from './table.js';
 import { quickWorkloads, workloads } from './workloads.js';
 
@@ -82,7 +82,7 @@ export function formatComparison(samples, names) {
         `${low} … ${high}`,
         `± ${(spread(found) * 100).toFixed(1)} %`,
         String(found.rounds),
-        verdicts[decide(found, { least: 1 })],
+        found.rounds < leastRounds ? 'undecided: too few rounds' : verdicts[decide(found, { least: 1 })],
       ],
     ];
   });

@@ -119,8 +119,16 @@ describe('two builds', () => {
     expect(text.trim().endsWith(`${expected} |`)).toBe(true);
   });
 
+  it('two rounds that agree → undecided', () => {
+    const samples = { here: { warm: rounds([20, 20]) }, there: { warm: rounds([10, 10]) } };
+    expect(formatComparison(samples, ['warm'])).toContain('too few rounds');
+  });
+
   it('now one needs more, now the other → no difference shown', () => {
-    const samples = { here: { warm: rounds([10, 20, 10, 20]) }, there: { warm: rounds([20, 10, 20, 10]) } };
+    const samples = {
+      here: { warm: rounds([10, 20, 10, 20, 10, 20]) },
+      there: { warm: rounds([20, 10, 20, 10, 20, 10]) },
+    };
     expect(formatComparison(samples, ['warm'])).toContain('no difference shown');
   });
 });
