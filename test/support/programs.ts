@@ -9,6 +9,7 @@ const packages = {
   curl: 'curl',
   faketime: 'faketime',
   haproxy: 'haproxy',
+  mkfifo: 'coreutils',
   nginx: 'nginx',
   prometheus: 'prometheus',
   promtool: 'prometheus',

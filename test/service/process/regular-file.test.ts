@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { IrregularFile, LargeFile, readRegularFile } from '../../../src/service/process/regular-file.ts';
+import { needs } from '../../support/programs.ts';
 
 let folder: string;
 const at = (name: string): string => join(folder, name);
@@ -12,7 +13,6 @@ beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'portcullis-files-'));
   writeFileSync(at('file'), 'what it holds');
   symlinkSync(at('file'), at('link'));
-  execFileSync('mkfifo', [at('pipe')]);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -22,11 +22,15 @@ describe('a file that is read while the service runs', () => {
   });
 
   it.each([
-    ['a pipe that nobody writes to', () => at('pipe')],
     ['a folder', () => folder],
     ['a device', () => '/dev/zero'],
   ])('%s → an error, at once', (_claim, path) => {
     expect(() => readRegularFile(path(), 13)).toThrow(IrregularFile);
+  });
+
+  it('a pipe that nobody writes to → an error, at once', needs('mkfifo'), () => {
+    execFileSync('mkfifo', [at('pipe')]);
+    expect(() => readRegularFile(at('pipe'), 13)).toThrow(IrregularFile);
   });
 
   it('too large → an error; none there → that of the system', () => {
