@@ -1,4 +1,5 @@
 // One measurement: a short warm-up in which each status is counted, then the run whose figures count.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMemory } from './children.js';
 import { load } from './load.js';
 import { workloads } from './workloads.js';
@@ -38,6 +39,8 @@ function findFile({ name, workload, server, running, pool, scene, seconds, warmU
   const { perServer } = workloads[workload];
   if (perServer === undefined) return async (part) => pool[workload][part];
   return async (part) => {
+    // A proof from the second in which the service was started would be asked for a nonce.
+    await sleep(1001 - (Date.now() % 1000));
     const count = Math.round(server.pace * parts({ seconds, warmUpSeconds })[part]);
     const lines = await perServer({ scene, url: running.url, count });
     return scene.write(`${workload}-${name}-${part}.txt`, `${lines.join('\n')}\n`);
