@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
+import { createAnswerBatch } from '../../answer-batch.ts';
 import { after } from '../../maybe-promise.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
-import { createAnswerBatch } from '../app/answer-batch.ts';
 import { beginExchange, type Exchange } from '../app/exchange.ts';
 import { passedOn, type StreamApp, type Wire } from '../app/stream.ts';
 import type { Metrics } from './metrics.ts';
