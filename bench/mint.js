@@ -2,8 +2,8 @@
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
-import { thumbprint } from '../dist/jose/jwk.js';
-import { signCompact } from '../dist/jose/sign.js';
+import { thumbprint } from '../build/jose/jwk.js';
+import { signCompact } from '../build/jose/sign.js';
 
 export const subject = 'auth0|65f1c2d3e4b5a697881726354';
 const digest = (text) => createHash('sha256').update(text).digest('base64url');

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { thumbprint } from '../dist/jose/jwk.js';
-import { ensureIdentity } from '../dist/local-idp/identity.js';
+import { thumbprint } from '../build/jose/jwk.js';
+import { ensureIdentity } from '../build/local-idp/identity.js';
 import { endChild, processors, startChild } from './children.js';
 import { makeClaims, makeKeyPair, publicJwk, signJws, startMint } from './mint.js';
 

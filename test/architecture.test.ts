@@ -63,7 +63,7 @@ function serviceFolderOf(path: string): string {
 
 /** Each folder may import from those on the lines above it: not from its neighbours, and never from below. */
 const ranks: readonly (readonly string[])[] = [
-  ['failures.ts', 'likeliest-name.ts', 'maybe-promise.ts', 'platform.ts', 'certificate'],
+  ['failures.ts', 'likeliest-name.ts', 'maybe-promise.ts', 'package-folder.ts', 'platform.ts', 'certificate'],
   ['option-members.ts'],
   ['check.ts'],
   ['jose', 'http'],
