@@ -20,7 +20,7 @@ const gistOf = (answer: CallAnswer): string => JSON.stringify([answer.status, er
 
 /** How the service sees its own URL: the link in the challenge tells it. */
 async function checkOutside(scene: Scene): Promise<readonly Outcome[]> {
-  const { outside, subject } = scene;
+  const { outside } = scene;
   if (outside === undefined) return [skipped(noUrl)];
   const target = targetOf(outside, scene);
   const shown = `${target.origin}${target.pathname}`;
@@ -64,9 +64,17 @@ async function checkOutside(scene: Scene): Promise<readonly Outcome[]> {
     problem('D130', {
       seen: `the service calls itself ${seen.origin}${prefix ?? ''}, clients call ${shown}`,
       expected: target.origin,
-      fix: `Let the proxy send ${headers.join(' and ') || 'X-Forwarded-Prefix'}, and name its address: ${subject.nameOf('trustProxy')}=<address of the proxy>`,
+      fix: fixUrl(scene, headers),
     }),
   ];
+}
+
+/** What is pinned stands for whatever a proxy says. */
+function fixUrl({ subject, outside }: Scene, headers: readonly string[]): string {
+  if (subject.externalUrl !== '' && outside !== undefined) {
+    return `${subject.nameOf('externalUrl')}=${outside.origin}, with the prefix if the proxy cuts one off; and restart the service`;
+  }
+  return `Let the proxy send ${headers.join(' and ') || 'X-Forwarded-Prefix'}, and name its address: ${subject.nameOf('trustProxy')}=<address of the proxy>`;
 }
 
 /** Sends credentials that cannot be good, and sees whether the answer is about them. */

@@ -178,6 +178,7 @@ function labelRules(file: string): SettingLabels {
     audience: member('audience'),
     dpopAccepted: member('dpop', () => '"allowed"'),
     algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
+    externalUrl: { name: 'EXTERNAL_URL', source: undefined, set: (value) => `EXTERNAL_URL=${value}` },
     trustProxy: { name: 'TRUST_PROXY', source: undefined, set: (value) => `TRUST_PROXY=${value}` },
   };
 }

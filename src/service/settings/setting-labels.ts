@@ -11,13 +11,14 @@ const sources: Readonly<Record<Source, string>> = {
   default: 'the default',
 };
 
-const settings: Readonly<Record<Setting, SettingName>> = {
+const settings = {
   issuer: 'domain',
   audience: 'audience',
   dpopAccepted: 'dpopEnabled',
   trustProxy: 'trustProxy',
   algorithms: 'algorithms',
-};
+  externalUrl: 'externalUrl',
+} as const satisfies Readonly<Partial<Record<keyof SettingLabels, SettingName>> & Record<Setting, SettingName>>;
 
 /** How the service calls its settings, and where each value comes from. */
 export function labelSettings(variant: Variant, effective: readonly EffectiveSetting[]): SettingLabels {
@@ -29,7 +30,7 @@ export function labelSettings(variant: Variant, effective: readonly EffectiveSet
     const line = (value: string): string => (source === 'flag' ? `--${row.flag}=${value}` : `${name}=${value}`);
     return { name, source, line };
   };
-  const label = (setting: Setting): SettingLabel => {
+  const label = (setting: keyof typeof settings): SettingLabel => {
     const { name, source, line } = inForce(settings[setting]);
     return { name, source: source && sources[source], set: line };
   };
@@ -39,6 +40,7 @@ export function labelSettings(variant: Variant, effective: readonly EffectiveSet
     dpopAccepted: label('dpopAccepted'),
     trustProxy: label('trustProxy'),
     algorithms: label('algorithms'),
+    externalUrl: label('externalUrl'),
   };
 }
 

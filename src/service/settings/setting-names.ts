@@ -12,6 +12,7 @@ const settings = {
   nonceSecret: 'dpopNonceSecret',
   replayStore: 'replayStore',
   trustProxy: 'trustProxy',
+  externalUrl: 'externalUrl',
 } as const satisfies Readonly<Record<Concept, SettingName>>;
 
 /** The variable of the service for each concept of the core. */

@@ -80,6 +80,14 @@ describe('one thing is wrong', () => {
     });
   });
 
+  it('the same while EXTERNAL_URL is set → D130 names EXTERNAL_URL, since no proxy has a say then', async () => {
+    const { findings } = await examine({ tls: certificates }, { EXTERNAL_URL: 'http://localhost' });
+    expect(codesOf(findings)).toEqual(['D130']);
+    const { fix = '' } = findings[0] ?? {};
+    expect(fix).toContain(`EXTERNAL_URL=${new URL(proxy?.url ?? '').origin}`);
+    expect(fix).not.toMatch(/TRUST_PROXY|X-Forwarded/);
+  });
+
   it('the proxy writes a Host of its own → D130', async () => {
     const { findings } = await examine({ sets: { host: 'internal.example' } });
     expect(codesOf(findings)).toEqual(['D130']);
