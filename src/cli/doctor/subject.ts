@@ -44,6 +44,6 @@ export function readSubject(settings: Settings | undefined, environment: Environ
     rulesFile: undefined,
     protectedPath: endpoint?.path ?? '/',
     environment,
-    nameOf: (setting) => environmentName(settingTable[setting], variant),
+    nameOf: (setting) => environmentName(settingTable[setting], variant, settings?.spellings),
   };
 }

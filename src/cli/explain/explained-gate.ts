@@ -18,6 +18,7 @@ import type { IssuerWithRecipients } from '../../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import { readCommonOptions } from '../../service/process/gate-service.ts';
 import { readDenyList } from '../../service/process/open-deny-list.ts';
+import { labelSettings } from '../../service/settings/setting-labels.ts';
 import type { Settings } from '../../service/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { type KeyOptions, openKeys } from './explained-server.ts';
@@ -51,7 +52,7 @@ export async function openGate(file: string, settings: Settings, keys: KeyOption
     const { request, connection, kind, at, policy, show } = call;
     const { server, problems } = await openRule(rule, { rules, settings, keys, closing });
     const explanation = await explain(server, request, policy ?? rule.policy, connection, {
-      labels: labelRules(file),
+      labels: labelRules(file, settings),
       kind,
       ...(at !== undefined && { at }),
       ...(show.length > 0 && { show }),
@@ -160,7 +161,7 @@ function withMethod({ url, target, headers }: ResourceRequest, method: string): 
 }
 
 /** How the rules file calls what a fix is about. */
-function labelRules(file: string): SettingLabels {
+function labelRules(file: string, settings: Settings): SettingLabels {
   const source = `in ${file}`;
   const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)) => ({
     name: `"${name}"`,
@@ -168,6 +169,7 @@ function labelRules(file: string): SettingLabels {
     set: (value: string) => `"${name}": ${write(value)}`,
   });
   const { introspection: _, ...known } = optionLabels;
+  const { externalUrl, trustProxy } = labelSettings(settings, []);
   return {
     ...known,
     scopeClaim: member('scopeClaim'),
@@ -178,7 +180,7 @@ function labelRules(file: string): SettingLabels {
     audience: member('audience'),
     dpopAccepted: member('dpop', () => '"allowed"'),
     algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
-    externalUrl: { name: 'EXTERNAL_URL', source: undefined, set: (value) => `EXTERNAL_URL=${value}` },
-    trustProxy: { name: 'TRUST_PROXY', source: undefined, set: (value) => `TRUST_PROXY=${value}` },
+    ...(externalUrl !== undefined && { externalUrl }),
+    trustProxy,
   };
 }

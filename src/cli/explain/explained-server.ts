@@ -118,7 +118,7 @@ export async function openSettings(
       ...(externalUrl !== '' && { externalUrl }),
       insufficientScopeStatus: variant.insufficientScopeStatus,
     }),
-    labels: labelSettings(variant, effective),
+    labels: labelSettings(settings, effective),
     domainHasScheme: issuer === undefined,
     isDecodeOnly: false,
     keysProblem: opened?.problem,

@@ -1,8 +1,7 @@
 import type { Setting, SettingLabel, SettingLabels } from '../../explain/facts.ts';
-import type { Variant } from '../variants/variants.ts';
 import type { EffectiveSetting, Source } from './setting-report.ts';
 import { type SettingName, type SettingRow, settingTable } from './setting-table.ts';
-import { environmentName } from './settings.ts';
+import { environmentName, type Settings } from './settings.ts';
 
 const sources: Readonly<Record<Source, string>> = {
   flag: 'from a flag',
@@ -20,12 +19,16 @@ const settings = {
   externalUrl: 'externalUrl',
 } as const satisfies Readonly<Partial<Record<keyof SettingLabels, SettingName>> & Record<Setting, SettingName>>;
 
-/** How the service calls its settings, and where each value comes from. */
-export function labelSettings(variant: Variant, effective: readonly EffectiveSetting[]): SettingLabels {
+/** How the service calls its settings, as they are spelled where they are set, and where each value comes from. */
+export function labelSettings(
+  { variant, spellings }: Pick<Settings, 'variant' | 'spellings'>,
+  effective: readonly EffectiveSetting[],
+): SettingLabels {
   const inForce = (setting: SettingName): InForce => {
     const row: SettingRow = settingTable[setting];
-    const name = environmentName(row, variant);
-    const source = effective.find((each) => each.name === name)?.source;
+    const plain = environmentName(row, variant);
+    const source = effective.find((each) => each.name === plain)?.source;
+    const name = spellings[plain] ?? plain;
     // A flag wins over every variable.
     const line = (value: string): string => (source === 'flag' ? `--${row.flag}=${value}` : `${name}=${value}`);
     return { name, source, line };

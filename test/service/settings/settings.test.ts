@@ -65,6 +65,7 @@ describe('defaults', () => {
     expect(readGood()).toEqual({
       variant: variants.a,
       issuer: 'https://tenant.example.test/',
+      spellings: {},
       audience: 'https://api.example.test/',
       dpopEnabled: true,
       dpopRequired: false,
