@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
+import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
 import { findLikeliest } from '../../likeliest-name.ts';
 import { type Variant, variants } from '../variants/variants.ts';
 import { type KnownName, type Misspelling, readEnvironment, type Spellings } from './environment.ts';
@@ -191,13 +192,32 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
 function readFile(path: string | undefined, problems: SettingProblem[]): ReadonlyMap<string, unknown> {
   if (path === undefined) return new Map();
   try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return new Map(Object.entries(value));
+    const text = readFileSync(path, 'utf8');
+    const value: unknown = JSON.parse(text);
+    if (isJsonObject(value)) {
+      const file = new Map(Object.entries(value));
+      // JSON.parse keeps the last of two equal names, which the person may not have meant.
+      const isStrict = parseJsonObject(Buffer.from(text)) !== undefined;
+      problems.push(...(isStrict ? findTwins(file) : [{ name: '--settings', value: path, fix: twinFix }]));
+      return file;
+    }
   } catch {
     // reported below: missing, unreadable or not JSON, the fix is the same
   }
   problems.push({ name: '--settings', value: path, fix: 'Name a readable file that holds one JSON object.' });
   return new Map();
+}
+
+const twinFix = 'A member stands in the file twice. Write each name once.';
+
+/** One setting under both of its names: only one of them would count. */
+function findTwins(file: ReadonlyMap<string, unknown>): readonly SettingProblem[] {
+  return knownNames().flatMap(({ name }) => {
+    const [first, second] = fileKeys(name).filter((key) => file.has(key));
+    if (first === undefined || second === undefined) return [];
+    const fix = `${second} stands in the settings file too, and is the same setting. Write one of the two, and remove the other.`;
+    return [{ name: first, value: undefined, fix }];
+  });
 }
 
 function unknownFileKeys(file: ReadonlyMap<string, unknown>, variant: Variant): readonly SettingProblem[] {
