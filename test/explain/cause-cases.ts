@@ -84,6 +84,13 @@ export const causeCases: readonly CauseCase[] = [
     not: [{ claims: { aud: 'https://api.example' } }, { claims: { aud: 'https://other.example/' } }],
   },
   {
+    id: 'audience_scheme',
+    reason: 'invalid_audience',
+    certainty: 'certain',
+    appears: { claims: { aud: 'http://api.example/' } },
+    not: [{ claims: { aud: 'http://api.example' } }, { claims: { aud: '//api.example/' } }],
+  },
+  {
     id: 'issuer_slash',
     reason: 'invalid_issuer',
     certainty: 'certain',

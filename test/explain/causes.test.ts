@@ -167,6 +167,11 @@ describe('what is advised', () => {
     expect(cognito).toContain('this service cannot');
   });
 
+  it('a token that has only one of two scopes: what it lacks', () => {
+    const [cause] = findCauses('insufficient_scope', makeFacts({ claims: { scope: 'a' }, scopes: ['a', 'b'] }));
+    expect(cause).toMatchObject({ id: 'scope_not_granted', note: 'the token lacks b' });
+  });
+
   it('what is certain stands before what is likely', () => {
     const found = findCauses(
       'invalid_audience',

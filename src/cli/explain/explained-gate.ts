@@ -3,7 +3,6 @@ import { createNonces } from '../../dpop/nonce.ts';
 import { decideBy } from '../../explain/deciding-rule.ts';
 import { explain } from '../../explain/explain.ts';
 import type { ExplainedCheck, Explanation } from '../../explain/explanation.ts';
-import { optionLabels, type SettingLabels } from '../../explain/facts.ts';
 import { showText } from '../../explain/shown-text.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { AccessError, failures } from '../../failures.ts';
@@ -18,11 +17,11 @@ import type { IssuerWithRecipients } from '../../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import { readCommonOptions } from '../../service/process/gate-service.ts';
 import { readDenyList } from '../../service/process/open-deny-list.ts';
-import { labelSettings } from '../../service/settings/setting-labels.ts';
 import type { Settings } from '../../service/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { type KeyOptions, openKeys } from './explained-server.ts';
 import type { CallToExplain, Explained, Explainer } from './explainer.ts';
+import { labelRules } from './rule-labels.ts';
 import { leaveCertificateOpen } from './unseen-certificate.ts';
 
 /** What the gate would do with a request that no token decides about. */
@@ -158,29 +157,4 @@ function describeMiss(
 
 function withMethod({ url, target, headers }: ResourceRequest, method: string): ResourceRequest {
   return { method, url, target, headers };
-}
-
-/** How the rules file calls what a fix is about. */
-function labelRules(file: string, settings: Settings): SettingLabels {
-  const source = `in ${file}`;
-  const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)) => ({
-    name: `"${name}"`,
-    source,
-    set: (value: string) => `"${name}": ${write(value)}`,
-  });
-  const { introspection: _, ...known } = optionLabels;
-  const { externalUrl, trustProxy } = labelSettings(settings, []);
-  return {
-    ...known,
-    scopeClaim: member('scopeClaim'),
-    permissionsClaim: member('permissionsClaim'),
-    subject: member('subject'),
-    clientIds: member('clientIds', (value) => JSON.stringify([value])),
-    issuer: member('issuer'),
-    audience: member('audience'),
-    dpopAccepted: member('dpop', () => '"allowed"'),
-    algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
-    ...(externalUrl !== undefined && { externalUrl }),
-    trustProxy,
-  };
 }
