@@ -269,7 +269,7 @@ describe('what the core knows of the service', () => {
     const concepts = Object.values<Failure>(failures).flatMap(({ concept }) => concept ?? []);
     expect(concepts.length).toBeGreaterThan(5);
     for (const variant of Object.values(variants)) {
-      for (const concept of concepts) expect(names).toContain(nameSettings(variant)[concept]);
+      for (const concept of concepts) expect(names).toContain(nameSettings({ variant })[concept]);
     }
   });
 });

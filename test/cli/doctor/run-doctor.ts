@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Finding } from '../../../src/cli/doctor/finding.ts';
 
@@ -13,9 +15,12 @@ export interface CommandEnd {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What a developer runs on this machine is not found in this folder. */
+const base = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(tmpdir(), 'portcullis-without-dev') };
+
 /** Runs a command of the build; nothing but `PATH` is inherited. */
 export function runCommand(args: readonly string[], environment: Environment, input = ''): Promise<CommandEnd> {
-  const child = spawn(process.execPath, [entry, ...args], { env: { PATH: process.env['PATH'], ...environment } });
+  const child = spawn(process.execPath, [entry, ...args], { env: { ...base, ...environment } });
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
