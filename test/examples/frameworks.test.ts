@@ -6,8 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
 import { findFreePort } from '../support/free-port.ts';
-import { installPacked } from '../support/packed-package.ts';
-import { readCodeBlocks } from '../support/pages.ts';
+import { buildPages } from '../support/packed-pages.ts';
 import { passStart } from '../support/pass-start.ts';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -47,13 +46,7 @@ let issuer: ListeningIssuer;
 let folder: string;
 beforeAll(async () => {
   // The code of the pages, with the package as it is packed.
-  const packed = await installPacked('frameworks');
-  folder = join(packed.folder, '.built');
-  const pages = new Set(examples.map(({ name }) => `docs/frameworks/${name}.md`));
-  for (const { file, text } of [...pages].flatMap(readCodeBlocks)) {
-    if (file?.endsWith('.ts')) await packed.write(file.replace('examples/', ''), text);
-  }
-  expect(await packed.compile()).toEqual([]);
+  folder = join((await buildPages()).folder, 'examples');
   issuer = await createTestIssuer({ audience }).listen();
   await writeFile(join(folder, 'ca.pem'), issuer.ca);
 }, 120_000);

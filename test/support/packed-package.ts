@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { inject } from 'vitest';
-import type { CodeBlock } from './pages.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -35,7 +34,11 @@ export interface PackedPackage {
 export async function installPacked(name: string): Promise<PackedPackage> {
   const shared = inject('packedFolder');
   await installOnce(shared);
-  const folder = await mkdtemp(join(shared, `${name}-`));
+  return openFolder(await mkdtemp(join(shared, `${name}-`)));
+}
+
+/** A folder beside the installed package, with a `package.json` of its own. */
+export async function openFolder(folder: string): Promise<PackedPackage> {
   const write: PackedPackage['write'] = async (path, text) => {
     await mkdir(join(folder, dirname(path)), { recursive: true });
     await writeFile(join(folder, path), text);
@@ -62,26 +65,36 @@ export async function installPacked(name: string): Promise<PackedPackage> {
   };
 }
 
-/** The first test that comes installs; the others wait for it. */
-async function installOnce(shared: string): Promise<void> {
+export async function installOnce(shared: string): Promise<void> {
   const modules = join(shared, 'node_modules');
-  const done = join(shared, 'installed');
-  const isFirst = await mkdir(modules).then(
-    () => true,
-    () => false,
-  );
-  if (isFirst) {
+  await doOnce(modules, async () => {
     await unpack(await pack(shared), join(modules, 'portcullis'));
     for (const name of await readdir(join(root, 'node_modules'))) {
       if (!name.startsWith('.')) await symlink(join(root, 'node_modules', name), join(modules, name));
     }
-    await writeFile(done, '');
+    return '';
+  });
+}
+
+/**
+ * Fills a folder once in a run, and gives the text that came of it: the first test that comes does the work, the others
+ * wait for it.
+ */
+export async function doOnce(folder: string, work: () => Promise<string>): Promise<string> {
+  const done = `${folder}.done`;
+  const isFirst = await mkdir(folder).then(
+    () => true,
+    () => false,
+  );
+  if (isFirst) {
+    await writeFile(`${done}.part`, await work());
+    await rename(`${done}.part`, done); // whole, or not there
   }
   for (let attempt = 0; attempt < 600; attempt++) {
-    if (existsSync(done)) return;
+    if (existsSync(done)) return await readFile(done, 'utf8');
     await sleep(100);
   }
-  throw new Error('the package was not installed in time');
+  throw new Error(`${folder} was not ready in time`);
 }
 
 async function pack(folder: string): Promise<Buffer> {
@@ -104,9 +117,4 @@ async function unpack(archive: Buffer, folder: string): Promise<void> {
     await writeFile(path, archive.subarray(at + block, at + block + size));
     at += block + Math.ceil(size / block) * block;
   }
-}
-
-/** Code of a block as a module of its own: with what the page spares its reader, in one line. */
-export function completeBlock({ given, text }: CodeBlock): string {
-  return `${given.replaceAll('\n', ' ')} ${text}\nexport {};\n`;
 }
