@@ -17,7 +17,6 @@ type Recipes = {
   readonly 'graphql-yoga': { createGraphql(server: ResourceServer): Server };
   readonly grpc: typeof import('../../examples/recipes/grpc.ts');
   readonly 'lambda-authorizer': typeof import('../../examples/recipes/lambda-authorizer.ts');
-  readonly 'next-middleware': typeof import('../../examples/recipes/next-middleware.ts');
   readonly 'on-behalf-of': typeof import('../../examples/recipes/on-behalf-of.ts');
   readonly 'own-adapter': typeof import('../../examples/recipes/own-adapter.ts');
   readonly 'rate-limit': typeof import('../../examples/recipes/rate-limit.ts');
@@ -33,7 +32,6 @@ const { createTestIssuer } = packed.load('portcullis/testing') as typeof import(
 const { createGraphql } = load('graphql-yoga');
 const { createMessages, service } = load('grpc');
 const { createHttpApiAuthorizer, createRestApiAuthorizer } = load('lambda-authorizer');
-const { createMiddleware } = load('next-middleware');
 const { exchangeToken } = load('on-behalf-of');
 const { createProtect } = load('own-adapter');
 const { createLimited } = load('rate-limit');
@@ -298,14 +296,6 @@ describe('AWS Lambda authorizers', () => {
     const multiValueHeaders = { authorization: [...authorization, ...authorization] };
     expect(await authorize({ ...twice, multiValueHeaders })).toMatchObject({ principalId: 'refused' });
   });
-});
-
-it('middleware of Next.js: refused requests are answered, others go on', async () => {
-  const middleware = createMiddleware(resourceServer);
-  const url = 'https://api.test/api/messages';
-  expect((await middleware(new Request(url)))?.status).toBe(401);
-  const headers = issuer.headers({ scope: 'read:messages' });
-  expect(await middleware(new Request(url, { headers }))).toBeUndefined();
 });
 
 describe('an adapter of your own', () => {
