@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { installPacked, type PackedPackage } from '../support/packed-package.ts';
+import { installBare, installPacked, type PackedPackage } from '../support/packed-package.ts';
 import { buildPages, scripts } from '../support/packed-pages.ts';
 
 const run = promisify(execFile);
@@ -30,6 +30,18 @@ it('the code of all pages compiles, strictly, in an empty folder with the packed
   expect(scripts.length).toBeGreaterThan(60);
   expect((await buildPages()).errors).toEqual([]);
 }, 120_000);
+
+it('declarations of the package need no optional package, where a project checks them', async () => {
+  const bare = await installBare();
+  try {
+    const entries = ['', '/explain', '/fetch', '/node', '/providers', '/testing'];
+    const lines = entries.map((entry, index) => `export * as entry${index} from 'portcullis${entry}';`);
+    await bare.write('index.ts', lines.join('\n'));
+    expect(await bare.compile('checked')).toEqual([]);
+  } finally {
+    await rm(bare.folder, { recursive: true });
+  }
+}, 60_000);
 
 describe('require()', () => {
   it('every entry point is loaded by CommonJS, without a flag', async () => {

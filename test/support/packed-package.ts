@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -23,8 +24,11 @@ export interface PackedPackage {
   readonly folder: string;
   /** Writes a file, and the folders above it. */
   write(path: string, text: string): Promise<void>;
-  /** Compiles what was written, strictly, and lists what is wrong. Modules of JavaScript come to `.built`. */
-  compile(): Promise<readonly string[]>;
+  /**
+   * Compiles what was written, strictly, and lists what is wrong. Modules of JavaScript come to `.built`. `declarations`:
+   * those of packages are checked as well, as they are unless a project says `skipLibCheck`. Default: skipped.
+   */
+  compile(declarations?: 'checked' | 'skipped'): Promise<readonly string[]>;
 }
 
 /**
@@ -37,6 +41,26 @@ export async function installPacked(name: string): Promise<PackedPackage> {
   return openFolder(await mkdtemp(join(shared, `${name}-`)));
 }
 
+/**
+ * Makes a folder outside this repository that has the package and its dependencies, with types of Node, and none of the
+ * optional packages. Whoever asks for it removes it.
+ */
+export async function installBare(): Promise<PackedPackage> {
+  const shared = inject('packedFolder');
+  await installOnce(shared);
+  const folder = await mkdtemp(join(tmpdir(), 'portcullis-bare-'));
+  const modules = join(folder, 'node_modules');
+  // A copy: what is linked would find the packages beside the place where it lies.
+  await cp(join(shared, 'node_modules/portcullis'), join(modules, 'portcullis'), { recursive: true });
+  const text = await readFile(join(root, 'package.json'), 'utf8');
+  const { dependencies } = JSON.parse(text) as { readonly dependencies: object }; // ours
+  for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types']) {
+    await mkdir(dirname(join(modules, name)), { recursive: true });
+    await symlink(join(root, 'node_modules', name), join(modules, name));
+  }
+  return openFolder(folder);
+}
+
 /** A folder beside the installed package, with a `package.json` of its own. */
 export async function openFolder(folder: string): Promise<PackedPackage> {
   const write: PackedPackage['write'] = async (path, text) => {
@@ -47,9 +71,10 @@ export async function openFolder(folder: string): Promise<PackedPackage> {
   return {
     folder,
     write,
-    async compile() {
+    async compile(declarations = 'skipped') {
       const compilerOptions = {
-        ...{ target: 'es2023', module: 'nodenext', lib: ['es2023'], types: ['node'], strict: true, skipLibCheck: true },
+        ...{ target: 'es2023', module: 'nodenext', lib: ['es2023'], types: ['node'], strict: true },
+        skipLibCheck: declarations === 'skipped',
         ...{ noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, allowJs: true, checkJs: false },
         ...{ experimentalDecorators: true, emitDecoratorMetadata: true, rewriteRelativeImportExtensions: true },
         ...{ rootDir: '.', outDir: '.built' },
