@@ -17,6 +17,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createApp } from '../../examples/mcp/server.ts';
 import { clientIds } from '../../src/local-idp/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 
 const page = readFileSync(new URL('../../docs/mcp.md', import.meta.url), 'utf8');
 let cacheFolder: string;
@@ -35,6 +36,7 @@ beforeAll(async () => {
   resource = `http://localhost:${(server.address() as AddressInfo).port}/mcp`; // it listens on TCP
   cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
   idp = await startLocalIdp({
+    makeKey: takeSigningKey,
     port: 0,
     audience: resource,
     customClaim: 'https://portcullis.example/claim',
