@@ -169,6 +169,19 @@ export const limits = [
   cost('floor with one RS256 check : OpenSSL’s RS256 check + raw request', ['cold-floor', 'cold'], 'rs256'),
   cost('floor with one ES256 check : OpenSSL’s ES256 check + raw request', ['dpop-floor', 'dpop'], 'es256'),
   {
+    name: 'floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
+    ...http,
+    pairs: [
+      ['keys-floor', 'dpop-keys'],
+      ['dpop-floor', 'dpop'],
+    ],
+    rounds: (results) =>
+      combine(
+        [column(results, ['keys-floor', 'dpop-keys']), column(results, ['dpop-floor', 'dpop'])],
+        ([keys, one]) => keys / one,
+      ),
+  },
+  {
     name: 'OpenSSL’s ES256 check, two processes at once : one process',
     ...http,
     covers: 'no service, two processors',
