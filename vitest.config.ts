@@ -11,7 +11,7 @@ export default defineConfig({
       ...configDefaults.exclude,
       ...(process.env['LIBRARY_RUNTIME'] === undefined ? ['test/runtimes/workers-example.test.ts'] : []),
     ],
-    globalSetup: ['test/support/packed-folder.ts'],
+    globalSetup: ['test/support/packed-folder.ts', 'test/support/kept-folder.ts'],
     // Files that wait for a service leave processor time to others.
     maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },

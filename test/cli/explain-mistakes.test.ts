@@ -1,13 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { calculateJwkThumbprint } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCommand } from '../support/command-runs.ts';
 import { findFreePort } from '../support/free-port.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
 import { findVariant, readEnvironment, startVariant } from '../support/variant-service.ts';
 import { startBentProxy } from './doctor/bent-proxy.ts';
-import { runCommand } from './doctor/run-doctor.ts';
 
 let provider: TestProvider;
 let service: ServiceProcess;
@@ -68,6 +68,17 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
     const lines = await firstLines(['explain'], await provider.sign({ aud: 'https://api.example.test' }));
     expect(lines).toMatch(
       /^refused: invalid_audience .*\n {2}aud is {2}https:\/\/api\.example\.test\n {2}wants {2}https:\/\/api\.example\.test\/ {2}\(IDP_AUDIENCE, from the environment\)$/,
+    );
+  });
+
+  it('5b. the same from the line of the log, without the token', async () => {
+    const authorization = `Bearer ${await provider.sign({ aud: 'https://api.example.test' })}`;
+    const answer = await fetch(new URL('/api/private', service.url), { headers: { authorization } });
+    expect(answer.status).toBe(401);
+    const line = await service.findLog(({ reason }) => reason === 'invalid_audience');
+    const { stdout } = await runCommand(['explain'], settings(), JSON.stringify(line));
+    expect(stdout).toMatch(
+      /\n {2}cause +only the slash at the end differs +\(certain\)\n {2}fix +IDP_AUDIENCE=https:\/\/api\.example\.test\n/,
     );
   });
 

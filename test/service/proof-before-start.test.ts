@@ -9,6 +9,7 @@ import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
 import { libraries } from '../support/client-libraries.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { findFreePort } from '../support/free-port.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { startTestProvider } from '../support/test-provider.ts';
 
@@ -29,7 +30,13 @@ describe('client libraries call a service that has just been started', () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'portcullis-start-'));
-    idp = await startLocalIdp({ port: 0, audience: defaultAudience, customClaim: 'claim', cacheFolder: folder });
+    idp = await startLocalIdp({
+      makeKey: takeSigningKey,
+      port: 0,
+      audience: defaultAudience,
+      customClaim: 'claim',
+      cacheFolder: folder,
+    });
     agent = new undici.Agent({ connect: { ca: await readFile(idp.certificateFile, 'utf8') } });
   });
   afterAll(async () => {
