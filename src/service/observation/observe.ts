@@ -1,9 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
+import { AccessError } from '../../failures.ts';
 import { after } from '../../maybe-promise.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
 import { createAnswerBatch } from '../app/answer-batch.ts';
 import { beginExchange, type Exchange } from '../app/exchange.ts';
+import type { Refuse } from '../app/refuse.ts';
 import { passedOn, type StreamApp, type Wire } from '../app/stream.ts';
 import type { Metrics } from './metrics.ts';
 import type { WriteRequestLine } from './request-log.ts';
@@ -13,6 +15,8 @@ import { endRequestSpan, traceRequest } from './traces.ts';
 /** What is put around the app. */
 export interface ObserveOptions {
   readonly app: StreamApp;
+  /** Answers a request that the app is not asked about. */
+  readonly refuse: Refuse;
   readonly metrics: Metrics;
   readonly writeLine: WriteRequestLine;
 }
@@ -27,6 +31,8 @@ interface ReadyAnswer {
 /** An app with sockets around it. */
 export interface Observed {
   readonly onRequest: RequestListener;
+  /** For a request that expects what no server can promise. */
+  readonly onExpectation: RequestListener;
   /** For an app that passes on what it is asked. */
   serveUpgrade(incoming: IncomingMessage, outgoing: ServerResponse, takeSocket: NonNullable<Wire['takeSocket']>): void;
   /** Sends the answers that wait for the end of the turn: a connection is about to be closed. */
@@ -34,7 +40,7 @@ export interface Observed {
 }
 
 /** Puts sockets, one log line, one span and the request metrics around an app. */
-export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
+export function observe({ app, refuse, metrics, writeLine }: ObserveOptions): Observed {
   const count = registerRequestMetrics(metrics);
 
   const record = (exchange: Exchange, status: number): void => {
@@ -49,7 +55,11 @@ export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
     for (const { exchange, answer } of answers) record(exchange, answer.status);
   });
 
-  const serve = (incoming: IncomingMessage, outgoing: ServerResponse, takeSocket?: Wire['takeSocket']): void => {
+  const serveBy = (
+    respond: StreamApp,
+    incoming: IncomingMessage,
+    { outgoing, takeSocket }: Pick<Wire, 'outgoing' | 'takeSocket'>,
+  ): void => {
     const target = incoming.url ?? '';
     const exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
     count.begin();
@@ -60,12 +70,18 @@ export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
       batch.add({ exchange, answer: final, outgoing });
     };
     const onDone = (): void => record(exchange, readStatus(outgoing));
-    const answer = traceRequest(exchange, () => app(exchange, target, { incoming, outgoing, takeSocket, onDone }));
+    const answer = traceRequest(exchange, () => respond(exchange, target, { incoming, outgoing, takeSocket, onDone }));
     void after(answer, send, undefined);
   };
+  const refuseExpectation: StreamApp = (exchange, _target, { outgoing }) => {
+    // Nobody reads its body, and it may still come: then the next request could not be found.
+    outgoing.shouldKeepAlive = false;
+    return refuse(exchange, new AccessError('unmet_expectation'));
+  };
   return {
-    onRequest: (incoming, outgoing) => serve(incoming, outgoing),
-    serveUpgrade: serve,
+    onRequest: (incoming, outgoing) => serveBy(app, incoming, { outgoing, takeSocket: undefined }),
+    onExpectation: (incoming, outgoing) => serveBy(refuseExpectation, incoming, { outgoing, takeSocket: undefined }),
+    serveUpgrade: (incoming, outgoing, takeSocket) => serveBy(app, incoming, { outgoing, takeSocket }),
     sendReady: batch.sendNow,
   };
 }
