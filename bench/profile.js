@@ -1,6 +1,8 @@
 // npm run bench -- profile [--only SERVER,…] [--workload NAME,…] [--write]: where the processor time of a request goes, by sampling profiler.
 import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { SourceMap } from 'node:module';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { installPackages } from './install.js';
 import { measure } from './measure.js';
 import { fillPool } from './pool.js';
@@ -39,9 +41,9 @@ const places = [
   ['signature', (url) => url === 'node:internal/crypto/sig'],
   ['buffers, base64', (url) => url === 'node:buffer' || url === 'node:internal/buffer'],
   ['HTTP, streams, sockets, timers', (url) => /^(?:node|internal):/.test(url)],
-  ['Portcullis: log line', (url) => url.includes('/dist/service/log.') || url.includes('/sonic-boom/')],
-  ['Portcullis: around the gate', (url) => url.includes('/dist/service/') || url.includes('/dist/adapters/')],
-  ['Portcullis: the gate', (url) => url.includes('/dist/') || url.includes('/node_modules/')],
+  ['Portcullis: log line', (url) => /\/src\/service\/observation\/(?:log|request-l)|\/sonic-boom\//.test(url)],
+  ['Portcullis: around the gate', (url) => url.includes('/src/service/') || url.includes('/src/adapters/')],
+  ['Portcullis: the gate', (url) => url.includes('/src/') || url.includes('/node_modules/')],
 ];
 const rawFloor = (name) => ({ open: name, 'open-token': name, warm: name });
 
@@ -64,7 +66,21 @@ const subjects = {
   },
 };
 
-function groupOf({ functionName, url }, natives) {
+/** The source maps of the files of the build that were met. @type {Map<string, SourceMap>} */
+const maps = new Map();
+
+/** Where a function stands in the sources, if it is of the build; else where it stands. */
+function sourceOf({ url, lineNumber, columnNumber }) {
+  if (!url.startsWith('file:') || !url.includes('/dist/')) return url;
+  const map = maps.get(url) ?? new SourceMap(JSON.parse(readFileSync(fileURLToPath(`${url}.map`), 'utf8')));
+  maps.set(url, map);
+  const found = map.findEntry(lineNumber, columnNumber);
+  return 'originalSource' in found ? new URL(found.originalSource, url).href : url;
+}
+
+function groupOf(frame, natives) {
+  const { functionName } = frame;
+  const url = sourceOf(frame);
   if (functionName === '(garbage collector)') return 'garbage collection';
   if (functionName === '(idle)') return undefined;
   const native = url === '' ? natives.find(([, pattern]) => pattern.test(functionName)) : undefined;

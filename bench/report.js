@@ -100,6 +100,9 @@ function figureTables({ figures: { start, memory, workers, growth } }) {
         ['1', '2'].flatMap((count) => [
           row(`${count}: one token`, workers.rates[count], workers.cpu[count]),
           row(`${count}: DPoP, one key`, workers.dpopRates[count], workers.dpop[count]),
+          ...(workers.checks?.[count]?.length > 0
+            ? [[`${count}: OpenSSL’s ES256 check, no service`, '', decimals(median(workers.checks[count]), 1)]]
+            : []),
         ]),
       ),
     );

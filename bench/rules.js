@@ -1,8 +1,8 @@
 // What a decision of the gate costs as its rules grow: in this process, with a token that was seen before.
-import { createGate } from '../dist/gate/gate.js';
-import { readRules } from '../dist/gate/rules-reader.js';
-import { createStaticKeySet } from '../dist/keys/static-key-set.js';
-import { createResourceServer } from '../dist/resource-server/resource-server.js';
+import { createGate } from '../build/gate/gate.js';
+import { readRules } from '../build/gate/rules-reader.js';
+import { createStaticKeySet } from '../build/keys/static-key-set.js';
+import { createResourceServer } from '../build/resource-server/resource-server.js';
 import { makeClaims, makeKeyPair, signJws } from './mint.js';
 import { savePart } from './publish.js';
 import { formatRules } from './rules-report.js';

@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { thumbprint } from '../dist/jose/jwk.js';
-import { ensureIdentity } from '../dist/local-idp/identity.js';
+import { thumbprint } from '../build/jose/jwk.js';
+import { ensureIdentity } from '../build/local-idp/identity.js';
 import { endChild, processors, startChild } from './children.js';
 import { makeClaims, makeKeyPair, publicJwk, signJws, startMint } from './mint.js';
 
@@ -99,7 +99,7 @@ export async function openScene() {
     makeBearer: (count, other = {}) => mint.make('bearer', count, { ...about, ...other }),
     makeProofs: (count, url) =>
       mint.make('proof', count, { token: bound, url, jwk: proofJwk, proofKey: holder.privateKey.export(pem) }),
-    makeOwnKeys: (count, url) => mint.make('ownKey', count, { ...about, url }),
+    makeOwnKeys: (count, url, first) => mint.make('ownKey', count, { ...about, url }, first),
     async close() {
       await Promise.all([mint.close(), provider.stop()]);
       rmSync(folder, { recursive: true, force: true });

@@ -1,8 +1,8 @@
 // Keys and access tokens of the provider, and the requests that carry them.
 import { generateKeyPair, generateKeyPairSync } from 'node:crypto';
 import { promisify } from 'node:util';
-import { thumbprint } from '../dist/jose/jwk.js';
-import { signCompact } from '../dist/jose/sign.js';
+import { thumbprint } from '../build/jose/jwk.js';
+import { signCompact } from '../build/jose/sign.js';
 
 export const audience = 'https://api.example/';
 

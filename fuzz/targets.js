@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
-import { normaliseUrl } from '../dist/dpop/htu.js';
-import { AccessError, failures } from '../dist/failures.js';
-import { createReadExternalUrl } from '../dist/http/external-url.js';
-import { parseJsonObject } from '../dist/jose/json.js';
-import { parseJws } from '../dist/jose/jws.js';
-import { readJwks } from '../dist/keys/jwks.js';
-import { ProviderError } from '../dist/outbound/provider-error.js';
-import { quote } from '../dist/refusal/challenge.js';
-import { claimChecks } from '../dist/token/claims.js';
+import { normaliseUrl } from '../build/dpop/htu.js';
+import { AccessError, failures } from '../build/failures.js';
+import { createReadExternalUrl } from '../build/http/external-url.js';
+import { parseJsonObject } from '../build/jose/json.js';
+import { parseJws } from '../build/jose/jws.js';
+import { readJwks } from '../build/keys/jwks.js';
+import { ProviderError } from '../build/outbound/provider-error.js';
+import { quote } from '../build/refusal/challenge.js';
+import { claimChecks } from '../build/token/claims.js';
 
 const encode = (text) => Buffer.from(text, 'latin1').toString('base64url');
 const now = 1_800_000_000;
@@ -164,7 +164,7 @@ const urlWords = [
 /** What is fuzzed: each throws where the answer to an input is not one that it may have. */
 export const targets = {
   'parse-jws': {
-    modules: ['/dist/jose/'],
+    modules: ['/build/jose/'],
     run: fuzzJws,
     seeds: [
       '{"alg":"RS256","kid":"k"}\u0001{"sub":"a"}\u0001signature',
@@ -175,7 +175,7 @@ export const targets = {
     words: [...jsonWords, '"alg"', '"kid"', '.', '\u0001', 'e30', '='],
   },
   claims: {
-    modules: ['/dist/jose/', '/dist/token/'],
+    modules: ['/build/jose/', '/build/token/'],
     run: fuzzClaims,
     seeds: [JSON.stringify(goodClaims), JSON.stringify({ ...goodClaims, aud: ['x', 'https://api.example/'] })],
     words: [
@@ -186,7 +186,7 @@ export const targets = {
     ],
   },
   'external-url': {
-    modules: ['/dist/http/'],
+    modules: ['/build/http/'],
     run: fuzzExternalUrl,
     seeds: [
       'api.example:8080\nhttps\na.example, b\n/v1\nhttp://x/y?z',
@@ -196,19 +196,19 @@ export const targets = {
     words: [...urlWords, '\n', 'https\n', ',', ' '],
   },
   htu: {
-    modules: ['/dist/dpop/htu'],
+    modules: ['/build/dpop/htu'],
     run: fuzzHtu,
     seeds: ['https://api.example/a/b', 'HTTP://API.example:80/%7ea/../b/.?x#y', 'https://[::1]:0443/%2f|'],
     words: urlWords,
   },
   quote: {
-    modules: ['/dist/refusal/challenge'],
+    modules: ['/build/refusal/challenge'],
     run: fuzzQuote,
     seeds: ['realm', 'a"b\\c', 'é\n'],
     words: ['"', '\\', '", error="', '\r\n'],
   },
   'key-set': {
-    modules: ['/dist/jose/', '/dist/keys/'],
+    modules: ['/build/jose/', '/build/keys/'],
     run: fuzzJwks,
     seeds: keys.map((key) => JSON.stringify({ keys: [key] })),
     words: [

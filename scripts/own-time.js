@@ -1,8 +1,8 @@
-// npm run own-time [-- FOLDER]: nanoseconds of the service's own code for one request, in a folder with dist/; without one, this build.
+// npm run own-time [-- FOLDER]: nanoseconds of the service's own code for one request, in a folder that was built; without one, this one.
 // No sockets and no HTTP parser: the listener is called with requests that are made up. The fastest round counts, which others on
 // the machine hardly change.
 import { randomUUID } from 'node:crypto';
-import { openSync } from 'node:fs';
+import { existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -12,8 +12,10 @@ const warmUpRounds = 20;
 const requests = 1000;
 
 const folder = resolve(process.argv[2] ?? '.');
+// Older builds have their modules in dist/.
+const modules = existsSync(`${folder}/build`) ? 'build' : 'dist';
 /** @type {(path: string) => Promise<any>} */
-const load = (path) => import(pathToFileURL(`${folder}/dist/${path}`).href);
+const load = (path) => import(pathToFileURL(`${folder}/${modules}/${path}`).href);
 const [{ createService }, { createMetrics }, { createLog }, { createTestIssuer }, { readSettings }] = await Promise.all(
   ['service/process/service', 'service/observation/metrics', 'service/observation/log', 'testing/index']
     .concat('service/settings/settings')

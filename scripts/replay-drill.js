@@ -11,7 +11,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createTestIssuer } from 'portcullis/testing';
-import { startLocalIdp } from '../dist/local-idp/local-idp.js';
+import { startLocalIdp } from '../build/local-idp/local-idp.js';
 
 const proofCount = 20_000;
 /** Of these, so many are sent while Redis is down. */

@@ -3,7 +3,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { makeRandom, quantile } from '../bench/statistics.js';
-import { createKeySet } from '../dist/keys/key-set.js';
+import { createKeySet } from '../build/keys/key-set.js';
 import { createSimulatedClock } from './simulated-clock.js';
 
 // Half a million fetches fail here, and nobody reads where.

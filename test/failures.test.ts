@@ -82,7 +82,7 @@ describe('AccessError', () => {
 it('Error is frozen → a refusal is made all the same', () => {
   const run = (code: string) =>
     execFileSync(process.execPath, ['--input-type=module', '-e', code], { encoding: 'utf8' });
-  const path = new URL('../dist/failures.js', import.meta.url).href;
+  const path = new URL('../build/failures.js', import.meta.url).href;
   const code = `const { AccessError } = await import('${path}'); Object.freeze(Error); console.log(new AccessError('expired').reason)`;
   expect(run(code)).toBe('expired\n');
 });

@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { findCacheFolder } from '../local-idp/cache-folder.ts';
 import { consoleKeyPrefix, defaultAudience, defaultCustomClaim, defaultIdpPort } from '../local-idp/defaults.ts';
 import { errorCode, LocalIdpFailure } from '../local-idp/failure.ts';
 import { type LocalIdp, startLocalIdp } from '../local-idp/local-idp.ts';
+import { packageFolder } from '../package-folder.ts';
 import { exitCodes } from '../service/process/exit.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../service/settings/settings.ts';
@@ -31,8 +31,8 @@ Every other setting is read from the environment, as portcullis serve reads it.
 
 const taken = 'is taken. Choose another with --port, or 0 for a free one.';
 
-/** The service's own entry point, from the sources as from the build. */
-const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+/** The service's own entry point. */
+const main = join(packageFolder, 'dist/cli/main.js');
 
 /** `portcullis dev`: runs a local identity provider and the service until told to stop; the exit status. */
 export async function runDev(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {

@@ -40,7 +40,7 @@ describe('an old Node', () => {
   /** The files that are parsed before the check runs. */
   const collect = (file: string, found = new Set<string>()): ReadonlySet<string> => {
     found.add(file);
-    for (const [, from = ''] of readFileSync(file, 'utf8').matchAll(/^import .* from '(\.[^']+)';$/gm)) {
+    for (const [, from = ''] of readFileSync(file, 'utf8').matchAll(/^import .* from "(\.[^"]+)";$/gm)) {
       const path = posix.join(posix.dirname(file), from);
       if (!found.has(path)) collect(path, found);
     }
@@ -51,7 +51,7 @@ describe('an old Node', () => {
     const files = [...collect(main)];
     expect(files.length).toBeGreaterThan(1);
     for (const file of files) {
-      const modules = [...readFileSync(file, 'utf8').matchAll(/^import .* from '([^.'][^']*)';$/gm)].map(
+      const modules = [...readFileSync(file, 'utf8').matchAll(/^import .* from "([^."][^"]*)";$/gm)].map(
         ([, name]) => name,
       );
       expect(modules.filter((name) => name !== 'node:module' && name !== 'node:path')).toEqual([]);

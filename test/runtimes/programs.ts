@@ -21,13 +21,13 @@ const entryPoints: ReadonlyMap<string, string> = new Map([
   ['portcullis/fetch', 'adapters/fetch'],
 ]);
 
-/** The product as it was built takes the place of its sources: what is loaded on a runtime is what is shipped. */
+/** The modules as they were built take the place of their sources: the suite needs some that are not shipped by themselves. */
 const takeBuilt: Plugin = {
   name: 'take-built',
   enforce: 'pre',
   resolveId(source) {
     const path = /^(?:\.\.\/)+src\/(.+)\.ts$/.exec(source)?.[1] ?? entryPoints.get(source);
-    return path === undefined ? null : join(root, 'dist', `${path}.js`);
+    return path === undefined ? null : join(root, 'build', `${path}.js`);
   },
 };
 

@@ -28,9 +28,13 @@ export interface TestValidity {
   readonly to: number;
 }
 
-/** Makes a self-signed authority and a certificate for localhost, 127.0.0.1 and ::1, both valid for a day around now. */
+/**
+ * Makes a self-signed authority and a certificate for localhost, 127.0.0.1, ::1 and more hosts, both valid for a day around
+ * now.
+ */
 export async function createTestCertificates(
   { from, to }: TestValidity = { from: -1, to: 1 },
+  hosts: readonly string[] = [],
 ): Promise<TestCertificates> {
   const authorityKeys = await generateKeys();
   const serverKeys = await generateKeys();
@@ -68,6 +72,7 @@ export async function createTestCertificates(
           { type: 'dns', value: 'localhost' },
           { type: 'ip', value: '127.0.0.1' },
           { type: 'ip', value: '::1' },
+          ...hosts.map((value) => ({ type: 'dns', value }) as const),
         ]),
         await AuthorityKeyIdentifierExtension.create(authorityKeys.publicKey, false, webcrypto),
       ],

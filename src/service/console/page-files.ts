@@ -1,11 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { packageFolder } from '../../package-folder.ts';
 import { type Answer, createAnswer } from '../app/answer.ts';
 import { pageHtml } from './page-html.ts';
 import { pageStyle } from './page-style.ts';
 
-/** The scripts of the page, from the build as from the sources. */
-const folder = fileURLToPath(new URL('../../../dist/console/', import.meta.url));
+/** The scripts of the page: always of the build. */
+const folder = join(packageFolder, 'dist/console');
 
 /** What no answer of the console goes without. */
 export const consoleHeaders = [
@@ -41,7 +42,7 @@ export function readPageFiles(): ReadonlyMap<string, Answer> {
     ['/console/icon.svg', file('image/svg+xml', icon)],
     ...scripts.map(
       (name) =>
-        [`/console/${name}`, file('text/javascript; charset=utf-8', readFileSync(folder + name, 'utf8'))] as const,
+        [`/console/${name}`, file('text/javascript; charset=utf-8', readFileSync(join(folder, name), 'utf8'))] as const,
     ),
   ]);
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
+import { createAnswerBatch } from '../../answer-batch.ts';
 import { AccessError } from '../../failures.ts';
 import { after } from '../../maybe-promise.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
-import { createAnswerBatch } from '../app/answer-batch.ts';
 import { beginExchange, type Exchange } from '../app/exchange.ts';
 import type { Refuse } from '../app/refuse.ts';
 import { passedOn, type StreamApp, type Wire } from '../app/stream.ts';
@@ -21,11 +21,33 @@ export interface ObserveOptions {
   readonly writeLine: WriteRequestLine;
 }
 
-/** An answer that is ready to be sent. */
-interface ReadyAnswer {
+/** A request on its way. A class because there is one for each request. */
+class Call implements Wire {
   readonly exchange: Exchange;
-  readonly answer: Answer;
+  readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
+  readonly takeSocket: Wire['takeSocket'];
+  /** Once it is ready to be sent. */
+  answer: Answer | undefined;
+  readonly #record: (exchange: Exchange, status: number) => void;
+
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, { takeSocket, record }: CallOptions) {
+    this.exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
+    this.incoming = incoming;
+    this.outgoing = outgoing;
+    this.takeSocket = takeSocket;
+    this.answer = undefined;
+    this.#record = record;
+  }
+
+  onDone(): void {
+    this.#record(this.exchange, readStatus(this.outgoing));
+  }
+}
+
+interface CallOptions {
+  readonly takeSocket: Wire['takeSocket'];
+  readonly record: (exchange: Exchange, status: number) => void;
 }
 
 /** An app with sockets around it. */
@@ -50,38 +72,33 @@ export function observe({ app, refuse, metrics, writeLine }: ObserveOptions): Ob
     endRequestSpan(exchange, status);
   };
 
-  const batch = createAnswerBatch<ReadyAnswer>((answers) => {
-    for (const { answer, outgoing } of answers) sendAnswer(answer, outgoing);
-    for (const { exchange, answer } of answers) record(exchange, answer.status);
+  const batch = createAnswerBatch<Call>((calls) => {
+    for (const { answer, outgoing } of calls) if (answer !== undefined) sendAnswer(answer, outgoing);
+    for (const { exchange, answer } of calls) if (answer !== undefined) record(exchange, answer.status);
   });
 
-  const serveBy = (
-    respond: StreamApp,
-    incoming: IncomingMessage,
-    { outgoing, takeSocket }: Pick<Wire, 'outgoing' | 'takeSocket'>,
-  ): void => {
-    const target = incoming.url ?? '';
-    const exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
-    count.begin();
-    const send = (answer: Answer | typeof passedOn): void => {
-      if (answer === passedOn) return;
-      // Who asks why a call was refused has something to ask with.
-      const final = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', exchange.id);
-      batch.add({ exchange, answer: final, outgoing });
-    };
-    const onDone = (): void => record(exchange, readStatus(outgoing));
-    const answer = traceRequest(exchange, () => respond(exchange, target, { incoming, outgoing, takeSocket, onDone }));
-    void after(answer, send, undefined);
+  const send = (answer: Answer | typeof passedOn, call: Call): void => {
+    if (answer === passedOn) return;
+    // Who asks why a call was refused has something to ask with.
+    call.answer = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', call.exchange.id);
+    batch.add(call);
   };
-  const refuseExpectation: StreamApp = (exchange, _target, { outgoing }) => {
+  type Work = (exchange: Exchange, call: Call) => ReturnType<StreamApp>;
+  const work: Work = (exchange, call) => app(exchange, call.incoming.url ?? '', call);
+  const refuseExpectation: Work = (exchange, { outgoing }) => {
     // Nobody reads its body, and it may still come: then the next request could not be found.
     outgoing.shouldKeepAlive = false;
     return refuse(exchange, new AccessError('unmet_expectation'));
   };
+  const serve = (call: Call, respond: Work): void => {
+    count.begin();
+    void after(traceRequest(call.exchange, respond, call), send, call);
+  };
+  const usual: CallOptions = { takeSocket: undefined, record };
   return {
-    onRequest: (incoming, outgoing) => serveBy(app, incoming, { outgoing, takeSocket: undefined }),
-    onExpectation: (incoming, outgoing) => serveBy(refuseExpectation, incoming, { outgoing, takeSocket: undefined }),
-    serveUpgrade: (incoming, outgoing, takeSocket) => serveBy(app, incoming, { outgoing, takeSocket }),
+    onRequest: (incoming, outgoing) => serve(new Call(incoming, outgoing, usual), work),
+    onExpectation: (incoming, outgoing) => serve(new Call(incoming, outgoing, usual), refuseExpectation),
+    serveUpgrade: (incoming, outgoing, takeSocket) => serve(new Call(incoming, outgoing, { takeSocket, record }), work),
     sendReady: batch.sendNow,
   };
 }

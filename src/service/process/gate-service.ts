@@ -88,6 +88,10 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   return {
     ...observed,
     ...(proxy !== undefined && { onUpgrade: observed.serveUpgrade }),
+    sendReady() {
+      observed.sendReady();
+      proxy?.sendReady();
+    },
     readiness: () => {
       const proofs = isReplayAway(replay) ? describeProofs(current().rules, settings) : undefined;
       const readiness = describeReadiness(servers, proofs);
