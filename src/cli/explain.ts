@@ -74,12 +74,13 @@ export async function runExplain(args: readonly string[], environment: Environme
   const flags = splitFlags(args, flagKinds);
   try {
     if (flags === undefined) throw new UsageError('a flag lacks its value, or stands twice');
+    if (flags.texts.has('issuer') && !flags.texts.has('audience')) throw new UsageError('--issuer needs --audience');
     if (flags.rest.some((arg, index) => !arg.startsWith('-') && !flags.rest[index - 1]?.startsWith('--'))) {
       // Arguments stand in the list of processes and in the history of the shell.
       const meant = first === undefined ? undefined : findLikeliest(first, Object.keys(failures), 1);
       throw new UsageError(
         meant === undefined
-          ? 'a token is never given as an argument, since others can read it there; pipe it in. Or name a reason that exists'
+          ? 'that is no reason (docs/refusals.md lists them). A token is never given as an argument, since others can read it there: pipe it in'
           : `there is no such reason. Did you mean ${meant}?`,
       );
     }
@@ -169,7 +170,7 @@ async function readText(file: string | undefined): Promise<string> {
     return Buffer.concat(chunks).toString();
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError('the text cannot be read');
+    throw new UsageError(file === undefined ? 'the text cannot be read' : 'the file of --file cannot be read');
   }
 }
 

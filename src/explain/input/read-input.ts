@@ -20,7 +20,8 @@ const headerStart = /^(?:[<>*] )?(?:authorization|dpop|cookie)\s*:/i;
  */
 export function readInput(text: string, { entry }: ReadInputOptions = {}): Input {
   const trimmed = text.replace(/^\ufeff/, '').trim();
-  if (trimmed === '') return unread('The input is empty. Paste a token, a curl command, a HAR or a request.');
+  if (trimmed === '')
+    return unread('The input is empty. Pipe in a token, a curl command, a HAR, a request or a log line.');
   if (trimmed.startsWith('{')) return readJson(trimmed, entry);
   if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(trimmed)) return readCurl(trimmed.replace(/^[$>#%] ?/, ''));
   const logged = readTerminalLines(trimmed);
