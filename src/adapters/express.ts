@@ -90,8 +90,8 @@ export function createProtect<D extends RegisteredClaims = Claims>(
       <C, P>(policy: Policy<C>, handler: ProtectedHandler<P, C>): RequestHandler<P> => {
         checkRoute(policy, handler);
         const asked = demand(policy, credentials);
-        return (req, res, next) =>
-          passToHandler(checkpoint, asked, {
+        return (req, res, next) => {
+          const passed = passToHandler(checkpoint, asked, {
             // The parameters of the path are of no interest to whoever is told.
             incoming: req as Request,
             outgoing: res,
@@ -100,6 +100,9 @@ export function createProtect<D extends RegisteredClaims = Claims>(
             // Absent only if credentials are optional, and then the handler is one that knows.
             handle: (access) => handler(req, res, access as Access<C>, next),
           });
+          // Express 4 looks at no promise. As Express 5 does: `next` without an error would go on to the next route.
+          if (passed instanceof Promise) passed.catch((error) => next(error || new Error('Rejected promise')));
+        };
       },
   );
   // The handler of `optional` has the type that the interface says.
