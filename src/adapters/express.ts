@@ -49,12 +49,12 @@ export type ProtectedHandler<P, C = Claims, A = Access<C>> = (
 export interface Protect<D = Claims> {
   <C = D, P = Request['params']>(
     policy: Policy<C>,
-    handler: ProtectedHandler<P, NoInfer<HandedClaims<C, D>>>,
+    handler: ProtectedHandler<P, HandedClaims<C, D>>,
   ): RequestHandler<P>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<C = D, P = Request['params']>(
     policy: Policy<C>,
-    handler: ProtectedHandler<P, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined>,
+    handler: ProtectedHandler<P, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
   ): RequestHandler<P>;
 }
 

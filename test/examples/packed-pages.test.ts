@@ -31,13 +31,25 @@ it('the code of all pages compiles, strictly, in an empty folder with the packed
   expect((await buildPages()).errors).toEqual([]);
 }, 120_000);
 
-it('declarations of the package need no optional package, where a project checks them', async () => {
+it('declarations of the package need no optional package, and show claims by their names', async () => {
   const bare = await installBare();
   try {
     const entries = ['', '/explain', '/fetch', '/node', '/providers', '/testing'];
     const lines = entries.map((entry, index) => `export * as entry${index} from 'portcullis${entry}';`);
     await bare.write('index.ts', lines.join('\n'));
-    expect(await bare.compile('checked')).toEqual([]);
+    // What the compiler says of a wrong type is what an editor shows.
+    const wrong = `import { createResourceServer } from 'portcullis';
+import { createProtect } from 'portcullis/fetch';
+const protect = createProtect(createResourceServer({ issuer: 'idp.example', audience: 'https://api.example/' }));
+protect({ scopes: ['read:messages'] }, (_request, access) => {
+  const shown: number = access;
+  return new Response(String(shown));
+});
+`;
+    await bare.write('wrong.ts', wrong);
+    expect(await bare.compile('checked')).toEqual([
+      expect.stringMatching(/wrong\.ts.*: Type 'Access<Claims>' is not assignable to type 'number'\./),
+    ]);
   } finally {
     await rm(bare.folder, { recursive: true });
   }
