@@ -69,6 +69,15 @@ describe('require()', () => {
     expect(JSON.parse(stdout)).toEqual(names);
   });
 
+  it('has types for compilers that know no exports (moduleResolution node10): those of each entry point', async () => {
+    const { exports, types, typesVersions } = JSON.parse(await readFile('package.json', 'utf8'));
+    const typed = Object.entries<{ readonly types?: string }>(exports).flatMap(([subpath, entry]) =>
+      entry.types === undefined ? [] : [[subpath.replace('./', ''), entry.types] as const],
+    );
+    const named = Object.entries<readonly string[]>(typesVersions['*']).map(([name, [path]]) => [name, path]);
+    expect([['.', types], ...named]).toEqual(typed);
+  });
+
   it('judges a call as import does', async () => {
     const program = `
       const { createResourceServer } = require('portcullis');
