@@ -38,11 +38,13 @@ const parts = ({ seconds, warmUpSeconds }) => ({ warmUp: warmUpSeconds, measured
 function findFile({ name, workload, server, running, pool, scene, seconds, warmUpSeconds }) {
   const { perServer } = workloads[workload];
   if (perServer === undefined) return async (part) => pool[workload][part];
+  let first = 0;
   return async (part) => {
     // A proof from the second in which the service was started would be asked for a nonce.
     await sleep(1001 - (Date.now() % 1000));
     const count = Math.round(server.pace * parts({ seconds, warmUpSeconds })[part]);
-    const lines = await perServer({ scene, url: running.url, count });
+    const lines = await perServer({ scene, url: running.url, count, first });
+    first += count + 1;
     return scene.write(`${workload}-${name}-${part}.txt`, `${lines.join('\n')}\n`);
   };
 }

@@ -7,11 +7,15 @@ export const opensslName = 'openssl';
 const checks = { rs256: { asked: 'rsa2048', line: /^\+F2:.*$/m }, es256: { asked: 'ecdsap256', line: /^\+F4:.*$/m } };
 const position = 4;
 
-/** µs of processor time of one check, by its algorithm; none where `openssl` is not installed. */
-export async function measureOpenssl() {
-  const names = Object.values(checks).map(({ asked }) => asked);
+/**
+ * µs of processor time of one check, by its algorithm; none where `openssl` is not installed.
+ *
+ * @param {{ algorithms?: readonly string[], processor?: string }} [options]
+ */
+export async function measureOpenssl({ algorithms = Object.keys(checks), processor = processors.server } = {}) {
+  const names = algorithms.map((name) => checks[name].asked);
   const openssl = startChild(['openssl', 'speed', '-mr', '-seconds', '1', ...names], {
-    processor: processors.server,
+    processor,
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   let output = '';

@@ -1,5 +1,5 @@
 // The tables of a run in Markdown: printed, and written into the documentation.
-import { judge } from './aims.js';
+import { judge, limits } from './aims.js';
 import { formatFleet } from './fleet-report.js';
 import { formatGate } from './gate-report.js';
 import { formatPace } from './pace-report.js';
@@ -34,6 +34,18 @@ const aimTable = (results) =>
       String(found.rounds),
       covers,
       command,
+    ]),
+  );
+
+/** What is measured to be compared with: no aims. */
+const limitTable = (results) =>
+  table(
+    ['cost', 'measured', '95 % interval', 'rounds'],
+    judge(results, limits).map(({ name, found }) => [
+      name,
+      decimals(found.value, 2),
+      found.rounds < 2 ? '' : `${decimals(found.low, 2)} … ${decimals(found.high, 2)}`,
+      String(found.rounds),
     ]),
   );
 
@@ -100,6 +112,9 @@ function figureTables({ figures: { start, memory, workers, growth } }) {
         ['1', '2'].flatMap((count) => [
           row(`${count}: one token`, workers.rates[count], workers.cpu[count]),
           row(`${count}: DPoP, one key`, workers.dpopRates[count], workers.dpop[count]),
+          ...(workers.checks?.[count]?.length > 0
+            ? [[`${count}: OpenSSL’s ES256 check, no service`, '', decimals(median(workers.checks[count]), 1)]]
+            : []),
         ]),
       ),
     );
@@ -207,6 +222,7 @@ export function formatReport(results) {
     ...(results.fleet && { fleet: formatFleet(results.fleet) }),
     ...formatScaling(results),
     aims: aimTable(results),
+    limits: limitTable(results),
   };
 }
 

@@ -99,7 +99,7 @@ export async function openScene() {
     makeBearer: (count, other = {}) => mint.make('bearer', count, { ...about, ...other }),
     makeProofs: (count, url) =>
       mint.make('proof', count, { token: bound, url, jwk: proofJwk, proofKey: holder.privateKey.export(pem) }),
-    makeOwnKeys: (count, url) => mint.make('ownKey', count, { ...about, url }),
+    makeOwnKeys: (count, url, first) => mint.make('ownKey', count, { ...about, url }, first),
     async close() {
       await Promise.all([mint.close(), provider.stop()]);
       rmSync(folder, { recursive: true, force: true });

@@ -66,8 +66,8 @@ export const workloads = {
     label: 'DPoP: each key and proof new',
     refused: 0,
     once: true,
-    // Each costs an RSA signature to make; a key that is new costs a server more, too.
-    perServer: ({ scene, url, count }) => scene.makeOwnKeys(Math.ceil(count / 3), url),
+    // A key that is new costs a server twice as much.
+    perServer: ({ scene, url, count, first }) => scene.makeOwnKeys(Math.ceil(count / 2), url, Math.ceil(first / 2)),
   },
 };
 

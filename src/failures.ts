@@ -20,7 +20,8 @@ export type Concept =
   | 'dpopRequired'
   | 'nonceSecret'
   | 'replayStore'
-  | 'trustProxy';
+  | 'trustProxy'
+  | 'externalUrl';
 
 type About = Pick<Failure, 'concept'>;
 
@@ -342,7 +343,7 @@ export const failures = {
   ),
   proof_url_mismatch: proof(
     'The DPoP proof is for another URL.',
-    'htu is not the URL of the request as this server sees it. Behind a proxy, let the proxy send X-Forwarded-Proto, -Host and -Prefix, and trust the address of the proxy.',
+    'htu is not the URL of the request as this server sees it. Behind a proxy, let the proxy send X-Forwarded-Proto, -Host and -Prefix, and trust the address of the proxy. If the external URL is set, it must be the URL that clients call.',
     { concept: 'trustProxy' },
   ),
   proof_too_old: proof(

@@ -30,6 +30,7 @@ export { allOf, anyOf } from './policy/combination.ts';
 export type {
   ClaimsPolicy,
   CombinedPolicy,
+  HandedClaims,
   PlainCombinedPolicy,
   PlainPolicy,
   Policy,

@@ -1,5 +1,7 @@
 // One process against two, on both processors, with the load on both as well: the load costs what it costs.
+import { processors } from '../children.js';
 import { load } from '../load.js';
+import { measureOpenssl } from '../openssl.js';
 import { startServer } from '../running.js';
 import { findFreePort } from '../scene.js';
 import { servers } from '../servers.js';
@@ -13,15 +15,28 @@ const tolerated = 0.005;
 /** More calls with a proof a second than two workers answer. */
 const pace = 14_000;
 
+/** µs of processor time of OpenSSL's ES256 check, by how many processes make such checks at the same time. */
+async function measureChecks() {
+  const check = async (processor) => (await measureOpenssl({ algorithms: ['es256'], processor })).es256;
+  const { server, load } = processors;
+  const one = await check(server);
+  const two = await Promise.all([check(server), check(load)]);
+  return { 1: one, 2: (two[0] + two[1]) / 2 };
+}
+
 /**
  * Requests a second and processor time of each, by the number of workers: with a repeated token (`rates`, `cpu`), and with
- * new proofs of one key (`dpopRates`, `dpop`).
+ * new proofs of one key (`dpopRates`, `dpop`). `checks`: what OpenSSL's own ES256 check costs in so many processes, since
+ * two processors that are threads of one core slow each other.
  */
 export async function measureWorkers({ scene }) {
   const oneToken = scene.write('workers.txt', `${(await scene.makeBearer(1))[0]}\n`);
   const empty = () => /** @type {Record<string, number[]>} */ ({ 1: [], 2: [] });
-  const measured = { rates: empty(), cpu: empty(), dpopRates: empty(), dpop: empty() };
+  const measured = { rates: empty(), cpu: empty(), dpopRates: empty(), dpop: empty(), checks: empty() };
   for (let round = 0; round < rounds; round++) {
+    for (const [count, cost] of Object.entries(await measureChecks())) {
+      if (cost > 0) measured.checks[count].push(cost);
+    }
     for (const workers of ['1', '2']) {
       const running = await startServer(`workers-${workers}`, servers.portcullis, {
         scene,

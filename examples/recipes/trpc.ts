@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { initTRPC, TRPCError } from '@trpc/server';
 import { createHTTPHandler } from '@trpc/server/adapters/standalone';
 import type { Access, ResourceServer } from 'portcullis';
-import { createProtect, findAccess } from 'portcullis/node';
+import { createAuthorize } from 'portcullis/node';
 
 const t = initTRPC.context<{ readonly access: Access | undefined }>().create();
 
@@ -24,7 +24,8 @@ export type Router = typeof router;
 
 /** A call without a token reaches the open procedures; a token that is no good is refused before all of them. */
 export function createProcedures(resourceServer: ResourceServer): Server {
-  const protect = createProtect(resourceServer);
-  const handler = createHTTPHandler({ router, createContext: ({ req }) => ({ access: findAccess(req) }) });
-  return createServer(protect.optional({}, (request, response) => handler(request, response)));
+  const authorize = createAuthorize(resourceServer);
+  const handler = createHTTPHandler({ router, createContext: ({ req }) => ({ access: authorize.findAccess(req) }) });
+  const judge = authorize.optional();
+  return createServer((request, response) => judge(request, response, () => handler(request, response)));
 }

@@ -34,7 +34,8 @@ export function admitOrRefuse<T, C>(
   const refuse = (error: unknown): T =>
     call.refuse(server.describeRefusal(error, request, { policy, connection, metadataUrl, realm: realm?.() }), error);
   return settle<Access<C> | AccessError, T>(
-    () => server.judge(request, policy, connection),
+    // The schema of the policy has given these claims; where there is none, nobody here reads them.
+    () => server.judge(request, policy, connection) as MaybePromise<Access<C> | AccessError>,
     (judged) => (judged instanceof AccessError ? refuse(judged) : admit(judged)),
     refuse,
   );

@@ -1,14 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
-import type { Policy } from '../policy/policy.ts';
+import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
-import { type AccessReaders, findAccessOf, requireAccessOf } from './admitted.ts';
-import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
-import { type MetadataOptions, openMetadata } from './metadata.ts';
-import { sendRefusal, serveMetadata } from './node-answer.ts';
+import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { checkAdapterOptions, createCheckpoint, demand } from './checkpoint.ts';
+import { type AccessReaders, createForms, createMiddlewareForms } from './forms.ts';
+import type { MetadataOptions } from './metadata.ts';
+import { createNodeMetadata, sendRefusal } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 import { passOn, passToHandler } from './node-visit.ts';
 
@@ -18,7 +19,7 @@ declare global {
   namespace Express {
     interface Request {
       /** What `authorize` or `protect` of Portcullis has let in; `undefined` if nobody has judged the request. */
-      access?: Access;
+      access?: Access<RegisteredClaims>;
     }
   }
 }
@@ -46,11 +47,14 @@ export type ProtectedHandler<P, C = Claims, A = Access<C>> = (
  * policy that cannot work.
  */
 export interface Protect<D = Claims> {
-  <C = D, P = Request['params']>(policy: Policy<C>, handler: ProtectedHandler<P, NoInfer<C>>): RequestHandler<P>;
+  <C = D, P = Request['params']>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<P, NoInfer<HandedClaims<C, D>>>,
+  ): RequestHandler<P>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<C = D, P = Request['params']>(
     policy: Policy<C>,
-    handler: ProtectedHandler<P, NoInfer<C>, Access<NoInfer<C>> | undefined>,
+    handler: ProtectedHandler<P, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined>,
   ): RequestHandler<P>;
 }
 
@@ -81,24 +85,25 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Protect<D> {
   const checkpoint = open('createProtect', server, options);
-  const create =
-    (credentials: Demand<never>['credentials']) =>
-    <C, P>(policy: Policy<C>, handler: ProtectedHandler<P, C>): RequestHandler<P> => {
-      checkRoute(policy, handler);
-      const asked = demand(policy, credentials);
-      return (req, res, next) =>
-        passToHandler(checkpoint, asked, {
-          // The parameters of the path are of no interest to whoever is told.
-          incoming: req as Request,
-          outgoing: res,
-          // A router cuts its prefix off `url`; a proof is for the URL that the client called.
-          target: req.originalUrl,
-          // Absent only if credentials are optional, and then the handler is one that knows.
-          handle: (access) => handler(req, res, access as Access<C>, next),
-        });
-    };
+  const forms = createForms(
+    (credentials) =>
+      <C, P>(policy: Policy<C>, handler: ProtectedHandler<P, C>): RequestHandler<P> => {
+        checkRoute(policy, handler);
+        const asked = demand(policy, credentials);
+        return (req, res, next) =>
+          passToHandler(checkpoint, asked, {
+            // The parameters of the path are of no interest to whoever is told.
+            incoming: req as Request,
+            outgoing: res,
+            // A router cuts its prefix off `url`; a proof is for the URL that the client called.
+            target: req.originalUrl,
+            // Absent only if credentials are optional, and then the handler is one that knows.
+            handle: (access) => handler(req, res, access as Access<C>, next),
+          });
+      },
+  );
   // The handler of `optional` has the type that the interface says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Protect<D>;
+  return forms as Protect<D>;
 }
 
 /**
@@ -116,11 +121,10 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
-  const create =
-    (credentials: Demand<never>['credentials']) =>
-    (policy?: Policy<unknown>): AuthorizeMiddleware => {
-      const asked = demand(policy, credentials);
-      return (req, res, next) =>
+  return createMiddlewareForms(
+    { accessOf, findAccess },
+    (asked): AuthorizeMiddleware =>
+      (req, res, next) =>
         passOn(checkpoint, asked, {
           incoming: req as Request, // Express calls with nothing else
           outgoing: res,
@@ -129,9 +133,8 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
           admitted: (access) => {
             Object.assign(req, { access });
           },
-        });
-    };
-  return Object.assign(create('required'), { optional: create('optional'), accessOf, findAccess });
+        }),
+  );
 }
 
 /**
@@ -166,19 +169,22 @@ export function createMetadata(
   server: ResourceServer<RegisteredClaims>,
   options: MetadataOptions,
 ): AuthorizeMiddleware {
-  const metadata = openMetadata(server, options);
-  return (incoming, outgoing, next) => {
-    if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
-  };
+  return createNodeMetadata(server, options);
 }
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
-export function accessOf<C = Claims>(request: IncomingMessage, policy?: Policy<C>): Access<C> {
+export function accessOf<C = RegisteredClaims>(
+  request: IncomingMessage,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> {
   return requireAccessOf(request, policy);
 }
 
 /** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = Claims>(request: IncomingMessage, policy?: Policy<C>): Access<C> | undefined {
+export function findAccess<C = RegisteredClaims>(
+  request: IncomingMessage,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> | undefined {
   return findAccessOf(request, policy);
 }
 

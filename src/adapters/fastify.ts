@@ -7,14 +7,15 @@ import type {
   RouteGenericInterface,
 } from 'fastify';
 import { same, settle } from '../maybe-promise.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
-import { type AccessReaders, findAccessOf, requireAccessOf } from './admitted.ts';
+import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { type AccessReaders, createForms, createMiddlewareForms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { readNodeRequest } from './node-request.ts';
 
@@ -57,12 +58,12 @@ export interface ProtectedRoute<R extends RouteGenericInterface> {
 export interface Protect<D = Claims> {
   <C = D, R extends RouteGenericInterface = RouteGenericInterface>(
     policy: Policy<C>,
-    handler: ProtectedHandler<R, NoInfer<C>>,
+    handler: ProtectedHandler<R, NoInfer<HandedClaims<C, D>>>,
   ): ProtectedRoute<R>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<C = D, R extends RouteGenericInterface = RouteGenericInterface>(
     policy: Policy<C>,
-    handler: ProtectedHandler<R, NoInfer<C>, Access<NoInfer<C>> | undefined>,
+    handler: ProtectedHandler<R, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined>,
   ): ProtectedRoute<R>;
 }
 
@@ -104,42 +105,43 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Protect<D> {
   const checkpoint = open('createProtect', server, options);
-  const create =
-    (credentials: Demand<never>['credentials']) =>
-    <C, R extends RouteGenericInterface>(policy: Policy<C>, handler: ProtectedHandler<R, C>): ProtectedRoute<R> => {
-      checkRoute(policy, handler);
-      const onRequest = createHook(checkpoint, demand(policy, credentials));
-      // Not by `accessOf`: a request that another route has let in was not let in here.
-      const passed = new WeakSet<object>();
-      return {
-        onRequest(request, reply, done) {
-          onRequest(request, reply as JudgedReply, (error) => {
-            if (error === undefined) passed.add(request);
-            done(error);
-          });
-        },
-        handler(request, reply) {
-          if (!passed.has(request)) {
-            throw new TypeError(
-              'protect: the route has lost its onRequest hook; spread protect(…) after other options',
+  const forms = createForms(
+    (credentials) =>
+      <C, R extends RouteGenericInterface>(policy: Policy<C>, handler: ProtectedHandler<R, C>): ProtectedRoute<R> => {
+        checkRoute(policy, handler);
+        const onRequest = createHook(checkpoint, demand(policy, credentials));
+        // Not by `accessOf`: a request that another route has let in was not let in here.
+        const passed = new WeakSet<object>();
+        return {
+          onRequest(request, reply, done) {
+            onRequest(request, reply as JudgedReply, (error) => {
+              if (error === undefined) passed.add(request);
+              done(error);
+            });
+          },
+          handler(request, reply) {
+            if (!passed.has(request)) {
+              throw new TypeError(
+                'protect: the route has lost its onRequest hook; spread protect(…) after other options',
+              );
+            }
+            // Absent only if credentials are optional, and then the handler is one that knows.
+            const access = findAccessOf(request.raw, policy) as Access<C>;
+            return settle(
+              () => handler.call(this, request, reply, access),
+              same,
+              (error) => {
+                const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, see(request));
+                if (refusal === undefined) throw error;
+                return send(refusal, reply as JudgedReply);
+              },
             );
-          }
-          // Absent only if credentials are optional, and then the handler is one that knows.
-          const access = findAccessOf(request.raw, policy) as Access<C>;
-          return settle(
-            () => handler.call(this, request, reply, access),
-            same,
-            (error) => {
-              const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, see(request));
-              if (refusal === undefined) throw error;
-              return send(refusal, reply as JudgedReply);
-            },
-          );
-        },
-      };
-    };
+          },
+        };
+      },
+  );
   // The handler of `optional` has the type that the interface says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Protect<D>;
+  return forms as Protect<D>;
 }
 
 /**
@@ -159,9 +161,7 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
-  const create = (credentials: Demand<never>['credentials']) => (policy?: Policy<unknown>) =>
-    createHook(checkpoint, demand(policy, credentials));
-  return Object.assign(create('required'), { optional: create('optional'), accessOf, findAccess });
+  return createMiddlewareForms({ accessOf, findAccess }, (asked) => createHook(checkpoint, asked));
 }
 
 /**
@@ -214,12 +214,18 @@ export function createMetadata(
 }
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
-export function accessOf<C = Claims>(request: Pick<JudgedRequest, 'raw'>, policy?: Policy<C>): Access<C> {
+export function accessOf<C = RegisteredClaims>(
+  request: Pick<JudgedRequest, 'raw'>,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> {
   return requireAccessOf(request.raw, policy);
 }
 
 /** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = Claims>(request: Pick<JudgedRequest, 'raw'>, policy?: Policy<C>): Access<C> | undefined {
+export function findAccess<C = RegisteredClaims>(
+  request: Pick<JudgedRequest, 'raw'>,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> | undefined {
   return findAccessOf(request.raw, policy);
 }
 

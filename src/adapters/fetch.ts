@@ -1,12 +1,13 @@
 import type { Connection } from '../http/request.ts';
 import { same, settle } from '../maybe-promise.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkRoute } from './admission.ts';
-import { type AccessReaders, findAccessOf, requireAccessOf } from './admitted.ts';
-import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { checkAdapterOptions, createCheckpoint, demand } from './checkpoint.ts';
+import { type AccessReaders, createForms, createMiddlewareForms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { addNonce } from './nonce-header.ts';
 import { toMetadataResponse, toResponse } from './web-answer.ts';
@@ -51,12 +52,12 @@ export type FetchHandler<R extends Request, Rest extends readonly unknown[]> = (
 export interface Protect<D = Claims> {
   <R extends Request, Rest extends readonly unknown[], C = D>(
     policy: Policy<C>,
-    handler: ProtectedHandler<R, Rest, NoInfer<C>>,
+    handler: ProtectedHandler<R, Rest, NoInfer<HandedClaims<C, D>>>,
   ): FetchHandler<R, Rest>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<R extends Request, Rest extends readonly unknown[], C = D>(
     policy: Policy<C>,
-    handler: ProtectedHandler<R, Rest, NoInfer<C>, Access<NoInfer<C>> | undefined>,
+    handler: ProtectedHandler<R, Rest, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined>,
   ): FetchHandler<R, Rest>;
 }
 
@@ -86,34 +87,35 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Protect<D> {
   const checkpoint = open('createProtect', server, options);
-  const create =
-    (credentials: Demand<never>['credentials']) =>
-    <R extends Request, Rest extends readonly unknown[], C>(
-      policy: Policy<C>,
-      handler: ProtectedHandler<R, Rest, C>,
-    ): FetchHandler<R, Rest> => {
-      checkRoute(policy, handler);
-      const asked = demand(policy, credentials);
-      return (request, ...rest) => {
-        const seen = see(options, request, rest);
-        const answer = (error: unknown): Response => {
-          const refusal = checkpoint.describeThrown(error, seen);
-          if (refusal === undefined) throw error;
-          return toResponse(refusal);
+  const forms = createForms(
+    (credentials) =>
+      <R extends Request, Rest extends readonly unknown[], C>(
+        policy: Policy<C>,
+        handler: ProtectedHandler<R, Rest, C>,
+      ): FetchHandler<R, Rest> => {
+        checkRoute(policy, handler);
+        const asked = demand(policy, credentials);
+        return (request, ...rest) => {
+          const seen = see(options, request, rest);
+          const answer = (error: unknown): Response => {
+            const refusal = checkpoint.describeThrown(error, seen);
+            if (refusal === undefined) throw error;
+            return toResponse(refusal);
+          };
+          return checkpoint.pass<Response, C>(asked, {
+            ...seen,
+            admit: (access) => {
+              // Absent only if credentials are optional, and then the handler is one that knows.
+              const answered = settle(() => handler(request, access as Access<C>, ...rest), same, answer);
+              return access === undefined ? answered : addNonce(answered, access);
+            },
+            refuse: toResponse,
+          });
         };
-        return checkpoint.pass<Response, C>(asked, {
-          ...seen,
-          admit: (access) => {
-            // Absent only if credentials are optional, and then the handler is one that knows.
-            const answered = settle(() => handler(request, access as Access<C>, ...rest), same, answer);
-            return access === undefined ? answered : addNonce(answered, access);
-          },
-          refuse: toResponse,
-        });
-      };
-    };
+      },
+  );
   // The handler of `optional` has the type that the interface says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Protect<D>;
+  return forms as Protect<D>;
 }
 
 /**
@@ -131,18 +133,16 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
-  const create =
-    (credentials: Demand<never>['credentials']) =>
-    (policy?: Policy<unknown>): AuthorizeRequest => {
-      const asked = demand(policy, credentials);
-      return (request, ...rest) =>
+  return createMiddlewareForms(
+    { accessOf, findAccess },
+    (asked): AuthorizeRequest =>
+      (request, ...rest) =>
         checkpoint.pass<Response | undefined, unknown>(asked, {
           ...see(options, request, rest),
           admit: () => undefined,
           refuse: toResponse,
-        });
-    };
-  return Object.assign(create('required'), { optional: create('optional'), accessOf, findAccess });
+        }),
+  );
 }
 
 /**
@@ -164,12 +164,18 @@ export function createMetadata(
 }
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
-export function accessOf<C = Claims>(request: Request, policy?: Policy<C>): Access<C> {
+export function accessOf<C = RegisteredClaims>(
+  request: Request,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> {
   return requireAccessOf(request, policy);
 }
 
 /** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = Claims>(request: Request, policy?: Policy<C>): Access<C> | undefined {
+export function findAccess<C = RegisteredClaims>(
+  request: Request,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> | undefined {
   return findAccessOf(request, policy);
 }
 

@@ -2,13 +2,14 @@ import type { Context, Env, ErrorHandler, Handler, Input, MiddlewareHandler, Nex
 import type { BlankInput } from 'hono/types';
 import type { Connection } from '../http/request.ts';
 import { same, settle } from '../maybe-promise.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
-import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
+import { checkAdapterOptions, createCheckpoint, demand } from './checkpoint.ts';
+import { createForms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { addNonce } from './nonce-header.ts';
 import { toMetadataResponse, toResponse } from './web-answer.ts';
@@ -62,12 +63,12 @@ export type RouteHandler<E extends Env, P extends string, I extends Input, R> = 
 export interface Protect<E extends Env, D = Claims> {
   <C = D, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
     policy: Policy<C>,
-    handler: ProtectedHandler<E, NoInfer<C>, Access<NoInfer<C>>, P, I, R>,
+    handler: ProtectedHandler<E, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>>, P, I, R>,
   ): RouteHandler<E, P, I, R>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<C = D, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
     policy: Policy<C>,
-    handler: ProtectedHandler<E, NoInfer<C>, Access<NoInfer<C>> | undefined, P, I, R>,
+    handler: ProtectedHandler<E, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined, P, I, R>,
   ): RouteHandler<E, P, I, R>;
 }
 
@@ -79,9 +80,9 @@ export type JudgedContext = { readonly req: { readonly raw: Request } };
 
 /** Makes middleware of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
 export interface Authorize<D = Claims> {
-  <C = D>(policy?: Policy<C>): AuthorizeMiddleware<Access<C>>;
+  <C = D>(policy?: Policy<C>): AuthorizeMiddleware<Access<HandedClaims<C, D>>>;
   /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional<C = D>(policy?: Policy<C>): AuthorizeMiddleware<Access<C> | undefined>;
+  optional<C = D>(policy?: Policy<C>): AuthorizeMiddleware<Access<HandedClaims<C, D>> | undefined>;
 }
 
 /**
@@ -96,31 +97,32 @@ export function createProtect<E extends Env = Env, D extends RegisteredClaims = 
   options: ProtectOptions<E> = {},
 ): Protect<E, D> {
   const checkpoint = open('createProtect', server, options);
-  const create =
-    (credentials: Demand<never>['credentials']) =>
-    <C>(policy: Policy<C>, handler: (c: Context<E>, access: Access<C>) => Response | Promise<Response>) => {
-      checkRoute(policy, handler);
-      const asked = demand(policy, credentials);
-      return (c: Context<E>): Response | Promise<Response> => {
-        const seen = see(options, c);
-        const answer = (error: unknown): Response => {
-          const refusal = checkpoint.describeThrown(error, seen);
-          if (refusal === undefined) throw error;
-          return toResponse(refusal);
+  const forms = createForms(
+    (credentials) =>
+      <C>(policy: Policy<C>, handler: (c: Context<E>, access: Access<C>) => Response | Promise<Response>) => {
+        checkRoute(policy, handler);
+        const asked = demand(policy, credentials);
+        return (c: Context<E>): Response | Promise<Response> => {
+          const seen = see(options, c);
+          const answer = (error: unknown): Response => {
+            const refusal = checkpoint.describeThrown(error, seen);
+            if (refusal === undefined) throw error;
+            return toResponse(refusal);
+          };
+          return checkpoint.pass<Response, C>(asked, {
+            ...seen,
+            admit: (access) => {
+              // Absent only if credentials are optional, and then the handler is one that knows.
+              const answered = settle(() => handler(c, access as Access<C>), same, answer);
+              return access === undefined ? answered : addNonce(answered, access);
+            },
+            refuse: toResponse,
+          });
         };
-        return checkpoint.pass<Response, C>(asked, {
-          ...seen,
-          admit: (access) => {
-            // Absent only if credentials are optional, and then the handler is one that knows.
-            const answered = settle(() => handler(c, access as Access<C>), same, answer);
-            return access === undefined ? answered : addNonce(answered, access);
-          },
-          refuse: toResponse,
-        });
-      };
-    };
+      },
+  );
   // Path, input, answer and the handler of `optional` have the types that the interface says; nothing looks at them here.
-  return Object.assign(create('required'), { optional: create('optional') }) as unknown as Protect<E, D>;
+  return forms as unknown as Protect<E, D>;
 }
 
 /**
@@ -138,22 +140,20 @@ export function createAuthorize<E extends Env = Env, D extends RegisteredClaims 
   options: ProtectOptions<E> = {},
 ): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
-  const create =
-    (credentials: Demand<never>['credentials']) =>
-    <C>(policy?: Policy<C>): AuthorizeMiddleware<Access<C>> => {
-      const asked = demand(policy, credentials);
-      return async (context, next) => {
-        const c = context as unknown as Context<E>; // the application has the variables that it says
-        const admit = async (access: Access<C> | undefined): Promise<undefined> => {
-          if (access !== undefined) context.set('access', access);
-          await next();
-          if (access?.dpopNonce !== undefined) context.header('dpop-nonce', access.dpopNonce);
-        };
-        return checkpoint.pass<Response | undefined, C>(asked, { ...see(options, c), admit, refuse: toResponse });
+  const forms = createForms((credentials) => <C>(policy?: Policy<C>): AuthorizeMiddleware<Access<C>> => {
+    const asked = demand(policy, credentials);
+    return async (context, next) => {
+      const c = context as unknown as Context<E>; // the application has the variables that it says
+      const admit = async (access: Access<C> | undefined): Promise<undefined> => {
+        if (access !== undefined) context.set('access', access);
+        await next();
+        if (access?.dpopNonce !== undefined) context.header('dpop-nonce', access.dpopNonce);
       };
+      return checkpoint.pass<Response | undefined, C>(asked, { ...see(options, c), admit, refuse: toResponse });
     };
+  });
   // Without credentials `optional` sets no access, as its type says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Authorize<D>;
+  return forms as Authorize<D>;
 }
 
 /**
@@ -189,12 +189,18 @@ export function createMetadata(server: ResourceServer<RegisteredClaims>, options
 }
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
-export function accessOf<C = Claims>(c: JudgedContext, policy?: Policy<C>): Access<C> {
+export function accessOf<C = RegisteredClaims>(
+  c: JudgedContext,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> {
   return requireAccessOf(c, policy);
 }
 
 /** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = Claims>(c: JudgedContext, policy?: Policy<C>): Access<C> | undefined {
+export function findAccess<C = RegisteredClaims>(
+  c: JudgedContext,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> | undefined {
   return findAccessOf(c, policy);
 }
 

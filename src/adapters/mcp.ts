@@ -1,4 +1,3 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from '@modelcontextprotocol/server';
 import { AccessError, type Failure } from '../failures.ts';
 import type { ResourceRequest } from '../http/request.ts';
@@ -11,9 +10,11 @@ import type { RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse, checkServer } from './admission.ts';
 import { createTell } from './checkpoint.ts';
 import { createMetadataAnswers, metadataMembers } from './metadata.ts';
-import { sendRefusal, serveMetadata, setNonce } from './node-answer.ts';
+import { type NodeMiddleware, sendRefusal, serveMetadata, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 import { toMetadataResponse } from './web-answer.ts';
+
+export type { NodeMiddleware } from './node-answer.ts';
 
 /** Options of {@link createMcpAuth}. */
 export interface McpAuthOptions {
@@ -58,13 +59,6 @@ export interface McpBearerAuth {
 
 /** @deprecated Use `McpBearerAuth`. */
 export type McpGate = McpBearerAuth;
-
-/** Answers a request, or hands it on. */
-export type NodeMiddleware = (
-  request: IncomingMessage & { readonly originalUrl?: string },
-  response: ServerResponse,
-  next: (error?: unknown) => void,
-) => void;
 
 /** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 502 to 504. */
 const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
@@ -141,9 +135,7 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
         });
       void settle(judge, () => undefined, next);
     },
-    serveMetadata(incoming, response, next) {
-      if (serveMetadata(metadata, incoming, response) === 'not ours') next();
-    },
+    serveMetadata: serveMetadata(metadata),
     answerMetadata: ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname)),
   };
 }

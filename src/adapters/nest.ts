@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import {
   type ArgumentsHost,
   applyDecorators,
@@ -16,15 +16,15 @@ import {
 } from '@nestjs/common';
 import { AccessError } from '../failures.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
-import type { Claims, RegisteredClaims } from '../token/claims.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp } from './admission.ts';
 import { findAccessOf } from './admitted.ts';
 import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
-import { type MetadataOptions, openMetadata } from './metadata.ts';
+import type { MetadataOptions } from './metadata.ts';
 import {
   answerCall,
   type CalledRequest,
@@ -33,7 +33,7 @@ import {
   keyOfCall,
   readHeld,
 } from './nest-context.ts';
-import { serveMetadata, setNonce } from './node-answer.ts';
+import { createNodeMetadata, type NodeMiddleware, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 
 export type { MetadataOptions } from './metadata.ts';
@@ -189,33 +189,25 @@ export const CurrentAccess: () => ParameterDecorator = createParamDecorator(
  * @example
  * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
  */
-export function createMetadata(
-  server: ResourceServer<RegisteredClaims>,
-  options: MetadataOptions,
-): (
-  request: IncomingMessage & { readonly originalUrl?: string },
-  response: ServerResponse,
-  next: (error?: unknown) => void,
-) => void {
-  checkNodeHttp('createMetadata');
-  const metadata = openMetadata(server, options);
-  return (incoming, outgoing, next) => {
-    if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
-  };
+export function createMetadata(server: ResourceServer<RegisteredClaims>, options: MetadataOptions): NodeMiddleware {
+  return createNodeMetadata(server, options);
 }
 
 /** What a call that was let in may do, by its context or its request. `TypeError` if nobody has let it in. */
-export function accessOf<C = Claims>(call: ExecutionContext | IncomingMessage, policy?: Policy<C>): Access<C> {
+export function accessOf<C = RegisteredClaims>(
+  call: ExecutionContext | IncomingMessage,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> {
   const access = findAccess(call, policy);
   if (access === undefined) throw new TypeError(unjudged);
   return access;
 }
 
 /** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = Claims>(
+export function findAccess<C = RegisteredClaims>(
   call: ExecutionContext | IncomingMessage,
   policy?: Policy<C>,
-): Access<C> | undefined {
+): Access<HandedClaims<C, RegisteredClaims>> | undefined {
   const incoming = 'getHandler' in call ? called.get(keyOfCall(call))?.incoming : readHeld(call)?.incoming;
   return incoming === undefined ? undefined : findAccessOf(incoming, policy);
 }

@@ -1,14 +1,15 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { ResourceRequest } from '../http/request.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { checkNodeHttp, checkRoute } from './admission.ts';
-import { type AccessReaders, findAccessOf, requireAccessOf } from './admitted.ts';
-import { checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
-import { type MetadataOptions, openMetadata } from './metadata.ts';
-import { serveMetadata } from './node-answer.ts';
+import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { checkAdapterOptions, createCheckpoint, demand } from './checkpoint.ts';
+import { type AccessReaders, createForms, createMiddlewareForms } from './forms.ts';
+import type { MetadataOptions } from './metadata.ts';
+import { createNodeMetadata } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
 import { passOn, passToHandler } from './node-visit.ts';
 
@@ -36,11 +37,11 @@ export type ProtectedHandler<C = Claims, A = Access<C>> = (
  * policy that cannot work.
  */
 export interface Protect<D = Claims> {
-  <C = D>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<C>>): RequestListener;
+  <C = D>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<HandedClaims<C, D>>>): RequestListener;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<C = D>(
     policy: Policy<C>,
-    handler: ProtectedHandler<NoInfer<C>, Access<NoInfer<C>> | undefined>,
+    handler: ProtectedHandler<NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined>,
   ): RequestListener;
 }
 
@@ -74,21 +75,19 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Protect<D> {
   const checkpoint = open('createProtect', server, options);
-  const create =
-    (credentials: Demand<never>['credentials']) =>
-    <C>(policy: Policy<C>, handler: ProtectedHandler<C>): RequestListener => {
-      checkRoute(policy, handler);
-      const asked = demand(policy, credentials);
-      return (incoming, outgoing) =>
-        passToHandler(checkpoint, asked, {
-          incoming,
-          outgoing,
-          // Absent only if credentials are optional, and then the handler is one that knows.
-          handle: (access) => handler(incoming, outgoing, access as Access<C>),
-        });
-    };
+  const forms = createForms((credentials) => <C>(policy: Policy<C>, handler: ProtectedHandler<C>): RequestListener => {
+    checkRoute(policy, handler);
+    const asked = demand(policy, credentials);
+    return (incoming, outgoing) =>
+      passToHandler(checkpoint, asked, {
+        incoming,
+        outgoing,
+        // Absent only if credentials are optional, and then the handler is one that knows.
+        handle: (access) => handler(incoming, outgoing, access as Access<C>),
+      });
+  });
   // The handler of `optional` has the type that the interface says.
-  return Object.assign(create('required'), { optional: create('optional') }) as Protect<D>;
+  return forms as Protect<D>;
 }
 
 /**
@@ -106,14 +105,12 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
-  const create =
-    (credentials: Demand<never>['credentials']) =>
-    (policy?: Policy<unknown>): AuthorizeMiddleware => {
-      const asked = demand(policy, credentials);
-      return (incoming, outgoing, next) =>
-        passOn(checkpoint, asked, { incoming, outgoing, target: incoming.originalUrl, next });
-    };
-  return Object.assign(create('required'), { optional: create('optional'), accessOf, findAccess });
+  return createMiddlewareForms(
+    { accessOf, findAccess },
+    (asked): AuthorizeMiddleware =>
+      (incoming, outgoing, next) =>
+        passOn(checkpoint, asked, { incoming, outgoing, target: incoming.originalUrl, next }),
+  );
 }
 
 /**
@@ -132,19 +129,22 @@ export function createMetadata(
   server: ResourceServer<RegisteredClaims>,
   options: MetadataOptions,
 ): AuthorizeMiddleware {
-  const metadata = openMetadata(server, options);
-  return (incoming, outgoing, next) => {
-    if (serveMetadata(metadata, incoming, outgoing) === 'not ours') next();
-  };
+  return createNodeMetadata(server, options);
 }
 
 /** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
-export function accessOf<C = Claims>(request: IncomingMessage, policy?: Policy<C>): Access<C> {
+export function accessOf<C = RegisteredClaims>(
+  request: IncomingMessage,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> {
   return requireAccessOf(request, policy);
 }
 
 /** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = Claims>(request: IncomingMessage, policy?: Policy<C>): Access<C> | undefined {
+export function findAccess<C = RegisteredClaims>(
+  request: IncomingMessage,
+  policy?: Policy<C>,
+): Access<HandedClaims<C, RegisteredClaims>> | undefined {
   return findAccessOf(request, policy);
 }
 

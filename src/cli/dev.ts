@@ -15,6 +15,7 @@ import { readSettings, type Settings } from '../service/settings/settings.ts';
 import { variants } from '../service/variants/variants.ts';
 import { announceGate, announceProvider, announceService, type Listening } from './dev-announcement.ts';
 import { offerTries } from './dev-tries.ts';
+import { tellVariables } from './dev-variables.ts';
 import { asksForHelp } from './help.ts';
 
 const misuse = 'portcullis: a flag is unknown, or lacks its value.\n';
@@ -79,7 +80,7 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
     const first = await Promise.race([listening, exited]);
     if (typeof first !== 'number') {
       await answered(new URL('/api/public', first.url));
-      await idp.announceService(first.url);
+      await idp.announceService(first.url, tellVariables(result.effective));
       const announce = settings.upstream === '' ? announceService : announceGate;
       offerTries(child, { url: first.url, token: idp.token });
       process.stdout.write(

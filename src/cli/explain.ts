@@ -8,6 +8,7 @@ import type { Policy } from '../policy/policy.ts';
 import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { readCall } from './explain/explained-call.ts';
 import { explainById, type NamedCall } from './explain/explained-id.ts';
+import { labelLogLine } from './explain/log-labels.ts';
 import { explainLogLine } from './explain/log-line.ts';
 import { openExplainer, UsageError } from './explain/opening.ts';
 import { formatReasonPage, isReason } from './explain/reason-page.ts';
@@ -107,7 +108,7 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
   if (input.kind === 'unread') throw new UsageError(input.problem.replace(/\.$/, ''));
   if (input.kind === 'log-line') {
     if (flags.texts.has('show')) throw new UsageError('a log line has no claims to show');
-    const explained = explainLogLine(input);
+    const explained = explainLogLine(input, labelLogLine(input, flags, environment));
     if (explained === undefined) throw new UsageError('the log line has a reason that this version does not know');
     return report(explained, flags, environment);
   }

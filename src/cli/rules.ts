@@ -4,10 +4,11 @@ import { readCases } from '../gate/rule-cases-reader.ts';
 import type { Rules } from '../gate/rules.ts';
 import { type RulesFile, readRules } from '../gate/rules-reader.ts';
 import { formatRulesProblems, type RulesProblem } from '../gate/rules-text.ts';
+import { describeUnreachable, findUnreachableIn, fixUnreachable } from '../gate/unreachable-rules.ts';
 import { exitCodes } from '../service/process/exit.ts';
 
 const usage = `portcullis rules looks at a rules file of the gate. Write one of:
-  portcullis rules check FILE         lists every problem with its line
+  portcullis rules check FILE         lists every problem with its line, and warns of rules that no request can reach
   portcullis rules test FILE CASES    runs sample requests against expected decisions
 `;
 
@@ -24,18 +25,28 @@ export async function runRules(args: readonly string[]): Promise<number> {
 }
 
 async function check(name: string): Promise<number> {
-  const rules = await load(name);
-  if (rules === undefined) return failed;
+  const file = await open(name);
+  const rules = file === undefined ? undefined : await load(file);
+  if (file === undefined || rules === undefined) return failed;
+  const unreachable = await findUnreachableIn(file, rules);
+  const warnings = unreachable.map((rule) => ({
+    line: rule.line,
+    column: rule.column,
+    message: `warning: ${describeUnreachable(rule)}. ${fixUnreachable(rule)}`,
+  }));
+  process.stderr.write(formatRulesProblems(name, warnings));
   const count = rules.rules.length;
-  process.stdout.write(`${name}: ${count === 1 ? '1 rule' : `${count} rules`}, no problems\n`);
+  const warned = warnings.length === 0 ? '' : warnings.length === 1 ? ', 1 warning' : `, ${warnings.length} warnings`;
+  process.stdout.write(`${name}: ${count === 1 ? '1 rule' : `${count} rules`}, no problems${warned}\n`);
   return exitCodes.ok;
 }
 
 async function test(name: string, casesName: string): Promise<number> {
-  const rules = await load(name);
-  const file = rules === undefined ? undefined : await open(casesName);
-  if (rules === undefined || file === undefined) return failed;
-  const read = await readCases(file);
+  const file = await open(name);
+  const rules = file === undefined ? undefined : await load(file);
+  const cases = rules === undefined ? undefined : await open(casesName);
+  if (rules === undefined || cases === undefined) return failed;
+  const read = await readCases(cases);
   if (read.kind === 'problems') return report(casesName, read.problems);
   const outcomes = await runCases(
     rules,
@@ -62,12 +73,10 @@ function describe({ decision, rule }: CaseOutcome): string {
   return rule === undefined ? decision : `${decision} by rule ${rule}`;
 }
 
-async function load(name: string): Promise<Rules | undefined> {
-  const file = await open(name);
-  if (file === undefined) return undefined;
+async function load(file: RulesFile): Promise<Rules | undefined> {
   const result = await readRules(file);
   if (result.kind === 'rules') return result.rules;
-  report(name, result.problems);
+  report(file.name, result.problems);
   return undefined;
 }
 

@@ -31,9 +31,13 @@ export function normaliseUrl(text: string): string | undefined {
 
 /**
  * Names what would make the two normalised URLs equal, for the operator's log: the option and the headers of a proxy, or
- * else the one that is wrong: `htu`, or the `path` of the request.
+ * else the one that is wrong: `htu`, or the `path` of the request. What is `pinned` stands for whatever a proxy says.
  */
-export function explainMismatch(expected: string | undefined, received: string | undefined): string {
+export function explainMismatch(
+  expected: string | undefined,
+  received: string | undefined,
+  pinned?: string | undefined,
+): string {
   if (received === undefined) return 'htu';
   if (expected === undefined) return 'path';
   const [expectedScheme, expectedHost, expectedPath] = split(expected);
@@ -46,7 +50,7 @@ export function explainMismatch(expected: string | undefined, received: string |
     if (!receivedPath.endsWith(expectedPath) && !expectedPath.endsWith(receivedPath)) return 'path';
     headers.push('X-Forwarded-Prefix');
   }
-  return `trustProxy with ${headers.join(', ')}`;
+  return pinned === undefined ? `trustProxy with ${headers.join(', ')}` : `externalUrl is ${pinned}`;
 }
 
 /** A URL that came from outside, fit for the operator's log: normalised and short, or words that stand for it. */

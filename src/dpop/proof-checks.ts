@@ -13,7 +13,7 @@ export interface ProofRequest {
   readonly proof: string;
   readonly method: string;
   /** URL of the request as the client used it. */
-  readonly url: Pick<ExternalUrl, 'origin' | 'path'>;
+  readonly url: Pick<ExternalUrl, 'origin' | 'path' | 'pinned'>;
   /** base64url of the SHA-256 of the access token that came with the proof. */
   readonly ath: string;
   /** The thumbprint that the verified access token is bound to. */
@@ -153,8 +153,12 @@ function isForUrl(htu: unknown, { origin, path }: ProofRequest['url']): boolean 
 }
 
 /** Both come from the client: the log gets them in normal form only, which holds nothing but printable ASCII. */
-function describeUrls(htu: unknown, { origin, path }: ProofRequest['url']) {
+function describeUrls(htu: unknown, { origin, path, pinned }: ProofRequest['url']) {
   const expected = normaliseUrl(origin + path);
   const received = typeof htu === 'string' ? normaliseUrl(htu) : undefined;
-  return { expected: showUrl(expected), received: showUrl(received), hint: explainMismatch(expected, received) };
+  return {
+    expected: showUrl(expected),
+    received: showUrl(received),
+    hint: explainMismatch(expected, received, pinned),
+  };
 }

@@ -1,4 +1,4 @@
-import type { RedisCommands } from './redis-script.ts';
+import type { RedisClientLike, RedisCommands } from './redis-script.ts';
 import { parseRedisUrl, type RedisNodes, type RedisTarget } from './redis-url.ts';
 
 /** One connection to a Redis, its sentinels or a cluster, or a client that somebody else has connected. */
@@ -23,11 +23,6 @@ export interface RedisLinks {
   open(listener: LinkListener): RedisLink;
   /** Whether all keys must be in one slot. */
   readonly isCluster: boolean;
-}
-
-/** A client of `@redis/client`, connected by whoever made it: of one Redis, of its sentinels, or of a cluster. */
-export interface RedisClientLike extends RedisCommands {
-  readonly isReady?: boolean;
 }
 
 type Redis = typeof import('@redis/client');

@@ -6,6 +6,11 @@ export interface RedisCommands {
   eval(script: string, options: ScriptOptions): Promise<unknown>;
 }
 
+/** A client of `@redis/client`, connected by whoever made it: of one Redis, of its sentinels, or of a cluster. */
+export interface RedisClientLike extends RedisCommands {
+  readonly isReady?: boolean;
+}
+
 /** Keys and arguments of a script; in a cluster, all keys are in one slot. */
 export interface ScriptOptions {
   readonly keys: string[];

@@ -3,8 +3,8 @@ import { AccessError } from '../failures.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { isAfter, type ReadNonce } from './horizon.ts';
-import { linkTo, type RedisClientLike, type RedisLink, useClient } from './redis-link.ts';
-import { clockMargin, type RedisAnswer, runScript } from './redis-script.ts';
+import { linkTo, type RedisLink, useClient } from './redis-link.ts';
+import { clockMargin, type RedisAnswer, type RedisClientLike, runScript } from './redis-script.ts';
 import { type ReplayStore, replayName, type Witnessed } from './replay.ts';
 
 /** A replay store in Redis, which all instances share. */

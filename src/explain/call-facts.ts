@@ -78,6 +78,7 @@ export function readFacts(
     },
     force,
     externalUrl: sight.url === undefined ? undefined : `${sight.url.origin}${sight.url.path}`,
+    pinnedUrl: sight.url?.pinned,
     now,
   };
 }

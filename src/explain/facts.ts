@@ -14,8 +14,8 @@ export interface SettingLabel {
   set(value: string): string;
 }
 
-/** What decides about less usual tokens. Not every service can be set to take them. */
-export type RareSetting = 'scopeClaim' | 'permissionsClaim' | 'subject' | 'clientIds' | 'introspection';
+/** What decides about less usual tokens and calls. Not every service can be set to take them. */
+export type RareSetting = 'externalUrl' | 'scopeClaim' | 'permissionsClaim' | 'subject' | 'clientIds' | 'introspection';
 
 /** What each setting is called where it is set, for the texts of an explanation. */
 export type SettingLabels = Readonly<Record<Setting, SettingLabel> & Partial<Record<RareSetting, SettingLabel>>>;
@@ -58,6 +58,8 @@ export interface Facts {
   readonly force: InForce;
   /** URL of the request as the service sees it; `undefined` if it is not known. */
   readonly externalUrl: string | undefined;
+  /** What its origin and prefix are set to, whatever the request says; `undefined` if they are not set. */
+  readonly pinnedUrl: string | undefined;
   /** Seconds since the epoch. */
   readonly now: number;
 }
@@ -89,6 +91,7 @@ export const optionLabels: SettingLabels = {
     source: undefined,
     set: (value) => `algorithms: ['${value.split(',').join("', '")}']`,
   },
+  externalUrl: label('externalUrl'),
   scopeClaim: label('scopeClaim'),
   permissionsClaim: label('permissionsClaim'),
   subject: label('subject'),

@@ -3,7 +3,7 @@ import type { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { isTime } from '../jose/numeric-date.ts';
 import type { Gathered } from '../resource-server/dry-run.ts';
-import { audiencesOf, type InForce, type SettingLabel, textOf } from './facts.ts';
+import { audiencesOf, type InForce, type Setting, type SettingLabel, textOf } from './facts.ts';
 import { shorten, showText, showValue } from './shown-text.ts';
 import { formatDistance } from './shown-time.ts';
 
@@ -54,21 +54,28 @@ function describeScopes({ sight, force, refusal }: View): Shown {
   return { expected: [needed.join(' ')], seen: showValue(scope) };
 }
 
+/** A hint that begins with a setting, as the operator calls the setting. */
+function nameSetting(hint: unknown, { labels }: InForce): string {
+  const [first = '', ...rest] = showValue(hint).split(' ');
+  const label = rest.length > 0 && Object.hasOwn(labels, first) ? labels[first as Setting] : undefined; // an own member
+  return [label?.name ?? first, ...rest].join(' ');
+}
+
 /** The facts that go with a refusal: they are made for the operator's log. */
-function contextOf(refusal: AccessError | undefined): Shown {
+function contextOf(refusal: AccessError | undefined, force: InForce): Shown {
   const { expected, received, hint, parameter, claim, defect } = refusal?.context ?? {};
   const detail = parameter ?? claim ?? defect;
   return {
     ...(expected !== undefined && { expected: showValue(expected) }),
     ...(received !== undefined && { seen: showValue(received) }),
     ...(detail !== undefined && { seen: showValue(detail) }),
-    ...(hint !== undefined && { why: showValue(hint) }),
+    ...(hint !== undefined && { why: nameSetting(hint, force) }),
   };
 }
 
-const proofTime: Look = ({ sight, now, refusal }) => {
+const proofTime: Look = ({ sight, force, now, refusal }) => {
   const iat = sight.proofClaims?.['iat'];
-  if (typeof iat !== 'number') return contextOf(refusal);
+  if (typeof iat !== 'number') return contextOf(refusal, force);
   return { seen: formatDistance(iat, now), expected: `from ${proofLifetime} s ago to 30 s ahead` };
 };
 
@@ -161,8 +168,8 @@ const looks: Readonly<Record<string, Look>> = {
     const seen = showValue(sight.proofClaims?.['htm'], 60);
     return refusal === undefined ? { why: seen } : { seen, expected: showText(sight.call.request.method, 60) };
   },
-  proof_url: ({ refusal }) => {
-    const { expected, seen } = contextOf(refusal);
+  proof_url: ({ force, refusal }) => {
+    const { expected, seen } = contextOf(refusal, force);
     return { ...(expected !== undefined && { expected }), ...(seen !== undefined && { seen }) };
   },
   proof_age: proofTime,
@@ -171,5 +178,5 @@ const looks: Readonly<Record<string, Look>> = {
 
 /** What a check shows. */
 export function look(id: string, view: View): Shown {
-  return (Object.hasOwn(looks, id) ? looks[id] : undefined)?.(view) ?? contextOf(view.refusal);
+  return (Object.hasOwn(looks, id) ? looks[id] : undefined)?.(view) ?? contextOf(view.refusal, view.force);
 }

@@ -37,7 +37,12 @@ const claimNames: Readonly<Record<string, string>> = {
 };
 
 /** Causes that say how the two values differ: they stand below both. */
-const comparisons: ReadonlySet<string> = new Set(['audience_slash', 'audience_case', 'issuer_slash']);
+const comparisons: ReadonlySet<string> = new Set([
+  'audience_slash',
+  'audience_case',
+  'audience_scheme',
+  'issuer_slash',
+]);
 
 /** Groups that share a row. */
 const rowNames: Readonly<Record<string, string>> = {

@@ -16,7 +16,9 @@ export interface IdentityHeaders {
 
 /** The headers of one caller. */
 export interface IdentityValues {
-  /** In the order of {@link IdentityHeaders.names}. */
+  /** {@link IdentityHeaders.names}. */
+  readonly names: readonly string[];
+  /** In their order. */
   readonly values: readonly string[];
   /** Names and values in turn. */
   readonly headers: readonly string[];
@@ -44,12 +46,17 @@ export function createIdentityHeaders(claims: Readonly<Record<string, string>>):
   const writeAnew = (access: Access<RegisteredClaims>): IdentityValues => {
     const formatted = rows.map(([, claim]) => formatValue(readClaim(access, claim)));
     const values = formatted.map((value) => value ?? '');
-    return { values, headers: interleave(values), omitted: formatted.filter((value) => value === undefined).length };
+    return {
+      names,
+      values,
+      headers: interleave(values),
+      omitted: formatted.filter((value) => value === undefined).length,
+    };
   };
 
   return {
     names,
-    empty: { values: blank, headers: interleave(blank), omitted: 0 },
+    empty: { names, values: blank, headers: interleave(blank), omitted: 0 },
     write(access) {
       const known = written.get(access.claims);
       if (known !== undefined) return known;

@@ -61,8 +61,39 @@ interface Told {
   readonly encrypted: boolean;
 }
 
-function createOriginal({ headers }: ResourceRequest, { method, target, host, encrypted }: Told): OriginalRequest {
-  const get = (name: string): string | null => (host !== undefined && /^host$/i.test(name) ? host : headers.get(name));
-  const url = `${encrypted ? 'https' : 'http'}://${get('host') ?? ''}${target}`;
-  return { request: { method, target, url, headers: { get } }, connection: { encrypted } };
+function createOriginal(call: ResourceRequest, told: Told): OriginalRequest {
+  return { request: new ToldRequest(call, told), connection: told.encrypted ? overTls : overTcp };
+}
+
+const overTls: Connection = { encrypted: true };
+const overTcp: Connection = { encrypted: false };
+
+/** A class because there is one for each request: nothing is made before it is asked for. */
+class ToldRequest implements ResourceRequest {
+  readonly method: string;
+  readonly target: string;
+  readonly headers: ResourceRequest['headers'];
+  readonly #call: ResourceRequest;
+  readonly #host: string | undefined;
+  readonly #encrypted: boolean;
+
+  constructor(call: ResourceRequest, { method, target, host, encrypted }: Told) {
+    this.method = method;
+    this.target = target;
+    this.headers = this;
+    this.#call = call;
+    this.#host = host;
+    this.#encrypted = encrypted;
+  }
+
+  get url(): string {
+    return `${this.#encrypted ? 'https' : 'http'}://${this.get('host') ?? ''}${this.target}`;
+  }
+
+  get(name: string): string | null {
+    const host = this.#host;
+    return host !== undefined && name.length === 4 && name.toLowerCase() === 'host'
+      ? host
+      : this.#call.headers.get(name);
+  }
 }

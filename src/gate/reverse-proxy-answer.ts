@@ -1,65 +1,138 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AnswerBatch } from '../answer-batch.ts';
 import { AccessError } from '../failures.ts';
+import { readAnswerHeaders, readTrailers } from './reverse-proxy-answer-headers.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
-import { isTrailer } from './reverse-proxy-names.ts';
 
-/** The answer to one forwarded request, whichever client brings it. */
-export interface Answering {
-  /** Whether nothing more can be sent: it is finished, refused, cut off, or the client has gone. */
-  isOver(): boolean;
-  /** Called once if the answer is over before the upstream has finished: the client went, or something was wrong. */
-  onAbort(abort: () => void): void;
-  /** Passes on 103; others are between two neighbours only. */
-  inform(status: number, rawHeaders: readonly string[]): void;
-  begin(status: number, rawHeaders: readonly string[]): void;
-  /** Whether more may follow at once; else when the answer drains. */
-  write(chunk: Buffer): boolean;
-  end(rawTrailers: readonly string[]): void;
-  /** Refuses if nothing was sent yet, else closes the connection of the client, so that the cut is seen. */
-  fail(error: AccessError): void;
-  /** The connection speaks another protocol from now on. */
-  handOver(): void;
+/** What all answers of one proxy have in common. */
+export interface AnsweringOptions {
+  /** Where an answer waits that came whole. */
+  readonly batch: AnswerBatch<Answering>;
+  /** Called once for each answer, when its connection is done with it. */
+  readonly leave: (forwarding: Forwarding) => void;
 }
 
 /** What a client may still send of a body that nobody wants: then its connection can be used again. */
 const maxDiscardedBytes = 1024 * 1024;
 const maxDiscardMilliseconds = 2000;
+/** Up to so many bytes a body is sent as one text with its head: one system call, and one copy. */
+const maxTextBytes = 8192;
 
-const hopByHop: ReadonlySet<string> = new Set([
-  ...['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'te', 'upgrade', 'proxy-authenticate'],
-  'proxy-authentication-info',
-]);
+/**
+ * The answer to one forwarded request, whichever client brings it. A class because there is one for each request, and
+ * a closure for each of its steps would cost more than the steps.
+ */
+export class Answering {
+  readonly #forwarding: Forwarding;
+  readonly #options: AnsweringOptions;
+  #over = false;
+  #left = false;
+  /** Whether anything was given to the connection. */
+  #flushed = false;
+  /** The first part of the body: it leaves with the head, and with the end if that is here as well. */
+  #held: Buffer | undefined;
+  #abort: ((error?: Error) => void) | undefined;
 
-/** Begins an answer; `leave` is called once, when its connection is done with it. */
-export function createAnswering(forwarding: Forwarding, leave: () => void): Answering {
-  const { incoming, outgoing } = forwarding;
-  let over = false;
-  let left = false;
-  let wrote = false;
-  let abort: (() => void) | undefined;
-  const stop = (): void => {
-    over = true;
-    const callback = abort;
-    abort = undefined;
-    callback?.();
-  };
-  const close = (): void => {
-    if (left) return;
-    left = true;
-    leave();
-    stop();
-  };
-  outgoing.once('close', close);
-  // An answer that waits for those before it has no socket yet, and is not told when the connection closes.
-  if (outgoing.socket === null) incoming.socket.setMaxListeners(0).once('close', close);
-  if (incoming.socket.destroyed) close();
+  constructor(forwarding: Forwarding, options: AnsweringOptions) {
+    this.#forwarding = forwarding;
+    this.#options = options;
+    const { incoming, outgoing } = forwarding;
+    const close = (): void => this.#close();
+    outgoing.once('close', close);
+    // An answer that waits for those before it has no socket yet, and is not told when the connection closes.
+    if (outgoing.socket === null) incoming.socket.setMaxListeners(0).once('close', close);
+    if (incoming.socket.destroyed) this.#close();
+  }
 
-  const flush = (): void => {
-    if (!wrote && !over) outgoing.flushHeaders();
-  };
-  const fail = (error: AccessError): void => {
-    if (over) return;
-    stop();
+  /** Whether nothing more can be sent: it is finished, refused, cut off, or the client has gone. */
+  isOver(): boolean {
+    return this.#over;
+  }
+
+  /** Called once if the answer is over before the upstream has finished: the client went, or something was wrong. */
+  onAbort(abort: () => void): void {
+    if (this.#over) abort();
+    else this.#abort = abort;
+  }
+
+  /** Passes on 103; others are between two neighbours only. */
+  inform(status: number, rawHeaders: readonly string[]): void {
+    const { incoming, outgoing } = this.#forwarding;
+    if (status !== 103 || this.#over || outgoing.headersSent || incoming.httpVersionMinor === 0) return;
+    const link = rawHeaders.flatMap((name, i) =>
+      i % 2 === 0 && name.toLowerCase() === 'link' ? [rawHeaders[i + 1] ?? ''] : [],
+    );
+    try {
+      if (link.length > 0) outgoing.writeEarlyHints({ link });
+    } catch {
+      // Node knows fewer forms of Link than RFC 8288 has; hints can be left out.
+    }
+  }
+
+  begin(status: number, rawHeaders: readonly string[]): void {
+    if (this.#over) return;
+    const headers = readAnswerHeaders(rawHeaders);
+    if (headers === undefined) {
+      this.fail(new AccessError('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
+      return;
+    }
+    try {
+      writeHead(this.#forwarding.outgoing, status, headers);
+    } catch (cause) {
+      this.fail(new AccessError('upstream_unavailable', { cause }));
+      return;
+    }
+    // Most answers come whole: then nothing is sent before the end of the turn.
+    process.nextTick(flush, this);
+  }
+
+  /** Whether more may follow at once; else when the answer drains. */
+  write(chunk: Buffer): boolean {
+    if (this.#over) return true;
+    if (!this.#flushed && this.#held === undefined) {
+      this.#held = chunk;
+      return true;
+    }
+    this.flush();
+    return this.#forwarding.outgoing.write(chunk);
+  }
+
+  /** Gives the connection what is here. */
+  flush(): void {
+    if (this.#over || this.#flushed) return;
+    this.#flushed = true;
+    const { outgoing } = this.#forwarding;
+    if (this.#held === undefined) outgoing.flushHeaders();
+    else outgoing.write(this.#held);
+    this.#held = undefined;
+  }
+
+  end(rawTrailers: readonly string[]): void {
+    if (this.#over) return;
+    this.#over = true;
+    const { incoming, outgoing } = this.#forwarding;
+    if (rawTrailers.length > 0 && outgoing.chunkedEncoding) outgoing.addTrailers(readTrailers(rawTrailers));
+    if (this.#flushed) outgoing.end();
+    else this.#options.batch.add(this);
+    discardRest(incoming);
+  }
+
+  /** Sends an answer that came whole. */
+  send(): void {
+    const { outgoing } = this.#forwarding;
+    const held = this.#held;
+    this.#held = undefined;
+    if (held === undefined) outgoing.end();
+    else if (held.length > maxTextBytes) outgoing.end(held);
+    else outgoing.end(held.toString('latin1'), 'latin1');
+  }
+
+  /** Refuses if nothing was sent yet, else closes the connection of the client, so that the cut is seen. */
+  fail(error: AccessError): void {
+    if (this.#over) return;
+    this.#stop();
+    const forwarding = this.#forwarding;
+    const { incoming, outgoing } = forwarding;
     if (!outgoing.headersSent) {
       for (const name of outgoing.getHeaderNames()) outgoing.removeHeader(name);
       forwarding.refuse(error);
@@ -70,57 +143,30 @@ export function createAnswering(forwarding: Forwarding, leave: () => void): Answ
     // To a client of HTTP/1.0 the end of the connection is the end of the body: a reset is not.
     if (incoming.httpVersionMinor === 0) outgoing.socket?.resetAndDestroy();
     else outgoing.destroy();
-  };
+  }
 
-  return {
-    isOver: () => over,
-    onAbort(callback) {
-      if (over) callback();
-      else abort = callback;
-    },
-    inform(status, rawHeaders) {
-      if (status !== 103 || over || outgoing.headersSent || incoming.httpVersionMinor === 0) return;
-      const link = rawHeaders.flatMap((name, i) =>
-        i % 2 === 0 && name.toLowerCase() === 'link' ? [rawHeaders[i + 1] ?? ''] : [],
-      );
-      try {
-        if (link.length > 0) outgoing.writeEarlyHints({ link });
-      } catch {
-        // Node knows fewer forms of Link than RFC 8288 has; hints can be left out.
-      }
-    },
-    begin(status, rawHeaders) {
-      if (over) return;
-      const headers = readAnswerHeaders(rawHeaders);
-      if (headers === undefined) {
-        fail(new AccessError('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
-        return;
-      }
-      try {
-        writeHead(outgoing, status, headers);
-      } catch (cause) {
-        fail(new AccessError('upstream_unavailable', { cause }));
-        return;
-      }
-      // The first part of the body mostly comes with the head, and then leaves with it.
-      process.nextTick(flush);
-    },
-    write(chunk) {
-      wrote = true;
-      return over || outgoing.write(chunk);
-    },
-    end(rawTrailers) {
-      if (over) return;
-      over = true;
-      if (rawTrailers.length > 0 && outgoing.chunkedEncoding) outgoing.addTrailers(readTrailers(rawTrailers));
-      outgoing.end();
-      discardRest(incoming);
-    },
-    fail,
-    handOver() {
-      over = true;
-    },
-  };
+  /** The connection speaks another protocol from now on. */
+  handOver(): void {
+    this.#over = true;
+  }
+
+  #stop(): void {
+    this.#over = true;
+    const abort = this.#abort;
+    this.#abort = undefined;
+    abort?.();
+  }
+
+  #close(): void {
+    if (this.#left) return;
+    this.#left = true;
+    this.#options.leave(this.#forwarding);
+    this.#stop();
+  }
+}
+
+function flush(answering: Answering): void {
+  answering.flush();
 }
 
 /** Headers that were set before stay, in the place of those with their names. */
@@ -136,47 +182,6 @@ function writeHead(outgoing: ServerResponse, status: number, headers: string[]):
     if (!ours.includes(name.toLowerCase())) outgoing.appendHeader(name, headers[i + 1] ?? '');
   }
   outgoing.writeHead(status);
-}
-
-/** The headers of an answer for the next hop; `undefined` if its body has a coding that cannot be passed on. */
-export function readAnswerHeaders(rawHeaders: readonly string[]): string[] | undefined {
-  const headers: string[] = [];
-  let named: Set<string> | undefined;
-  let isChunked = false;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i] ?? '';
-    const value = rawHeaders[i + 1] ?? '';
-    const lower = name.toLowerCase();
-    if (!hopByHop.has(lower)) headers.push(name, value);
-    else if (lower === 'connection') {
-      for (const option of value.toLowerCase().split(',')) {
-        const trimmed = option.trim();
-        if (trimmed !== 'keep-alive' && trimmed !== 'close') named = (named ?? new Set()).add(trimmed);
-      }
-    } else if (lower === 'transfer-encoding') {
-      if (isChunked || value.toLowerCase() !== 'chunked') return undefined;
-      isChunked = true;
-    }
-  }
-  if (named === undefined && !isChunked) return headers;
-  return headers.filter((_, i) => {
-    const name = (headers[i - (i % 2)] ?? '').toLowerCase();
-    if (name === 'content-length') return !isChunked;
-    return named?.has(name) !== true;
-  });
-}
-
-/** Those trailers that may stand behind a body. */
-export function readTrailers(
-  rawTrailers: readonly string[],
-  may: (name: string) => boolean = isTrailer,
-): [string, string][] {
-  const trailers: [string, string][] = [];
-  for (let i = 0; i < rawTrailers.length; i += 2) {
-    const name = rawTrailers[i] ?? '';
-    if (may(name)) trailers.push([name, rawTrailers[i + 1] ?? '']);
-  }
-  return trailers;
 }
 
 /**

@@ -1,3 +1,5 @@
+import type { ServerResponse } from 'node:http';
+import type { Dispatcher } from 'undici';
 import { AccessError } from '../failures.ts';
 import type { Answering } from './reverse-proxy-answer.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
@@ -23,42 +25,56 @@ export function describeFailure(cause: Error): AccessError {
   return new AccessError(timeoutCodes.has(code ?? '') ? 'upstream_timeout' : 'upstream_unavailable', { cause });
 }
 
-/**
- * Forwards a request without a body. The raw form of the handler is used: the other decodes header values as UTF-8,
- * and so changes those that are not.
- */
+/** Forwards a request without a body. */
 export function forwardByDispatcher({ upstream, forwarding, head, answering }: Errand): void {
-  const { outgoing } = forwarding;
-  let goOn: () => void;
-  upstream.pool.dispatch(
-    {
-      method: head.method,
-      path: head.target,
-      headers: head.headers as string[], // it is only read
-      body: null,
-      ...(upstream.servername !== null && { servername: upstream.servername }),
-    },
-    {
-      onConnect: (abort) => answering.onAbort(abort),
-      onHeaders(status, rawHeaders, resume) {
-        const headers = decode(rawHeaders);
-        if (status < 200) {
-          answering.inform(status, headers);
-          return true;
-        }
-        goOn = resume;
-        answering.begin(status, headers);
-        return true;
-      },
-      onData(chunk) {
-        if (answering.write(chunk)) return true;
-        outgoing.once('drain', goOn);
-        return false;
-      },
-      onComplete: (trailers) => answering.end(trailers === null ? [] : decode(trailers)),
-      onError: (error) => answering.fail(describeFailure(error)),
-    },
-  );
+  const { method, target: path } = head;
+  const headers = head.headers as string[]; // it is only read
+  const request = { method, path, headers, body: null, servername: upstream.servername };
+  upstream.pool.dispatch(request, new AnswerHandler(forwarding.outgoing, answering));
+}
+
+/**
+ * What the dispatcher tells of an answer. The raw form of the handler is used: the other decodes header values as UTF-8,
+ * and so changes those that are not. A class because there is one for each request.
+ */
+class AnswerHandler implements Dispatcher.DispatchHandler {
+  readonly #outgoing: ServerResponse;
+  readonly #answering: Answering;
+  #goOn: (() => void) | undefined;
+
+  constructor(outgoing: ServerResponse, answering: Answering) {
+    this.#outgoing = outgoing;
+    this.#answering = answering;
+  }
+
+  onConnect(abort: () => void): void {
+    this.#answering.onAbort(abort);
+  }
+
+  onHeaders(status: number, rawHeaders: readonly (Buffer | string)[], resume: () => void): boolean {
+    const headers = decode(rawHeaders);
+    if (status < 200) {
+      this.#answering.inform(status, headers);
+      return true;
+    }
+    this.#goOn = resume;
+    this.#answering.begin(status, headers);
+    return true;
+  }
+
+  onData(chunk: Buffer): boolean {
+    if (this.#answering.write(chunk)) return true;
+    if (this.#goOn !== undefined) this.#outgoing.once('drain', this.#goOn);
+    return false;
+  }
+
+  onComplete(trailers: readonly (Buffer | string)[] | null): void {
+    this.#answering.end(trailers === null ? [] : decode(trailers));
+  }
+
+  onError(error: Error): void {
+    this.#answering.fail(describeFailure(error));
+  }
 }
 
 /** Header values are bytes: each becomes the character of its number, as Node has it. */

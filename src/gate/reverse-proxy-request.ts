@@ -1,7 +1,7 @@
 import { type ClientRequest, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { AccessError } from '../failures.ts';
-import { readTrailers } from './reverse-proxy-answer.ts';
+import { readTrailers } from './reverse-proxy-answer-headers.ts';
 import { describeFailure, type Errand } from './reverse-proxy-dispatcher.ts';
 import type { RequestHead } from './reverse-proxy-head.ts';
 import { findFates, isTrailer } from './reverse-proxy-names.ts';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { AccessError } from '../failures.ts';
-import { readAnswerHeaders } from './reverse-proxy-answer.ts';
+import { readAnswerHeaders } from './reverse-proxy-answer-headers.ts';
 import { describeFailure, type Errand } from './reverse-proxy-dispatcher.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
 import type { RequestHead } from './reverse-proxy-head.ts';

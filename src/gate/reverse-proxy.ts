@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { createAnswerBatch } from '../answer-batch.ts';
 import { AccessError } from '../failures.ts';
-import { createAnswering, discardRest } from './reverse-proxy-answer.ts';
+import { Answering, type AnsweringOptions, discardRest } from './reverse-proxy-answer.ts';
 import { forwardByDispatcher } from './reverse-proxy-dispatcher.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
 import { createRequestHead, type Framing, readFraming } from './reverse-proxy-head.ts';
@@ -36,6 +37,8 @@ export interface ReverseProxy {
   forward(forwarding: Forwarding): void;
   /** Requests and tunnels on their way. */
   inFlight(): number;
+  /** Sends the answers that wait for the end of the turn: a connection is about to be closed. */
+  sendReady(): void;
   /** Drops every connection to the upstream. */
   close(): void;
 }
@@ -51,6 +54,17 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
   const { maxInFlight = defaultMaxInFlight } = options;
   const upstream = await openUpstream({ ...options, timeout: options.timeout ?? defaultTimeout });
   let inFlight = 0;
+
+  const batch = createAnswerBatch<Answering>((answers) => {
+    for (const answer of answers) answer.send();
+  });
+  const answeringOptions: AnsweringOptions = {
+    batch,
+    leave(forwarding) {
+      inFlight--;
+      forwarding.onDone?.();
+    },
+  };
 
   /** Connections on which a request was ambiguous. */
   const doubtful = new WeakMap<Socket, AccessError>();
@@ -79,10 +93,7 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       }
       const head = createRequestHead(forwarding, framing);
       inFlight++;
-      const answering = createAnswering(forwarding, () => {
-        inFlight--;
-        forwarding.onDone?.();
-      });
+      const answering = new Answering(forwarding, answeringOptions);
       try {
         if (isWebSocketRequest(forwarding, head)) forwardUpgrade({ upstream, forwarding, head, answering });
         else if (head.body === 'none' && !head.expectsContinue) {
@@ -93,6 +104,7 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       }
     },
     inFlight: () => inFlight,
+    sendReady: batch.sendNow,
     close: () => upstream.close(),
   };
 }

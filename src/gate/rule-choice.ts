@@ -2,7 +2,7 @@ import { AccessError } from '../failures.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { readRequestPath } from './request-path.ts';
-import { readOriginHost } from './rule-host.ts';
+import { type RequestHost, readOriginHost } from './rule-host.ts';
 import type { Rule, Rules } from './rules.ts';
 
 /** Finds the rule of a request, or the reason why there is none that may be asked. */
@@ -13,18 +13,24 @@ export type Treatment = 'open' | 'deny' | 'preflight' | 'anonymous' | 'judge';
 
 /** Creates the choice among these rules. */
 export function createChooseRule(rules: Rules, readExternalUrl: ReadExternalUrl): ChooseRule {
+  // Most requests name the host that the one before has named.
+  let last = { origin: '', host: readOriginHost('') };
+  const readHost = (origin: string): RequestHost => {
+    if (origin !== last.origin) last = { origin, host: readOriginHost(origin) };
+    return last.host;
+  };
   return (request, connection) => {
     const url = readExternalUrl(request, connection);
     if (url instanceof AccessError) return url;
-    const { origin } = url;
+    const host = readHost(url.origin);
     const path = readRequestPath(request.target ?? targetOf(request.url));
     if (path === undefined) return new AccessError('ambiguous_path');
-    const rule = rules.find(readOriginHost(origin), path.segments, request.method);
+    const rule = rules.find(host, path.segments, request.method);
     if (path.hasEncodedSlash && rule?.encodedSlash !== 'allow') return new AccessError('ambiguous_path');
     const planned = readPlannedMethod(request);
     if (planned === undefined) return rule ?? new AccessError('no_rule');
     // The rule of the call that a browser asks about says whether it may ask.
-    const called = rules.find(readOriginHost(origin), path.segments, planned);
+    const called = rules.find(host, path.segments, planned);
     const asked = called?.preflight === 'allow' && called.access !== 'deny' ? called : rule;
     if (path.hasEncodedSlash && asked?.encodedSlash !== 'allow') return new AccessError('ambiguous_path');
     return asked ?? new AccessError('no_rule');

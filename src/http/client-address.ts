@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { Connection, ResourceRequest } from './request.ts';
-import { parseTrust, type Trust } from './trust.ts';
+import { type IsTrusted, parseTrust, type Trust } from './trust.ts';
 
 /** Who sent a request, as far as it can be believed; `undefined` if the transport does not tell. */
 export type ReadClientAddress = (request: ResourceRequest, connection: Connection | undefined) => string | undefined;
@@ -16,19 +16,24 @@ export function createReadClientAddress(trust: Trust): ReadClientAddress {
   if (trust === 'none') return (_, connection) => connection?.remoteAddress;
   const isTrusted = parseTrust(trust);
   return ({ headers }, connection) => {
-    let address = connection?.remoteAddress;
+    const address = connection?.remoteAddress;
     if (!isTrusted(address)) return address;
-    const hops =
-      headers
-        .get('x-forwarded-for')
-        ?.split(',', maxHops * 4)
-        .slice(-maxHops) ?? [];
-    for (const hop of hops.reverse()) {
-      const sender = hop.trim();
-      if (isIP(sender) === 0) return address;
-      address = sender;
-      if (!isTrusted(address)) return address;
-    }
-    return address;
+    const hops = headers.get('x-forwarded-for');
+    return hops === null ? address : walkBack(hops, address, isTrusted);
   };
+}
+
+/** The last hop that nobody trusted has added; the list may be long, so it is read in place. */
+function walkBack(hops: string, peer: string | undefined, isTrusted: IsTrusted): string | undefined {
+  let address = peer;
+  let end = hops.length;
+  for (let count = 0; count < maxHops && end >= 0; count++) {
+    const comma = end === 0 ? -1 : hops.lastIndexOf(',', end - 1);
+    const sender = hops.slice(comma + 1, end).trim();
+    if (isIP(sender) === 0) return address;
+    address = sender;
+    if (!isTrusted(address)) return address;
+    end = comma;
+  }
+  return address;
 }

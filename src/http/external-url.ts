@@ -11,6 +11,8 @@ export interface ExternalUrl {
   readonly prefix: string;
   /** The path with its prefix; spelled as the client spelled it. */
   readonly path: string;
+  /** The origin and prefix that stand for whatever the request says; absent if nothing does. */
+  readonly pinned?: string;
 }
 
 /** Finds the external URL of a request; `bad_host_header` or `bad_forwarded_header` if there is none. */
@@ -54,7 +56,8 @@ const prefixDeceit = /\.\.|\/\.(?:\/|$)|%(?:2e|2f|5c)/i;
  */
 export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): ReadExternalUrl {
   const isTrusted = parseTrust(trust);
-  const base = pinned === undefined ? undefined : parseBaseUrl(pinned);
+  const parsed = pinned === undefined ? undefined : parseBaseUrl(pinned);
+  const base = parsed && { ...parsed, pinned: parsed.origin + parsed.prefix };
   if (pinned !== undefined && base === undefined) {
     throw new TypeError('externalUrl: write an http or https URL without query, fragment and credentials');
   }
@@ -92,7 +95,7 @@ export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): Re
 }
 
 /** The origin and prefix of a URL that is written down; `undefined` if it is none, or says more than that. */
-export function parseBaseUrl(text: string): Omit<ExternalUrl, 'path'> | undefined {
+export function parseBaseUrl(text: string): Pick<ExternalUrl, 'origin' | 'prefix'> | undefined {
   const [, scheme, authority = '', path = ''] = /^(https?):\/\/([^/?#]+)(\/[^?#]*)?$/i.exec(text) ?? [];
   const host = parseHost(authority);
   const prefix = path === '' ? '' : parsePrefix(path);

@@ -29,7 +29,17 @@ export function parseTrust(trust: Trust): IsTrusted {
       return family !== undefined && list.check(address, family);
     },
   });
-  return (address) => address !== undefined && answers.memo(address);
+  // Most calls come from the peer that the one before came from.
+  let last: string | undefined;
+  let isLastTrusted = false;
+  return (address) => {
+    if (address === undefined) return false;
+    if (address !== last) {
+      isLastTrusted = answers.memo(address);
+      last = address;
+    }
+    return isLastTrusted;
+  };
 }
 
 function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {

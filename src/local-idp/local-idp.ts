@@ -50,8 +50,8 @@ export interface LocalIdp {
   readonly notices: readonly string[];
   /** An access token of the service client. */
   token(order?: TokenOrder): Promise<string>;
-  /** Says where the service is that was started with it. */
-  announceService(url: string): Promise<void>;
+  /** Says where the service is that was started with it, and which variables set it. */
+  announceService(url: string, variables?: Readonly<Record<string, string>>): Promise<void>;
   /** Stops it at once. */
   close(): Promise<void>;
 }
@@ -85,10 +85,10 @@ export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp>
   // What fails here is a request that was broken off.
   server.on('request', (request, response) => handle(request, response).catch(() => response.destroy()));
   try {
-    const known = { issuer, pid: process.pid, started: now() };
+    const known = { issuer, pid: process.pid, started: now(), audience: options.audience };
     const withdraw = await announceRunning(cacheFolder, known);
-    const announceService = async (service: string): Promise<void> => {
-      await announceRunning(cacheFolder, { ...known, service });
+    const announceService: LocalIdp['announceService'] = async (service, variables) => {
+      await announceRunning(cacheFolder, { ...known, service, ...(variables !== undefined && { variables }) });
     };
     return running({ issuer, domain, identity, announceService, withdraw, stop });
   } catch (error) {
@@ -101,7 +101,7 @@ interface Running {
   readonly issuer: string;
   readonly domain: string;
   readonly identity: Identity;
-  readonly announceService: (url: string) => Promise<void>;
+  readonly announceService: LocalIdp['announceService'];
   readonly withdraw: () => Promise<void>;
   readonly stop: () => Promise<void>;
 }

@@ -51,3 +51,9 @@ export type Policy<C = Claims> =
   | ClaimsPolicy<C>
   | CombinedPolicy<C>
   | (Claims extends C ? PlainPolicy | PlainCombinedPolicy : never);
+
+/**
+ * The claims that a handler gets by a policy: those of its schema, and where it has none those of the server, `D`. Only the
+ * server knows whether `sub` must be there.
+ */
+export type HandedClaims<C, D> = C extends Claims ? (Claims extends C ? D : C) : C;

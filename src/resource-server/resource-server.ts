@@ -8,7 +8,7 @@ import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import { pickByPlatform } from '../platform.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { HandedClaims, Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
 import { createDescribeRefusal, type DescribeRefusal, type RefusalContext } from '../refusal/refusal.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
@@ -39,7 +39,11 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
    * that is refused, and with `TypeError` for a policy that cannot work. Without a policy any valid token will do. A
    * policy is read once: later changes are not looked at.
    */
-  authorize<C = D>(request: ResourceRequest, policy?: Policy<C>, connection?: Connection): Promise<Access<C>>;
+  authorize<C = D>(
+    request: ResourceRequest,
+    policy?: Policy<C>,
+    connection?: Connection,
+  ): Promise<Access<HandedClaims<C, D>>>;
   /**
    * The same judgement with the refusal as a value, and at once if there is nothing to wait for. A promise if keys must be
    * fetched, the replay store is remote, or a schema waits. Throws (or rejects) for defects only.
@@ -48,7 +52,7 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
     request: ResourceRequest,
     policy?: Policy<C>,
     connection?: Connection,
-  ): MaybePromise<Access<C> | AccessError>;
+  ): MaybePromise<Access<HandedClaims<C, D>> | AccessError>;
   /** Answers a refused request. */
   refuse(error: unknown, request: ResourceRequest, context?: RefusalContext): Response;
   /** The same answer for frameworks that do not send a web-standard `Response`. */

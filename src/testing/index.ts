@@ -3,6 +3,7 @@ export type { JwkSet } from '../jose/jwk.ts';
 export type { CertificateClient, CertificateHeaders } from './certificate-client.ts';
 export type { DpopCall, DpopClient, DpopClientOptions, DpopHeaders, ProofRequest } from './dpop-client.ts';
 export { type ExpectRefusedOptions, expectRefused } from './expect-refused.ts';
+export type { IntrospectionAccount } from './issuer-server.ts';
 export type { PreviousKeys } from './key-ring.ts';
 export { type ProofFlaw, proofFlaws } from './proof-flaws.ts';
 export {

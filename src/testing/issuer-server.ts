@@ -1,9 +1,28 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
 import { makeCertificate } from './certificate.ts';
+
+/** What an issuer publishes, and what it says about opaque tokens. */
+export interface IssuerDocuments {
+  readJwks(): JwkSet;
+  introspect(token: string | null): JsonObject;
+}
+
+/** Who asks about opaque tokens, and where: options of `createIntrospection`. */
+export interface IntrospectionAccount {
+  /** `https://localhost:<port>/introspect`. */
+  readonly endpoint: string;
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Made anew for each issuer that listens. */
+  readonly clientSecret: string;
+}
 
 /** An issuer's documents, served over TLS. */
 export interface IssuerServer {
@@ -11,27 +30,44 @@ export interface IssuerServer {
   readonly issuer: string;
   /** PEM. */
   readonly ca: string;
+  readonly introspectionAccount: IntrospectionAccount;
   close(): Promise<void>;
 }
 
 const keySetPath = '.well-known/jwks.json';
+const introspectionPath = 'introspect';
 
-/** Serves discovery document and key set, each made anew for each request, on a free port of 127.0.0.1. */
-export async function startIssuerServer(readJwks: () => JwkSet): Promise<IssuerServer> {
+/** Serves what an issuer has, each document made anew for each request, on a free port of 127.0.0.1. */
+export async function startIssuerServer({ readJwks, introspect }: IssuerDocuments): Promise<IssuerServer> {
   const { certificate, key } = await makeCertificate();
   const documents = new Map<string | undefined, () => JsonObject>();
-  const server = createServer({ cert: certificate, key }, ({ url }, response) => {
-    const document = documents.get(url);
-    response.writeHead(document === undefined ? 404 : 200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(document?.() ?? { error: 'not_found' }));
+  const account = { clientId: 'test-api', clientSecret: randomBytes(32).toString('base64url') };
+  const authorization = `Basic ${Buffer.from(`${account.clientId}:${account.clientSecret}`).toString('base64')}`;
+  const answerIntrospection = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.method !== 'POST') return answer(response, 405, { error: 'invalid_request' });
+    // RFC 7662 §2.1: only for those who may ask.
+    if (request.headers.authorization !== authorization) return answer(response, 401, { error: 'invalid_client' });
+    answer(response, 200, introspect(new URLSearchParams(await text(request)).get('token')));
+  };
+  const server = createServer({ cert: certificate, key }, (request, response) => {
+    if (request.url === `/${introspectionPath}`) {
+      // A caller that has gone away in the middle of its body waits for no answer.
+      void answerIntrospection(request, response).catch(() => response.destroy());
+      return;
+    }
+    const document = documents.get(request.url);
+    answer(response, document === undefined ? 404 : 200, document?.() ?? { error: 'not_found' });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo; // it listens on TCP
   const issuer = `https://localhost:${port}/`;
-  // What OpenID Connect Discovery §3 requires of every issuer, but for endpoints: there are none.
+  const endpoint = `${issuer}${introspectionPath}`;
+  // What OpenID Connect Discovery §3 requires of every issuer, but for endpoints that give tokens: there are none.
   const describe = (): JsonObject => ({
     issuer,
     jwks_uri: `${issuer}${keySetPath}`,
+    introspection_endpoint: endpoint,
+    introspection_endpoint_auth_methods_supported: ['client_secret_basic'],
     response_types_supported: ['code'],
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: ['RS256'],
@@ -44,10 +80,18 @@ export async function startIssuerServer(readJwks: () => JwkSet): Promise<IssuerS
   return {
     issuer,
     ca: certificate,
+    introspectionAccount: { endpoint, issuer, ...account },
     async close() {
       closing ??= once(server.close(), 'close');
       server.closeAllConnections();
       await closing;
     },
   };
+}
+
+function answer(response: ServerResponse, status: number, body: JsonObject): void {
+  // RFC 6749 §5.2: a client that is refused is told how it proves itself.
+  if (status === 401) response.setHeader('www-authenticate', 'Basic realm="test issuer"');
+  response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(JSON.stringify(body));
 }

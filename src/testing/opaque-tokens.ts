@@ -8,6 +8,8 @@ export interface OpaqueTokens {
   mint(claims: JsonObject): string;
   /** From now on a token is not active. */
   revoke(token: string): void;
+  /** What an endpoint answers about a token (RFC 7662 §2.2). */
+  introspect(token: string | null): JsonObject;
   /** Asks as `createIntrospection` does, at an endpoint in the memory of this process. */
   createIntrospection(issuer: string): Promise<Introspection>;
 }
@@ -18,10 +20,12 @@ const endpoint = 'https://introspection.test/introspect';
 /** Makes the opaque tokens of an issuer. */
 export function createOpaqueTokens(): OpaqueTokens {
   const active = new Map<string, JsonObject>();
-  const answer = async (_url: string, { body }: { readonly body?: string }): Promise<Response> => {
-    const claims = active.get(String(new URLSearchParams(body).get('token')));
-    return Response.json(claims === undefined ? { active: false } : { ...claims, active: true });
+  const introspect: OpaqueTokens['introspect'] = (token) => {
+    const claims = active.get(String(token));
+    return claims === undefined ? { active: false } : { ...claims, active: true };
   };
+  const answer = async (_url: string, { body }: { readonly body?: string }): Promise<Response> =>
+    Response.json(introspect(new URLSearchParams(body).get('token')));
   return {
     mint(claims) {
       const token = randomBytes(32).toString('base64url');
@@ -29,6 +33,7 @@ export function createOpaqueTokens(): OpaqueTokens {
       return token;
     },
     revoke: (token) => void active.delete(token),
+    introspect,
     async createIntrospection(issuer) {
       // It stands on packages, which the kit loads only if it has to.
       const { createIntrospection } = await import('../token-status/introspection.ts');

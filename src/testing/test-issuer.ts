@@ -8,7 +8,7 @@ import type { Introspection } from '../token-status/introspection.ts';
 import { type CertificateClient, createCertificateClient } from './certificate-client.ts';
 import { hour, signChanged } from './change.ts';
 import { createDpopClient, type DpopClient, type DpopClientOptions } from './dpop-client.ts';
-import { startIssuerServer } from './issuer-server.ts';
+import { type IntrospectionAccount, startIssuerServer } from './issuer-server.ts';
 import { createKeyRing, type KeyRing, type PreviousKeys } from './key-ring.ts';
 import { createOpaqueTokens, type OpaqueTokens } from './opaque-tokens.ts';
 import { changeToken, type TokenFlaw } from './token-flaws.ts';
@@ -89,8 +89,9 @@ export interface TokenIssuer {
 /** An issuer in the memory of this process. */
 export interface TestIssuer extends TokenIssuer {
   /**
-   * Serves discovery document and key set over TLS on a free loopback port, until `close()`. Keys are shared with this
-   * issuer, the address is not: tokens come from the issuer that is returned. Needs the package `@peculiar/x509`.
+   * Serves discovery document, key set and introspection over TLS on a free loopback port, until `close()`. Keys are
+   * shared with this issuer, the address is not: tokens come from the issuer that is returned. Needs the package
+   * `@peculiar/x509`.
    *
    * @example
    * await using tls = await issuer.listen();
@@ -103,6 +104,14 @@ export interface TestIssuer extends TokenIssuer {
 export interface ListeningIssuer extends TokenIssuer, AsyncDisposable {
   /** PEM of its certificate, which signs no other: for `createKeySet`, or in a file for NODE_EXTRA_CA_CERTS. */
   readonly ca: string;
+  /**
+   * What a server in another process asks about opaque tokens with (RFC 7662): options of `createIntrospection`, for its
+   * environment.
+   *
+   * @example
+   * const introspection = createIntrospection({ ...tls.introspectionAccount, ca: tls.ca });
+   */
+  readonly introspectionAccount: IntrospectionAccount;
   /** Stops listening and drops every connection. */
   close(): Promise<void>;
 }
@@ -179,6 +188,9 @@ function createTokenIssuer({ issuer, audience, ring, opaque, now }: Parts): Toke
 }
 
 async function listen(parts: Parts): Promise<ListeningIssuer> {
-  const { issuer, ca, close } = await startIssuerServer(() => parts.ring.jwks);
-  return Object.assign(createTokenIssuer({ ...parts, issuer }), { ca, close, [Symbol.asyncDispose]: close });
+  const { ring, opaque } = parts;
+  const server = await startIssuerServer({ readJwks: () => ring.jwks, introspect: opaque.introspect });
+  const { issuer, ca, introspectionAccount, close } = server;
+  const more = { ca, introspectionAccount, close, [Symbol.asyncDispose]: close };
+  return Object.assign(createTokenIssuer({ ...parts, issuer }), more);
 }

@@ -1,4 +1,6 @@
+import type { IncomingMessage } from 'node:http';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
+import type { ExecutionContext } from '@nestjs/common';
 import express, { type Request } from 'express';
 import fastify, { type FastifyRequest } from 'fastify';
 import { type Context, type Env, Hono } from 'hono';
@@ -14,6 +16,7 @@ import * as inHono from '../../src/adapters/hono.ts';
 import * as inNest from '../../src/adapters/nest.ts';
 import * as inNode from '../../src/adapters/node.ts';
 import type { Access } from '../../src/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { issuer } from './issuer.ts';
 import { createServers, policy } from './scene.ts';
 
@@ -115,7 +118,7 @@ describe('fastify', () => {
       expectTypeOf(request.body).toEqualTypeOf<{ text: string }>();
       const { claims } = inFastify.accessOf(request, leveled);
       expectTypeOf(claims).toEqualTypeOf<{ sub: string; level: number }>();
-      expectTypeOf(inFastify.accessOf(request)).toEqualTypeOf<Access>();
+      expectTypeOf(authorize.accessOf(request)).toEqualTypeOf<Access>();
       return { text: request.body.text, level: claims.level };
     });
     app.get<{ Params: { id: string } }>('/messages/:id', { preHandler: authorize(policy) }, async (request) => {
@@ -191,8 +194,9 @@ describe('express', () => {
     express()
       .get('/messages/:id', authorize(policy), (req, res) => {
         expectTypeOf(req.params).toEqualTypeOf<{ id: string }>();
-        expectTypeOf(inExpress.accessOf(req)).toEqualTypeOf<Access>();
-        expectTypeOf(req.access).toEqualTypeOf<Access | undefined>();
+        expectTypeOf(authorize.accessOf(req)).toEqualTypeOf<Access>();
+        // Any server of the application may have let it in.
+        expectTypeOf(req.access).toEqualTypeOf<Access<RegisteredClaims> | undefined>();
         res.send(req.params.id.trim());
       })
       .get('/levels/:id', authorize(leveled), (req, res) => {
@@ -207,5 +211,31 @@ describe('express', () => {
       '/messages/:id',
       protect(policy, (req: Request<{ id: string }>, res) => res.send(req.params.id.trim())),
     );
+  });
+});
+
+describe('sub', () => {
+  it('may be absent for what does not know the server: accessOf and findAccess of every adapter', () => {
+    // With a policy that has no schema as well: it demands nothing of `sub`.
+    const readers = [
+      (request: Request) => [inExpress.accessOf(request), inExpress.accessOf(request, policy)] as const,
+      (request: FastifyRequest) => [inFastify.accessOf(request), inFastify.accessOf(request, policy)] as const,
+      (request: globalThis.Request) => [inFetch.accessOf(request), inFetch.accessOf(request, policy)] as const,
+      (c: Context) => [inHono.accessOf(c), inHono.accessOf(c, policy)] as const,
+      (context: ExecutionContext) => [inNest.accessOf(context), inNest.accessOf(context, policy)] as const,
+      (request: IncomingMessage) => [inNode.accessOf(request), inNode.accessOf(request, policy)] as const,
+    ];
+    type Known = Access<RegisteredClaims>;
+    expectTypeOf<ReturnType<(typeof readers)[number]>>().toEqualTypeOf<readonly [Known, Known]>();
+    const finders = [
+      (request: Request) => inExpress.findAccess(request),
+      (request: FastifyRequest) => inFastify.findAccess(request),
+      (request: globalThis.Request) => inFetch.findAccess(request),
+      (c: Context) => inHono.findAccess(c),
+      (context: ExecutionContext) => inNest.findAccess(context),
+      (request: IncomingMessage) => inNode.findAccess(request),
+    ];
+    expectTypeOf<ReturnType<(typeof finders)[number]>>().toEqualTypeOf<Known | undefined>();
+    expect(readers).toHaveLength(finders.length);
   });
 });

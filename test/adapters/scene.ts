@@ -7,7 +7,7 @@ import type { Fetch } from '../../src/outbound/http-client.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
 import { type Access, createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
-import type { Claims } from '../../src/token/claims.ts';
+import type { Claims, RegisteredClaims } from '../../src/token/claims.ts';
 import { createDenyList } from '../../src/token-status/deny-list.ts';
 import { createIntrospection } from '../../src/token-status/introspection.ts';
 
@@ -169,7 +169,7 @@ export class HandlerError extends Error {}
 export const handlerMessage = 'of the handler';
 
 /** What every handler answers. */
-export function describeAccess({ claims, scheme }: Access) {
+export function describeAccess({ claims, scheme }: Access<RegisteredClaims>) {
   return { sub: claims.sub, scheme };
 }
 

@@ -136,6 +136,9 @@ describe('as a command', () => {
         expect(output).toContain('for development only');
         await expectAsAnnounced(output);
       }
+      // Without settings `explain` finds the service that goes with the token, whichever was started last.
+      const explain = `"${process.execPath}" "${main}" token --idp ${b.issuer} | "${process.execPath}" "${main}" explain`;
+      expect((await run('sh', ['-c', explain], { env: environment })).stdout).toMatch(/^admitted\n/);
       const own = await token('--idp', a.issuer, '--scope', 'read:messages');
       const foreign = await token('--idp', b.issuer, '--scope', 'read:messages');
       const { command = '' } = readAnnounced(a.output).at(-1) ?? {};

@@ -71,6 +71,17 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
     );
   });
 
+  it('5b. the same from the line of the log, without the token', async () => {
+    const authorization = `Bearer ${await provider.sign({ aud: 'https://api.example.test' })}`;
+    const answer = await fetch(new URL('/api/private', service.url), { headers: { authorization } });
+    expect(answer.status).toBe(401);
+    const line = await service.findLog(({ reason }) => reason === 'invalid_audience');
+    const { stdout } = await runCommand(['explain'], settings(), JSON.stringify(line));
+    expect(stdout).toMatch(
+      /\n {2}cause +only the slash at the end differs +\(certain\)\n {2}fix +IDP_AUDIENCE=https:\/\/api\.example\.test\n/,
+    );
+  });
+
   it('6. the ID token', async () => {
     const token = await provider.sign({ aud: 'my-app', at_hash: 'x', nonce: 'y' });
     expect(await firstLines(['explain'], token)).toMatch(

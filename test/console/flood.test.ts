@@ -17,7 +17,7 @@ import { openPage, startBrowser } from '../support/browser.ts';
 import { makeKeyFolder } from '../support/console-client.ts';
 import { needs } from '../support/programs.ts';
 
-const names = nameSettings(variants.a);
+const names = nameSettings({ variant: variants.a });
 
 function exchangeOf(kind: 'refused' | 'allowed'): Exchange {
   const exchange = beginExchange({ method: 'GET', url: 'http://localhost/', headers: { get: () => null } }, {});

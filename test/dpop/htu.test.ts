@@ -161,6 +161,18 @@ describe('what would mend a mismatch', () => {
   ])('%s', (_name, expected, received, hint) => {
     expect(explainMismatch(expected, received)).toBe(hint);
   });
+
+  it.each([
+    ['the scheme', 'http://a/b', 'https://a/b', 'externalUrl is http://a'],
+    ['a prefix', 'http://a/b', 'http://a/v1/b', 'externalUrl is http://a'],
+    ['the path', 'http://a/b', 'http://a/c', 'path'],
+    ['no URL in the proof', 'http://a/b', undefined, 'htu'],
+  ])(
+    '%s, while the URL is pinned → what it is pinned to, for no proxy has a say',
+    (_name, expected, received, hint) => {
+      expect(explainMismatch(expected, received, 'http://a')).toBe(hint);
+    },
+  );
 });
 
 it.each([

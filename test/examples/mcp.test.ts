@@ -11,13 +11,19 @@ import {
   type FetchLike,
   StreamableHTTPClientTransport,
 } from '@modelcontextprotocol/client';
-import { createKeySet, type ManagedKeySet } from 'portcullis';
+import type { ManagedKeySet } from 'portcullis';
 import { Agent, fetch as fetchOverTls } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { createApp } from '../../examples/mcp/server.ts';
 import { clientIds } from '../../src/local-idp/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { buildPages } from '../support/packed-pages.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
+
+// The code of the page, with the package as it is packed.
+const packed = await buildPages();
+const { createKeySet } = packed.load('portcullis') as typeof import('portcullis'); // it has the name of its sources
+type Example = typeof import('../../examples/mcp/server.ts');
+const { createApp } = packed.load('./examples/mcp/server.js') as Example; // the page has a copy of it
 
 const page = readFileSync(new URL('../../docs/mcp.md', import.meta.url), 'utf8');
 let cacheFolder: string;
@@ -77,7 +83,7 @@ function createClient(mode: 'legacy' | 'auto') {
   return { client, transport };
 }
 
-describe('examples/mcp, on the built package, with a client that is told its URL and its credentials alone', () => {
+describe('examples/mcp, on the packed package, with a client that is told its URL and its credentials alone', () => {
   it.each([
     { mode: 'auto', revision: '2026-07-28' },
     { mode: 'legacy', revision: '2025-11-25' },

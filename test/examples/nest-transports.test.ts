@@ -1,9 +1,13 @@
 import type { INestApplication } from '@nestjs/common';
-import { createResourceServer, type ResourceServer } from 'portcullis';
-import { createTestIssuer } from 'portcullis/testing';
+import type { ResourceServer } from 'portcullis';
 import { io } from 'socket.io-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildPages } from '../support/packed-pages.ts';
 
+// The code of the pages, with the package as it is packed.
+const packed = await buildPages();
+const { createResourceServer } = packed.load('portcullis') as typeof import('portcullis'); // it has the name of its sources
+const { createTestIssuer } = packed.load('portcullis/testing') as typeof import('portcullis/testing'); // as above
 const issuer = createTestIssuer();
 const resourceServer = createResourceServer({ issuers: [issuer], audience: issuer.audience, dpop: { replay: 'off' } });
 const good = issuer.headers({ sub: 'alice', scope: 'read:messages' });
@@ -14,10 +18,12 @@ interface GraphqlAnswer {
   readonly errors?: unknown;
 }
 
-/** Starts an example, which has decorators: the compiler reads it with settings of its own. */
+/** Starts an example. */
 async function start(name: 'apollo' | 'mercurius' | 'gateway'): Promise<INestApplication> {
-  const path = `../../examples/nest/${name}.ts`;
-  const { createApp }: { createApp(server: ResourceServer): Promise<INestApplication> } = await import(path);
+  // Each of them exports this.
+  const { createApp } = packed.load(`./examples/nest/${name}.js`) as {
+    createApp(server: ResourceServer): Promise<INestApplication>;
+  };
   const app = await createApp(resourceServer);
   await app.listen(0, '127.0.0.1');
   return app;

@@ -1,60 +1,47 @@
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile, rm } from 'node:fs/promises';
 import { posix } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { completeBlock, installPacked, type PackedPackage } from '../support/packed-package.ts';
-import { type CodeBlock, pages, readCodeBlocks, referencePage } from '../support/pages.ts';
+import { installBare, installPacked, type PackedPackage } from '../support/packed-package.ts';
+import { buildPages, scripts } from '../support/packed-pages.ts';
 
 const run = promisify(execFile);
-// The reference has declarations that the compiler wrote.
-const blocks = pages.filter((page) => page !== referencePage).flatMap(readCodeBlocks);
-const scripts = blocks.filter(({ language, fragment }) => /^(?:ts|js)$/.test(language) && fragment === undefined);
-
-/** Where a block is written: files of a page by their names, everything else by its line. */
-function placeOf({ page, line, language, file }: CodeBlock): string {
-  const folder = posix.join('pages', page.replace(/\.md$/, ''));
-  return file === undefined
-    ? posix.join(folder, `line-${line}.${language}`)
-    : posix.join(folder, file.replace(/^examples\//, ''));
-}
 
 let packed: PackedPackage;
 beforeAll(async () => {
-  packed = await installPacked('pages');
-  for (const script of scripts) {
-    await packed.write(placeOf(script), script.file === undefined ? completeBlock(script) : script.text);
-  }
+  packed = await installPacked('required');
 }, 120_000);
 
-describe('code of the pages, in an empty folder with the packed package', () => {
-  it('compiles, strictly', async () => {
-    expect(scripts.length).toBeGreaterThan(60);
-    expect(await packed.compile()).toEqual([]);
-  }, 120_000);
-
-  it('modules of the recipes load, and give what their text says that they export', async () => {
-    const recipes = scripts.flatMap(({ file = '', text, ...rest }) =>
-      file.startsWith('examples/recipes/') ? [{ file, text, place: placeOf({ file, text, ...rest }) }] : [],
-    );
-    expect(recipes.length).toBeGreaterThan(10);
-    const exported = Object.fromEntries(
-      recipes.map(({ text, place }) => [
-        `./.built/${place.replace(/\.ts$/, '.js')}`,
-        [...text.matchAll(/^export (?:async )?(?:function|const) (\w+)/gm)].map(([, name]) => name).toSorted(),
-      ]),
-    );
-    const program = `
-      const modules = JSON.parse(process.argv[2]);
-      const given = {};
-      for (const path of Object.keys(modules)) given[path] = Object.keys(await import(path)).toSorted();
-      console.log(JSON.stringify(given));
-    `;
-    await packed.write('load.js', program);
-    const { stdout } = await run(process.execPath, ['load.js', JSON.stringify(exported)], { cwd: packed.folder });
-    expect(JSON.parse(stdout)).toEqual(exported);
-  }, 60_000);
+it('every file of code below examples is on a page', async () => {
+  const files = await readdir('examples', { recursive: true });
+  const onPages = scripts.flatMap(({ file }) => file ?? []);
+  const aside = 'examples/testing/vitest/vitest.config.ts'; // for this repository only
+  expect(onPages.toSorted()).toEqual(
+    files
+      .map((file) => `examples/${file.replaceAll('\\', '/')}`)
+      .filter((file) => /\.[jt]s$/.test(file) && file !== aside)
+      .toSorted(),
+  );
 });
+
+// The other files of this folder run it.
+it('the code of all pages compiles, strictly, in an empty folder with the packed package', async () => {
+  expect(scripts.length).toBeGreaterThan(60);
+  expect((await buildPages()).errors).toEqual([]);
+}, 120_000);
+
+it('declarations of the package need no optional package, where a project checks them', async () => {
+  const bare = await installBare();
+  try {
+    const entries = ['', '/explain', '/fetch', '/node', '/providers', '/testing'];
+    const lines = entries.map((entry, index) => `export * as entry${index} from 'portcullis${entry}';`);
+    await bare.write('index.ts', lines.join('\n'));
+    expect(await bare.compile('checked')).toEqual([]);
+  } finally {
+    await rm(bare.folder, { recursive: true });
+  }
+}, 60_000);
 
 describe('require()', () => {
   it('every entry point is loaded by CommonJS, without a flag', async () => {

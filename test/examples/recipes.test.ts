@@ -4,26 +4,41 @@ import type { AddressInfo } from 'node:net';
 import { Client, credentials, Metadata, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js';
 import { createTRPCClient, httpBatchLink } from '@trpc/client';
 import * as oauth from 'oauth4webapi';
-import { createResourceServer, type ResourceServer } from 'portcullis';
-import { createTestIssuer } from 'portcullis/testing';
+import type { ResourceServer } from 'portcullis';
 import { io } from 'socket.io-client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { WebSocket } from 'ws';
-import { createMessages, service } from '../../examples/recipes/grpc.ts';
-import {
-  createHttpApiAuthorizer,
-  createRestApiAuthorizer,
-  type HttpApiEvent,
-  type RestApiEvent,
-} from '../../examples/recipes/lambda-authorizer.ts';
-import { createMiddleware } from '../../examples/recipes/next-middleware.ts';
-import { exchangeToken } from '../../examples/recipes/on-behalf-of.ts';
-import { createProtect } from '../../examples/recipes/own-adapter.ts';
-import { createLimited } from '../../examples/recipes/rate-limit.ts';
-import { createEvents } from '../../examples/recipes/server-sent-events.ts';
-import { createRoom } from '../../examples/recipes/socket-io.ts';
-import { createProcedures, type Router } from '../../examples/recipes/trpc.ts';
-import { createChat } from '../../examples/recipes/web-socket.ts';
+import type { HttpApiEvent, RestApiEvent } from '../../examples/recipes/lambda-authorizer.ts';
+import type { Router } from '../../examples/recipes/trpc.ts';
+import { buildPages } from '../support/packed-pages.ts';
+
+// The code of the page, with the package as it is packed. Each module has the types of the file that the page copies.
+type Recipes = {
+  readonly 'graphql-yoga': { createGraphql(server: ResourceServer): Server };
+  readonly grpc: typeof import('../../examples/recipes/grpc.ts');
+  readonly 'lambda-authorizer': typeof import('../../examples/recipes/lambda-authorizer.ts');
+  readonly 'on-behalf-of': typeof import('../../examples/recipes/on-behalf-of.ts');
+  readonly 'own-adapter': typeof import('../../examples/recipes/own-adapter.ts');
+  readonly 'rate-limit': typeof import('../../examples/recipes/rate-limit.ts');
+  readonly 'server-sent-events': typeof import('../../examples/recipes/server-sent-events.ts');
+  readonly 'socket-io': typeof import('../../examples/recipes/socket-io.ts');
+  readonly trpc: typeof import('../../examples/recipes/trpc.ts');
+  readonly 'web-socket': typeof import('../../examples/recipes/web-socket.ts');
+};
+const packed = await buildPages();
+const load = <N extends keyof Recipes>(name: N) => packed.load(`./examples/recipes/${name}.js`) as Recipes[N];
+const { createResourceServer } = packed.load('portcullis') as typeof import('portcullis'); // it has the name of its sources
+const { createTestIssuer } = packed.load('portcullis/testing') as typeof import('portcullis/testing'); // as above
+const { createGraphql } = load('graphql-yoga');
+const { createMessages, service } = load('grpc');
+const { createHttpApiAuthorizer, createRestApiAuthorizer } = load('lambda-authorizer');
+const { exchangeToken } = load('on-behalf-of');
+const { createProtect } = load('own-adapter');
+const { createLimited } = load('rate-limit');
+const { createEvents } = load('server-sent-events');
+const { createRoom } = load('socket-io');
+const { createProcedures } = load('trpc');
+const { createChat } = load('web-socket');
 
 const issuer = createTestIssuer();
 const resourceServer = createResourceServer({ issuers: [issuer], audience: issuer.audience });
@@ -144,13 +159,6 @@ describe('socket.io', () => {
 });
 
 describe('GraphQL Yoga', () => {
-  let createGraphql: (server: ResourceServer) => Server;
-  beforeAll(async () => {
-    // Its types need those of browsers, which change types of Node in all files that are compiled with it.
-    const path = '../../examples/recipes/graphql-yoga.ts';
-    ({ createGraphql } = await import(path));
-  });
-
   const ask = async (query: string, headers: Record<string, string>) => {
     const url = `http://${await listen(createGraphql(resourceServer))}/graphql`;
     const body = JSON.stringify({ query });
@@ -288,14 +296,6 @@ describe('AWS Lambda authorizers', () => {
     const multiValueHeaders = { authorization: [...authorization, ...authorization] };
     expect(await authorize({ ...twice, multiValueHeaders })).toMatchObject({ principalId: 'refused' });
   });
-});
-
-it('middleware of Next.js: refused requests are answered, others go on', async () => {
-  const middleware = createMiddleware(resourceServer);
-  const url = 'https://api.test/api/messages';
-  expect((await middleware(new Request(url)))?.status).toBe(401);
-  const headers = issuer.headers({ scope: 'read:messages' });
-  expect(await middleware(new Request(url, { headers }))).toBeUndefined();
 });
 
 describe('an adapter of your own', () => {

@@ -11,6 +11,7 @@ export interface Difference extends Partial<Omit<Seen, 'claims' | 'header'>>, Pa
   readonly claims?: Readonly<Record<string, unknown>>;
   readonly header?: Readonly<Record<string, unknown>>;
   readonly externalUrl?: string;
+  readonly pinnedUrl?: string;
 }
 
 /** One cause: a call that has it, and calls that are refused for the same reason and do not have it. */
@@ -23,7 +24,7 @@ export interface CauseCase {
 }
 
 /** The facts of a good call with these differences. */
-export function makeFacts({ claims, header, externalUrl, ...rest }: Difference): Facts {
+export function makeFacts({ claims, header, externalUrl, pinnedUrl, ...rest }: Difference): Facts {
   const usual = { iss: issuer, aud: audience, sub: 'alice', iat: now - 3600, exp: now + 3600, scope: 'read:messages' };
   const token = rest.token ?? jwt;
   return {
@@ -51,6 +52,7 @@ export function makeFacts({ claims, header, externalUrl, ...rest }: Difference):
       labels: optionLabels,
     },
     externalUrl,
+    pinnedUrl,
     now,
   };
 }
@@ -80,6 +82,13 @@ export const causeCases: readonly CauseCase[] = [
     certainty: 'certain',
     appears: { claims: { aud: ['https://API.example/'] } },
     not: [{ claims: { aud: 'https://api.example' } }, { claims: { aud: 'https://other.example/' } }],
+  },
+  {
+    id: 'audience_scheme',
+    reason: 'invalid_audience',
+    certainty: 'certain',
+    appears: { claims: { aud: 'http://api.example/' } },
+    not: [{ claims: { aud: 'http://api.example' } }, { claims: { aud: '//api.example/' } }],
   },
   {
     id: 'issuer_slash',
@@ -385,6 +394,30 @@ export const causeCases: readonly CauseCase[] = [
       { proofClaims: { htu: 'https://api.example/other' }, externalUrl: 'https://api.example/orders' },
       { proofClaims: { htu: 'https://api.example/orders' } },
       { proofClaims: { htu: '::' }, externalUrl: 'https://api.example/orders' },
+      {
+        proofClaims: { htu: 'https://api.example/orders' },
+        externalUrl: 'https://other.example/orders',
+        pinnedUrl: 'https://other.example',
+      },
+    ],
+  },
+  {
+    id: 'external_url_differs',
+    reason: 'proof_url_mismatch',
+    certainty: 'certain',
+    appears: {
+      proofClaims: { htu: 'https://api.example/v1/orders' },
+      externalUrl: 'https://other.example/orders',
+      pinnedUrl: 'https://other.example',
+    },
+    not: [
+      { proofClaims: { htu: 'https://api.example/orders' }, externalUrl: 'http://api.example/orders' },
+      {
+        proofClaims: { htu: 'https://other.example/else' },
+        externalUrl: 'https://other.example/orders',
+        pinnedUrl: 'https://other.example',
+      },
+      { proofClaims: { htu: '::' }, externalUrl: 'https://api.example/orders', pinnedUrl: 'https://api.example' },
     ],
   },
   {

@@ -82,6 +82,46 @@ describe('what is advised', () => {
     expect(JSON.stringify(found.map(({ fix, or }) => [fix, or]))).not.toContain('Authorization: DPoP');
   });
 
+  it.each([
+    ['another origin', 'https://a.example', 'https://b.example/x', 'https://a.example/x', 'https://b.example'],
+    [
+      'a prefix that is not set',
+      'https://a.example',
+      'https://a.example/v1/x',
+      'https://a.example/x',
+      'https://a.example/v1',
+    ],
+    ['a prefix too many', 'https://a.example/v1', 'https://a.example/x', 'https://a.example/v1/x', 'https://a.example'],
+  ])(
+    'a pinned URL, and %s in the proof: never to trust a proxy, which has no say',
+    (_, pinnedUrl, htu, externalUrl, set) => {
+      const found = findCauses('proof_url_mismatch', makeFacts({ proofClaims: { htu }, externalUrl, pinnedUrl }));
+      expect(found).toMatchObject([
+        {
+          id: 'external_url_differs',
+          fix: `externalUrl: '${set}', if clients call this URL`,
+          or: `let the client make its proofs for URLs below ${pinnedUrl}`,
+        },
+      ]);
+      expect(JSON.stringify(found)).not.toContain('trustProxy');
+    },
+  );
+
+  it('a pinned URL, and a path that no setting could change: only what the client must do', () => {
+    const [cause] = findCauses(
+      'proof_url_mismatch',
+      makeFacts({
+        proofClaims: { htu: 'https://b.example/x' },
+        externalUrl: 'https://a.example/v1/x',
+        pinnedUrl: 'https://a.example',
+      }),
+    );
+    expect([cause?.fix, cause?.or]).toEqual([
+      'Let the client make its proofs for URLs below https://a.example.',
+      undefined,
+    ]);
+  });
+
   it('"undefined" as a token: nothing about audiences', () => {
     expect(findCauses('opaque_token', makeFacts({ token: 'undefined' })).map(({ id }) => id)).toEqual([
       'placeholder_token',
@@ -125,6 +165,11 @@ describe('what is advised', () => {
     for (const text of told) expect(text).not.toMatch(/subject: '|permissionsClaim|introspection/);
     const cognito = advise('invalid_audience', { claims: { aud: undefined, token_use: 'access', client_id: 'app' } });
     expect(cognito).toContain('this service cannot');
+  });
+
+  it('a token that has only one of two scopes: what it lacks', () => {
+    const [cause] = findCauses('insufficient_scope', makeFacts({ claims: { scope: 'a' }, scopes: ['a', 'b'] }));
+    expect(cause).toMatchObject({ id: 'scope_not_granted', note: 'the token lacks b' });
   });
 
   it('what is certain stands before what is likely', () => {

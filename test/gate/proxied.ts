@@ -148,6 +148,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     port: 0,
     keepAlive: 5,
     errorBody: errorBodyFormats.detail,
+    beforeCut: proxy.sendReady,
     ...(unreadTimeout !== undefined && { unreadTimeout }),
   });
   return {

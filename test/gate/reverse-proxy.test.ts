@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import { type AddressInfo, connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -315,6 +315,50 @@ describe('an answer', () => {
     await closed;
     clearInterval(more);
     expect(proxied.proxy.inFlight()).toBe(0);
+  });
+});
+
+describe('answers of one turn', () => {
+  const whole = (body: string): string => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+
+  it('a malformed request comes with an answer that came whole → the answer is sent first', async () => {
+    let arrive = (_socket: Socket): void => {};
+    const arrived = new Promise<Socket>((resolve) => {
+      arrive = resolve;
+    });
+    const { proxied } = await stage((socket) => arrive(socket));
+    const client = connect(proxied.port, '127.0.0.1');
+    client.write(get());
+    const upstream = await arrived;
+    // Both are there when the proxy next reads, the answer before the request.
+    upstream.write(ok);
+    client.write('not HTTP\r\n\r\n');
+    expect(await text(client)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nokHTTP\/1\.1 400 /);
+  });
+
+  it.each([0, 1, 8192, 8193, 100_000])('a body of %i bytes → arrives byte by byte', async (size) => {
+    const body = Buffer.alloc(size, Buffer.from(Array.from({ length: 256 }, (_, i) => i))).toString('latin1');
+    const { proxied } = await stage(answerWith(whole(body)));
+    const answer = await sendRaw(proxied.port, last());
+    expect(answer).toContain(`\r\nContent-Length: ${size}\r\n`);
+    expect(bodyOf(answer) === body).toBe(true);
+  });
+
+  it('whole, in chunks, with a trailer → arrives so', async () => {
+    const { proxied } = await stage(
+      answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n'),
+    );
+    const answer = await sendRaw(proxied.port, last());
+    expect(bodyOf(answer)).toBe('3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n');
+  });
+
+  it('several requests on one connection → their answers come in order', async () => {
+    const { proxied } = await stage((socket, arrived) => {
+      const [, path = ''] = /GET (\S+) [\s\S]*\r\n\r\n$/.exec(arrived.slice(arrived.lastIndexOf('GET'))) ?? [];
+      if (path !== '') socket.write(whole(path));
+    });
+    const answer = await sendRaw(proxied.port, `${get('/1')}${get('/2')}${get('/3')}${last('/4')}`);
+    expect([...answer.matchAll(/\r\n\r\n(\/\d)/g)].map(([, path]) => path)).toEqual(['/1', '/2', '/3', '/4']);
   });
 });
 

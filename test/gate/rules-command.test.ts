@@ -96,6 +96,25 @@ describe('rules check', () => {
     );
   });
 
+  it('a rule that no request can reach → a warning with its place, what is wrong and what to write; still 0', async () => {
+    const shadowed = write(
+      'shadowed.json',
+      `{ "rules": [
+  { "id": "rest", "path": "/a/**", "access": "open" },
+  { "id": "a", "path": "/a", "access": "open" },
+  { "id": "below", "path": "/a/*/**", "access": "open" },
+  { "id": "encoded", "path": "/packages/a%2Fb", "access": "open" }
+] }`,
+    );
+    expect(await run(['check', shadowed])).toEqual({
+      status: 0,
+      stdout: 'shadowed.json: 4 rules, no problems, 2 warnings\n',
+      stderr: `shadowed.json:2:3: warning: no request can reach the rule "rest": the rules "a" and "below" are more specific and take all of its requests. Take the rule out, or take out one of the more specific rules.
+shadowed.json:5:3: warning: no request can reach the rule "encoded": the gate refuses its path. A path with %2F needs "encodedSlash": "allow".
+`,
+    });
+  });
+
   it('a file that is not there → 1', async () => {
     const { status, stderr } = await run(['check', join(folder, 'none.json')]);
     expect({ status, stderr }).toEqual({

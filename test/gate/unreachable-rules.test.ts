@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { compileRules } from '../../src/gate/rules-compilation.ts';
 import type { RulesDocument } from '../../src/gate/rules-schema.ts';
-import { findUnreachable } from '../../src/gate/unreachable-rules.ts';
+import { describeUnreachable, findUnreachable } from '../../src/gate/unreachable-rules.ts';
 
 type Entry = Partial<RulesDocument['rules'][number]> & { readonly path: string };
 
@@ -10,7 +10,7 @@ function unreachable(...entries: readonly Entry[]): readonly string[] {
   const document = { rules: entries.map((entry, index) => ({ id: `r${index}`, access: 'open' as const, ...entry })) };
   const compiled = compileRules(document, () => ({ line: 1, column: 1 }));
   if (compiled.kind === 'problems') throw new Error(JSON.stringify(compiled.problems));
-  return findUnreachable(document, compiled.rules);
+  return findUnreachable(document, compiled.rules).map(({ id }) => id);
 }
 
 describe('rules that no request can reach', () => {
@@ -64,5 +64,16 @@ describe('rules that look as if they were shadowed and are not', () => {
     ['an address in brackets', [{ path: '/a', hosts: ['[::1]:8443'] }]],
   ])('%s', (_, entries) => {
     expect(unreachable(...entries)).toEqual([]);
+  });
+});
+
+describe('where the requests of such a rule go', () => {
+  it.each([
+    [[], 'the gate refuses its path'],
+    [['a'], 'the rule "a" is more specific and takes all of its requests'],
+    [['a', 'b', 'c'], 'the rules "a", "b" and "c" are more specific and take all of its requests'],
+    [['a', 'b', 'c', 'd', 'e'], 'the rules "a", "b", "c" and 2 more are more specific and take all of its requests'],
+  ])('%j → %s', (takers, why) => {
+    expect(describeUnreachable({ id: 'x', index: 0, takers })).toBe(`no request can reach the rule "x": ${why}`);
   });
 });

@@ -493,9 +493,20 @@ describe('a URL that is pinned', () => {
   const connection = { remoteAddress: '10.0.0.1', encrypted: false };
 
   it.each([
-    ['https://api.example', { origin: 'https://api.example', prefix: '', path: '/api' }],
-    ['https://API.example:443/', { origin: 'https://api.example', prefix: '', path: '/api' }],
-    ['http://api.example:8080/orders/', { origin: 'http://api.example:8080', prefix: '/orders', path: '/orders/api' }],
+    ['https://api.example', { origin: 'https://api.example', prefix: '', path: '/api', pinned: 'https://api.example' }],
+    [
+      'https://API.example:443/',
+      { origin: 'https://api.example', prefix: '', path: '/api', pinned: 'https://api.example' },
+    ],
+    [
+      'http://api.example:8080/orders/',
+      {
+        origin: 'http://api.example:8080',
+        prefix: '/orders',
+        path: '/orders/api',
+        pinned: 'http://api.example:8080/orders',
+      },
+    ],
   ])('%s → stands for what the request says, for its path too', (pinned, expected) => {
     expect(createReadExternalUrl({ trust: 'none', pinned })(request, connection)).toEqual(expected);
     expect(createReadExternalUrl({ trust: 'all', pinned })(request, connection)).toEqual(expected);

@@ -7,7 +7,10 @@ import {
   createAuthorize as createExpressAuthorize,
   createProtect as createExpressProtect,
 } from '../../src/adapters/express.ts';
-import { createAuthorize as createFastifyAuthorize } from '../../src/adapters/fastify.ts';
+import {
+  createAuthorize as createFastifyAuthorize,
+  createProtect as createFastifyProtect,
+} from '../../src/adapters/fastify.ts';
 import {
   createAuthorize as createFetchAuthorize,
   createProtect as createFetchProtect,
@@ -16,11 +19,13 @@ import { createAuthorize as createHonoAuthorize, createProtect as createHonoProt
 import { createAuthorize as createNodeAuthorize, createProtect as createNodeProtect } from '../../src/adapters/node.ts';
 import {
   type Access,
+  type AccessError,
   allOf,
   anyOf,
   type Claims,
   createKeySet,
   createResourceServer,
+  type Policy,
   type RegisteredClaims,
   type ResourceServer,
   type ResourceServerOptions,
@@ -82,6 +87,42 @@ describe('claims', () => {
     const { claims } = await lenient.authorize(request({ sub: undefined, scope: 'read' }), either);
     expectTypeOf(claims.sub).toEqualTypeOf<string | undefined>();
     expect(claims.sub).toBeUndefined();
+  });
+
+  it('anyOf with an alternative that has no schema: the claims of that server beside those of the schema', async () => {
+    const policy = anyOf({ claims: z.object({ admin: z.literal(true) }) }, { scopes: ['read'] });
+    const call = request({ sub: undefined, scope: 'read' });
+    const { claims } = await lenient.authorize(call, policy);
+    expectTypeOf(claims).toEqualTypeOf<{ admin: true } | RegisteredClaims>();
+    expect(claims).not.toHaveProperty('sub');
+    const judged = await lenient.judge(call, policy);
+    expectTypeOf(judged).toEqualTypeOf<Access<{ admin: true } | RegisteredClaims> | AccessError>();
+    expectTypeOf((await strict.authorize(request({ scope: 'read' }), policy)).claims).toEqualTypeOf<
+      { admin: true } | Claims
+    >();
+    createFetchProtect(lenient)(policy, (_, access) =>
+      Response.json(expectTypeOf(access.claims).toEqualTypeOf(claims)),
+    );
+    createHonoProtect(lenient).optional(policy, (c, access) => {
+      expectTypeOf(access).toEqualTypeOf<Access<{ admin: true } | RegisteredClaims> | undefined>();
+      return c.body(null);
+    });
+    createExpressProtect(lenient)(policy, (_, __, access) => expectTypeOf(access.claims).toEqualTypeOf(claims));
+    createNodeProtect(lenient)(policy, (_, __, access) => expectTypeOf(access.claims).toEqualTypeOf(claims));
+    createFastifyProtect(lenient)(policy, async (_, __, access) => expectTypeOf(access.claims).toEqualTypeOf(claims));
+    new Hono().get('/', createHonoAuthorize(lenient)(policy), (c) => {
+      expectTypeOf(c.var.access.claims).toEqualTypeOf<{ admin: true } | RegisteredClaims>();
+      return c.body(null);
+    });
+  });
+
+  it('a policy of the type Policy: the claims that the server gives', async () => {
+    const policy: Policy = { scopes: ['read'] };
+    const { claims } = await lenient.authorize(request({ sub: undefined, scope: 'read' }), policy);
+    expectTypeOf(claims).toEqualTypeOf<RegisteredClaims>();
+    expectTypeOf((await strict.authorize(request({ scope: 'read' }), policy)).claims).toEqualTypeOf<Claims>();
+    expectTypeOf(createFetchAuthorize(lenient).accessOf<Claims>).returns.toEqualTypeOf<Access<RegisteredClaims>>();
+    expectTypeOf(createFetchAuthorize(strict).accessOf<Claims>).returns.toEqualTypeOf<Access>();
   });
 
   it('behind middleware: accessOf of a server says what that server gives', async () => {

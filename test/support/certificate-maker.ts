@@ -16,8 +16,14 @@ import type { ClientCertificate, TestCertificates, TestValidity } from './tls.ts
 const day = 86_400_000;
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 
-/** Makes a self-signed authority and a certificate for localhost, 127.0.0.1 and ::1, the authority valid for a day around now. */
-export async function makeTestCertificates({ from, to }: TestValidity): Promise<TestCertificates> {
+/**
+ * Makes a self-signed authority and a certificate for localhost, 127.0.0.1, ::1 and more hosts, the authority valid for a day
+ * around now.
+ */
+export async function makeTestCertificates(
+  { from, to }: TestValidity,
+  hosts: readonly string[] = [],
+): Promise<TestCertificates> {
   const authorityKeys = await generateKeys();
   const serverKeys = await generateKeys();
   const validity = { notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) };
@@ -54,6 +60,7 @@ export async function makeTestCertificates({ from, to }: TestValidity): Promise<
           { type: 'dns', value: 'localhost' },
           { type: 'ip', value: '127.0.0.1' },
           { type: 'ip', value: '::1' },
+          ...hosts.map((value) => ({ type: 'dns', value }) as const),
         ]),
         await AuthorityKeyIdentifierExtension.create(authorityKeys.publicKey, false, webcrypto),
       ],

@@ -1,5 +1,7 @@
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
@@ -14,9 +16,12 @@ export interface CommandEnd {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What a developer runs on this machine is not found in this folder. */
+const base = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(tmpdir(), 'portcullis-without-dev') };
+
 /** Runs a command of the build in a process of its own; nothing but `PATH` is inherited. */
 export function runProcess(args: readonly string[], environment: Environment, input = ''): Promise<CommandEnd> {
-  const child = spawn(process.execPath, [entry, ...args], { env: { PATH: process.env['PATH'], ...environment } });
+  const child = spawn(process.execPath, [entry, ...args], { env: { ...base, ...environment } });
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
@@ -49,7 +54,7 @@ const maxHosts = 3;
  * the command. At least one test of each command runs a process of its own.
  */
 export function runCommand(args: readonly string[], environment: Environment, input = ''): Promise<CommandEnd> {
-  const given = JSON.parse(JSON.stringify({ PATH: process.env['PATH'], ...environment })) as Record<string, string>; // without what is undefined
+  const given = JSON.parse(JSON.stringify({ ...base, ...environment })) as Record<string, string>; // without what is undefined
   const host = takeHost(given);
   const end = host.last.then(async (): Promise<CommandEnd> => {
     const answered = once(host.child, 'message');

@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gunzipSync } from 'node:zlib';
 import { inject } from 'vitest';
-import type { CodeBlock } from './pages.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -24,8 +24,11 @@ export interface PackedPackage {
   readonly folder: string;
   /** Writes a file, and the folders above it. */
   write(path: string, text: string): Promise<void>;
-  /** Compiles what was written, strictly, and lists what is wrong. Modules of JavaScript come to `.built`. */
-  compile(): Promise<readonly string[]>;
+  /**
+   * Compiles what was written, strictly, and lists what is wrong. Modules of JavaScript come to `.built`. `declarations`:
+   * those of packages are checked as well, as they are unless a project says `skipLibCheck`. Default: skipped.
+   */
+  compile(declarations?: 'checked' | 'skipped'): Promise<readonly string[]>;
 }
 
 /**
@@ -35,7 +38,31 @@ export interface PackedPackage {
 export async function installPacked(name: string): Promise<PackedPackage> {
   const shared = inject('packedFolder');
   await installOnce(shared);
-  const folder = await mkdtemp(join(shared, `${name}-`));
+  return openFolder(await mkdtemp(join(shared, `${name}-`)));
+}
+
+/**
+ * Makes a folder outside this repository that has the package and its dependencies, with types of Node, and none of the
+ * optional packages. Whoever asks for it removes it.
+ */
+export async function installBare(): Promise<PackedPackage> {
+  const shared = inject('packedFolder');
+  await installOnce(shared);
+  const folder = await mkdtemp(join(tmpdir(), 'portcullis-bare-'));
+  const modules = join(folder, 'node_modules');
+  // A copy: what is linked would find the packages beside the place where it lies.
+  await cp(join(shared, 'node_modules/portcullis'), join(modules, 'portcullis'), { recursive: true });
+  const text = await readFile(join(root, 'package.json'), 'utf8');
+  const { dependencies } = JSON.parse(text) as { readonly dependencies: object }; // ours
+  for (const name of [...Object.keys(dependencies), '@types/node', 'undici-types']) {
+    await mkdir(dirname(join(modules, name)), { recursive: true });
+    await symlink(join(root, 'node_modules', name), join(modules, name));
+  }
+  return openFolder(folder);
+}
+
+/** A folder beside the installed package, with a `package.json` of its own. */
+export async function openFolder(folder: string): Promise<PackedPackage> {
   const write: PackedPackage['write'] = async (path, text) => {
     await mkdir(join(folder, dirname(path)), { recursive: true });
     await writeFile(join(folder, path), text);
@@ -44,9 +71,10 @@ export async function installPacked(name: string): Promise<PackedPackage> {
   return {
     folder,
     write,
-    async compile() {
+    async compile(declarations = 'skipped') {
       const compilerOptions = {
-        ...{ target: 'es2023', module: 'nodenext', lib: ['es2023'], types: ['node'], strict: true, skipLibCheck: true },
+        ...{ target: 'es2023', module: 'nodenext', lib: ['es2023'], types: ['node'], strict: true },
+        skipLibCheck: declarations === 'skipped',
         ...{ noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, allowJs: true, checkJs: false },
         ...{ experimentalDecorators: true, emitDecoratorMetadata: true, rewriteRelativeImportExtensions: true },
         ...{ rootDir: '.', outDir: '.built' },
@@ -62,26 +90,36 @@ export async function installPacked(name: string): Promise<PackedPackage> {
   };
 }
 
-/** The first test that comes installs; the others wait for it. */
-async function installOnce(shared: string): Promise<void> {
+export async function installOnce(shared: string): Promise<void> {
   const modules = join(shared, 'node_modules');
-  const done = join(shared, 'installed');
-  const isFirst = await mkdir(modules).then(
-    () => true,
-    () => false,
-  );
-  if (isFirst) {
+  await doOnce(modules, async () => {
     await unpack(await pack(shared), join(modules, 'portcullis'));
     for (const name of await readdir(join(root, 'node_modules'))) {
       if (!name.startsWith('.')) await symlink(join(root, 'node_modules', name), join(modules, name));
     }
-    await writeFile(done, '');
+    return '';
+  });
+}
+
+/**
+ * Fills a folder once in a run, and gives the text that came of it: the first test that comes does the work, the others
+ * wait for it.
+ */
+export async function doOnce(folder: string, work: () => Promise<string>): Promise<string> {
+  const done = `${folder}.done`;
+  const isFirst = await mkdir(folder).then(
+    () => true,
+    () => false,
+  );
+  if (isFirst) {
+    await writeFile(`${done}.part`, await work());
+    await rename(`${done}.part`, done); // whole, or not there
   }
   for (let attempt = 0; attempt < 600; attempt++) {
-    if (existsSync(done)) return;
+    if (existsSync(done)) return await readFile(done, 'utf8');
     await sleep(100);
   }
-  throw new Error('the package was not installed in time');
+  throw new Error(`${folder} was not ready in time`);
 }
 
 async function pack(folder: string): Promise<Buffer> {
@@ -104,9 +142,4 @@ async function unpack(archive: Buffer, folder: string): Promise<void> {
     await writeFile(path, archive.subarray(at + block, at + block + size));
     at += block + Math.ceil(size / block) * block;
   }
-}
-
-/** Code of a block as a module of its own: with what the page spares its reader, in one line. */
-export function completeBlock({ given, text }: CodeBlock): string {
-  return `${given.replaceAll('\n', ' ')} ${text}\nexport {};\n`;
 }

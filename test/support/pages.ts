@@ -27,7 +27,7 @@ export interface CodeBlock {
   readonly file: string | undefined;
 }
 
-const block = /(?:<!-- (given|fragment|file): ([^>]*?) -->\n+)?^```(\w+)\n([\s\S]*?)^```$/gm;
+const block = /(?:<!-- (given|fragment|file): ((?:(?!-->)[^\n])*?) -->\n+)?^```(\w+)\n([\s\S]*?)^```$/gm;
 
 /** Reads the blocks of code of a page. */
 export function readCodeBlocks(page: string): readonly CodeBlock[] {

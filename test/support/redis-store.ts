@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import type { RedisClientLike } from '../../src/dpop/redis-link.ts';
+import type { RedisClientLike } from '../../src/dpop/redis-script.ts';
 import type { Witnessed } from '../../src/dpop/replay.ts';
 import { createRedisReplayStore, type RedisReplayOptions, type RedisReplayStore } from '../../src/dpop/replay-redis.ts';
 import { AccessError } from '../../src/failures.ts';

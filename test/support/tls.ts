@@ -16,11 +16,19 @@ export interface TestValidity {
 /** A certificate for a client, signed by itself: whoever trusts it trusts only that client. Both PEM. */
 export type ClientCertificate = Omit<TestCertificates, 'ca'>;
 
-/** A self-signed authority and a certificate for localhost, 127.0.0.1 and ::1, others at each call. Both are valid for a day around now. */
-export function createTestCertificates(validity?: TestValidity): Promise<TestCertificates> {
-  return validity === undefined
-    ? takeOrMake('certificates', async () => (await loadMaker()).makeTestCertificates({ from: -1, to: 1 }))
-    : loadMaker().then(({ makeTestCertificates }) => makeTestCertificates(validity));
+const usual: TestValidity = { from: -1, to: 1 };
+
+/**
+ * A self-signed authority and a certificate for localhost, 127.0.0.1, ::1 and more hosts, others at each call. Both are
+ * valid for a day around now.
+ */
+export function createTestCertificates(
+  validity?: TestValidity,
+  hosts: readonly string[] = [],
+): Promise<TestCertificates> {
+  return validity === undefined && hosts.length === 0
+    ? takeOrMake('certificates', async () => (await loadMaker()).makeTestCertificates(usual))
+    : loadMaker().then(({ makeTestCertificates }) => makeTestCertificates(validity ?? usual, hosts));
 }
 
 /** A certificate for a client, another at each call. */

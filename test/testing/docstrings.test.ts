@@ -14,12 +14,13 @@ const prelude = `
 import { equal } from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Hono } from 'hono';
-import { createKeySet, createResourceServer, type ResourceServer } from 'portcullis';
-import { createTestIssuer, type DpopClient, expectRefused, type TestIssuer, tokenFlaws } from 'portcullis/testing';
+import { createIntrospection, createKeySet, createResourceServer, type ResourceServer } from 'portcullis';
+import { createTestIssuer, type DpopClient, expectRefused, type ListeningIssuer, type TestIssuer, tokenFlaws } from 'portcullis/testing';
 declare const app: Hono;
 declare const client: DpopClient;
 declare const issuer: TestIssuer;
 declare const server: ResourceServer;
+declare const tls: ListeningIssuer;
 `;
 
 async function readExamples(): Promise<readonly string[]> {

@@ -1,9 +1,12 @@
 import { execFile } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect, rootCertificates } from 'node:tls';
 import { promisify } from 'node:util';
+import { Agent, fetch, type RequestInit } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createKeySet } from '../../src/keys/key-set.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
@@ -33,6 +36,13 @@ afterEach(() => void vi.useRealTimers());
 function createServer({ issuer: url, audience, ca }: ListeningIssuer) {
   const keys = createKeySet({ issuer: url, ca, environment: {} });
   return { keys, server: createResourceServer({ issuers: [{ issuer: url, keys }], audience }) };
+}
+
+/** A client that trusts the issuer. */
+function createClient(ca: string) {
+  const dispatcher = new Agent({ connect: { ca: [...rootCertificates, ca] } });
+  const client = (url: string, init: RequestInit) => fetch(url, { ...init, dispatcher });
+  return { client, close: () => dispatcher.close() };
 }
 
 /** The answer to a GET by another process, which trusts the certificate as an operator would. */
@@ -104,6 +114,74 @@ describe('an issuer that listens', () => {
     const { keys, server } = createServer(other);
     expect(await judge(server, bearer(other.token()))).toBe('accepted');
     keys.close();
+  });
+});
+
+describe('opaque tokens of an issuer that listens', () => {
+  /** What a resource server in another process, which is told of the endpoint in its environment, makes of tokens. */
+  async function judgeElsewhere(tokens: readonly string[]): Promise<unknown> {
+    const script = `
+      import { AccessError, createIntrospection, createResourceServer } from 'portcullis';
+      const { account, audience } = JSON.parse(process.env.TEST_ISSUER);
+      const { issuer } = account;
+      const introspection = createIntrospection(account);
+      const server = createResourceServer({ issuer, audience, introspection });
+      const judged = process.argv.slice(1).map(async (token) => {
+        const headers = { authorization: 'Bearer ' + token };
+        const access = await server.judge(new Request('https://api.test/', { headers }), { scopes: ['read'] });
+        return access instanceof AccessError ? access.reason : access.claims.sub;
+      });
+      console.log(JSON.stringify(await Promise.all(judged)));
+      process.exit();`;
+    const TEST_ISSUER = JSON.stringify({ account: tls.introspectionAccount, audience: tls.audience });
+    const env = { PATH: process.env['PATH'], NODE_EXTRA_CA_CERTS: caFile, TEST_ISSUER };
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script, ...tokens], { env });
+    return JSON.parse(stdout);
+  }
+
+  it('are asked about by another process: active, revoked, without the scope, of another issuer', async () => {
+    const read = { sub: 'alice', scope: 'read' };
+    const revoked = tls.opaqueToken(read);
+    tls.revoke(revoked);
+    const strangers = [createTestIssuer().opaqueToken(read), issuer.opaqueToken(read)];
+    const tokens = [tls.opaqueToken(read), revoked, tls.opaqueToken({ scope: 'write' }), ...strangers];
+    expect(await judgeElsewhere(tokens)).toEqual([
+      'alice',
+      'inactive_token',
+      'insufficient_scope',
+      'inactive_token',
+      'invalid_issuer', // the one in memory has another address
+    ]);
+  });
+
+  it('are told to nobody but the client of the issuer, and only to POST', async () => {
+    const { endpoint, clientId, clientSecret } = tls.introspectionAccount;
+    const { client, close } = createClient(tls.ca);
+    const token = tls.opaqueToken();
+    const ask = async (method: string, secret: string) => {
+      const authorization = `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`;
+      const body = method === 'POST' ? { body: new URLSearchParams({ token }).toString() } : {};
+      const type = { 'content-type': 'application/x-www-form-urlencoded' };
+      const response = await client(endpoint, { method, headers: { authorization, ...type }, ...body });
+      return [response.status, await response.json()];
+    };
+    expect(await ask('POST', clientSecret)).toMatchObject([200, { active: true, iss: tls.issuer }]);
+    expect(await ask('POST', 'another')).toEqual([401, { error: 'invalid_client' }]);
+    expect(await ask('GET', clientSecret)).toEqual([405, { error: 'invalid_request' }]);
+    expect((await get('.well-known/openid-configuration')).body).toMatchObject({ introspection_endpoint: endpoint });
+    await close();
+  });
+
+  it('are of no use to a caller that leaves in the middle of its question', async () => {
+    const { port } = new URL(tls.issuer);
+    const { clientId, clientSecret } = tls.introspectionAccount;
+    const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`;
+    const socket = connect({ port: Number(port), host: '127.0.0.1', servername: 'localhost', ca: tls.ca });
+    await once(socket, 'secureConnect');
+    socket.write(`POST /introspect HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\n`);
+    socket.end('Content-Length: 100\r\n\r\ntoken=');
+    await once(socket.resume(), 'close');
+    expect(await judgeElsewhere([tls.opaqueToken({ sub: 'bob', scope: 'read' })])).toEqual(['bob']);
   });
 });
 

@@ -1,8 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { checkForm } from '../../gate/rules-form.ts';
-import { parseRulesText, readRules } from '../../gate/rules-reader.ts';
+import { readRules } from '../../gate/rules-reader.ts';
 import { formatRulesProblems } from '../../gate/rules-text.ts';
-import { findUnreachable } from '../../gate/unreachable-rules.ts';
+import { describeUnreachable, findUnreachableIn, fixUnreachable } from '../../gate/unreachable-rules.ts';
 import type { DoctorCheck, Scene } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
 
@@ -24,17 +23,15 @@ async function checkRules({ subject: { rulesFile } }: Scene): Promise<readonly O
     const lines = formatRulesProblems(rulesFile, result.problems).trimEnd().split('\n');
     return lines.slice(0, maxProblems).map((line) => problem('D210', { seen: line, fix }));
   }
-  const parsed = await parseRulesText(file);
-  const form = parsed.kind === 'text' ? checkForm(parsed.text) : parsed;
-  const ids = form.kind === 'document' ? findUnreachable(form.document, result.rules) : [];
+  const unreachable = await findUnreachableIn(file, result.rules);
   const count = result.rules.rules.length;
   return [
     ok(`${rulesFile}: ${count === 1 ? '1 rule' : `${count} rules`}`),
-    ...ids.map((id) =>
+    ...unreachable.map((rule) =>
       problem('D211', {
-        seen: `no request can reach the rule ${id}`,
+        seen: `${rulesFile}:${rule.line}: ${describeUnreachable(rule)}`,
         expected: 'a request that this rule decides about',
-        fix: 'Take the rule out, or take out the more specific rules. A path with %2F needs "encodedSlash": "allow".',
+        fix: fixUnreachable(rule),
       }),
     ),
   ];

@@ -15,6 +15,8 @@ export interface Subject {
   /** `memory`, `off`, or a URL that may hold a password; `undefined` without settings. */
   readonly replayStore: string | undefined;
   readonly corsOrigins: readonly string[];
+  /** What clients are said to call; empty if it is not set. */
+  readonly externalUrl: string;
   readonly admin: { readonly host: string; readonly port: number | 'off' } | undefined;
   /** Of a gate. */
   readonly rulesFile: string | undefined;
@@ -37,10 +39,11 @@ export function readSubject(settings: Settings | undefined, environment: Environ
     clockTolerance: settings?.clockTolerance.nbf ?? 5,
     replayStore: settings?.replayStore,
     corsOrigins: settings?.corsOrigins ?? [],
+    externalUrl: settings?.externalUrl ?? '',
     admin: settings && { host: settings.adminHost, port: settings.adminPort },
     rulesFile: undefined,
     protectedPath: endpoint?.path ?? '/',
     environment,
-    nameOf: (setting) => environmentName(settingTable[setting], variant),
+    nameOf: (setting) => environmentName(settingTable[setting], variant, settings?.spellings),
   };
 }

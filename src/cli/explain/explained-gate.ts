@@ -3,7 +3,6 @@ import { createNonces } from '../../dpop/nonce.ts';
 import { decideBy } from '../../explain/deciding-rule.ts';
 import { explain } from '../../explain/explain.ts';
 import type { ExplainedCheck, Explanation } from '../../explain/explanation.ts';
-import { optionLabels, type SettingLabels } from '../../explain/facts.ts';
 import { showText } from '../../explain/shown-text.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { AccessError, failures } from '../../failures.ts';
@@ -22,6 +21,7 @@ import type { Settings } from '../../service/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { type KeyOptions, openKeys } from './explained-server.ts';
 import type { CallToExplain, Explained, Explainer } from './explainer.ts';
+import { labelRules } from './rule-labels.ts';
 import { leaveCertificateOpen } from './unseen-certificate.ts';
 
 /** What the gate would do with a request that no token decides about. */
@@ -51,7 +51,7 @@ export async function openGate(file: string, settings: Settings, keys: KeyOption
     const { request, connection, kind, at, policy, show } = call;
     const { server, problems } = await openRule(rule, { rules, settings, keys, closing });
     const explanation = await explain(server, request, policy ?? rule.policy, connection, {
-      labels: labelRules(file),
+      labels: labelRules(file, settings),
       kind,
       ...(at !== undefined && { at }),
       ...(show.length > 0 && { show }),
@@ -157,27 +157,4 @@ function describeMiss(
 
 function withMethod({ url, target, headers }: ResourceRequest, method: string): ResourceRequest {
   return { method, url, target, headers };
-}
-
-/** How the rules file calls what a fix is about. */
-function labelRules(file: string): SettingLabels {
-  const source = `in ${file}`;
-  const member = (name: string, write: (value: string) => string = (value) => JSON.stringify(value)) => ({
-    name: `"${name}"`,
-    source,
-    set: (value: string) => `"${name}": ${write(value)}`,
-  });
-  const { introspection: _, ...known } = optionLabels;
-  return {
-    ...known,
-    scopeClaim: member('scopeClaim'),
-    permissionsClaim: member('permissionsClaim'),
-    subject: member('subject'),
-    clientIds: member('clientIds', (value) => JSON.stringify([value])),
-    issuer: member('issuer'),
-    audience: member('audience'),
-    dpopAccepted: member('dpop', () => '"allowed"'),
-    algorithms: member('algorithms', (value) => JSON.stringify(value.split(','))),
-    trustProxy: { name: 'TRUST_PROXY', source: undefined, set: (value) => `TRUST_PROXY=${value}` },
-  };
 }

@@ -35,6 +35,8 @@ export interface KeyOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** A JWK set in a file, which stands for the keys of the issuer. */
   readonly jwksFile: string | undefined;
+  /** PEM of what the issuer is trusted by, besides the roots of Node. */
+  readonly ca?: string | undefined;
   /** `offline`: nothing is fetched. */
   readonly network: 'online' | 'offline';
 }
@@ -49,7 +51,7 @@ export interface OpenedKeys {
 /** The keys of an issuer, fetched once. Throws for a file that is no JWK set. */
 export async function openKeys(
   { issuer, jwksUri, insecure }: KeySource,
-  { environment, jwksFile, network }: KeyOptions,
+  { environment, jwksFile, ca, network }: KeyOptions,
 ): Promise<OpenedKeys> {
   if (jwksFile !== undefined) {
     const keys = createStaticKeySet(JSON.parse(readFileSync(jwksFile, 'utf8')) as JwkSet); // it looks at each key
@@ -58,6 +60,7 @@ export async function openKeys(
   const keys = createKeySet({
     issuer,
     environment,
+    ...(ca !== undefined && { ca }),
     ...(jwksUri !== undefined && { jwksUri }),
     ...(insecure !== undefined && { insecure }),
   });
@@ -118,11 +121,13 @@ export async function openSettings(
       ...(externalUrl !== '' && { externalUrl }),
       insufficientScopeStatus: variant.insufficientScopeStatus,
     }),
-    labels: labelSettings(variant, effective),
+    labels: labelSettings(settings, effective),
     domainHasScheme: issuer === undefined,
     isDecodeOnly: false,
     keysProblem: opened?.problem,
     policyOf(path) {
+      // A gate has no routes of its own.
+      if (settings.upstream !== '') return settings.scope === '' ? undefined : { scopes: settings.scope.split(' ') };
       const access = variant.endpoints.find((endpoint) => endpoint.path === path)?.access;
       return access === undefined || access === 'open' ? undefined : access;
     },

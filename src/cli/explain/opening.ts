@@ -1,3 +1,4 @@
+import { textOf } from '../../explain/facts.ts';
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import { readUnverified } from '../../explain/unverified.ts';
 import { readIssuerName } from '../../resource-server/issuer-name.ts';
@@ -6,8 +7,10 @@ import { readGateSettings } from '../../service/settings/gate-settings.ts';
 import { formatProblems } from '../../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../../service/settings/settings.ts';
 import type { SplitFlags } from '../split-flags.ts';
+import { labelDev } from './dev-labels.ts';
 import { type KeyOptions, openNamed, openNothing, openSettings } from './explained-server.ts';
 import { createServerExplainer, type Explainer } from './explainer.ts';
+import type { LocalService } from './local-service.ts';
 import { readServer } from './server-metadata.ts';
 
 type Environment = NodeJS.ProcessEnv;
@@ -42,6 +45,21 @@ export async function openExplainer(
     if (error instanceof UsageError) throw error;
     throw new UsageError(describe(error));
   }
+  return openFromSettings({ flags, environment, keys, input });
+}
+
+interface Sources {
+  readonly flags: SplitFlags;
+  readonly environment: Environment;
+  readonly keys: KeyOptions;
+  readonly input: CallInput;
+  /** What runs here, if the settings are those of its service. */
+  readonly local?: LocalService;
+}
+
+async function openFromSettings({ flags, environment, keys, input, local }: Sources): Promise<Explainer | number> {
+  const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
+  const audience = flags.texts.get('audience') ?? [];
   const gate = readGate(flags, environment);
   if (typeof gate === 'number') return gate;
   if (gate !== undefined) {
@@ -63,15 +81,38 @@ export async function openExplainer(
       if (error instanceof StartFailure) throw error;
       throw new UsageError(describe(error));
     });
-    return createServerExplainer(opened);
+    return createServerExplainer(local === undefined ? opened : { ...opened, labels: labelDev(opened.labels) });
   }
   const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
+  const found = areAbsent && local === undefined ? await openLocal({ flags, environment, keys, input }) : undefined;
+  if (found !== undefined) return found;
   if (areAbsent && flags.rest.length === 0) {
-    const token = (joinHeader(input.headers, 'authorization') ?? '').replace(/^\S+ +/, '');
-    return createServerExplainer(openNothing(readUnverified(token)));
+    return createServerExplainer(openNothing(readToken(input)));
   }
   process.stderr.write(formatProblems(result.problems));
   return exitCodes.config;
+}
+
+/** Without settings the call is held against what `portcullis dev` runs; `undefined` if it runs nothing. */
+async function openLocal({ environment, keys, ...sources }: Sources): Promise<Explainer | number | undefined> {
+  // Only who has no settings waits for it.
+  const { findLocalService } = await import('./local-service.ts');
+  const issuer = textOf(readToken(sources.input).claims['iss']);
+  const local = keys.network === 'offline' ? undefined : await findLocalService(environment, issuer);
+  if (local === undefined) return undefined;
+  process.stderr.write(
+    `portcullis: there are no settings here: held against portcullis dev, which runs ${local.issuer}\n`,
+  );
+  const trusting = { ...keys, ca: local.ca, environment: local.environment };
+  if (local.runs === 'service')
+    return openFromSettings({ ...sources, environment: local.environment, keys: trusting, local });
+  const opened = await openNamed(local.issuer, [local.audience], trusting);
+  return createServerExplainer({ ...opened, labels: labelDev(opened.labels) });
+}
+
+/** The token of the call, which nobody has looked at yet. */
+function readToken({ headers }: CallInput): ReturnType<typeof readUnverified> {
+  return readUnverified((joinHeader(headers, 'authorization') ?? '').replace(/^\S+ +/, ''));
 }
 
 /** The settings of a gate and its rules file, if one is named; a number is the exit status if they cannot be used. */

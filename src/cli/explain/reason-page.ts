@@ -15,5 +15,5 @@ export function formatReasonPage(reason: Reason): string {
       ? `${failure.status} (variant B: ${variants.b.insufficientScopeStatus})`
       : String(failure.status);
   const error = failure.error === null ? 'no error code' : `\`${failure.error}\``;
-  return `### ${reason}\n\n${status}, ${error}: “${failure.description}”\n\n${formatFix(failure, nameSettings(variants.a))}`;
+  return `### ${reason}\n\n${status}, ${error}: “${failure.description}”\n\n${formatFix(failure, nameSettings({ variant: variants.a }))}`;
 }

@@ -3,6 +3,7 @@ import { showText } from '../shown-text.ts';
 import type { Cause, FoundCause } from './cause.ts';
 
 const withoutSlash = (text: string): string => text.replace(/\/$/, '');
+const withoutScheme = (text: string): string => text.replace(/^https?:\/\//, 'https://');
 const graphAudiences: ReadonlySet<string> = new Set([
   'https://graph.microsoft.com',
   'https://graph.microsoft.com/',
@@ -64,6 +65,12 @@ export const audienceCauses: readonly Cause[] = [
             'only upper and lower case differ',
           )
         : undefined,
+  },
+  {
+    id: 'audience_scheme',
+    reasons: ['invalid_audience'],
+    meaning: 'The audience of the token and the audience of this API differ only by http and https.',
+    find: (facts) => explainNearMiss(facts, findNearMiss(facts, withoutScheme), 'only http and https differ'),
   },
   {
     id: 'cognito_no_audience',

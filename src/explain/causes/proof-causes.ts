@@ -37,17 +37,40 @@ export const proofCauses: readonly Cause[] = [
     id: 'url_behind_proxy',
     reasons: ['proof_url_mismatch'],
     meaning: 'A proxy stands in front, and the service does not see the URL that the client called.',
-    find: ({ seen, force, externalUrl }) => {
+    find: ({ seen, force, externalUrl, pinnedUrl }) => {
       const theirs = normaliseUrl(textOf(seen.proofClaims['htu']));
       const ours = externalUrl === undefined ? undefined : normaliseUrl(externalUrl);
       if (theirs === undefined || ours === undefined) return undefined;
-      const mismatch = explainMismatch(ours, theirs);
+      const mismatch = explainMismatch(ours, theirs, pinnedUrl);
       if (!mismatch.startsWith('trustProxy')) return undefined;
       const headers = mismatch.replace(/^trustProxy with /, '');
       return {
         certainty: 'certain',
         fix: `Let the proxy send ${headers}, and name the address of the proxy in ${force.labels.trustProxy.name}.`,
         note: `the proof is for ${showText(theirs)}`,
+      };
+    },
+  },
+  {
+    id: 'external_url_differs',
+    reasons: ['proof_url_mismatch'],
+    meaning: 'The service is set to another URL than the one that the client called.',
+    find: ({ seen, force, externalUrl, pinnedUrl }) => {
+      const theirs = normaliseUrl(textOf(seen.proofClaims['htu']));
+      const ours = externalUrl === undefined ? undefined : normaliseUrl(externalUrl);
+      if (theirs === undefined || ours === undefined || pinnedUrl === undefined) return undefined;
+      if (!explainMismatch(ours, theirs, pinnedUrl).startsWith('externalUrl')) return undefined;
+      const label = force.labels.externalUrl;
+      const path = ours.startsWith(pinnedUrl) ? ours.slice(pinnedUrl.length) : undefined;
+      const base = path !== undefined && theirs.endsWith(path) ? theirs.slice(0, -path.length) : undefined;
+      const call = `et the client make its proofs for URLs below ${pinnedUrl}`;
+      return {
+        certainty: 'certain',
+        // What stands in front of the path of the request is all that can be set.
+        ...(base === undefined || label === undefined
+          ? { fix: `L${call}.` }
+          : { fix: `${label.set(showText(base))}, if clients call this URL`, or: `l${call}` }),
+        note: `the proof is for ${showText(theirs)}, and ${label?.name ?? 'the external URL'} is ${pinnedUrl}`,
       };
     },
   },

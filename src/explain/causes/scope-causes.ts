@@ -48,7 +48,10 @@ export const scopeCauses: readonly Cause[] = [
       const { claims } = facts.seen;
       const { scope } = claims;
       if (isEnough(namesOf(claims['scp']), facts)) return undefined;
-      if (typeof scope === 'string' ? isEnough(scope.split(/[\s,]+/), facts) : scope !== undefined) return undefined;
+      // With commas it is enough, and only written in another way.
+      const isWrittenOtherwise =
+        typeof scope === 'string' && scope.includes(',') && isEnough(scope.split(/[\s,]+/), facts);
+      if (isWrittenOtherwise || (scope !== undefined && typeof scope !== 'string')) return undefined;
       // A role of this name is the better explanation; permissions are often there besides scopes.
       const isRole = rolesOf(claims).some(([claim, names]) => claim !== 'permissions' && isEnough(names, facts));
       if (scope === undefined && isRole) return undefined;

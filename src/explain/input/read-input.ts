@@ -78,7 +78,7 @@ function readJson(text: string, entry: number | undefined): Input {
   if (typeof token === 'string') {
     return { kind: 'token', method: undefined, url: undefined, headers: [['Authorization', `Bearer ${token}`]] };
   }
-  if (typeof value['reason'] === 'string') return { kind: 'log-line', fields: value };
+  if (hasReason(value)) return { kind: 'log-line', fields: value };
   return unread(
     'The JSON is neither a HAR nor the log line of a refused call: it has no member log, no reason and no access_token.',
   );
@@ -87,5 +87,10 @@ function readJson(text: string, entry: number | undefined): Input {
 function readLastRefusal(lines: readonly string[]): Readonly<Record<string, unknown>> | undefined {
   return lines
     .map((line) => parseJsonObject(Buffer.from(line)))
-    .findLast((fields) => typeof fields?.['reason'] === 'string');
+    .findLast((fields) => fields !== undefined && hasReason(fields));
+}
+
+/** Of a call that was refused, or would have been by a rule that only reports. */
+function hasReason(fields: Readonly<Record<string, unknown>>): boolean {
+  return [fields['reason'], fields['would_refuse']].some((reason) => typeof reason === 'string');
 }

@@ -13,7 +13,7 @@ export function readTerminalLines(text: string): LogLineInput | undefined {
     .split(/\r?\n/)
     .filter((line) => start.test(line))
     .map((line) => Object.fromEntries([...line.matchAll(field)].map(([, name = '', value = '']) => [name, value])));
-  const fields = lines.findLast((each) => each['reason'] !== undefined);
+  const fields = lines.findLast((each) => (each['reason'] ?? each['would_refuse']) !== undefined);
   if (fields === undefined) return undefined;
   const { status } = fields;
   return { kind: 'log-line', fields: { ...fields, ...(status !== undefined && { status: Number(status) }) } };

@@ -25,7 +25,7 @@ const privateJson: HeaderList = [...json, 'cache-control', 'no-store'];
 export function createApp(options: AppOptions): App {
   const { settings, resourceServer, readExternalUrl } = options;
   const errorBody = errorBodyFormats[settings.errorBody];
-  const names = nameSettings(settings.variant);
+  const names = nameSettings(settings);
   const cors = settings.corsOrigins.length > 0 ? createCors(settings.corsOrigins) : undefined;
   linkMetadata(resourceServer, 'request');
   const findRoute = createRouter([

@@ -1,7 +1,7 @@
 import { AccessError } from '../../failures.ts';
 import type { Admission, Gate, Rejection } from '../../gate/gate.ts';
-import { discardRest, type ReverseProxy } from '../../gate/reverse-proxy.ts';
-import type { ReadExternalUrl } from '../../http/external-url.ts';
+import { discardRest, type Forwarding, type ReverseProxy } from '../../gate/reverse-proxy.ts';
+import type { ExternalUrl, ReadExternalUrl } from '../../http/external-url.ts';
 import type { IsTrusted } from '../../http/trust.ts';
 import { after } from '../../maybe-promise.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
@@ -37,31 +37,25 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     return describe(exchange, rejection);
   };
 
-  const pass = (exchange: Exchange, admission: Admission, { gate, wire }: Passage): Answer | typeof passedOn => {
-    const { rule, identity, access, dpopNonce, wouldRefuse } = admission;
+  const pass = (admission: Admission, passage: Passage): Answer | typeof passedOn => {
+    const { access, dpopNonce, wouldRefuse } = admission;
+    const { exchange, gate, wire } = passage;
     const { request, connection } = exchange;
-    const { incoming, outgoing, takeSocket, onDone } = wire;
     const externalUrl = readExternalUrl(request, connection);
     if (externalUrl instanceof AccessError) return refuse(exchange, gate.refuse(externalUrl, request), wire);
     exchange.claims = access?.claims;
     exchange.scheme = access?.scheme;
     if (wouldRefuse !== undefined) noteWouldRefuse(exchange, wouldRefuse, names);
     onAdmitted(admission);
-    if (dpopNonce !== undefined) outgoing.setHeader('DPoP-Nonce', dpopNonce);
-    proxy.forward({
-      ...{ incoming, outgoing, takeSocket, onDone },
-      identity: { names: gate.identity.names, values: identity.values },
-      externalUrl,
-      isPeerTrusted: isTrusted(connection.remoteAddress),
-      // A rule that only reports changes nothing of what the upstream got before.
-      credentials: rule.mode === 'report' ? 'forward' : rule.credentials,
-      refuse(error) {
-        const answer = describe(exchange, gate.refuse(error, request));
-        sendAnswer(withHeaders(answer, 'x-request-id', exchange.id), outgoing);
-      },
-      onCut: (error) => noteRefusal(exchange, error, names),
-    });
+    if (dpopNonce !== undefined) wire.outgoing.setHeader('DPoP-Nonce', dpopNonce);
+    proxy.forward(new Passing(passage, { admission, externalUrl, isPeerTrusted: isTrusted(connection.remoteAddress) }));
     return passedOn;
+  };
+
+  const settle = (decision: Admission | Rejection, passage: Passage): Answer | typeof passedOn => {
+    const { exchange, wire } = passage;
+    if (decision.rule !== undefined) exchange.route = decision.rule.id;
+    return decision.kind === 'admitted' ? pass(decision, passage) : refuse(exchange, decision, wire);
   };
 
   return (exchange, _target, wire) => {
@@ -69,15 +63,62 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     const gate = current();
     const ambiguous: AccessError | undefined = proxy.examine(wire.incoming, wire.outgoing);
     if (ambiguous !== undefined) return describe(exchange, gate.refuse(ambiguous, exchange.request));
-    const settle = (decision: Admission | Rejection): Answer | typeof passedOn => {
-      if (decision.rule !== undefined) exchange.route = decision.rule.id;
-      return decision.kind === 'admitted' ? pass(exchange, decision, { gate, wire }) : refuse(exchange, decision, wire);
-    };
-    return after(gate.decide(exchange.request, exchange.connection), settle, undefined);
+    return after(gate.decide(exchange.request, exchange.connection), settle, { exchange, gate, wire, describe, names });
   };
 }
 
+/** A request, and what judges it. */
 interface Passage {
+  readonly exchange: Exchange;
   readonly gate: Gate;
   readonly wire: Wire;
+  readonly describe: (exchange: Exchange, rejection: Rejection) => Answer;
+  readonly names: SettingNames;
+}
+
+/** What is known of a request that may pass. */
+interface Pass {
+  readonly admission: Admission;
+  readonly externalUrl: ExternalUrl;
+  readonly isPeerTrusted: boolean;
+}
+
+/** A request that passes. A class because there is one for each request. */
+class Passing implements Forwarding {
+  readonly incoming: Wire['incoming'];
+  readonly outgoing: Wire['outgoing'];
+  readonly takeSocket: Wire['takeSocket'];
+  readonly identity: Forwarding['identity'];
+  readonly externalUrl: ExternalUrl;
+  readonly isPeerTrusted: boolean;
+  readonly credentials: Forwarding['credentials'];
+  readonly #passage: Passage;
+
+  constructor(passage: Passage, { admission, externalUrl, isPeerTrusted }: Pass) {
+    const { incoming, outgoing, takeSocket } = passage.wire;
+    const { rule, identity } = admission;
+    this.incoming = incoming;
+    this.outgoing = outgoing;
+    this.takeSocket = takeSocket;
+    this.identity = identity;
+    this.externalUrl = externalUrl;
+    this.isPeerTrusted = isPeerTrusted;
+    // A rule that only reports changes nothing of what the upstream got before.
+    this.credentials = rule.mode === 'report' ? 'forward' : rule.credentials;
+    this.#passage = passage;
+  }
+
+  refuse(error: AccessError): void {
+    const { exchange, gate, describe } = this.#passage;
+    const answer = describe(exchange, gate.refuse(error, exchange.request));
+    sendAnswer(withHeaders(answer, 'x-request-id', exchange.id), this.outgoing);
+  }
+
+  onCut(error: AccessError): void {
+    noteRefusal(this.#passage.exchange, error, this.#passage.names);
+  }
+
+  onDone(): void {
+    this.#passage.wire.onDone();
+  }
 }

@@ -31,6 +31,8 @@ const maxBuffered = 8 * 1024 * 1024;
 /** Characters and milliseconds for which lines of requests wait for others. */
 const batchLength = 64 * 1024;
 const batchDelay = 50;
+/** Lines of requests that wait for their text. */
+const maxRequests = 64;
 /** PIPE_BUF of Linux: so many bytes are written whole, or later. Of more, another process could write in the middle. */
 const wholeBytes = 4096;
 /** Milliseconds that the last lines may take. */
@@ -68,18 +70,31 @@ export function createLog({ fd, style, shared = false }: LogOptions): Log {
     batch += line;
     batchSize += size;
   };
+  // Their texts are made many at a time as well: between two requests that would take longer.
+  let requests: RequestLine[] = [];
+  const addRequests = (): void => {
+    const lines = requests;
+    requests = [];
+    for (const line of lines) add(formatRequest(line));
+  };
+  const sendAll = (): void => {
+    addRequests();
+    send();
+  };
   return {
     write(level, event, fields) {
-      add(format(level, event, fields));
+      addRequests();
+      add(format({ time: Date.now(), level, event, fields }));
       send();
     },
     writeRequest(line) {
-      add(formatRequest(line));
-      timer ??= setTimeout(send, batchDelay);
+      requests.push(line);
+      if (requests.length === maxRequests) addRequests();
+      timer ??= setTimeout(sendAll, batchDelay);
     },
     countDropped: () => dropped,
     end() {
-      send();
+      sendAll();
       return new Promise((resolve) => {
         const timer = setTimeout(resolve, maxFlush);
         destination.flush(() => {
@@ -91,16 +106,25 @@ export function createLog({ fd, style, shared = false }: LogOptions): Log {
   };
 }
 
-function formatJson(level: LogLevel, event: string, fields: LogFields | undefined): string {
-  return `${JSON.stringify({ time: formatTime(Date.now()), level, event, ...fields })}\n`;
+/** What a line says, and when. */
+interface Entry {
+  /** Milliseconds since the epoch. */
+  readonly time: number;
+  readonly level: LogLevel;
+  readonly event: string;
+  readonly fields?: LogFields | undefined;
+}
+
+function formatJson({ time, level, event, fields }: Entry): string {
+  return `${JSON.stringify({ time: formatTime(time), level, event, ...fields })}\n`;
 }
 
 /** As {@link formatJson} writes it; the usual line, which has nothing to escape, is put together by hand. */
 function formatRequestJson(line: RequestLine): string {
-  const { status, facts } = line;
-  if (facts !== undefined || status >= 500) return formatJson(levelOf(status), 'request', describeLine(line));
+  const { time, status, facts } = line;
+  if (facts !== undefined || status >= 500) return formatJson(describeLine(line));
   const { id, requestId, traceId, clientIp, method, route, routeKind, reason, wouldRefuse, milliseconds } = line;
-  let text = `{"time":"${formatTime(Date.now())}","level":"info","event":"request","id":"${id}"`;
+  let text = `{"time":"${formatTime(time)}","level":"info","event":"request","id":"${id}"`;
   if (requestId !== undefined) text += `,"request_id":"${requestId}"`;
   if (traceId !== undefined) text += `,"trace_id":"${traceId}"`;
   if (clientIp !== undefined) text += `,"client_ip":"${clientIp}"`;
@@ -113,12 +137,12 @@ function formatRequestJson(line: RequestLine): string {
 }
 
 function formatRequestPretty(line: RequestLine): string {
-  return formatPretty(levelOf(line.status), 'request', describeLine(line));
+  return formatPretty(describeLine(line));
 }
 
-function describeLine({ requestId, traceId, clientIp, milliseconds, facts, ...line }: RequestLine): LogFields {
+function describeLine({ time, requestId, traceId, clientIp, milliseconds, facts, ...line }: RequestLine): Entry {
   const { id, method, route, routeKind, status, reason, wouldRefuse } = line;
-  return {
+  const fields = {
     id,
     request_id: requestId,
     trace_id: traceId,
@@ -132,6 +156,7 @@ function describeLine({ requestId, traceId, clientIp, milliseconds, facts, ...li
     ms: milliseconds,
     ...facts,
   };
+  return { time, level: levelOf(status), event: 'request', fields };
 }
 
 /** Where the documentation says what to do. */
@@ -158,8 +183,8 @@ function formatTime(time: number): string {
 
 const colours: Readonly<Record<LogLevel, string>> = { info: '\x1b[32m', warn: '\x1b[33m', error: '\x1b[31m' };
 
-function formatPretty(level: LogLevel, event: string, fields: LogFields = {}): string {
-  const time = new Date().toISOString().slice(11, 23);
+function formatPretty({ time: at, level, event, fields = {} }: Entry): string {
+  const time = new Date(at).toISOString().slice(11, 23);
   const details = Object.entries(fields)
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `\x1b[2m${name}=\x1b[0m${typeof value === 'string' ? value : JSON.stringify(value)}`)

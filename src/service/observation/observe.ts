@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
+import { createAnswerBatch } from '../../answer-batch.ts';
 import { after } from '../../maybe-promise.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
-import { createAnswerBatch } from '../app/answer-batch.ts';
 import { beginExchange, type Exchange } from '../app/exchange.ts';
 import { passedOn, type StreamApp, type Wire } from '../app/stream.ts';
 import type { Metrics } from './metrics.ts';
@@ -17,11 +17,33 @@ export interface ObserveOptions {
   readonly writeLine: WriteRequestLine;
 }
 
-/** An answer that is ready to be sent. */
-interface ReadyAnswer {
+/** A request on its way. A class because there is one for each request. */
+class Call implements Wire {
   readonly exchange: Exchange;
-  readonly answer: Answer;
+  readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
+  readonly takeSocket: Wire['takeSocket'];
+  /** Once it is ready to be sent. */
+  answer: Answer | undefined;
+  readonly #record: (exchange: Exchange, status: number) => void;
+
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, { takeSocket, record }: CallOptions) {
+    this.exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
+    this.incoming = incoming;
+    this.outgoing = outgoing;
+    this.takeSocket = takeSocket;
+    this.answer = undefined;
+    this.#record = record;
+  }
+
+  onDone(): void {
+    this.#record(this.exchange, readStatus(this.outgoing));
+  }
+}
+
+interface CallOptions {
+  readonly takeSocket: Wire['takeSocket'];
+  readonly record: (exchange: Exchange, status: number) => void;
 }
 
 /** An app with sockets around it. */
@@ -44,28 +66,27 @@ export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
     endRequestSpan(exchange, status);
   };
 
-  const batch = createAnswerBatch<ReadyAnswer>((answers) => {
-    for (const { answer, outgoing } of answers) sendAnswer(answer, outgoing);
-    for (const { exchange, answer } of answers) record(exchange, answer.status);
+  const batch = createAnswerBatch<Call>((calls) => {
+    for (const { answer, outgoing } of calls) if (answer !== undefined) sendAnswer(answer, outgoing);
+    for (const { exchange, answer } of calls) if (answer !== undefined) record(exchange, answer.status);
   });
 
-  const serve = (incoming: IncomingMessage, outgoing: ServerResponse, takeSocket?: Wire['takeSocket']): void => {
-    const target = incoming.url ?? '';
-    const exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
-    count.begin();
-    const send = (answer: Answer | typeof passedOn): void => {
-      if (answer === passedOn) return;
-      // Who asks why a call was refused has something to ask with.
-      const final = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', exchange.id);
-      batch.add({ exchange, answer: final, outgoing });
-    };
-    const onDone = (): void => record(exchange, readStatus(outgoing));
-    const answer = traceRequest(exchange, () => app(exchange, target, { incoming, outgoing, takeSocket, onDone }));
-    void after(answer, send, undefined);
+  const send = (answer: Answer | typeof passedOn, call: Call): void => {
+    if (answer === passedOn) return;
+    // Who asks why a call was refused has something to ask with.
+    call.answer = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', call.exchange.id);
+    batch.add(call);
   };
+  const work = (exchange: Exchange, call: Call): ReturnType<StreamApp> => app(exchange, call.incoming.url ?? '', call);
+  const serve = (incoming: IncomingMessage, outgoing: ServerResponse, options: CallOptions): void => {
+    const call = new Call(incoming, outgoing, options);
+    count.begin();
+    void after(traceRequest(call.exchange, work, call), send, call);
+  };
+  const usual: CallOptions = { takeSocket: undefined, record };
   return {
-    onRequest: (incoming, outgoing) => serve(incoming, outgoing),
-    serveUpgrade: serve,
+    onRequest: (incoming, outgoing) => serve(incoming, outgoing, usual),
+    serveUpgrade: (incoming, outgoing, takeSocket) => serve(incoming, outgoing, { takeSocket, record }),
     sendReady: batch.sendNow,
   };
 }

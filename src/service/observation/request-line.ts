@@ -2,6 +2,8 @@ import type { Reason } from '../../failures.ts';
 
 /** What the line of one request says. Texts besides `method` and `facts` hold nothing that must be escaped. */
 export interface RequestLine {
+  /** When it was answered: milliseconds since the epoch. */
+  readonly time: number;
   readonly id: string;
   /** The caller's own id, from X-Request-Id. */
   readonly requestId: string | undefined;

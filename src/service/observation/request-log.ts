@@ -30,6 +30,7 @@ export function createRequestLog(options: RequestLogOptions): WriteRequestLine {
     if (isGranted && (every === 0 || admitted++ % every !== 0)) return;
     const sent = request.headers.get('x-request-id');
     log.writeRequest({
+      time: Date.now(),
       id,
       requestId: sent !== null && requestIdForm.test(sent) ? sent : undefined,
       traceId: readTraceId(exchange),

@@ -32,11 +32,12 @@ const headers: TextMapGetter<ResourceRequest['headers']> = {
 
 /**
  * Runs the work of a request in a server span of the HTTP conventions, which continues the caller's trace (W3C Trace
- * Context). Without an SDK it only runs the work.
+ * Context). Without an SDK it only runs the work. `state` is handed on as it is, so that the work can be one function for
+ * all requests.
  */
-export function traceRequest<T>(exchange: Exchange, work: () => T): T {
+export function traceRequest<S, T>(exchange: Exchange, work: (exchange: Exchange, state: S) => T, state: S): T {
   const loaded = findApi();
-  if (loaded === undefined) return work();
+  if (loaded === undefined) return work(exchange, state);
   const { context, propagation, SpanKind, trace } = loaded;
   const { request } = exchange;
   const caller = propagation.extract(context.active(), request.headers, headers);
@@ -48,7 +49,7 @@ export function traceRequest<T>(exchange: Exchange, work: () => T): T {
       caller,
     );
   exchange.span = span;
-  return context.with(trace.setSpan(caller, span), work);
+  return context.with(trace.setSpan(caller, span), () => work(exchange, state));
 }
 
 /** Ends the span of a request that was answered. */

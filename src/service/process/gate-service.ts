@@ -57,7 +57,7 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
     return gate;
   };
   const proxy = settings.upstream === '' ? undefined : await openProxy(settings);
-  const common = { current, names: nameSettings(settings.variant), onAdmitted: createAdmissionCount(metrics) };
+  const common = { current, names: nameSettings(settings), onAdmitted: createAdmissionCount(metrics) };
   const app =
     proxy === undefined
       ? createGateApp({ ...common, isTrusted: readTrust(settings), errorBody: errorBodyFormats[settings.errorBody] })
@@ -67,7 +67,7 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
           isTrusted: parseTrust(settings.trustProxy),
         });
   const watch = options.watchDecisions?.({
-    labels: labelSettings(settings.variant, []),
+    labels: labelSettings(settings, []),
     domainHasScheme: false,
     findJudged({ route, request, connection }) {
       const judge = current().findJudge(route);
@@ -82,6 +82,10 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   return {
     ...observed,
     ...(proxy !== undefined && { onUpgrade: observed.serveUpgrade }),
+    sendReady() {
+      observed.sendReady();
+      proxy?.sendReady();
+    },
     readiness: () => {
       const proofs = isReplayAway(replay) ? describeProofs(current().rules, settings) : undefined;
       const readiness = describeReadiness(servers, proofs);

@@ -5,6 +5,7 @@ import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts
 import type { ConnectionLimit } from './descriptors.ts';
 import type { CreateTlsServer } from './open-tls.ts';
 import { boundOwedAnswers, type OwedAnswers } from './owed-answers.ts';
+import { watchUnused } from './unused-connections.ts';
 import { createUpgradeAnswer } from './upgrade-answer.ts';
 
 /** The connection of a client, for another protocol from now on, and what it has sent of that. */
@@ -35,6 +36,8 @@ export interface HttpServerOptions {
   readonly limit?: ConnectionLimit;
   /** Seconds without a byte of an answer taken, after which a connection is closed. Default 30. */
   readonly unreadTimeout?: number;
+  /** Seconds that a new connection has for its first byte once the server ends. Default 2. */
+  readonly firstByteTimeout?: number;
   /**
    * Makes this a server of streams: a body may take as long as it moves, `Expect: 100-continue` is left to the request
    * listener, and upgrades come here.
@@ -82,7 +85,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     // Node 24.10 and later: a request without a body costs no stream events; bodies are read by nobody here.
     optimizeEmptyRequests: true,
   };
-  const { createTlsServer, limit, unreadTimeout = 30 } = options;
+  const { createTlsServer, limit, unreadTimeout = 30, firstByteTimeout = 2 } = options;
   const server = (createTlsServer ?? createServer)(settings);
   const event = createTlsServer === undefined ? 'connection' : 'secureConnection';
   // Who has sent everything and says so still gets the answers. In streams it is how a client goes away.
@@ -117,6 +120,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     options.beforeCut?.();
     socket.destroy();
   });
+  const unused = watchUnused(server);
   if (limit?.most !== undefined) server.maxConnections = limit.most;
   server.on('drop', () => limit?.note());
   const connections = new Set<Socket>();
@@ -148,9 +152,14 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       server.prependListener('request', (_incoming, outgoing) => {
         outgoing.shouldKeepAlive = false;
       });
+      owedAnswers.closeAfterLast();
       // A connection turns idle only after its answer, so idle ones are looked for until all are gone; each time after
       // the sockets were read, for after a stall the timers come first, and what waits to be read would be cut off.
-      const sweep = setInterval(() => void setImmediate().then(() => server.closeIdleConnections()), drainInterval);
+      const closeIdle = (): void => {
+        server.closeIdleConnections();
+        unused.close(firstByteTimeout);
+      };
+      const sweep = setInterval(() => void setImmediate().then(closeIdle), drainInterval);
       const deadline = setTimeout(() => {
         for (const socket of connections) socket.destroy();
       }, graceSeconds * 1000);

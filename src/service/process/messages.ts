@@ -10,8 +10,16 @@ export interface WorkerReport {
   readonly metrics: MetricsSnapshot;
 }
 
+/** A proof that was verified, for the replay memory. */
+export interface WitnessedProof {
+  readonly jkt: string;
+  readonly jti: string;
+  /** Seconds since the epoch, inclusive. */
+  readonly until: number;
+}
+
 /** What the replay memory of the primary process says of a proof. */
-export type WitnessOutcome = 'first' | 'seen' | 'full' | 'late' | 'failed';
+export type WitnessOutcome = 'first' | 'seen' | 'full' | 'late';
 
 /** What all workers of one service must know of the replay memory that they share. */
 export interface SharedReplay extends Horizon {
@@ -39,13 +47,8 @@ export type ToPrimary =
       readonly fetches: number;
     }
   | ({ readonly type: 'report'; readonly id: number } & WorkerReport)
-  | {
-      readonly type: 'witness';
-      readonly id: number;
-      readonly jkt: string;
-      readonly jti: string;
-      readonly until: number;
-    }
+  /** The proofs of one turn of the event loop. */
+  | { readonly type: 'witness'; readonly id: number; readonly proofs: readonly WitnessedProof[] }
   | { readonly type: 'share_replay' }
   /** For the console. */
   | { readonly type: 'decisions'; readonly batch: DecisionBatch };
@@ -53,7 +56,8 @@ export type ToPrimary =
 /** What the primary process tells a worker. */
 export type ToWorker =
   | { readonly type: 'report'; readonly id: number }
-  | { readonly type: 'witnessed'; readonly id: number; readonly outcome: WitnessOutcome }
+  /** In the order in which the proofs were sent. */
+  | { readonly type: 'witnessed'; readonly id: number; readonly outcomes: readonly WitnessOutcome[] }
   | ({ readonly type: 'replay_shared' } & SharedReplay)
   /** `id` of the question that this answers; without one it was not asked for. `throttled`: nothing is fetched now. */
   | {

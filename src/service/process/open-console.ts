@@ -43,7 +43,7 @@ export interface OpenConsoleOptions {
 
 /** Opens the console and writes its key. Rejects with `StartFailure` if the file of the key cannot be written. */
 export async function openConsole({ settings, log }: OpenConsoleOptions): Promise<OpenedConsole> {
-  const hub = createHub(nameSettings(settings.variant));
+  const hub = createHub(nameSettings(settings));
   const key = await openKey(settings.consoleKeyFile, log);
   const tries = openTries();
   return {

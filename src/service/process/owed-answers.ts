@@ -35,6 +35,8 @@ export interface OwedAnswers {
    * closed if nothing is taken from it. `undefined` if answers are owed on it: what comes now would go between them.
    */
   release(socket: Socket): Buffer | undefined;
+  /** Lets the last answer that each connection is owed now say that it is the last, if no request stands behind it. */
+  closeAfterLast(): void;
   close(): void;
 }
 
@@ -211,6 +213,12 @@ export function boundOwedAnswers(server: Server, options: OwedAnswersOptions): O
       heldBytes -= rest.length;
       connection.rest = [];
       return rest;
+    },
+    closeAfterLast() {
+      for (const { owed, rest } of connections.values()) {
+        const last = rest.length === 0 ? owed.at(-1) : undefined;
+        if (last?.headersSent === false) last.shouldKeepAlive = false;
+      }
     },
     close: () => clearInterval(look),
   };

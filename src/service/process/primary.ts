@@ -86,7 +86,8 @@ export function startWorkers(options: PrimaryOptions): Workers {
       pending.get(message.id)?.(message);
     }
     if (message.type === 'witness' && replay !== undefined) {
-      send(worker, { type: 'witnessed', id: message.id, outcome: answerWitness(replay, message) });
+      const outcomes = message.proofs.map((proof) => answerWitness(replay, proof));
+      send(worker, { type: 'witnessed', id: message.id, outcomes });
     }
     if (message.type === 'share_replay' && replay !== undefined) {
       send(worker, { type: 'replay_shared', ...replay.shared });

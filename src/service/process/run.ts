@@ -11,6 +11,7 @@ import type { Settings } from '../settings/settings.ts';
 import { createConnectionLimit } from './descriptors.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { openHandOver } from './hand-over.ts';
+import { type AddressSettings, describeListenFailure } from './listen-failure.ts';
 import { type ListenAddress, type Listener, listen } from './listener.ts';
 import type { OpenedConsole } from './open-console.ts';
 import { tryDenyList } from './open-deny-list.ts';
@@ -134,18 +135,20 @@ async function runPrimary(options: RunOptions, count: number, opened: OpenedCons
   return status;
 }
 
-/** An address, and the setting that decides about it. */
+/** An address, and the settings that decide about it. */
 interface NamedAddress extends ListenAddress {
-  readonly setting: string;
+  readonly settings: AddressSettings;
 }
 
-function readApi({ settings: { host, port }, environment }: RunOptions): NamedAddress {
-  return {
-    host,
-    port,
-    descriptor: findActivatedSocket(environment),
-    setting: host.startsWith('unix:') ? 'HOST' : 'PORT',
-  };
+/** The variables as they are spelled where they are set. */
+function nameAddress({ spellings }: Settings, prefix: '' | 'ADMIN_'): AddressSettings {
+  const [host, port] = [`${prefix}HOST`, `${prefix}PORT`];
+  return { host: spellings[host] ?? host, port: spellings[port] ?? port };
+}
+
+function readApi({ settings, environment }: RunOptions): NamedAddress {
+  const { host, port } = settings;
+  return { host, port, descriptor: findActivatedSocket(environment), settings: nameAddress(settings, '') };
 }
 
 async function openAdmin(
@@ -160,21 +163,19 @@ async function openAdmin(
   return open((address) => listen({ onRequest, keepAlive, errorBody, ...address }), {
     host,
     port,
-    setting: 'ADMIN_PORT',
+    settings: nameAddress(settings, 'ADMIN_'),
   });
 }
 
 async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: NamedAddress): Promise<T> {
-  const { host, port, descriptor, setting } = address;
-  const name = host.startsWith('unix:') ? host : `${host}:${port}`;
+  const { host, port, descriptor, settings } = address;
+  const isUnix = host.startsWith('unix:');
   try {
     return await openAt({ host, port, descriptor });
   } catch (cause) {
-    throw new StartFailure(
-      `cannot listen on ${descriptor === undefined ? name : 'the socket of systemd'}; choose another with ${setting}, or stop what uses it`,
-      exitCodes.unavailable,
-      { cause },
-    );
+    const name = isUnix ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
+    const shown = descriptor === undefined ? name : 'the socket of systemd';
+    throw new StartFailure(describeListenFailure({ shown, isUnix, settings }, cause), exitCodes.unavailable, { cause });
   }
 }
 

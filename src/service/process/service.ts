@@ -68,13 +68,14 @@ export interface Service {
 /** Composes the service. Rejects with `StartFailure` where the keys must be there first and are not. */
 export async function createService(options: ServiceOptions): Promise<Service> {
   const { settings, log, metrics, keySource, reloads, replay } = options;
-  const { variant, issuer } = settings;
+  const { variant, issuer, spellings } = settings;
+  const domainName = spellings[variant.names.domain] ?? variant.names.domain;
   registerProcessMetrics(metrics);
   const mode = dpopMode(settings);
   const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
   // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
   const keys = issuer === undefined ? undefined : await keySource.open(issuer);
-  if (keys === undefined) warnOfScheme(log, variant.names.domain);
+  if (keys === undefined) warnOfScheme(log, domainName);
 
   const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
 
@@ -111,7 +112,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   registerCacheMetrics(metrics, resourceServer);
   const policies = new Map(variant.endpoints.map(({ path, access }) => [path, access]));
   const watch = options.watchDecisions?.({
-    labels: labelSettings(variant, []),
+    labels: labelSettings(settings, []),
     domainHasScheme: issuer === undefined,
     findJudged({ route, connection }) {
       const policy = policies.get(route);
@@ -125,7 +126,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
     readiness: () => {
       const away = isReplayAway(replay);
       const checks = {
-        keys: describeKeys(keys, variant.names.domain),
+        keys: describeKeys(keys, domainName),
         ...(away && replayAway),
       };
       if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };

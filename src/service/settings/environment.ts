@@ -17,10 +17,14 @@ export interface Misspelling {
   readonly likely: string;
 }
 
+/** How variables are spelled that are set under another name than the plain one, by the plain name. */
+export type Spellings = Readonly<Record<string, string>>;
+
 /** The environment, as far as settings are concerned. */
 export interface SettingEnvironment {
   /** Values by the plain name, whatever spelling or file they came from. */
   readonly values: Variables;
+  readonly spellings: Spellings;
   readonly problems: readonly SettingProblem[];
   readonly misspellings: readonly Misspelling[];
 }
@@ -44,10 +48,13 @@ export function readEnvironment(environment: Variables, known: readonly KnownNam
   );
   const names = new Set(known.flatMap(({ name, isSecret }) => [name, ...(isSecret ? [`${name}${fileSuffix}`] : [])]));
   const values: Record<string, string> = {};
+  const spellings: Record<string, string> = {};
   const problems: SettingProblem[] = [];
   for (const { name, isSecret } of known) {
     const spelling = findSpelling(variables, name);
     const file = isSecret ? findSpelling(variables, `${name}${fileSuffix}`) : undefined;
+    const used = file ?? spelling;
+    if (used !== undefined && used !== name) spellings[name] = used;
     if (file === undefined) {
       if (spelling !== undefined) values[name] = variables.get(spelling) ?? '';
       continue;
@@ -70,7 +77,7 @@ export function readEnvironment(environment: Variables, known: readonly KnownNam
     const likely = findLikeliest(name, names, leastLength);
     return likely === undefined ? [] : [{ name, likely }];
   });
-  return { values, problems, misspellings };
+  return { values, spellings, problems, misspellings };
 }
 
 function findSpelling(variables: ReadonlyMap<string, string>, name: string): string | undefined {

@@ -56,10 +56,10 @@ function isDomain(value: string | undefined): boolean {
   return value !== undefined && !value.includes('//');
 }
 
-function checkTrust({ trustProxy, upstream }: Settings): readonly SettingProblem[] {
+function checkTrust({ trustProxy, upstream, spellings }: Settings): readonly SettingProblem[] {
   if (trustProxy !== 'all' || upstream !== '') return [];
   const fix = 'Anybody could ask for decisions, and say what is asked about. Write the addresses of the proxies.';
-  return [{ name: 'TRUST_PROXY', value: 'true', fix }];
+  return [{ name: spellings['TRUST_PROXY'] ?? 'TRUST_PROXY', value: 'true', fix }];
 }
 
 interface Given {
@@ -89,7 +89,11 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
     });
   }
   if (settings.issuer === undefined) {
-    problems.push({ name: domain, value: undefined, fix: 'Write only the host of the provider, without https://.' });
+    problems.push({
+      name: settings.spellings[domain] ?? domain,
+      value: undefined,
+      fix: 'Write only the host of the provider, without https://.',
+    });
   }
   if (!isGiven(audience)) {
     problems.push({

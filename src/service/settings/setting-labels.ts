@@ -1,8 +1,7 @@
 import type { Setting, SettingLabel, SettingLabels } from '../../explain/facts.ts';
-import type { Variant } from '../variants/variants.ts';
 import type { EffectiveSetting, Source } from './setting-report.ts';
 import { type SettingName, type SettingRow, settingTable } from './setting-table.ts';
-import { environmentName } from './settings.ts';
+import { environmentName, type Settings } from './settings.ts';
 
 const sources: Readonly<Record<Source, string>> = {
   flag: 'from a flag',
@@ -11,25 +10,30 @@ const sources: Readonly<Record<Source, string>> = {
   default: 'the default',
 };
 
-const settings: Readonly<Record<Setting, SettingName>> = {
+const settings = {
   issuer: 'domain',
   audience: 'audience',
   dpopAccepted: 'dpopEnabled',
   trustProxy: 'trustProxy',
   algorithms: 'algorithms',
-};
+  externalUrl: 'externalUrl',
+} as const satisfies Readonly<Partial<Record<keyof SettingLabels, SettingName>> & Record<Setting, SettingName>>;
 
-/** How the service calls its settings, and where each value comes from. */
-export function labelSettings(variant: Variant, effective: readonly EffectiveSetting[]): SettingLabels {
+/** How the service calls its settings, as they are spelled where they are set, and where each value comes from. */
+export function labelSettings(
+  { variant, spellings }: Pick<Settings, 'variant' | 'spellings'>,
+  effective: readonly EffectiveSetting[],
+): SettingLabels {
   const inForce = (setting: SettingName): InForce => {
     const row: SettingRow = settingTable[setting];
-    const name = environmentName(row, variant);
-    const source = effective.find((each) => each.name === name)?.source;
+    const plain = environmentName(row, variant);
+    const source = effective.find((each) => each.name === plain)?.source;
+    const name = spellings[plain] ?? plain;
     // A flag wins over every variable.
     const line = (value: string): string => (source === 'flag' ? `--${row.flag}=${value}` : `${name}=${value}`);
     return { name, source, line };
   };
-  const label = (setting: Setting): SettingLabel => {
+  const label = (setting: keyof typeof settings): SettingLabel => {
     const { name, source, line } = inForce(settings[setting]);
     return { name, source: source && sources[source], set: line };
   };
@@ -39,6 +43,7 @@ export function labelSettings(variant: Variant, effective: readonly EffectiveSet
     dpopAccepted: label('dpopAccepted'),
     trustProxy: label('trustProxy'),
     algorithms: label('algorithms'),
+    externalUrl: label('externalUrl'),
   };
 }
 

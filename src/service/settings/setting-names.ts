@@ -1,7 +1,6 @@
 import type { Concept, Failure, FailureContext } from '../../failures.ts';
-import type { Variant } from '../variants/variants.ts';
 import { type SettingName, settingTable } from './setting-table.ts';
-import { environmentName } from './settings.ts';
+import { environmentName, type Settings } from './settings.ts';
 
 /** The setting that decides about what a fix is about. */
 const settings = {
@@ -12,16 +11,20 @@ const settings = {
   nonceSecret: 'dpopNonceSecret',
   replayStore: 'replayStore',
   trustProxy: 'trustProxy',
+  externalUrl: 'externalUrl',
 } as const satisfies Readonly<Record<Concept, SettingName>>;
 
 /** The variable of the service for each concept of the core. */
 export type SettingNames = Readonly<Record<Concept, string>>;
 
-/** Names the variables of a variant, for texts of the core, which knows none. */
-export function nameSettings(variant: Variant): SettingNames {
+/** Names the variables of a variant as they are spelled where they are set, for texts of the core, which knows none. */
+export function nameSettings({
+  variant,
+  spellings = {},
+}: Pick<Settings, 'variant'> & Partial<Pick<Settings, 'spellings'>>): SettingNames {
   const names = Object.entries(settings).map(([concept, name]) => [
     concept,
-    environmentName(settingTable[name], variant),
+    environmentName(settingTable[name], variant, spellings),
   ]);
   return Object.fromEntries(names) as SettingNames; // one for each concept of the map above
 }

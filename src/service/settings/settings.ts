@@ -1,9 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
+import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
 import { findLikeliest } from '../../likeliest-name.ts';
 import { type Variant, variants } from '../variants/variants.ts';
-import { type KnownName, type Misspelling, readEnvironment } from './environment.ts';
+import { type KnownName, type Misspelling, readEnvironment, type Spellings } from './environment.ts';
 import { readProxies } from './proxy-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import { type SettingName, type SettingRow, settingTable } from './setting-table.ts';
@@ -16,6 +17,7 @@ export interface Settings extends Omit<Values, 'variant' | 'domain' | 'issuer'> 
   readonly variant: Variant;
   /** In full, as `iss` has it; `undefined` for a domain with a scheme, which names none. */
   readonly issuer: string | undefined;
+  readonly spellings: Spellings;
 }
 
 /** What the settings are read from. */
@@ -51,10 +53,11 @@ const rows: readonly SettingRow[] = names.map((name) => settingTable[name]);
 /** Reads flags over environment over the settings file over defaults, and collects every problem. */
 export function readSettings({ args, environment: variables, defaults = {} }: SettingSources): SettingsResult {
   const problems: SettingProblem[] = [];
-  const { values: environment, misspellings, ...read } = readEnvironment(variables, knownNames());
+  const { values: environment, spellings, misspellings, ...read } = readEnvironment(variables, knownNames());
   problems.push(...read.problems);
   const flags = readFlags(args, problems);
   const file = readFile(flags.get('settings'), problems);
+  const call = (name: string): string => spellings[name] ?? name;
   const look = (row: SettingRow, variant: Variant): Written => {
     const name = environmentName(row, variant);
     const key = fileKeys(name).find((candidate) => file.has(candidate));
@@ -73,7 +76,7 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
     const rival = replacements[name];
     if (rival === undefined) return undefined;
     const { value, source } = look(settingTable[rival], variant);
-    return source === 'default' || value === '' ? undefined : environmentName(settingTable[rival], variant);
+    return source === 'default' || value === '' ? undefined : call(environmentName(settingTable[rival], variant));
   };
   const values: Record<string, unknown> = {};
   const effective: EffectiveSetting[] = [];
@@ -81,12 +84,13 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
     const row: SettingRow = settingTable[name];
     const written = look(row, variant);
     const label = environmentName(row, variant);
+    const called = call(label);
     const shown = show(row, written.value);
     const rival = findRival(name);
     if (rival !== undefined) {
       if (written.source === 'default') continue;
       problems.push({
-        name: label,
+        name: called,
         value: shown,
         fix: `${rival} is set too. Write one of the two, and remove the other.`,
       });
@@ -95,14 +99,14 @@ export function readSettings({ args, environment: variables, defaults = {} }: Se
     effective.push({ name: label, value: shown ?? '', source: written.source });
     if (result.success) values[name] = result.output;
     else
-      problems.push({ name: label, value: shown, fix: shown === undefined ? `It is required. ${row.fix}` : row.fix });
+      problems.push({ name: called, value: shown, fix: shown === undefined ? `It is required. ${row.fix}` : row.fix });
   }
   effective.push(...readProxies(variables, problems));
-  problems.push(...unknownFileKeys(file, variant), ...findConflicts(values));
+  problems.push(...unknownFileKeys(file, variant), ...findConflicts(values, call));
   if (problems.length > 0) return { kind: 'problems', problems };
 
   const { domain, issuer, ...others } = values as Values; // each member comes from its own schema
-  const settings: Settings = { ...others, variant, issuer: issuer === '' ? nameIssuer(domain) : issuer };
+  const settings: Settings = { ...others, variant, issuer: issuer === '' ? nameIssuer(domain) : issuer, spellings };
   return { kind: 'settings', settings, effective, misspellings };
 }
 
@@ -111,9 +115,10 @@ function nameIssuer({ kind, text }: Values['domain']): string | undefined {
   return kind === 'host' ? `https://${text}/` : undefined;
 }
 
-/** The name a setting has in the environment. */
-export function environmentName(row: SettingRow, variant: Variant): string {
-  return typeof row.environment === 'string' ? row.environment : row.environment(variant);
+/** The name a setting has in the environment: the plain one, or the one that it is set under. */
+export function environmentName(row: SettingRow, variant: Variant, spellings: Spellings = {}): string {
+  const name = typeof row.environment === 'string' ? row.environment : row.environment(variant);
+  return spellings[name] ?? name;
 }
 
 /** Under the names of every variant: one of another variant is no misspelt name of this one. */
@@ -187,13 +192,32 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
 function readFile(path: string | undefined, problems: SettingProblem[]): ReadonlyMap<string, unknown> {
   if (path === undefined) return new Map();
   try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return new Map(Object.entries(value));
+    const text = readFileSync(path, 'utf8');
+    const value: unknown = JSON.parse(text);
+    if (isJsonObject(value)) {
+      const file = new Map(Object.entries(value));
+      // JSON.parse keeps the last of two equal names, which the person may not have meant.
+      const isStrict = parseJsonObject(Buffer.from(text)) !== undefined;
+      problems.push(...(isStrict ? findTwins(file) : [{ name: '--settings', value: path, fix: twinFix }]));
+      return file;
+    }
   } catch {
     // reported below: missing, unreadable or not JSON, the fix is the same
   }
   problems.push({ name: '--settings', value: path, fix: 'Name a readable file that holds one JSON object.' });
   return new Map();
+}
+
+const twinFix = 'A member stands in the file twice. Write each name once.';
+
+/** One setting under both of its names: only one of them would count. */
+function findTwins(file: ReadonlyMap<string, unknown>): readonly SettingProblem[] {
+  return knownNames().flatMap(({ name }) => {
+    const [first, second] = fileKeys(name).filter((key) => file.has(key));
+    if (first === undefined || second === undefined) return [];
+    const fix = `${second} stands in the settings file too, and is the same setting. Write one of the two, and remove the other.`;
+    return [{ name: first, value: undefined, fix }];
+  });
 }
 
 function unknownFileKeys(file: ReadonlyMap<string, unknown>, variant: Variant): readonly SettingProblem[] {
@@ -207,42 +231,35 @@ function unknownFileKeys(file: ReadonlyMap<string, unknown>, variant: Variant): 
     }));
 }
 
-/** Settings that are valid one by one and not together. */
-function findConflicts(values: Partial<Values>): readonly SettingProblem[] {
+/** Settings that are valid one by one and not together; `call` tells how a variable is spelled. */
+function findConflicts(values: Partial<Values>, call: (name: string) => string): readonly SettingProblem[] {
   const conflicts: SettingProblem[] = [];
+  const need = (name: string, cause: string, fix: string): void => {
+    conflicts.push({ name: call(name), value: undefined, fix: `${cause} needs it. ${fix}` });
+  };
   if (values.dpopRequired === true && values.dpopEnabled === false) {
+    const [required, enabled] = [call('DPOP_REQUIRED'), call('DPOP_ENABLED')];
     conflicts.push({
-      name: 'DPOP_REQUIRED',
+      name: required,
       value: 'true',
-      fix: 'DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or DPOP_REQUIRED=false.',
+      fix: `DPoP cannot be required while ${enabled} is false. Set ${enabled}=true, or ${required}=false.`,
     });
   }
   if (values.dpopNonce === 'required' && values.dpopNonceSecret === '') {
-    conflicts.push({
-      name: 'DPOP_NONCE_SECRET',
-      value: undefined,
-      fix: `DPOP_NONCE=required needs it. ${settingTable.dpopNonceSecret.fix}`,
-    });
+    need('DPOP_NONCE_SECRET', `${call('DPOP_NONCE')}=required`, settingTable.dpopNonceSecret.fix);
   }
   if (values.logIdentity === 'hashed' && values.logIdentitySecret === '') {
-    conflicts.push({
-      name: 'LOG_IDENTITY_SECRET',
-      value: undefined,
-      fix: `LOG_IDENTITY=hashed needs it. ${settingTable.logIdentitySecret.fix}`,
-    });
+    need('LOG_IDENTITY_SECRET', `${call('LOG_IDENTITY')}=hashed`, settingTable.logIdentitySecret.fix);
   }
   if (values.console === 'on' && values.consoleKeyFile === '') {
-    conflicts.push({
-      name: 'CONSOLE_KEY_FILE',
-      value: undefined,
-      fix: `CONSOLE=on needs it. ${settingTable.consoleKeyFile.fix}`,
-    });
+    need('CONSOLE_KEY_FILE', `${call('CONSOLE')}=on`, settingTable.consoleKeyFile.fix);
   }
   if (values.console === 'on' && values.adminPort === 'off') {
+    const [console, port] = [call('CONSOLE'), call('ADMIN_PORT')];
     conflicts.push({
-      name: 'CONSOLE',
+      name: console,
       value: 'on',
-      fix: 'The console is on the admin listener. Let ADMIN_PORT name a port, or set CONSOLE=off.',
+      fix: `The console is on the admin listener. Let ${port} name a port, or set ${console}=off.`,
     });
   }
   for (const [name, other] of [
@@ -251,9 +268,7 @@ function findConflicts(values: Partial<Values>): readonly SettingProblem[] {
     ['TLS_CLIENT_CA', 'TLS_CERT'],
   ] as const) {
     const written = { TLS_CERT: values.tlsCert, TLS_KEY: values.tlsKey, TLS_CLIENT_CA: values.tlsClientCa };
-    if (written[name] !== '' && written[other] === '') {
-      conflicts.push({ name: other, value: undefined, fix: `${name} needs it. ${settingTable.tlsCert.fix}` });
-    }
+    if (written[name] !== '' && written[other] === '') need(other, call(name), settingTable.tlsCert.fix);
   }
   return conflicts;
 }

@@ -12,6 +12,7 @@ import * as inNode from '../../../src/adapters/node.ts';
 import { AccessError } from '../../../src/failures.ts';
 import type { ErrorBody, ErrorReport } from '../../../src/refusal/error-body.ts';
 import type { Access, ResourceServer } from '../../../src/resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../../src/token/claims.ts';
 import { policy } from '../scene.ts';
 
 /** An application on a socket. */
@@ -31,7 +32,7 @@ const forbid = (): never => {
   throw new AccessError('insufficient_scope', { scopes: ['admin'] });
 };
 const reject = (): Promise<never> => Promise.reject(new AccessError('insufficient_scope', { scopes: ['admin'] }));
-const show = (access: Access | undefined) => ({ reader: access?.claims.sub ?? null });
+const show = (access: Access<RegisteredClaims> | undefined) => ({ reader: access?.claims.sub ?? null });
 /** Another than that of the routes. */
 const otherPolicy = { scopes: ['read:messages'] };
 

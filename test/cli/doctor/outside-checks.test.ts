@@ -80,6 +80,14 @@ describe('one thing is wrong', () => {
     });
   });
 
+  it('the same while EXTERNAL_URL is set → D130 names EXTERNAL_URL, since no proxy has a say then', async () => {
+    const { findings } = await examine({ tls: certificates }, { EXTERNAL_URL: 'http://localhost' });
+    expect(codesOf(findings)).toEqual(['D130']);
+    const { fix = '' } = findings[0] ?? {};
+    expect(fix).toContain(`EXTERNAL_URL=${new URL(proxy?.url ?? '').origin}`);
+    expect(fix).not.toMatch(/TRUST_PROXY|X-Forwarded/);
+  });
+
   it('the proxy writes a Host of its own → D130', async () => {
     const { findings } = await examine({ sets: { host: 'internal.example' } });
     expect(codesOf(findings)).toEqual(['D130']);
@@ -94,6 +102,13 @@ describe('one thing is wrong', () => {
     expect(codesOf(findings)).toEqual(['D131']);
   });
 
+  it('nothing listens → the other checks could not look, and say so: none of them is ok', async () => {
+    const url = `http://127.0.0.1:${await findFreePort()}`;
+    const { findings } = await runDoctor(['--only', 'headers,cors,admin', '--from-outside', url], settings());
+    expect(findings.map(({ level }) => level)).toEqual(['skipped', 'skipped', 'skipped']);
+    expect(findings[2]?.seen).toBe(`could not look: ${url}/metrics: ECONNREFUSED. See outside`);
+  });
+
   it('the URL is open → D132', async () => {
     const { findings } = await runDoctor(
       ['--only', 'outside', '--from-outside', `${service.url}/api/public`],
@@ -106,8 +121,8 @@ describe('one thing is wrong', () => {
     const url = service.url.replace('http:', 'https:');
     const { findings } = await runDoctor(['--only', 'outside', '--from-outside', url], settings());
     expect(codesOf(findings)).toEqual(['D133']);
-    const others = await runDoctor(['--only', 'headers,cors', '--from-outside', url], settings());
-    expect(others.findings.map(({ level }) => level)).toEqual(['skipped', 'skipped']);
+    const others = await runDoctor(['--only', 'headers,cors,admin', '--from-outside', url], settings());
+    expect(others.findings.map(({ level }) => level)).toEqual(['skipped', 'skipped', 'skipped']);
   });
 
   it('Authorization is lost on the way → D170', async () => {

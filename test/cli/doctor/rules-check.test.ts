@@ -60,7 +60,9 @@ describe('the rules of a gate', () => {
     const file = await write([open('/a/**', 'shadowed'), open('/a'), open('/a/*/**')]);
     const { status, findings } = await runDoctor(['--only', 'rules'], { RULES: file });
     expect(codesOf(findings)).toEqual(['D211']);
-    expect(findings.find(({ code }) => code === 'D211')?.seen).toBe('no request can reach the rule rshadowed');
+    expect(findings.find(({ code }) => code === 'D211')?.seen).toBe(
+      `${file}:1: no request can reach the rule "rshadowed": the rules "r-a" and "r-a-" are more specific and take all of its requests`,
+    );
     expect(status).toBe(0);
   });
 

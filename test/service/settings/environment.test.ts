@@ -41,6 +41,31 @@ describe('PORTCULLIS_NAME', () => {
     expect(readGood({ PORTCULLIS_PORT: '', PORT: '82' }).settings.port).toBe(82);
   });
 
+  it.each<[Readonly<Record<string, string>>, readonly string[]]>([
+    [{ PORTCULLIS_PORT: 'x' }, ['PORTCULLIS_PORT: Write']],
+    [{ PORTCULLIS_PORT: 'x', PORT: 'y' }, ['PORTCULLIS_PORT: Write']],
+    [{ ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: ISSUER is set too.']],
+    [{ PORTCULLIS_ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: PORTCULLIS_ISSUER is set too.']],
+    [
+      { PORTCULLIS_DPOP_REQUIRED: 'true', DPOP_ENABLED: 'false' },
+      [
+        'PORTCULLIS_DPOP_REQUIRED: DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or PORTCULLIS_DPOP_REQUIRED=false.',
+      ],
+    ],
+    [{ PORTCULLIS_DPOP_NONCE: 'required' }, ['DPOP_NONCE_SECRET: PORTCULLIS_DPOP_NONCE=required needs it.']],
+    [{ PORTCULLIS_TLS_CERT: 'a.pem' }, ['TLS_KEY: PORTCULLIS_TLS_CERT needs it.']],
+    [
+      { PORTCULLIS_CONSOLE: 'on', CONSOLE_KEY_FILE: '/tmp/k', PORTCULLIS_ADMIN_PORT: 'off' },
+      ['PORTCULLIS_CONSOLE: The console is on the admin listener. Let PORTCULLIS_ADMIN_PORT name'],
+    ],
+    [{ DPOP_NONCE_SECRET: 'short' }, ['DPOP_NONCE_SECRET: ']],
+  ])('%j → a problem that names the variable as it is spelled there', (environment, problems) => {
+    const found = readBad(environment).map(({ name, fix }) => `${name}: ${fix}`);
+    expect(found).toEqual(
+      problems.map((start) => expect.stringMatching(new RegExp(`^${start.replaceAll('.', '\\.')}`))),
+    );
+  });
+
   it('names of variant B too', () => {
     const environment = { VARIANT: 'b', PORTCULLIS_IdpDomain: 'b.example.test', PORTCULLIS_IdpApiIdentifier: 'urn:b' };
     expect(readGood(environment).settings.audience).toBe('urn:b');
@@ -86,7 +111,7 @@ describe('NAME_FILE', () => {
 
   it('a short secret in it → a problem that does not show it', () => {
     const [problem] = readBad({ DPOP_NONCE_SECRET_FILE: writeFile('short', 'too-short') });
-    expect(problem?.name).toBe('DPOP_NONCE_SECRET');
+    expect(problem?.name).toBe('DPOP_NONCE_SECRET_FILE');
     expect(JSON.stringify(problem)).not.toContain('too-short');
   });
 

@@ -3,8 +3,8 @@ import { type Failure, failures } from '../../../src/failures.ts';
 import { formatFix, nameHint, nameSettings } from '../../../src/service/settings/setting-names.ts';
 import { variants } from '../../../src/service/variants/variants.ts';
 
-const a = nameSettings(variants.a);
-const b = nameSettings(variants.b);
+const a = nameSettings({ variant: variants.a });
+const b = nameSettings({ variant: variants.b });
 
 describe('the fix of a refusal', () => {
   it('one about something that the operator sets → ends with its variable, as the variant names it', () => {
@@ -12,6 +12,12 @@ describe('the fix of a refusal', () => {
     expect(formatFix(failures.invalid_audience, a)).toBe(`${fix} Setting: IDP_AUDIENCE.`);
     expect(formatFix(failures.invalid_audience, b)).toBe(`${fix} Setting: IdpApiIdentifier.`);
     expect(formatFix(failures.bearer_not_accepted, b)).toMatch(/ Setting: DPOP_REQUIRED\.$/);
+  });
+
+  it('a variable that is set with the prefix → is named with the prefix', () => {
+    const names = nameSettings({ variant: variants.a, spellings: { IDP_AUDIENCE: 'PORTCULLIS_IDP_AUDIENCE' } });
+    expect(formatFix(failures.invalid_audience, names)).toMatch(/ Setting: PORTCULLIS_IDP_AUDIENCE\.$/);
+    expect(names.issuer).toBe('IDP_DOMAIN');
   });
 
   it('any other → stays as it is', () => {

@@ -65,6 +65,7 @@ describe('defaults', () => {
     expect(readGood()).toEqual({
       variant: variants.a,
       issuer: 'https://tenant.example.test/',
+      spellings: {},
       audience: 'https://api.example.test/',
       dpopEnabled: true,
       dpopRequired: false,
@@ -155,7 +156,7 @@ describe('precedence', () => {
     ['environment', '2', [], { PORT: '2' }, { port: 3 }],
     ['file', '3', [], {}, { port: 3 }],
     ['file', '3', [], { PORT: '' }, { PORT: '3' }],
-    ['file', '3', [], { PORT: undefined }, { port: '3', PORT: '4' }],
+    ['file', '3', [], { PORT: undefined }, { port: '3' }],
     ['default', '8000', [], {}, {}],
     ['default', '8000', [], { PORT: '' }, {}],
   ] as const)('%s wins with %s: %j over %j over %j', (source, value, flags, environment, file) => {
@@ -262,6 +263,33 @@ describe('settings file', () => {
       expect(formatProblems(problems)).not.toContain('secret-word');
     },
   );
+});
+
+describe('one setting twice in the settings file', () => {
+  it.each<[string, readonly string[]]>([
+    ['{"PORT":81,"port":82}', ['port: PORT stands in the settings file too']],
+    ['{"port":81,"PORT":81}', ['port: PORT stands in the settings file too']],
+    ['{"idp_domain":"a.example","IDP_DOMAIN":"b.example"}', ['idp_domain: IDP_DOMAIN stands']],
+    [
+      '{"variant":"b","idpdomain":"a.example","IdpDomain":"b.example","IdpApiIdentifier":"x"}',
+      ['idpdomain: IdpDomain stands'],
+    ],
+    ['{"port":81,"port":82}', ['--settings: A member stands in the file twice.']],
+    ['{"docs":true,"docs":false,"port":81,"PORT":82}', ['--settings: A member stands in the file twice.']],
+  ])('%s → one problem that names both, and no pick', (text, starts) => {
+    const args = ['--settings', writeSettingsFile(text)];
+    const result = readSettings({ args, environment: text.includes('variant') ? {} : required });
+    const problems = result.kind === 'problems' ? result.problems : [];
+    expect(problems.map(({ name, fix }) => `${name}: ${fix}`)).toEqual(
+      starts.map((start) => expect.stringContaining(start)),
+    );
+    expect(problems.map(({ fix }) => fix)).toEqual([expect.stringMatching(/Write (one|each)/)]);
+  });
+
+  it('a variable over it does not hide that the file is wrong', () => {
+    const path = writeSettingsFile({ PORT: 81, port: 82 });
+    expect(readBad({ PORT: '83' }, ['--settings', path])).toHaveLength(1);
+  });
 });
 
 describe('flags', () => {

@@ -1,0 +1,35 @@
+import { findCacheFolder } from '../../local-idp/cache-folder.ts';
+import { findParty } from '../../local-idp/running.ts';
+
+type Environment = NodeJS.ProcessEnv;
+
+/** What `portcullis dev` runs on this machine, as settings. */
+export interface LocalService {
+  readonly issuer: string;
+  readonly audience: string;
+  /** This environment, and the variables of the service if there is one. */
+  readonly environment: Environment;
+  /** `provider`: there is no service beside it. */
+  readonly runs: 'service' | 'provider';
+  /** PEM of what the provider is trusted by. */
+  readonly ca: string;
+}
+
+/**
+ * What `portcullis dev` runs on this machine: with the provider that has issued the token, or else what was started last.
+ * `undefined` if none runs.
+ */
+export async function findLocalService(environment: Environment, issuer: string): Promise<LocalService | undefined> {
+  const party = await findParty(findCacheFolder(environment), issuer);
+  if (party?.audience === undefined) return undefined;
+  const { audience, certificate: ca, variables } = party;
+  // The provider is on this machine: no proxy stands before it.
+  const outbound = { NO_PROXY: 'localhost', no_proxy: 'localhost' };
+  return {
+    issuer: party.issuer,
+    audience,
+    environment: { ...environment, ...variables, ...outbound },
+    runs: variables === undefined ? 'provider' : 'service',
+    ca,
+  };
+}

@@ -1,0 +1,88 @@
+import { describe, expect, it } from 'vitest';
+import { explainLogLine } from '../../src/cli/explain/log-line.ts';
+import { optionLabels } from '../../src/explain/facts.ts';
+import { readInput } from '../../src/explain/input/read-input.ts';
+
+const time = '2026-11-22T10:00:00.000Z';
+
+/** What is told of a line of the log. */
+function explain(text: string) {
+  const input = readInput(text);
+  if (input.kind !== 'log-line') throw new Error(`read as ${input.kind}`);
+  return explainLogLine(input, optionLabels);
+}
+
+const line = (reason: string, facts: object): string =>
+  JSON.stringify({ time, level: 'info', event: 'request', status: 401, reason, ...facts });
+const causesOf = (text: string) => explain(text)?.checks[0]?.causes?.map(({ id, fix }) => `${id}: ${fix}`) ?? [];
+
+describe('a log line with what was expected and received: the cause, and the fix with the value', () => {
+  it.each<[string, object, string]>([
+    ['invalid_audience', { expected: ['https://a/'], received: 'https://a' }, "audience_slash: audience: 'https://a'"],
+    ['invalid_audience', { expected: ['urn:API'], received: ['x', 'urn:api'] }, "audience_case: audience: 'urn:api'"],
+    ['invalid_audience', { expected: ['https://a'], received: 'http://a' }, "audience_scheme: audience: 'http://a'"],
+    ['invalid_audience', { expected: ['https://a/'], received: 'account' }, 'keycloak_account_audience: In Keycloak'],
+    ['invalid_issuer', { expected: ['https://id/'], received: 'https://id' }, "issuer_slash: issuer: 'https://id'"],
+    [
+      'unsupported_alg',
+      { expected: ['RS256'], received: 'ES256' },
+      "algorithm_not_allowed: algorithms: ['RS256', 'ES256']",
+    ],
+    [
+      'insufficient_scope',
+      { expected: ['a', 'b'], received: ['a'] },
+      'scope_not_granted: Let the client ask for scope=b,',
+    ],
+    [
+      'expired',
+      { expected: '', received: '2026-11-22T09:00:00.000Z (3600 s ago)' },
+      'token_expired: Let the client get',
+    ],
+    [
+      'issued_in_future',
+      { expected: '', received: '2026-11-22T10:10:00.000Z (600 s ahead)' },
+      'clock_behind: Set the clock of this machine',
+    ],
+    [
+      'proof_too_old',
+      { expected: '', received: '2026-11-22T09:50:00.000Z (600 s ago)' },
+      'clock_behind: Let the client make a proof for each call',
+    ],
+    [
+      'proof_url_mismatch',
+      { expected: 'http://a/x', received: 'https://a/x', hint: 'TRUST_PROXY with X-Forwarded-Proto' },
+      'url_behind_proxy: Let the proxy send X-Forwarded-Proto',
+    ],
+    [
+      'proof_url_mismatch',
+      { expected: 'http://a/x', received: 'https://a/x', hint: 'EXTERNAL_URL is http://a' },
+      "external_url_differs: externalUrl: 'https://a', if",
+    ],
+  ])('%s, %j → %s', (reason, facts, cause) => {
+    expect(causesOf(line(reason, facts))).toEqual([expect.stringContaining(cause)]);
+    expect(explain(line(reason, facts))?.checks[0]).not.toHaveProperty('fix');
+  });
+
+  it.each<[string, object]>([
+    ['invalid_audience', { expected: ['https://a/'], received: 'https://b/' }],
+    ['invalid_audience', { expected: ['https://a/'], received: 'absent' }],
+    ['invalid_audience', {}],
+    ['expired', { expected: '', received: 'soon' }],
+    ['missing_credentials', { received: '' }],
+    ['invalid_signature', { expected: 'a', received: 'b' }],
+  ])('%s, %j → no cause that is only guessed; the fix of the reason', (reason, facts) => {
+    expect(causesOf(line(reason, facts))).toEqual([]);
+    expect(explain(line(reason, facts))?.checks[0]?.fix).toMatch(/\S/);
+  });
+
+  it('as it stands on a terminal, with a list as JSON → the same cause', () => {
+    const text =
+      '10:00:00.000 info request id=1 status=401 reason=invalid_audience expected=["https://a/"] received=https://a';
+    expect(causesOf(text)).toEqual(["audience_slash: audience: 'https://a'"]);
+  });
+
+  it('a rule that only reports → the reason that it would have had, with the status of that reason', () => {
+    const text = JSON.stringify({ time, event: 'request', status: 200, would_refuse: 'expired' });
+    expect(explain(text)).toMatchObject({ reason: 'expired', status: 401 });
+  });
+});

@@ -1,0 +1,166 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { copyFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type NamedIssuers, startNamedIssuers } from '../support/named-issuers.ts';
+import { buildPages, placeOf, scripts } from '../support/packed-pages.ts';
+import { needs } from '../support/programs.ts';
+import { startTestRedis } from '../support/redis.ts';
+
+/** What became of a module: the port on which its application answers, if it has one, or why it did not run. */
+interface Outcome {
+  readonly path: string;
+  readonly port?: number;
+  readonly error?: string;
+}
+
+const audience = 'https://api.example/';
+const claims = { scope: 'read:messages', sub: 'alice' };
+const auth0 = { host: 'tenant.eu.auth0.com', aud: 'https://api.example.com/', claims };
+const idp = { host: 'idp.example', aud: audience, claims };
+const tenant = { ...idp, claims: { scope: 'read:tenant', tenant: 'acme' } };
+
+/** A call to an application of a page. */
+interface Call {
+  readonly page: string;
+  readonly path: string;
+  readonly answer: unknown;
+  /** Who issues the token that it needs, for whom, with what. Default: it needs none. */
+  readonly token?: { readonly host: string; readonly aud: string; readonly claims: object };
+}
+
+const answer = { reader: 'alice' };
+/** One call for each application, in the order of the pages. */
+const calls: readonly Call[] = [
+  { page: 'README.md', path: '/messages', token: auth0, answer: { sub: 'alice' } },
+  { page: 'docs/frameworks/express.md', path: '/api/messages/7', token: idp, answer: { id: '7' } },
+  { page: 'docs/frameworks/fastify.md', path: '/api/messages/7', token: idp, answer: { id: '7' } },
+  { page: 'docs/frameworks/fetch.md', path: '/', token: idp, answer },
+  { page: 'docs/frameworks/hono.md', path: '/api/messages/7', token: idp, answer: { id: '7' } },
+  { page: 'docs/frameworks/node.md', path: '/', token: idp, answer },
+  { page: 'docs/library.md', path: '/messages', token: idp, answer },
+  { page: 'docs/library.md', path: '/tenant', token: tenant, answer: 'acme' },
+  { page: 'docs/library.md', path: '/.well-known/oauth-protected-resource', answer: { resource: audience } },
+  { page: 'docs/migrate/from-auth0-fastapi-api.md', path: '/messages', token: auth0, answer },
+  { page: 'docs/migrate/from-express-oauth2-jwt-bearer.md', path: '/messages', token: auth0, answer },
+  { page: 'docs/migrate/from-express-oauth2-jwt-bearer.md', path: '/api/messages', token: auth0, answer },
+  { page: 'docs/migrate/from-fastify-jwt.md', path: '/messages', token: auth0, answer },
+  { page: 'docs/migrate/from-hono-jwk.md', path: '/messages', token: auth0, answer },
+  { page: 'docs/migrate/from-passport-jwt.md', path: '/messages', token: auth0, answer },
+];
+
+/** What others wrote, shown for comparison. */
+const ofOthers = scripts.filter(({ text }) => text.includes("from 'hono/jwk'"));
+const needsRedis = scripts.filter(({ text }) => text.includes('await createRedisReplayStore'));
+const modules = scripts.filter((script) => script.file === undefined && !ofOthers.includes(script));
+const pathOf = (script: (typeof scripts)[number]): string => `./${placeOf(script).replace(/\.ts$/, '.js')}`;
+
+const { publicKey } = generateKeyPairSync('rsa', {
+  modulusLength: 2048,
+  publicKeyEncoding: { type: 'spki', format: 'pem' },
+  privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+});
+
+let issuers: NamedIssuers;
+let folder: string;
+let child: ChildProcess | undefined;
+const outcomes = new Map<string, Outcome>();
+
+/** Runs modules in one process, and gives what became of each. */
+async function run(paths: readonly string[], more: Readonly<Record<string, string>> = {}): Promise<ChildProcess> {
+  const running = spawn(process.execPath, ['page-runner.js', ...paths], {
+    cwd: folder,
+    env: {
+      PATH: process.env['PATH'],
+      HTTPS_PROXY: issuers.proxy,
+      HTTP_PROXY: issuers.proxy,
+      NODE_EXTRA_CA_CERTS: join(folder, 'named-issuers.pem'),
+      CLIENT_SECRET: 'of the pages',
+      ...more,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let complaint = '';
+  running.stderr.setEncoding('utf8').on('data', (text: string) => {
+    complaint += text;
+  });
+  const wanted = new Set(paths);
+  for await (const line of createInterface(running.stdout)) {
+    const outcome: Outcome = line.startsWith('{"path"') ? JSON.parse(line) : { path: '' };
+    outcomes.set(outcome.path, outcome);
+    wanted.delete(outcome.path);
+    if (wanted.size === 0) return running;
+  }
+  throw new Error(`${[...wanted].join(', ')} did not run: ${complaint}`);
+}
+
+async function stop(running: ChildProcess | undefined): Promise<void> {
+  if (running === undefined || running.exitCode !== null) return;
+  running.kill('SIGKILL'); // a page shows what SIGTERM may do instead
+  await once(running, 'exit');
+}
+
+beforeAll(async () => {
+  ({ folder } = await buildPages());
+  issuers = await startNamedIssuers([idp.host, auth0.host], audience);
+  await copyFile('test/examples/page-runner.js', join(folder, 'page-runner.js'));
+  await writeFile(join(folder, 'named-issuers.pem'), issuers.ca);
+  // One page shows how a key in PEM is read.
+  await writeFile(join(folder, 'public-key.pem'), publicKey);
+  child = await run(modules.filter((script) => !needsRedis.includes(script)).map(pathOf));
+}, 120_000);
+afterAll(async () => {
+  await stop(child);
+  await issuers?.close();
+});
+
+describe('blocks of code on the pages, run with the packed package', () => {
+  it('every one runs', () => {
+    expect(modules.length).toBeGreaterThan(35);
+    expect([...outcomes.values()].filter(({ error }) => error !== undefined)).toEqual([]);
+  });
+
+  it('with Redis, where a page has it', needs('redis-server'), async () => {
+    const redis = await startTestRedis();
+    try {
+      await stop(await run(needsRedis.map(pathOf), { REDIS_URL: redis.url }));
+      expect(needsRedis.map((script) => outcomes.get(pathOf(script))?.error)).toEqual([undefined]);
+    } finally {
+      await redis.stop();
+    }
+  });
+});
+
+/** The applications of the pages, in the order of the pages; but for one, which its page calls. */
+function served(): readonly (Outcome & { readonly page: string })[] {
+  return modules.flatMap((script) => {
+    const outcome = outcomes.get(pathOf(script));
+    return outcome?.port === undefined || script.page === 'docs/testing.md' ? [] : [{ ...outcome, page: script.page }];
+  });
+}
+
+describe('applications on the pages', () => {
+  it('every one is called', () => {
+    expect(served().map(({ page }) => page)).toEqual(calls.map(({ page }) => page));
+  });
+
+  it.each(calls.map((call, index) => ({ index, ...call })))('$page: $path', async ({ index, path, answer, token }) => {
+    const url = `http://127.0.0.1:${served()[index]?.port}${path}`;
+    const call = async (headers: Readonly<Record<string, string>>) => {
+      const response = await fetch(url, { headers });
+      const text = await response.text();
+      return [response.status, text.startsWith('{') ? JSON.parse(text) : text];
+    };
+    if (token === undefined) return expect(await call({})).toMatchObject([200, answer]);
+    const { host, aud } = token;
+    const headers = (more: object) => issuers.of(host).headers({ aud, ...more });
+    // A busy machine may not fetch the keys in time: the server says so, and a client asks again.
+    while ((await call(headers({})))[0] === 503) await new Promise((resolve) => setTimeout(resolve, 200));
+    expect(await call({})).toMatchObject([401, { detail: { error: 'unauthorized' } }]);
+    expect(await call(headers({}))).toMatchObject([403, { detail: { error: 'insufficient_scope' } }]);
+    expect(await call(headers(token.claims))).toMatchObject([200, answer]);
+  });
+});

@@ -1,0 +1,53 @@
+import { createRequire } from 'node:module';
+import { join, posix } from 'node:path';
+import { inject } from 'vitest';
+import { doOnce, installOnce, openFolder } from './packed-package.ts';
+import { type CodeBlock, pages, readCodeBlocks, referencePage } from './pages.ts';
+
+/** The code of all pages, compiled with the packed package, in a folder outside this repository. */
+export interface PackedPages {
+  /** Where its JavaScript is: files of `examples` by their path, other blocks at `placeOf`. */
+  readonly folder: string;
+  /** What the compiler says. */
+  readonly errors: readonly string[];
+  /** Loads a module there, or a package as a module there would: by Node itself, and not by the runner of the tests. */
+  load(name: string): unknown;
+}
+
+/** The blocks of code that are a whole module. The reference has declarations that the compiler wrote. */
+export const scripts: readonly CodeBlock[] = pages
+  .filter((page) => page !== referencePage)
+  .flatMap(readCodeBlocks)
+  .filter(({ language, fragment }) => /^(?:ts|js)$/.test(language) && fragment === undefined);
+
+/** Where a block is written: files of examples by their names, everything else by its page and line. */
+export function placeOf({ page, line, language, file }: CodeBlock): string {
+  return file ?? posix.join('pages', page.replace(/\.md$/, ''), `line-${line}.${language}`);
+}
+
+/** Compiles the code of all pages, once for all tests of a run. */
+export async function buildPages(): Promise<PackedPages> {
+  const shared = inject('packedFolder');
+  await installOnce(shared);
+  const folder = join(shared, 'pages');
+  const errors = await doOnce(folder, async () => {
+    const packed = await openFolder(folder);
+    for (const script of scripts) await packed.write(placeOf(script), completeBlock(script));
+    return JSON.stringify(await packed.compile());
+  });
+  const built = join(folder, '.built');
+  return { folder: built, errors: JSON.parse(errors), load: createRequire(join(built, 'load.js')) };
+}
+
+/** The names that a block declares at its top. */
+export function namesOf({ text }: CodeBlock): readonly string[] {
+  return [...text.matchAll(/^(?:export )?(?:async )?(?:const|function) (\w+)/gm)].map(([, name = '']) => name);
+}
+
+/** A block as a module of its own: with what the page spares its reader, in one line, and its names for whoever loads it. */
+function completeBlock(block: CodeBlock): string {
+  const { file, given, text } = block;
+  if (file !== undefined) return text;
+  const names = namesOf(block).filter((name) => !new RegExp(`^export .*\\b${name}\\b`, 'm').test(text));
+  return `${given.replaceAll('\n', ' ')} ${text}\nexport { ${names.join(', ')} };\n`;
+}
