@@ -10,7 +10,11 @@ export interface Exchange {
 }
 
 /** Exchanges the token of a call for one that another API takes, for the same user (RFC 8693). */
-export async function exchangeToken({ token }: Access, audience: string, exchange: Exchange): Promise<string> {
+export async function exchangeToken(
+  { token }: Pick<Access, 'token'>,
+  audience: string,
+  exchange: Exchange,
+): Promise<string> {
   const { server, client, authentication, options } = exchange;
   const response = await oauth.genericTokenEndpointRequest(
     server,

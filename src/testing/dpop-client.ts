@@ -78,6 +78,9 @@ export function createDpopClient({ alg = 'ES256', now, mint }: DpopClientParts):
     checkOptionMembers<ProofRequest>('proof', request, requestMembers);
     const { method: htm = 'GET', nonce, flaw } = request;
     const htu = String(request.url).replace(/[?#].*$/s, '');
+    // A path would be refused as the URL of another call, and nobody would see why.
+    if (!URL.canParse(htu))
+      throw new TypeError('url: write the whole URL of the call, as in https://api.test/messages');
     const iat = now();
     const claims = { jti: randomUUID(), htm, htu, iat, ath: hash('sha256', request.token, 'base64url'), nonce };
     return signChanged(

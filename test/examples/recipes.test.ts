@@ -4,11 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { Client, credentials, Metadata, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js';
 import { createTRPCClient, httpBatchLink } from '@trpc/client';
 import * as oauth from 'oauth4webapi';
-import type { ResourceServer } from 'portcullis';
+import type { Access, RegisteredClaims, ResourceServer } from 'portcullis';
 import { io } from 'socket.io-client';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { HttpApiEvent, RestApiEvent } from '../../examples/recipes/lambda-authorizer.ts';
+import type { Exchange } from '../../examples/recipes/on-behalf-of.ts';
 import type { Router } from '../../examples/recipes/trpc.ts';
 import { buildPages } from '../support/packed-pages.ts';
 
@@ -358,6 +359,9 @@ describe('on behalf of the user', () => {
       options: { [oauth.allowInsecureRequests]: true },
     });
     expect(exchanged).toBe('of the other API');
+    // That of `accessOf`, and that of a policy with a schema, too.
+    expectTypeOf(exchangeToken).toBeCallableWith({} as Access<RegisteredClaims>, '', {} as Exchange);
+    expectTypeOf(exchangeToken).toBeCallableWith({} as Access<{ readonly level: number }>, '', {} as Exchange);
     expect(asked.map((each) => Object.fromEntries(each))).toEqual([
       {
         grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',

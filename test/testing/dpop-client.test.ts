@@ -108,4 +108,8 @@ describe('a client', () => {
   test('a flaw that is none → TypeError that lists the right ones', () => {
     expect(() => client.headers({ url, flaw: 'expired' as ProofFlaw })).toThrow(/^flaw: .*proof_too_old, /);
   });
+
+  it.each(['/messages', 'api.test', ''])('%j is no URL of a call → TypeError that says what to write', (part) => {
+    expect(() => client.headers({ url: part })).toThrow(/^url: write the whole URL of the call/);
+  });
 });
