@@ -1,7 +1,7 @@
 /** One row of the table of reasons. */
 export interface Failure {
   /** HTTP status of the refusal. */
-  readonly status: 400 | 401 | 403 | 500 | 502 | 503 | 504;
+  readonly status: 400 | 401 | 403 | 417 | 500 | 502 | 503 | 504;
   /** OAuth error code on the wire; `null` if RFC 6750 §3.1 wants none. */
   readonly error: string | null;
   /** What the client is told: fixed text, never an echo of its input. */
@@ -139,6 +139,12 @@ export const failures = {
     'A forwarded header is not valid.',
     'A trusted proxy sent a malformed X-Forwarded-Proto, -Host, -Prefix or Client-Cert. Fix the configuration of the proxy; tested configurations are in deploy/.',
   ),
+  unmet_expectation: {
+    status: 417,
+    error: 'invalid_request',
+    description: 'The expectation of the request cannot be met.',
+    fix: 'The Expect header asks for something other than 100-continue, which is all that a server can promise. Let the client leave the header out.',
+  },
 
   // Shape of the access token
   token_too_large: token(
@@ -484,6 +490,9 @@ export const gateReasons: ReadonlySet<Reason> = new Set<Reason>([
   ...(['ambiguous_path', 'ambiguous_request', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
   ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout'] as const),
 ]);
+
+/** What the listener of the service and of the gate refuses for, before anything is judged: the library does not. */
+export const listenerReasons: ReadonlySet<Reason> = new Set<Reason>(['unmet_expectation']);
 
 /** Facts for the operator's log only; never for the wire. */
 export type FailureContext = Readonly<Record<string, string | number | boolean>>;

@@ -10,15 +10,16 @@ import { errorCode, LocalIdpFailure } from '../local-idp/failure.ts';
 import { type LocalIdp, startLocalIdp } from '../local-idp/local-idp.ts';
 import { packageFolder } from '../package-folder.ts';
 import { exitCodes } from '../service/process/exit.ts';
+import { prefix } from '../service/settings/environment.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../service/settings/settings.ts';
 import { variants } from '../service/variants/variants.ts';
 import { announceGate, announceProvider, announceService, type Listening } from './dev-announcement.ts';
 import { offerTries } from './dev-tries.ts';
 import { tellVariables } from './dev-variables.ts';
+import { describeFlagError } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
 
-const misuse = 'portcullis: a flag is unknown, or lacks its value.\n';
 const usage = `portcullis dev runs a local identity provider and the service before it. Flags:
   --port PORT       of the service; 0 picks a free one (default: PORT, or 8000)
   --idp-port PORT   of the identity provider; 0 picks a free one (default: ${defaultIdpPort})
@@ -41,8 +42,8 @@ export async function runDev(args: readonly string[], environment: NodeJS.Proces
     return exitCodes.ok;
   }
   const flags = readFlags(args);
-  if (flags === undefined) return fail(misuse + usage, exitCodes.usage);
-  const customClaim = environment['CUSTOM_CLAIM'] || defaultCustomClaim;
+  if (typeof flags === 'string') return fail(`portcullis: ${flags}\n${usage}`, exitCodes.usage);
+  const customClaim = readVariable(environment, 'CUSTOM_CLAIM') || defaultCustomClaim;
   try {
     const idp = await startLocalIdp({ port: flags.idpPort, audience: flags.audience, customClaim, environment });
     try {
@@ -116,16 +117,15 @@ async function waitForStop(text: string): Promise<number> {
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-type Flags = NonNullable<ReturnType<typeof readFlags>>;
+type Flags = Exclude<ReturnType<typeof readFlags>, string>;
+
+const text = { type: 'string' } as const;
+const flag = { type: 'boolean', default: false } as const;
+const options = { port: text, 'idp-port': text, variant: text, audience: text, upstream: text, 'only-provider': flag };
 
 function readFlags(args: readonly string[]) {
-  const text = { type: 'string' } as const;
-  const flag = { type: 'boolean', default: false } as const;
   try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { port: text, 'idp-port': text, variant: text, audience: text, upstream: text, 'only-provider': flag },
-    });
+    const { values } = parseArgs({ args: [...args], options });
     const {
       port,
       'idp-port': idpPort = String(defaultIdpPort),
@@ -135,9 +135,9 @@ function readFlags(args: readonly string[]) {
     } = values;
     return /^\d{1,5}$/.test(idpPort)
       ? { port, idpPort: Number(idpPort), variant, audience, upstream, onlyProvider: values['only-provider'] }
-      : undefined;
-  } catch {
-    return undefined;
+      : '--idp-port takes a number from 0 to 65535.';
+  } catch (error) {
+    return describeFlagError(error, Object.keys(options));
   }
 }
 
@@ -149,25 +149,36 @@ function serviceEnvironment(idp: LocalIdp, flags: Flags, environment: NodeJS.Pro
   ]);
   // The provider is on this machine: no proxy stands before it.
   const noProxy = [environment['no_proxy'] || environment['NO_PROXY'], 'localhost'].filter(Boolean).join(',');
-  return {
-    ...environment,
+  const given = (name: string): string | undefined => readVariable(environment, name);
+  const own: NodeJS.ProcessEnv = {
     ...Object.fromEntries(provider),
     // It would stand in the place of the local provider.
     ISSUER: '',
-    HOST: environment['HOST'] || '127.0.0.1',
-    PORT: flags.port ?? environment['PORT'],
-    ADMIN_PORT: environment['ADMIN_PORT'] || '0',
-    CONSOLE: environment['CONSOLE'] || (environment['ADMIN_PORT'] === 'off' ? 'off' : 'on'),
+    HOST: given('HOST') || '127.0.0.1',
+    PORT: flags.port ?? given('PORT'),
+    ADMIN_PORT: given('ADMIN_PORT') || '0',
+    CONSOLE: given('CONSOLE') || (given('ADMIN_PORT') === 'off' ? 'off' : 'on'),
     // The port of the provider tells two of them apart.
     CONSOLE_KEY_FILE:
-      environment['CONSOLE_KEY_FILE'] ||
-      join(findCacheFolder(environment), `${consoleKeyPrefix}${new URL(idp.issuer).port}`),
-    VARIANT: flags.variant ?? environment['VARIANT'],
-    UPSTREAM: flags.upstream ?? environment['UPSTREAM'],
+      given('CONSOLE_KEY_FILE') || join(findCacheFolder(environment), `${consoleKeyPrefix}${new URL(idp.issuer).port}`),
+    VARIANT: flags.variant ?? given('VARIANT'),
+    UPSTREAM: flags.upstream ?? given('UPSTREAM'),
+  };
+  // The spelling with the prefix would win over what is set here.
+  const prefixed = Object.keys(own).map((name) => [`${prefix}${name}`, undefined]);
+  return {
+    ...environment,
+    ...own,
+    ...Object.fromEntries(prefixed),
     NODE_EXTRA_CA_CERTS: idp.certificateFile,
     NO_PROXY: noProxy,
     no_proxy: noProxy,
   };
+}
+
+/** A variable in either spelling; an empty one is not set. */
+function readVariable(environment: NodeJS.ProcessEnv, name: string): string | undefined {
+  return environment[`${prefix}${name}`] || environment[name];
 }
 
 async function isTaken({ host, port }: Settings): Promise<boolean> {

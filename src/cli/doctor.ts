@@ -62,7 +62,7 @@ export async function runDoctor(args: readonly string[], environment: Environmen
   const isSomethingElse = parts.outside !== undefined || parts.peers.length > 0;
   const subjects = await readSubjects(flags.rest, environment, isSomethingElse);
   if (typeof subjects === 'string') {
-    process.stderr.write(subjects);
+    process.stderr.write(`${subjects}${withoutSettings}`);
     return exitCodes.config;
   }
   const findings = await examineAll(chosen, parts, subjects);
@@ -76,6 +76,7 @@ export async function runDoctor(args: readonly string[], environment: Environmen
   return isFailed ? 1 : exitCodes.ok;
 }
 
+const withoutSettings = 'To look at a running service without its settings: portcullis doctor --from-outside URL\n';
 const unknownCheck = `--only takes any of ${checks.map(({ id }) => id).join(', ')}; separate them by commas`;
 
 /** Each provider is looked at; everything else once. */

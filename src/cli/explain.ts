@@ -40,10 +40,10 @@ const flagKinds: FlagKinds = {
 };
 
 const usage = `portcullis explain REASON prints what a reason means and how to fix it.
-portcullis explain reads a token, a header line, a curl command, a HAR, a request or a log line from standard input and
-shows every check. Nothing in it is run. Flags, besides those of serve, whose settings are in force:
+portcullis explain reads a token, a header line, a curl command (or fetch, PowerShell, HTTPie), a HAR, a collection of
+Postman, a request or a log line from standard input and shows every check. Nothing in it is run. Flags, besides those of serve, whose settings are in force:
   --file FILE            reads the file instead of standard input
-  --entry N              of a HAR; default: the first call that was answered with 401 or 403
+  --entry N              of a HAR or collection; default: the first call that was answered with 401 or 403
   --issuer URL --audience TEXT   instead of settings
   --server URL           issuer and audience from the metadata that the service publishes
   --id ID --admin URL    a call that was just refused: asks the console of the service, and reads no input
@@ -74,12 +74,13 @@ export async function runExplain(args: readonly string[], environment: Environme
   const flags = splitFlags(args, flagKinds);
   try {
     if (flags === undefined) throw new UsageError('a flag lacks its value, or stands twice');
+    if (flags.texts.has('issuer') && !flags.texts.has('audience')) throw new UsageError('--issuer needs --audience');
     if (flags.rest.some((arg, index) => !arg.startsWith('-') && !flags.rest[index - 1]?.startsWith('--'))) {
       // Arguments stand in the list of processes and in the history of the shell.
       const meant = first === undefined ? undefined : findLikeliest(first, Object.keys(failures), 1);
       throw new UsageError(
         meant === undefined
-          ? 'a token is never given as an argument, since others can read it there; pipe it in. Or name a reason that exists'
+          ? 'that is no reason (docs/refusals.md lists them). A token is never given as an argument, since others can read it there: pipe it in'
           : `there is no such reason. Did you mean ${meant}?`,
       );
     }
@@ -169,7 +170,7 @@ async function readText(file: string | undefined): Promise<string> {
     return Buffer.concat(chunks).toString();
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError('the text cannot be read');
+    throw new UsageError(file === undefined ? 'the text cannot be read' : 'the file of --file cannot be read');
   }
 }
 

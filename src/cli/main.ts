@@ -7,7 +7,7 @@ import { refuseOldNode } from './node-version.ts';
 // What is imported here is parsed by any Node that somebody may have; every other module is loaded behind the check below.
 
 /** Commands that have a help of their own. */
-const withOwnHelp: ReadonlySet<string> = new Set(['dev', 'token', 'explain', 'doctor']);
+const withOwnHelp: ReadonlySet<string> = new Set(['dev', 'token', 'explain', 'doctor', 'rules']);
 
 /** One command: loaded only when it is asked for, so that each starts as fast as it can. */
 type Command = (args: readonly string[], environment: NodeJS.ProcessEnv) => Promise<number>;
@@ -45,7 +45,7 @@ const commands: ReadonlyMap<string, { readonly summary: string; readonly load: (
   [
     'gate',
     {
-      summary: 'Judge requests for other servers, beside a proxy.',
+      summary: 'Judge requests for other servers, beside a proxy or as the proxy (--upstream).',
       load: async () => (await import('./gate.ts')).runGate,
     },
   ],
@@ -80,6 +80,12 @@ async function keepCompiledCode(environment: NodeJS.ProcessEnv): Promise<void> {
   }
 }
 
+/** `help COMMAND` is the help of that command. */
+function readWords(words: readonly string[]): readonly string[] {
+  const [first, second] = words;
+  return first === 'help' && second !== undefined && commands.has(second) ? [second, '--help'] : words;
+}
+
 async function main(): Promise<number> {
   const problem = refuseOldNode(process.versions.node);
   if (problem !== undefined) {
@@ -87,7 +93,7 @@ async function main(): Promise<number> {
     return exitCodes.unavailable;
   }
   await keepCompiledCode(process.env);
-  const [name, ...args] = process.argv.slice(2);
+  const [name, ...args] = readWords(process.argv.slice(2));
   const asked = args.includes('--help') || args.includes('-h');
   const isGeneral = name === undefined || name === '--help' || name === '-h' || name === 'help';
   if (isGeneral || (asked && commands.has(name) && !withOwnHelp.has(name))) {
@@ -95,7 +101,7 @@ async function main(): Promise<number> {
     process.stdout.write(help([...commands].map(([command, { summary }]) => [command, summary])));
     return name === undefined ? exitCodes.usage : exitCodes.ok;
   }
-  if (name === '--version' || name === '-v') {
+  if (name === '--version' || name === '-v' || name === 'version') {
     const { readVersion } = await import('../service/process/version.ts');
     process.stdout.write(`${readVersion()}\n`);
     return exitCodes.ok;

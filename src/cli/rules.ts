@@ -6,10 +6,13 @@ import { type RulesFile, readRules } from '../gate/rules-reader.ts';
 import { formatRulesProblems, type RulesProblem } from '../gate/rules-text.ts';
 import { describeUnreachable, findUnreachableIn, fixUnreachable } from '../gate/unreachable-rules.ts';
 import { exitCodes } from '../service/process/exit.ts';
+import { asksForHelp } from './help.ts';
 
 const usage = `portcullis rules looks at a rules file of the gate. Write one of:
   portcullis rules check FILE         lists every problem with its line, and warns of rules that no request can reach
   portcullis rules test FILE CASES    runs sample requests against expected decisions
+Both files are JSON, or YAML if the package yaml is installed. Examples of both: docs/gate.md
+Exit status: 0 if all is well, also with warnings; 1 if a file has problems or a case came out differently.
 `;
 
 /** Something is wrong with the file, or a case came out differently. */
@@ -17,6 +20,10 @@ const failed = 1;
 
 /** `portcullis rules`: the exit status. */
 export async function runRules(args: readonly string[]): Promise<number> {
+  if (asksForHelp(args)) {
+    process.stdout.write(usage);
+    return exitCodes.ok;
+  }
   const [command, file, cases, ...rest] = args;
   if (command === 'check' && file !== undefined && cases === undefined) return check(file);
   if (command === 'test' && file !== undefined && cases !== undefined && rest.length === 0) return test(file, cases);

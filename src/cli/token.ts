@@ -7,11 +7,11 @@ import { findRunning, findService } from '../local-idp/running.ts';
 import type { TokenOrder } from '../local-idp/token-order.ts';
 import { exitCodes } from '../service/process/exit.ts';
 import { createBoundCall } from './bound-call.ts';
+import { describeFlagError } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
 
 const fallback = 'http://localhost:8000';
 
-const misuse = 'portcullis: a flag is unknown, lacks its value, or contradicts another.\n';
 const usage = `portcullis token prints an access token of the running local provider. Flags:
   --scope "a b"     with these scopes; without the flag there are none
   --expired         expired an hour ago
@@ -43,8 +43,8 @@ export async function runToken(args: readonly string[], environment: NodeJS.Proc
     return exitCodes.ok;
   }
   const request = readRequest(args);
-  if (request === undefined) {
-    process.stderr.write(misuse + usage);
+  if (typeof request === 'string') {
+    process.stderr.write(`portcullis: ${request}\n${usage}`);
     return exitCodes.usage;
   }
   const cacheFolder = findCacheFolder(environment);
@@ -91,15 +91,16 @@ interface Call {
   readonly nonce: string | undefined;
 }
 
-/** The flags; `undefined` where one is unknown, has no value, or contradicts another. */
-function readRequest(args: readonly string[]): TokenRequest | undefined {
+/** The flags; a text says what is wrong with them. */
+function readRequest(args: readonly string[]): TokenRequest | string {
   const flags = parseFlags(args);
-  if (flags === undefined || (flags.expired && flags['not-yet-valid'])) return undefined;
-  if (flags.idp !== undefined && !URL.canParse(flags.idp)) return undefined;
+  if (typeof flags === 'string') return flags;
+  if (flags.expired && flags['not-yet-valid']) return '--expired and --not-yet-valid contradict each other.';
+  if (flags.idp !== undefined && !URL.canParse(flags.idp)) return '--idp takes a URL, as in https://localhost:9443/.';
   const call = readCall(flags);
-  if (call === 'invalid') return undefined;
+  if (typeof call === 'string' && call !== 'none') return call;
   const claims = readClaims(flags);
-  if (claims === undefined) return undefined;
+  if (typeof claims === 'string') return claims;
   return {
     order: {
       ...(flags.scope !== undefined && { scope: flags.scope }),
@@ -116,13 +117,13 @@ function readRequest(args: readonly string[]): TokenRequest | undefined {
   };
 }
 
-/** The claims that the flags name; `undefined` if one of them names none. */
-function readClaims(flags: Flags): Readonly<Record<string, unknown>> | undefined {
+/** The claims that the flags name; a text if one of them names none. */
+function readClaims(flags: Flags): Readonly<Record<string, unknown>> | string {
   const { sub, permissions, acr, claim } = flags;
   const age = flags['auth-time'];
-  if (age !== undefined && !/^\d{1,9}$/.test(age)) return undefined;
+  if (age !== undefined && !/^\d{1,9}$/.test(age)) return '--auth-time takes a number of seconds.';
   const named = claim.map((text) => /^([^=]+)=(.*)$/s.exec(text));
-  if (named.some((match) => match === null)) return undefined;
+  if (named.some((match) => match === null)) return '--claim takes NAME=VALUE, as in --claim tenant=blue.';
   return {
     ...(sub !== undefined && { sub }),
     ...(permissions !== undefined && { permissions: permissions.split(' ').filter((name) => name !== '') }),
@@ -140,41 +141,47 @@ function readValue(text: string): unknown {
   }
 }
 
-type Flags = NonNullable<ReturnType<typeof parseFlags>>;
+type Flags = Exclude<ReturnType<typeof parseFlags>, string>;
 
-/** What the flags say of the call; `invalid` where they say it without `--dpop`, or name nothing that can be called. */
-function readCall({ dpop, url, method, nonce }: Flags): Call | 'none' | 'invalid' {
-  if (!dpop) return url === undefined && method === undefined && nonce === undefined ? 'none' : 'invalid';
-  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol))) return 'invalid';
-  if (method !== undefined && !/^[A-Z]+$/i.test(method)) return 'invalid';
+/** What the flags say of the call; another text than `none` if they say it without `--dpop`, or name nothing that can be called. */
+function readCall({ dpop, url, method, nonce }: Flags): Call | 'none' | string {
+  if (!dpop) {
+    const isSaid = url !== undefined || method !== undefined || nonce !== undefined;
+    return isSaid ? '--url, --method and --nonce are for a proof: add --dpop.' : 'none';
+  }
+  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)))
+    return '--url takes a URL that begins with http:// or https://.';
+  if (method !== undefined && !/^[A-Z]+$/i.test(method)) return '--method takes a method, as in POST.';
   return { url: url === undefined ? undefined : new URL(url), method: method ?? 'GET', nonce };
 }
+
+const options = {
+  scope: { type: 'string' },
+  expired: { type: 'boolean', default: false },
+  'not-yet-valid': { type: 'boolean', default: false },
+  audience: { type: 'string' },
+  issuer: { type: 'string' },
+  'unknown-key': { type: 'boolean', default: false },
+  idp: { type: 'string' },
+  sub: { type: 'string' },
+  permissions: { type: 'string' },
+  acr: { type: 'string' },
+  'auth-time': { type: 'string' },
+  claim: { type: 'string', multiple: true, default: [] as string[] },
+  opaque: { type: 'boolean', default: false },
+  dpop: { type: 'boolean', default: false },
+  url: { type: 'string' },
+  method: { type: 'string' },
+  nonce: { type: 'string' },
+} as const;
 
 function parseFlags(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],
-      options: {
-        scope: { type: 'string' },
-        expired: { type: 'boolean', default: false },
-        'not-yet-valid': { type: 'boolean', default: false },
-        audience: { type: 'string' },
-        issuer: { type: 'string' },
-        'unknown-key': { type: 'boolean', default: false },
-        idp: { type: 'string' },
-        sub: { type: 'string' },
-        permissions: { type: 'string' },
-        acr: { type: 'string' },
-        'auth-time': { type: 'string' },
-        claim: { type: 'string', multiple: true, default: [] },
-        opaque: { type: 'boolean', default: false },
-        dpop: { type: 'boolean', default: false },
-        url: { type: 'string' },
-        method: { type: 'string' },
-        nonce: { type: 'string' },
-      },
+      options,
     }).values;
-  } catch {
-    return undefined;
+  } catch (error) {
+    return describeFlagError(error, Object.keys(options));
   }
 }

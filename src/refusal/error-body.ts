@@ -25,6 +25,7 @@ export const statusPhrases: ReadonlyMap<number, string> = new Map([
   [404, 'Not Found'],
   [405, 'Method Not Allowed'],
   [408, 'Request Timeout'],
+  [417, 'Expectation Failed'],
   [421, 'Misdirected Request'],
   [431, 'Request Header Fields Too Large'],
   [500, 'Internal Server Error'],

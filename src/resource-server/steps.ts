@@ -90,7 +90,7 @@ export const stepKinds: readonly StepKind[] = [
   stage('claims_schema'),
 ];
 
-/** Reasons that no step has: nobody could judge, a dry run cannot tell, or the gate refuses before a judgement begins. */
+/** Reasons that no step has: nobody could judge, a dry run cannot tell, or the service or the gate refuses before a judgement begins. */
 export const reasonsWithoutStep: readonly Reason[] = [
   'keys_unavailable',
   'introspection_unavailable',
@@ -100,6 +100,7 @@ export const reasonsWithoutStep: readonly Reason[] = [
   'replay_store_unavailable',
   'replay_store_full',
   'unexpected',
+  'unmet_expectation',
   'ambiguous_path',
   'ambiguous_request',
   'no_rule',

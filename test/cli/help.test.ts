@@ -52,8 +52,29 @@ test('dev --only-provider → a provider, how to use it, and no service', async 
   expect(await ended).toBe(0);
 });
 
+test('dev: a flag wins over a variable with the prefix, and the local provider over PORTCULLIS_ISSUER', async () => {
+  const variables = { PORTCULLIS_PORT: '0', PORTCULLIS_ISSUER: 'https://idp.test/', PORTCULLIS_ADMIN_PORT: 'off' };
+  const env = { ...environment(), ...variables };
+  const ended = await run(process.execPath, [main, 'dev', '--idp-port', '0', '--port', 'x'], { env }).catch(
+    (error) => error,
+  );
+  expect(ended).toMatchObject({
+    code: 78,
+    stderr: 'portcullis: one setting is wrong\n  PORT: "x" is not valid. Write a number from 0 to 65535.\n',
+  });
+});
+
+test('help rules → the help of that command', async () => {
+  const { stdout } = await run(process.execPath, [main, 'help', 'rules'], { env: environment() });
+  expect(stdout).toMatch(/^portcullis rules looks at a rules file/);
+});
+
 test.each([
   [['serv'], 64, 'Did you mean serve?'],
+  [['dev', '--prot', '1'], 64, 'portcullis: there is no flag --prot. Did you mean --port?'],
+  [['explain', '--issuer', 'https://idp.test/'], 64, 'portcullis: --issuer needs --audience.'],
+  [['explain', '--file', '/nowhere/at/all'], 64, 'portcullis: the file of --file cannot be read.'],
+  [['doctor'], 78, 'To look at a running service without its settings: portcullis doctor --from-outside URL'],
   [['serve', '--isuer', 'https://idp.test/'], 78, '--isuer: There is no such flag. Did you mean --issuer?'],
 ])('%j → %i, and what was meant', async (words, code, text) => {
   const ended = await run(process.execPath, [main, ...words], { env: environment() }).catch((error) => error);

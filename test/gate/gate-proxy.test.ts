@@ -104,6 +104,27 @@ describe('portcullis gate --upstream', () => {
     expect(arrived.length).toBe(before);
   });
 
+  it('an expectation that nobody can meet → 417 with a reason, and the upstream hears nothing', async () => {
+    const before = arrived.length;
+    const { status, headers, body } = await send(gate.url, '/healthz', { headers: ['Expect', 'tea'] });
+    expect([status, JSON.parse(body)]).toMatchObject([417, { detail: { error: 'invalid_request' } }]);
+    const id = headers.get('x-request-id');
+    expect(await gate.findLog((line) => line['id'] === id)).toMatchObject({
+      reason: 'unmet_expectation',
+      rule: 'unmatched',
+    });
+    expect(arrived.length).toBe(before);
+  });
+
+  it('a URL in the request line → its path arrives if the URL names the host of Host, else 400', async () => {
+    const { host } = new URL(gate.url);
+    await send(gate.url, `http://${host}/healthz?a=b`);
+    expect(lastArrived()?.line).toBe('GET /healthz?a=b');
+    const before = arrived.length;
+    expect((await send(gate.url, 'http://other.example/healthz')).status).toBe(400);
+    expect(arrived.length).toBe(before);
+  });
+
   it('an open rule → all identity headers are empty', async () => {
     await send(gate.url, '/healthz', { headers: ['X-Auth-Subject', 'you'] });
     expect(lastArrived()?.headers).toMatchObject({ 'x-auth-subject': '', 'x-auth-client': '', 'x-auth-scope': '' });

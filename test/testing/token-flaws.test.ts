@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
-import { failures, gateReasons, type Reason } from '../../src/failures.ts';
+import { failures, gateReasons, listenerReasons, type Reason } from '../../src/failures.ts';
 import { algorithms, tokenAlgs } from '../../src/jose/algorithms.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
 import type { Policy } from '../../src/policy/policy.ts';
@@ -124,7 +124,7 @@ describe('the lists of flaws', () => {
   ];
 
   it('have every reason that a token or a proof alone can give', () => {
-    expect([...tokenFlaws, ...proofFlaws, ...others, ...gateReasons].toSorted()).toEqual(
+    expect([...tokenFlaws, ...proofFlaws, ...others, ...gateReasons, ...listenerReasons].toSorted()).toEqual(
       Object.keys(failures).toSorted(),
     );
   });

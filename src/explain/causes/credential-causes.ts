@@ -3,7 +3,7 @@ import type { Cause } from './cause.ts';
 
 const jwt = /^["'`]?ey[\w-]+\.[\w-]+\.[\w-]*["'`]?$/;
 const placeholder =
-  /^["'`]?(?:undefined|null|none|nil|nan|true|false|\[object \w+\]|promise|token|access_?token|your[\w-]*|<[^>]*>|\$\{?\w+\}?|%\w+%|\{\{?[^}]*\}?\}|xxx+|\.\.\.|…)["'`]?$/i;
+  /^["'`]?(?:undefined|null|none|nil|nan|true|false|\[object \w+\]|promise|token|access_?token|your[\w-]*|<[^>]*>|\$\{?\w+\}?|\$\{[^}]*\}|\$\w+(?:[.:]\w+)+|%\w+%|\{\{?[^}]*\}?\}|xxx+|\.\.\.|…)["'`]?$/i;
 const quotes = /^["'`“‘]|["'`”’]$/;
 const tokenName = /^(?:access_?token|id_?token|token|jwt|auth(?:orization)?|bearer)$/i;
 

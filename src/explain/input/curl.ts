@@ -96,7 +96,7 @@ const longNames: Readonly<Record<string, string>> = {
 
 /** Reads a curl command, as a browser copies one or a person writes one. It is not run. */
 export function readCurl(text: string): Input {
-  const words = splitShellWords(text);
+  const words = splitShellWords(fromCmd(text));
   if (words === undefined) return unread('The curl command has a quotation mark that is not closed. Copy it again.');
   const draft: Draft = { method: undefined, url: undefined, headers: [], implied: 'GET', isGet: false };
   const rest = words.slice(words.findIndex((word) => /^curl(?:\.exe)?$/.test(word)) + 1);
@@ -108,6 +108,11 @@ export function readCurl(text: string): Input {
   }
   const { method, url, headers, implied, isGet } = draft;
   return { kind: 'curl', method: method ?? (isGet ? 'GET' : implied), url: url && completeUrl(url), headers };
+}
+
+/** In a command for cmd.exe, as browsers copy one, a caret takes its meaning from the next character. */
+function fromCmd(text: string): string {
+  return /\s\^"/.test(text) ? text.replace(/\^\r?\n/g, ' ').replace(/\^([\s\S])/g, '$1') : text;
 }
 
 /** How many words it has used up besides itself. */

@@ -1,7 +1,11 @@
 import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
 import { readCurl } from './curl.ts';
+import { isFetchCall, readFetchCall } from './fetch-call.ts';
 import { readHar } from './har.ts';
+import { isHttpie, readHttpie } from './httpie.ts';
 import { type Input, unread } from './input.ts';
+import { isPostman, readPostman } from './postman.ts';
+import { isPowerShell, readPowerShell } from './powershell.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
 import { readTerminalLines } from './terminal-line.ts';
 
@@ -12,17 +16,28 @@ export interface ReadInputOptions {
 }
 
 const bearerValue = /^(?:bearer|dpop|basic|token|jwt)(?::? |:|$)/i;
+/** Control characters that no text has, and what stands for bytes that are no UTF-8. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+const notText = /[\x00-\x08\x0e-\x1a\x1c-\x1f]|\ufffd{2}/;
 const headerStart = /^(?:[<>*] )?(?:authorization|dpop|cookie)\s*:/i;
 
 /**
- * Tells by its first characters what a text is, and reads it: a curl command, a HAR, a log line, an HTTP request, header
- * lines, the value of an Authorization header. Everything else is taken for a token.
+ * Tells by its first characters what a text is, and reads it: a command or a call that a browser copies, a HAR, a
+ * collection of Postman, a log line, an HTTP request, header lines, the value of an Authorization header. Any other word is
+ * taken for a token.
  */
 export function readInput(text: string, { entry }: ReadInputOptions = {}): Input {
   const trimmed = text.replace(/^\ufeff/, '').trim();
-  if (trimmed === '') return unread('The input is empty. Paste a token, a curl command, a HAR or a request.');
+  if (trimmed === '')
+    return unread('The input is empty. Pipe in a token, a curl command, a HAR, a request or a log line.');
   if (trimmed.startsWith('{')) return readJson(trimmed, entry);
+  if (notText.test(trimmed)) return unread('The input is not text. Export a HAR, or copy the call as text.');
   if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(trimmed)) return readCurl(trimmed.replace(/^[$>#%] ?/, ''));
+  if (isFetchCall(trimmed)) return readFetchCall(trimmed);
+  if (isPowerShell(trimmed)) return readPowerShell(trimmed);
+  if (isHttpie(trimmed)) return readHttpie(trimmed);
+  const prefixed = readPrefixedLines(trimmed);
+  if (prefixed !== undefined) return prefixed;
   const logged = readTerminalLines(trimmed);
   if (logged !== undefined) return logged;
   const traced = readTrace(trimmed);
@@ -33,6 +48,11 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   }
   if (headerStart.test(plain)) {
     return { kind: 'authorization', method: undefined, url: undefined, headers: readHeaderLines(plain.split(/\r?\n/)) };
+  }
+  if (/\s/.test(plain) && !bearerValue.test(plain) && !/ey[\w-]{6}/.test(plain)) {
+    return unread(
+      'The input is no token, and nothing else that is known here: pipe in a token, a curl command, a HAR, a request or a log line.',
+    );
   }
   const value = bearerValue.test(plain) ? plain : `Bearer ${plain}`;
   return {
@@ -73,6 +93,7 @@ function readJson(text: string, entry: number | undefined): Input {
   }
   if (!isJsonObject(value)) return unread('The JSON is neither a HAR nor a log line.');
   if ('log' in value) return readHar(value, entry);
+  if (isPostman(value)) return readPostman(value, entry);
   // The answer of a token endpoint (RFC 6749 §5.1).
   const { access_token: token } = value;
   if (typeof token === 'string') {
@@ -82,6 +103,13 @@ function readJson(text: string, entry: number | undefined): Input {
   return unread(
     'The JSON is neither a HAR nor the log line of a refused call: it has no member log, no reason and no access_token.',
   );
+}
+
+/** Log lines behind what Docker, journald and others write in front of each. */
+function readPrefixedLines(text: string): Input | undefined {
+  const lines = text.split(/\r?\n/).flatMap((line) => /^[^{]{1,200}(\{"time":.*\})\s*$/.exec(line)?.[1] ?? []);
+  const fields = readLastRefusal(lines);
+  return fields === undefined ? undefined : { kind: 'log-line', fields };
 }
 
 function readLastRefusal(lines: readonly string[]): Readonly<Record<string, unknown>> | undefined {

@@ -1,6 +1,7 @@
 import type { Span } from '@opentelemetry/api';
 import { type Evidence, findEvidence } from '../../check.ts';
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
+import { parseAuthorizationScheme } from '../../http/credentials.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameHint, type SettingNames } from '../settings/setting-names.ts';
@@ -30,7 +31,7 @@ export interface Exchange {
   cause: unknown;
   /** What the token of an admitted request says. */
   claims: RegisteredClaims | undefined;
-  /** The scheme of an admitted request. */
+  /** The scheme of a request that was judged: also of one that was refused, if it has named a known one. */
   scheme: 'Bearer' | 'DPoP' | undefined;
   /** Of whoever has registered an OpenTelemetry SDK. */
   span: Span | undefined;
@@ -67,6 +68,9 @@ export function noteRefusal(exchange: Exchange, error: unknown, names: SettingNa
   exchange.context = refused ? nameHint(error.context, names) : undefined;
   exchange.evidence = refused ? findEvidence(error) : undefined;
   exchange.cause = refused ? error.cause : error;
+  // The request of the gate is the one that it was asked about.
+  const [name = ''] = (exchange.request.headers.get('authorization') ?? '').split(' ', 1);
+  exchange.scheme = parseAuthorizationScheme(name);
 }
 
 /** Notes why a request that passes would have been refused. */

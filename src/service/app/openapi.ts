@@ -1,4 +1,4 @@
-import { type Failure, failures, gateReasons, type Reason } from '../../failures.ts';
+import { type Failure, failures, gateReasons, listenerReasons, type Reason } from '../../failures.ts';
 import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credentials.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { metadataPath } from '../../refusal/metadata-link.ts';
@@ -124,7 +124,7 @@ function refusalResponses({ errorBody, insufficientScopeStatus, mode }: OpenApiS
   const byStatus = new Map<number, Failure[]>();
   const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
   for (const [reason, failure] of rows) {
-    if (gateReasons.has(reason)) continue;
+    if (gateReasons.has(reason) || listenerReasons.has(reason)) continue;
     if (mode === 'off' && proofErrors.has(failure.error)) continue;
     const status = failure.error === 'insufficient_scope' ? insufficientScopeStatus : failure.status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), failure]);

@@ -1,9 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
 import { createAnswerBatch } from '../../answer-batch.ts';
+import { AccessError } from '../../failures.ts';
 import { after } from '../../maybe-promise.ts';
 import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
 import { beginExchange, type Exchange } from '../app/exchange.ts';
+import type { Refuse } from '../app/refuse.ts';
 import { passedOn, type StreamApp, type Wire } from '../app/stream.ts';
 import type { Metrics } from './metrics.ts';
 import type { WriteRequestLine } from './request-log.ts';
@@ -13,6 +15,8 @@ import { endRequestSpan, traceRequest } from './traces.ts';
 /** What is put around the app. */
 export interface ObserveOptions {
   readonly app: StreamApp;
+  /** Answers a request that the app is not asked about. */
+  readonly refuse: Refuse;
   readonly metrics: Metrics;
   readonly writeLine: WriteRequestLine;
 }
@@ -49,6 +53,8 @@ interface CallOptions {
 /** An app with sockets around it. */
 export interface Observed {
   readonly onRequest: RequestListener;
+  /** For a request that expects what no server can promise. */
+  readonly onExpectation: RequestListener;
   /** For an app that passes on what it is asked. */
   serveUpgrade(incoming: IncomingMessage, outgoing: ServerResponse, takeSocket: NonNullable<Wire['takeSocket']>): void;
   /** Sends the answers that wait for the end of the turn: a connection is about to be closed. */
@@ -56,7 +62,7 @@ export interface Observed {
 }
 
 /** Puts sockets, one log line, one span and the request metrics around an app. */
-export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
+export function observe({ app, refuse, metrics, writeLine }: ObserveOptions): Observed {
   const count = registerRequestMetrics(metrics);
 
   const record = (exchange: Exchange, status: number): void => {
@@ -77,16 +83,22 @@ export function observe({ app, metrics, writeLine }: ObserveOptions): Observed {
     call.answer = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', call.exchange.id);
     batch.add(call);
   };
-  const work = (exchange: Exchange, call: Call): ReturnType<StreamApp> => app(exchange, call.incoming.url ?? '', call);
-  const serve = (incoming: IncomingMessage, outgoing: ServerResponse, options: CallOptions): void => {
-    const call = new Call(incoming, outgoing, options);
+  type Work = (exchange: Exchange, call: Call) => ReturnType<StreamApp>;
+  const work: Work = (exchange, call) => app(exchange, call.incoming.url ?? '', call);
+  const refuseExpectation: Work = (exchange, { outgoing }) => {
+    // Nobody reads its body, and it may still come: then the next request could not be found.
+    outgoing.shouldKeepAlive = false;
+    return refuse(exchange, new AccessError('unmet_expectation'));
+  };
+  const serve = (call: Call, respond: Work): void => {
     count.begin();
-    void after(traceRequest(call.exchange, work, call), send, call);
+    void after(traceRequest(call.exchange, respond, call), send, call);
   };
   const usual: CallOptions = { takeSocket: undefined, record };
   return {
-    onRequest: (incoming, outgoing) => serve(incoming, outgoing, usual),
-    serveUpgrade: (incoming, outgoing, takeSocket) => serve(incoming, outgoing, { takeSocket, record }),
+    onRequest: (incoming, outgoing) => serve(new Call(incoming, outgoing, usual), work),
+    onExpectation: (incoming, outgoing) => serve(new Call(incoming, outgoing, usual), refuseExpectation),
+    serveUpgrade: (incoming, outgoing, takeSocket) => serve(new Call(incoming, outgoing, { takeSocket, record }), work),
     sendReady: batch.sendNow,
   };
 }

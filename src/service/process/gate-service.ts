@@ -9,6 +9,7 @@ import { errorBodyFormats } from '../../refusal/error-body.ts';
 import type { Readiness } from '../app/admin.ts';
 import { createGateApp } from '../app/gate-app.ts';
 import { createGateProxyApp } from '../app/gate-proxy-app.ts';
+import { createRefuse } from '../app/refuse.ts';
 import { describeRules } from '../console/route-views.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
 import type { Metrics, Series } from '../observation/metrics.ts';
@@ -57,7 +58,8 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
     return gate;
   };
   const proxy = settings.upstream === '' ? undefined : await openProxy(settings);
-  const common = { current, names: nameSettings(settings), onAdmitted: createAdmissionCount(metrics) };
+  const names = nameSettings(settings);
+  const common = { current, names, onAdmitted: createAdmissionCount(metrics) };
   const app =
     proxy === undefined
       ? createGateApp({ ...common, isTrusted: readTrust(settings), errorBody: errorBodyFormats[settings.errorBody] })
@@ -77,7 +79,11 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
       return { server: judge.server, policy: judge.rule.policy, connection: own, rule: judge.rule };
     },
   });
-  const observed = observeApp({ app, settings, log, metrics, describeIdentity, watch });
+  const refuse = createRefuse(names, (error, exchange) => {
+    exchange.routeKind = 'rule';
+    return current().refuse(error, exchange.request).refusal;
+  });
+  const observed = observeApp({ app, refuse, settings, log, metrics, describeIdentity, watch });
   let draining = false;
   return {
     ...observed,

@@ -38,6 +38,8 @@ export interface HttpServerOptions {
   readonly unreadTimeout?: number;
   /** Seconds that a new connection has for its first byte once the server ends. Default 2. */
   readonly firstByteTimeout?: number;
+  /** Answers a request with an `Expect` other than `100-continue` (RFC 9110 §10.1.1). Default: Node does, without a word. */
+  readonly onExpectation?: RequestListener;
   /**
    * Makes this a server of streams: a body may take as long as it moves, `Expect: 100-continue` is left to the request
    * listener, and upgrades come here.
@@ -92,6 +94,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   Object.assign(server, { httpAllowHalfOpen: options.onUpgrade === undefined }); // not in the types
   const owedAnswers = boundOwedAnswers(server, { unreadTimeout, event });
   server.on('request', owedAnswers.count(options.onRequest));
+  if (options.onExpectation !== undefined) server.on('checkExpectation', owedAnswers.count(options.onExpectation));
   if (options.onUpgrade !== undefined) passStreams(server, owedAnswers, options);
   // Under TLS, those with whom an answer can be spoken.
   const secured = new WeakSet<object>();
@@ -149,9 +152,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     },
     async finish(graceSeconds) {
       // Who still sends on a kept-alive connection gets an answer, the last on it.
-      server.prependListener('request', (_incoming, outgoing) => {
-        outgoing.shouldKeepAlive = false;
-      });
+      for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+        if (server.listenerCount(event) > 0) server.prependListener(event, endWith);
+      }
       owedAnswers.closeAfterLast();
       // A connection turns idle only after its answer, so idle ones are looked for until all are gone; each time after
       // the sockets were read, for after a stall the timers come first, and what waits to be read would be cut off.
@@ -173,6 +176,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     },
   };
 }
+
+/** This is the last answer on its connection. */
+const endWith: RequestListener = (_incoming, outgoing) => {
+  outgoing.shouldKeepAlive = false;
+};
 
 function passStreams(server: Server, owedAnswers: OwedAnswers, options: HttpServerOptions): void {
   // Without a listener Node asks for the body before anybody has judged the request.

@@ -1,4 +1,5 @@
 import { createReadClientAddress } from '../../http/client-address.ts';
+import type { Refuse } from '../app/refuse.ts';
 import type { StreamApp } from '../app/stream.ts';
 import { createDescribeIdentity, type DescribeIdentity } from '../observation/identity.ts';
 import type { Log } from '../observation/log.ts';
@@ -18,6 +19,7 @@ export interface ObservedApp extends Observed {
 /** What an app is observed with. */
 export interface ObservedAppOptions {
   readonly app: StreamApp;
+  readonly refuse: Refuse;
   readonly settings: Settings;
   readonly log: Log;
   readonly metrics: Metrics;
@@ -29,7 +31,7 @@ export interface ObservedAppOptions {
 
 /** Puts around an app what every command of the service has. */
 export function observeApp(options: ObservedAppOptions): ObservedApp {
-  const { app, settings, log, metrics, describeIdentity, watch } = options;
+  const { app, refuse, settings, log, metrics, describeIdentity, watch } = options;
   const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
   let connections = 0;
   metrics.gauge({
@@ -53,7 +55,7 @@ export function observeApp(options: ObservedAppOptions): ObservedApp {
           watch(exchange, status, milliseconds);
         };
   return {
-    ...observe({ app, metrics, writeLine }),
+    ...observe({ app, refuse, metrics, writeLine }),
     noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
     noteConnection: (change) => {
       connections += change;

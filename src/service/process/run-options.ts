@@ -46,6 +46,7 @@ export function readHttpOptions({ keepAlive, errorBody }: Settings, service: Ser
     keepAlive,
     errorBody: errorBodyFormats[errorBody],
     onRequest: service.onRequest,
+    onExpectation: service.onExpectation,
     ...(service.onUpgrade !== undefined && { onUpgrade: service.onUpgrade }),
     onMalformed: service.noteMalformed,
     onConnection: service.noteConnection,

@@ -9,6 +9,7 @@ import type { Readiness } from '../app/admin.ts';
 import { createApp } from '../app/app.ts';
 import { describeScopes } from '../app/openapi.ts';
 import { createFindFlows, type FindFlows } from '../app/provider-flows.ts';
+import { createRefuse } from '../app/refuse.ts';
 import type { CreateDecisionWatch } from '../console/decision-watch.ts';
 import { describeEndpoints } from '../console/route-views.ts';
 import { registerCacheMetrics } from '../observation/cache-metrics.ts';
@@ -16,6 +17,7 @@ import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import { labelSettings } from '../settings/setting-labels.ts';
+import { nameSettings } from '../settings/setting-names.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Variant } from '../variants/variants.ts';
 import type { UpgradeListener } from './http-server.ts';
@@ -47,6 +49,8 @@ export interface ServiceOptions {
 /** The service without its sockets. */
 export interface Service {
   readonly onRequest: RequestListener;
+  /** Refuses a request that expects what no server can promise. */
+  readonly onExpectation: RequestListener;
   /** Of a service of streams. */
   readonly onUpgrade?: UpgradeListener;
   /** Sends what is answered and not yet sent: a connection is about to be closed. */
@@ -119,9 +123,12 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       return policy === undefined || policy === 'open' ? undefined : { server: resourceServer, policy, connection };
     },
   });
+  const refuse = createRefuse(nameSettings(settings), (error, { request, connection }) =>
+    resourceServer.describeRefusal(error, request, { connection }),
+  );
   let draining = false;
   return {
-    ...observeApp({ app, settings, log, metrics, describeIdentity, watch }),
+    ...observeApp({ app, refuse, settings, log, metrics, describeIdentity, watch }),
     routes: () => describeEndpoints(variant.endpoints),
     readiness: () => {
       const away = isReplayAway(replay);

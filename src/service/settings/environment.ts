@@ -29,7 +29,8 @@ export interface SettingEnvironment {
   readonly misspellings: readonly Misspelling[];
 }
 
-const prefix = 'PORTCULLIS_';
+/** Any setting may be spelled with it. */
+export const prefix = 'PORTCULLIS_';
 const fileSuffix = '_FILE';
 const maxFileBytes = 64 * 1024;
 /** A shorter name has neighbours that mean something else: `HOME` is no misspelt `HOST`. */

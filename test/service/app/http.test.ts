@@ -185,7 +185,25 @@ describe.each(variants)('variant $name', (variant) => {
     it('Expect: 100-continue → answered; another expectation → 417', async () => {
       const continued = await talk(write('GET /api/public HTTP/1.1', 'Expect: 100-continue', last));
       expect(readStatuses(continued)).toEqual([100, 200]);
-      expect(readStatuses(await talk(write('GET /api/public HTTP/1.1', 'Expect: tea', last)))).toEqual([417]);
+    });
+
+    it('another expectation → 417 in the configured form, with the id of the log line and its reason', async () => {
+      const received = await talk(write('POST /api/public HTTP/1.1', 'Expect: tea', 'Content-Length: 4'));
+      expect(readStatuses(received)).toEqual([417]);
+      expect(received).toMatch(/^connection: close\r$/im);
+      const [, id = ''] = /^x-request-id: (\S+)\r$/im.exec(received) ?? [];
+      expect(await service.findLog((line) => line['id'] === id)).toMatchObject({
+        status: 417,
+        reason: 'unmet_expectation',
+        method: 'POST',
+      });
+      const [, body = ''] = received.split('\r\n\r\n');
+      const description = 'The expectation of the request cannot be met.';
+      expect(JSON.parse(body)).toEqual(
+        variant.name === 'a'
+          ? { detail: { error: 'invalid_request', error_description: description } }
+          : { Message: description },
+      );
     });
 
     it.each([

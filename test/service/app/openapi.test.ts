@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Failure, failures, gateReasons, type Reason } from '../../../src/failures.ts';
+import { type Failure, failures, gateReasons, listenerReasons, type Reason } from '../../../src/failures.ts';
 import type { DpopMode } from '../../../src/http/credentials.ts';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
 import { metadataPath } from '../../../src/refusal/metadata-link.ts';
@@ -144,7 +144,7 @@ describe('refusals', () => {
     const errorBody = errorBodyFormats[format];
     const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
     for (const [reason, { status, error, description }] of rows) {
-      if (gateReasons.has(reason)) continue;
+      if (gateReasons.has(reason) || listenerReasons.has(reason)) continue;
       const { contentType, body } = errorBody({ status, error: error ?? 'unauthorized', description });
       const examples = responses[`Refused${status}`]?.content?.[contentType]?.examples ?? {};
       expect(Object.values(examples)).toContainEqual({ value: JSON.parse(body) });

@@ -1,0 +1,155 @@
+import { describe, expect, it } from 'vitest';
+import { type Input, joinHeader } from '../../src/explain/input/input.ts';
+import { readInput } from '../../src/explain/input/read-input.ts';
+
+const token = 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbmF0dXJl';
+const bearer = `Bearer ${token}`;
+const url = 'https://api.example/orders?x=1&y=2';
+
+function describeCall(input: Input): unknown {
+  if (input.kind === 'unread' || input.kind === 'log-line') return input;
+  return [input.method, input.url, joinHeader(input.headers, 'authorization')];
+}
+
+/** As the tools of Chrome copy it for cmd.exe. */
+const cmd = `curl --request POST ^"https://api.example/orders?x=1^&y=2^" ^
+  -H ^"accept: */*^" ^
+  -H ^"authorization: ${bearer}^" ^
+  -H ^"sec-ch-ua: ^\\^"Chromium^\\^";v=^\\^"142^\\^"^" ^
+  --data-raw ^"^{^\\^"a^\\^":100^%^}^"`;
+
+const powershell = `$session = New-Object Microsoft.PowerShell.Commands.WebRequestSession
+$session.UserAgent = "Mozilla/5.0 (X11)"
+$session.Cookies.Add((New-Object System.Net.Cookie("theme", "dark", "/", "api.example")))
+Invoke-WebRequest -UseBasicParsing -Uri "${url}" \`
+-Method "POST" \`
+-WebSession $session \`
+-Headers @{
+"authority"="api.example"
+  "authorization"="${bearer}"
+  "sec-ch-ua"="\`"Chromium\`";v=\`"142\`""
+} \`
+-ContentType "application/json" \`
+-Body "{}"`;
+
+const fetchCall = `fetch("${url}", {
+  "headers": {
+    "accept": "*/*",
+    "authorization": "${bearer}"
+  },
+  "referrer": "https://app.example/",
+  "body": "{\\"a\\":{}}",
+  "method": "POST",
+  "mode": "cors",
+  "credentials": "include"
+});`;
+
+const postman = (auth: object, header: readonly object[] = []) =>
+  JSON.stringify({
+    info: { name: 'Orders', schema: 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json' },
+    ...auth,
+    item: [
+      {
+        name: 'open',
+        request: { method: 'GET', header: [], url: 'https://api.example/open', auth: { type: 'noauth' } },
+      },
+      { name: 'folder', item: [{ name: 'orders', request: { method: 'POST', header, url: { raw: url } } }] },
+    ],
+  });
+
+describe('calls as tools copy and export them', () => {
+  it.each<[string, string, readonly unknown[]]>([
+    ['curl for cmd.exe', cmd, ['POST', url, bearer]],
+    ['curl for cmd.exe, with line ends of Windows', cmd.replaceAll('\n', '\r\n'), ['POST', url, bearer]],
+    ['PowerShell', powershell, ['POST', url, bearer]],
+    ['PowerShell with line ends of Windows', powershell.replaceAll('\n', '\r\n'), ['POST', url, bearer]],
+    [
+      'PowerShell as a person writes it',
+      `irm '${url}' -Headers @{ Authorization = 'Bearer ' ; 'X-A' = "b" } -Method Post`,
+      ['POST', url, 'Bearer '],
+    ],
+    ['PowerShell with a variable', `iwr -Uri ${url} -Headers @{ Authorization = $token }`, ['GET', url, '$token']],
+    ['fetch()', fetchCall, ['POST', url, bearer]],
+    ['fetch() without options', `fetch("${url}");`, ['GET', url, null]],
+    [
+      'fetch() as a person writes it',
+      `const r = await fetch('${url}', { method: 'PUT', headers: { Authorization: \`Bearer \${this.token}\`, 'X-A': 'b' } })`,
+      ['PUT', url, `Bearer \${this.token}`],
+    ],
+    ['HTTPie', `http POST '${url}' 'Authorization:${bearer}' name=x`, ['POST', url, bearer]],
+    [
+      'HTTPie with a query and a body',
+      `https api.example/orders x==1 y==2 Authorization:"${bearer}" n:=1`,
+      ['POST', url, bearer],
+    ],
+    [
+      'HTTPie with -A bearer',
+      `$ http -A bearer -a ${token} :8000/orders`,
+      ['GET', 'http://localhost:8000/orders', bearer],
+    ],
+    [
+      'HTTPie with --auth-type=bearer',
+      `https --auth-type=bearer --auth=${token} api.example`,
+      ['GET', 'https://api.example', bearer],
+    ],
+    ['HTTPie with a user', 'http -a me:secret api.example', ['GET', 'http://api.example', 'Basic']],
+    ['xh with --bearer', `xh --bearer ${token} api.example`, ['GET', 'http://api.example', bearer]],
+    ['Postman, a header', postman({}, [{ key: 'Authorization', value: bearer }]), ['POST', url, bearer]],
+    [
+      'Postman, what the collection says',
+      postman({ auth: { type: 'bearer', bearer: [{ key: 'token', value: '{{token}}' }] } }),
+      ['POST', url, 'Bearer {{token}}'],
+    ],
+    [
+      'Postman, OAuth 2.0',
+      postman({ auth: { type: 'oauth2', oauth2: [{ key: 'accessToken', value: token }] } }),
+      ['POST', url, bearer],
+    ],
+  ])('%s', (_, text, expected) => {
+    expect(describeCall(readInput(text))).toEqual(expected);
+  });
+
+  it('Postman: --entry names a request', () => {
+    expect(describeCall(readInput(postman({}), { entry: 1 }))).toEqual(['GET', 'https://api.example/open', null]);
+    expect(readInput(postman({}), { entry: 3 })).toMatchObject({ problem: expect.stringContaining('has 2 requests') });
+    expect(readInput(postman({}))).toMatchObject({ problem: expect.stringContaining('None of the 2 requests') });
+  });
+
+  it.each([
+    ['Docker', 'api-1  | '],
+    ['journald', 'Nov 22 10:00:00 host portcullis[12]: '],
+    ['kubectl', '[pod/api-1/api] '],
+  ])('log lines behind the prefix of %s → the last refused call', (_, prefix) => {
+    const line = (reason: string) =>
+      `${prefix}{"time":"2026-11-22T10:00:00.000Z","event":"request","reason":"${reason}"}`;
+    const lines = [line('expired'), line('invalid_audience'), `${prefix}{"time":"x","event":"listening"}`];
+    expect(readInput(lines.join('\n'))).toMatchObject({ kind: 'log-line', fields: { reason: 'invalid_audience' } });
+  });
+});
+
+describe('what is nothing of all that → one clear line, which repeats nothing', () => {
+  it.each([
+    ['a sentence', 'it does not work since yesterday'],
+    ['bytes', 'PK\u0003\u0004\u0000\u0000secret'],
+    ['bytes that are no UTF-8', 'a\ufffd\ufffd\ufffdsecret'],
+    ['HTML', '<!doctype html>\n<title>secret</title>'],
+    ['a HAR without entries', '{"log":{"version":"1.2","entries":[]}}'],
+    ['fetch() of a path', 'fetch("/orders", {"headers":{}})'],
+    ['PowerShell without a URL', 'Invoke-WebRequest -Headers @{ a = "secret" }'],
+    ['HTTPie without a URL', 'http POST --verbose'],
+    ['a long text', 'lorem ipsum '.repeat(100_000)],
+  ])('%s', (_, text) => {
+    const input = readInput(text);
+    expect(input).toEqual({ kind: 'unread', problem: expect.stringMatching(/\.$/) });
+    expect(JSON.stringify(input)).not.toContain('secret');
+  });
+
+  it.each([
+    ['a token that was broken into lines', `${token.slice(0, 30)}\n${token.slice(30)}`],
+    ['a token with CRLF at its end', `${token}\r\n`],
+    ['a word', 'undefined'],
+    ['a token of 10 MB', `ey${'a'.repeat(10_000_000)}.b.c`],
+  ])('%s is still taken for a token', (_, text) => {
+    expect(readInput(text).kind).toBe('token');
+  });
+});
