@@ -1,24 +1,41 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
+import { isolatedFiles } from './test/support/isolated-files.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
 import { SummaryReporter } from './test/support/summary-reporter.ts';
 
+const ofEach = {
+  // A busy machine needs longer than the second that is the default.
+  expect: { poll: { timeout: 15_000 } },
+  testTimeout: 20_000,
+  hookTimeout: 60_000,
+};
+
+// Of workerd alone: `npm run runtimes` names the runtime.
+const excluded = [
+  ...configDefaults.exclude,
+  ...(process.env['LIBRARY_RUNTIME'] === undefined ? ['test/runtimes/workers-example.test.ts'] : []),
+];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    // Of workerd alone: `npm run runtimes` names the runtime.
-    exclude: [
-      ...configDefaults.exclude,
-      ...(process.env['LIBRARY_RUNTIME'] === undefined ? ['test/runtimes/workers-example.test.ts'] : []),
+    projects: [
+      {
+        test: {
+          ...ofEach,
+          name: 'shared',
+          isolate: false,
+          setupFiles: ['test/support/leftovers.ts'],
+          include: ['test/**/*.test.ts'],
+          exclude: [...excluded, ...isolatedFiles],
+        },
+      },
+      { test: { ...ofEach, name: 'isolated', include: [...isolatedFiles], exclude: excluded } },
     ],
-    globalSetup: ['test/support/packed-folder.ts'],
+    globalSetup: ['test/support/packed-folder.ts', 'test/support/kept-folder.ts'],
     // Files that wait for a service leave processor time to others.
     maxWorkers: availableParallelism() + 1,
     sequence: { sequencer: LongestFirst },
-    // A busy machine needs longer than the second that is the default.
-    expect: { poll: { timeout: 15_000 } },
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
     reporters: ['default', new SummaryReporter()],
     coverage: {
       provider: 'v8',

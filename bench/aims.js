@@ -8,7 +8,7 @@ import { decide, estimate, isSettled, leastRounds } from './statistics.js';
 /**
  * @typedef {object} Row
  * @property {string} name
- * @property {Aim} aim
+ * @property {Aim} [aim] none for what is measured to be compared with
  * @property {string} command the bench that measures it
  * @property {string} covers what was running
  * @property {readonly Pair[]} pairs what the rounds must have measured
@@ -52,7 +52,7 @@ const requests = (name, of, to, least, more = {}) => ({
  *
  * @returns {Row}
  */
-const cost = (name, of, check, most) => {
+const cost = (name, of, check, /** @type {number | undefined} */ most = undefined) => {
   const [raw, limit] = /** @type {const} */ ([
     ['raw-floor', 'warm'],
     [opensslName, check],
@@ -60,7 +60,7 @@ const cost = (name, of, check, most) => {
   return {
     name,
     ...http,
-    aim: { most },
+    ...(most !== undefined && { aim: { most } }),
     pairs: [of, raw, limit],
     rounds: (results) =>
       combine(
@@ -161,6 +161,39 @@ export const aims = [
 ];
 
 /**
+ * What the machine and Node leave, whatever a service does: a raw server beside the same sums, and two processors beside one.
+ *
+ * @type {readonly Row[]}
+ */
+export const limits = [
+  cost('floor with one RS256 check : OpenSSL’s RS256 check + raw request', ['cold-floor', 'cold'], 'rs256'),
+  cost('floor with one ES256 check : OpenSSL’s ES256 check + raw request', ['dpop-floor', 'dpop'], 'es256'),
+  {
+    name: 'floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
+    ...http,
+    pairs: [
+      ['keys-floor', 'dpop-keys'],
+      ['dpop-floor', 'dpop'],
+    ],
+    rounds: (results) =>
+      combine(
+        [column(results, ['keys-floor', 'dpop-keys']), column(results, ['dpop-floor', 'dpop'])],
+        ([keys, one]) => keys / one,
+      ),
+  },
+  {
+    name: 'OpenSSL’s ES256 check, two processes at once : one process',
+    ...http,
+    covers: 'no service, two processors',
+    pairs: [],
+    rounds: ({ http: run }) => {
+      const { 1: one = [], 2: two = [] } = run?.figures?.workers?.checks ?? {};
+      return combine([two, one], ([above, below]) => above / below);
+    },
+  },
+];
+
+/**
  * What a run says about each aim that it has rounds for.
  *
  * @param {any} results
@@ -171,7 +204,8 @@ export function judge(results, rows = aims) {
     if (rounds.length === 0) return [];
     const found = estimate(rounds);
     // Few rounds may agree by chance.
-    const verdict = found.rounds < leastRounds ? 'undecided' : decide(found, row.aim);
+    const { aim } = row;
+    const verdict = aim === undefined || found.rounds < leastRounds ? 'undecided' : decide(found, aim);
     return [{ ...row, found, verdict, settled: isSettled(found, row.within) }];
   });
 }

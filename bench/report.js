@@ -1,5 +1,5 @@
 // The tables of a run in Markdown: printed, and written into the documentation.
-import { judge } from './aims.js';
+import { judge, limits } from './aims.js';
 import { formatFleet } from './fleet-report.js';
 import { formatGate } from './gate-report.js';
 import { formatPace } from './pace-report.js';
@@ -34,6 +34,18 @@ const aimTable = (results) =>
       String(found.rounds),
       covers,
       command,
+    ]),
+  );
+
+/** What is measured to be compared with: no aims. */
+const limitTable = (results) =>
+  table(
+    ['cost', 'measured', '95 % interval', 'rounds'],
+    judge(results, limits).map(({ name, found }) => [
+      name,
+      decimals(found.value, 2),
+      found.rounds < 2 ? '' : `${decimals(found.low, 2)} … ${decimals(found.high, 2)}`,
+      String(found.rounds),
     ]),
   );
 
@@ -210,6 +222,7 @@ export function formatReport(results) {
     ...(results.fleet && { fleet: formatFleet(results.fleet) }),
     ...formatScaling(results),
     aims: aimTable(results),
+    limits: limitTable(results),
   };
 }
 

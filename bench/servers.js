@@ -65,6 +65,12 @@ export const servers = {
   'raw-floor': { label: `floor: raw node:http, ${here}`, ...floor('raw'), workloads: ['open', 'open-token', 'warm'] },
   'cold-floor': { label: 'floor: and one RS256 check', ...floor('token'), workloads: ['cold'] },
   'dpop-floor': { label: 'floor: and one ES256 check', ...floor('proof'), workloads: ['dpop'], pace: 20_000 },
+  'keys-floor': {
+    label: 'floor: one RS256 check, one key read, one ES256 check',
+    ...floor('keys'),
+    workloads: ['dpop-keys'],
+    pace: 12_000,
+  },
   'portcullis-node22': {
     label: 'Portcullis, Node 22',
     ...service('node22'),

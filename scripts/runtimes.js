@@ -3,12 +3,15 @@
 // docs/runtimes.md, and leaves those of other runtimes there. Exits with 1 where anything fails but the service on Bun and
 // on Deno, whose failures the page names.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { installPackages } from '../bench/install.js';
 import { libraryRuntimes, runtimes } from '../bench/runtimes.js';
 
-const services = ['endpoints', 'refusals', 'http', 'keys', 'dpop-modes', 'running', 'variants', 'settings-process'];
+const services = [
+  ...['refusals', 'keys', 'dpop-modes', 'app/http', 'process/running'],
+  ...['variants/endpoints', 'variants/variants', 'settings/settings-process'],
+];
 const report = `coverage/runtimes-${process.pid}.json`;
 const page = 'docs/runtimes.md';
 /** Milliseconds that one suite has on one runtime; it takes a minute or two. */
@@ -73,6 +76,8 @@ function run(suite, name) {
   const { label, binary, words } = suite.runtimes[name];
   const tests = [...suite.tests, ...(suite.more?.[name] ?? [])];
   const [version] = /\d+[\d.-]+\d/.exec(execFileSync(binary, ['--version'], { encoding: 'utf8' })) ?? ['unknown'];
+  // The runner takes a name that fits no file for a filter that finds nothing.
+  for (const test of tests) if (!existsSync(test)) throw new Error(`${test} is not there`);
   rmSync(report, { force: true });
   spawnSync(
     process.execPath,

@@ -1,4 +1,4 @@
-// Raw node:http that answers the bytes of the service, and does nothing else but the one signature check of FLOOR.
+// Raw node:http that answers the bytes of the service, and does nothing else but the signature checks of FLOOR.
 import { createPublicKey, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -7,16 +7,23 @@ const { PORT, FLOOR = '', ANSWERS = '', TOKEN_KEY = '', PROOF_KEY = '' } = proce
 /** By path, as the service wrote them: `{headers, body}`. */
 const answers = new Map(Object.entries(JSON.parse(ANSWERS)));
 const rsaKey = createPublicKey(readFileSync(TOKEN_KEY));
-const ecKey = /** @type {const} */ ({ key: createPublicKey(readFileSync(PROOF_KEY)), dsaEncoding: 'ieee-p1363' });
+const signedAsJws = /** @type {const} */ ({ dsaEncoding: 'ieee-p1363' });
+const ecKey = { key: createPublicKey(readFileSync(PROOF_KEY)), ...signedAsJws };
 
 const checkJws = (jws, key) => {
   const dot = jws.lastIndexOf('.');
   return verify('sha256', Buffer.from(jws.slice(0, dot)), key, Buffer.from(jws.slice(dot + 1), 'base64url'));
 };
+/** The key that the header of a proof names. */
+const readKey = (proof) => {
+  const { jwk } = JSON.parse(Buffer.from(proof.slice(0, proof.indexOf('.')), 'base64url').toString());
+  return { key: createPublicKey({ key: jwk, format: 'jwk' }), ...signedAsJws };
+};
 const checks = {
   raw: () => true,
   token: ({ authorization }) => checkJws(authorization.slice(authorization.indexOf(' ') + 1), rsaKey),
   proof: ({ dpop }) => checkJws(dpop, ecKey),
+  keys: (headers) => checks.token(headers) && checkJws(headers.dpop, readKey(headers.dpop)),
 };
 const check = checks[FLOOR];
 

@@ -49,12 +49,12 @@ export type ProtectedHandler<P, C = Claims, A = Access<C>> = (
 export interface Protect<D = Claims> {
   <C = D, P = Request['params']>(
     policy: Policy<C>,
-    handler: ProtectedHandler<P, NoInfer<HandedClaims<C, D>>>,
+    handler: ProtectedHandler<P, HandedClaims<C, D>>,
   ): RequestHandler<P>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<C = D, P = Request['params']>(
     policy: Policy<C>,
-    handler: ProtectedHandler<P, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined>,
+    handler: ProtectedHandler<P, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
   ): RequestHandler<P>;
 }
 
@@ -90,8 +90,8 @@ export function createProtect<D extends RegisteredClaims = Claims>(
       <C, P>(policy: Policy<C>, handler: ProtectedHandler<P, C>): RequestHandler<P> => {
         checkRoute(policy, handler);
         const asked = demand(policy, credentials);
-        return (req, res, next) =>
-          passToHandler(checkpoint, asked, {
+        return (req, res, next) => {
+          const passed = passToHandler(checkpoint, asked, {
             // The parameters of the path are of no interest to whoever is told.
             incoming: req as Request,
             outgoing: res,
@@ -100,6 +100,9 @@ export function createProtect<D extends RegisteredClaims = Claims>(
             // Absent only if credentials are optional, and then the handler is one that knows.
             handle: (access) => handler(req, res, access as Access<C>, next),
           });
+          // Express 4 looks at no promise. As Express 5 does: `next` without an error would go on to the next route.
+          if (passed instanceof Promise) passed.catch((error) => next(error || new Error('Rejected promise')));
+        };
       },
   );
   // The handler of `optional` has the type that the interface says.

@@ -58,12 +58,12 @@ export interface ProtectedRoute<R extends RouteGenericInterface> {
 export interface Protect<D = Claims> {
   <C = D, R extends RouteGenericInterface = RouteGenericInterface>(
     policy: Policy<C>,
-    handler: ProtectedHandler<R, NoInfer<HandedClaims<C, D>>>,
+    handler: ProtectedHandler<R, HandedClaims<C, D>>,
   ): ProtectedRoute<R>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<C = D, R extends RouteGenericInterface = RouteGenericInterface>(
     policy: Policy<C>,
-    handler: ProtectedHandler<R, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined>,
+    handler: ProtectedHandler<R, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
   ): ProtectedRoute<R>;
 }
 

@@ -52,12 +52,12 @@ export type FetchHandler<R extends Request, Rest extends readonly unknown[]> = (
 export interface Protect<D = Claims> {
   <R extends Request, Rest extends readonly unknown[], C = D>(
     policy: Policy<C>,
-    handler: ProtectedHandler<R, Rest, NoInfer<HandedClaims<C, D>>>,
+    handler: ProtectedHandler<R, Rest, HandedClaims<C, D>>,
   ): FetchHandler<R, Rest>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<R extends Request, Rest extends readonly unknown[], C = D>(
     policy: Policy<C>,
-    handler: ProtectedHandler<R, Rest, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined>,
+    handler: ProtectedHandler<R, Rest, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
   ): FetchHandler<R, Rest>;
 }
 

@@ -63,12 +63,12 @@ export type RouteHandler<E extends Env, P extends string, I extends Input, R> = 
 export interface Protect<E extends Env, D = Claims> {
   <C = D, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
     policy: Policy<C>,
-    handler: ProtectedHandler<E, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>>, P, I, R>,
+    handler: ProtectedHandler<E, HandedClaims<C, D>, Access<HandedClaims<C, D>>, P, I, R>,
   ): RouteHandler<E, P, I, R>;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<C = D, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
     policy: Policy<C>,
-    handler: ProtectedHandler<E, NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined, P, I, R>,
+    handler: ProtectedHandler<E, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined, P, I, R>,
   ): RouteHandler<E, P, I, R>;
 }
 

@@ -37,11 +37,11 @@ export type ProtectedHandler<C = Claims, A = Access<C>> = (
  * policy that cannot work.
  */
 export interface Protect<D = Claims> {
-  <C = D>(policy: Policy<C>, handler: ProtectedHandler<NoInfer<HandedClaims<C, D>>>): RequestListener;
+  <C = D>(policy: Policy<C>, handler: ProtectedHandler<HandedClaims<C, D>>): RequestListener;
   /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
   optional<C = D>(
     policy: Policy<C>,
-    handler: ProtectedHandler<NoInfer<HandedClaims<C, D>>, Access<NoInfer<HandedClaims<C, D>>> | undefined>,
+    handler: ProtectedHandler<HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
   ): RequestListener;
 }
 

@@ -5,6 +5,9 @@ const hopByHop: ReadonlySet<string> = new Set([
   'proxy-authentication-info',
 ]);
 
+/** By their lengths first: few others are as long, and need not be put into lower case. */
+const hopByHopLengths: ReadonlySet<number> = new Set(Array.from(hopByHop, ({ length }) => length));
+
 /** The headers of an answer for the next hop; `undefined` if its body has a coding that cannot be passed on. */
 export function readAnswerHeaders(rawHeaders: readonly string[]): string[] | undefined {
   const headers: string[] = [];
@@ -13,7 +16,7 @@ export function readAnswerHeaders(rawHeaders: readonly string[]): string[] | und
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const value = rawHeaders[i + 1] ?? '';
-    const lower = name.toLowerCase();
+    const lower = hopByHopLengths.has(name.length) ? name.toLowerCase() : '';
     if (!hopByHop.has(lower)) headers.push(name, value);
     else if (lower === 'connection') {
       for (const option of value.toLowerCase().split(',')) {

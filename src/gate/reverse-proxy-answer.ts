@@ -1,7 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { AnswerBatch } from '../answer-batch.ts';
 import { AccessError } from '../failures.ts';
 import { readAnswerHeaders, readTrailers } from './reverse-proxy-answer-headers.ts';
+import { discardRest } from './reverse-proxy-discard.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
 
 /** What all answers of one proxy have in common. */
@@ -12,9 +13,6 @@ export interface AnsweringOptions {
   readonly leave: (forwarding: Forwarding) => void;
 }
 
-/** What a client may still send of a body that nobody wants: then its connection can be used again. */
-const maxDiscardedBytes = 1024 * 1024;
-const maxDiscardMilliseconds = 2000;
 /** Up to so many bytes a body is sent as one text with its head: one system call, and one copy. */
 const maxTextBytes = 8192;
 
@@ -32,15 +30,20 @@ export class Answering {
   /** The first part of the body: it leaves with the head, and with the end if that is here as well. */
   #held: Buffer | undefined;
   #abort: ((error?: Error) => void) | undefined;
+  /** Leaves nothing on the connection, which may be used for long. */
+  readonly #forget: (() => void) | undefined;
 
   constructor(forwarding: Forwarding, options: AnsweringOptions) {
     this.#forwarding = forwarding;
     this.#options = options;
     const { incoming, outgoing } = forwarding;
     const close = (): void => this.#close();
-    outgoing.once('close', close);
+    outgoing.on('close', close);
     // An answer that waits for those before it has no socket yet, and is not told when the connection closes.
-    if (outgoing.socket === null) incoming.socket.setMaxListeners(0).once('close', close);
+    if (outgoing.socket === null) {
+      incoming.socket.setMaxListeners(0).on('close', close);
+      this.#forget = () => incoming.socket.off('close', close);
+    }
     if (incoming.socket.destroyed) this.#close();
   }
 
@@ -160,6 +163,7 @@ export class Answering {
   #close(): void {
     if (this.#left) return;
     this.#left = true;
+    this.#forget?.();
     this.#options.leave(this.#forwarding);
     this.#stop();
   }
@@ -182,21 +186,4 @@ function writeHead(outgoing: ServerResponse, status: number, headers: string[]):
     if (!ours.includes(name.toLowerCase())) outgoing.appendHeader(name, headers[i + 1] ?? '');
   }
   outgoing.writeHead(status);
-}
-
-/**
- * Reads what is left of a body, within bounds, when its answer was sent before its end: closed at once, the connection
- * would be reset, and the client could lose the answer.
- */
-export function discardRest(incoming: IncomingMessage): void {
-  if (incoming.complete || incoming.destroyed) return;
-  const { socket } = incoming;
-  let left = maxDiscardedBytes;
-  const deadline = setTimeout(() => socket.destroy(), maxDiscardMilliseconds);
-  const done = (): void => clearTimeout(deadline);
-  incoming.on('data', (chunk: Buffer) => {
-    left -= chunk.length;
-    if (left < 0) socket.destroy();
-  });
-  incoming.once('end', done).once('close', done).resume();
 }

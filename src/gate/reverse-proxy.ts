@@ -2,7 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { createAnswerBatch } from '../answer-batch.ts';
 import { AccessError } from '../failures.ts';
-import { Answering, type AnsweringOptions, discardRest } from './reverse-proxy-answer.ts';
+import { Answering, type AnsweringOptions } from './reverse-proxy-answer.ts';
+import { discardRest } from './reverse-proxy-discard.ts';
 import { forwardByDispatcher } from './reverse-proxy-dispatcher.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
 import { createRequestHead, type Framing, readFraming } from './reverse-proxy-head.ts';
@@ -10,7 +11,7 @@ import { forwardByRequest } from './reverse-proxy-request.ts';
 import { forwardUpgrade, isWebSocketRequest } from './reverse-proxy-upgrade.ts';
 import { openUpstream } from './reverse-proxy-upstream.ts';
 
-export { discardRest } from './reverse-proxy-answer.ts';
+export { discardRest } from './reverse-proxy-discard.ts';
 export type { Credentials, Forwarding, Identity, TakeSocket } from './reverse-proxy-forwarding.ts';
 
 /** How requests reach the upstream. */

@@ -13,7 +13,7 @@ import { isLocalRequest } from './local-request.ts';
 import { createMinting } from './minting.ts';
 import { createProvider } from './provider.ts';
 import { announceRunning } from './running.ts';
-import { makeSigningKey } from './signing-key.ts';
+import { makeSigningKey, type SigningKey } from './signing-key.ts';
 import type { TokenOrder } from './token-order.ts';
 
 /** Options of {@link startLocalIdp}. */
@@ -30,6 +30,8 @@ export interface LocalIdpOptions {
   readonly environment?: Environment;
   /** Seconds since the epoch. Default: the clock of this machine. */
   readonly now?: () => number;
+  /** Default: makes a new one. Tests give kept keys, since to make an RSA key takes long. */
+  readonly makeKey?: () => Promise<SigningKey>;
 }
 
 /** A running local identity provider. */
@@ -62,7 +64,7 @@ const forDevelopment =
  * Rejects with `LocalIdpFailure` in production, without its packages, or where the port is taken.
  */
 export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp> {
-  const { environment = process.env, now = () => Date.now() / 1000 } = options;
+  const { environment = process.env, now = () => Date.now() / 1000, makeKey = makeSigningKey } = options;
   if (environment['NODE_ENV'] === 'production') {
     throw new LocalIdpFailure(
       'The local identity provider is for development only: it does not start with NODE_ENV=production.',
@@ -72,7 +74,7 @@ export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp>
   const cacheFolder = options.cacheFolder ?? findCacheFolder(environment);
   await makeCacheFolder(cacheFolder);
   const identity = await ensureIdentity(cacheFolder, now());
-  const [signingKey, developmentKey] = await Promise.all([makeSigningKey(), makeSigningKey()]);
+  const [signingKey, developmentKey] = await Promise.all([makeKey(), makeKey()]);
 
   const server = createServer({ cert: identity.certificate, key: identity.key });
   const stop = createStop(server);

@@ -82,7 +82,7 @@ export function createHttpClient(
 
   async function createAgent(): Promise<FetchRoute> {
     const { EnvHttpProxyAgent } = await import('undici');
-    const trust = ca === undefined ? undefined : await createTrust(ca);
+    const trust = ca === undefined ? undefined : await findTrust(ca);
     const connect = { timeout: connectMilliseconds, ...trust?.connect };
     const agents = { ...proxies, connections, connect, requestTls: connect, proxyTls: connect };
     return { dispatcher: new EnvHttpProxyAgent(agents), ...(trust !== undefined && { tls: trust.tls }) };
@@ -95,7 +95,14 @@ interface FetchRoute {
   readonly tls?: { readonly ca: readonly string[] };
 }
 
-/** One context for all connections: reading the roots again for each would cost tens of milliseconds. */
+let latest: { readonly ca: string; readonly trust: ReturnType<typeof createTrust> } | undefined;
+
+/** One context for all clients that trust the same: reading the roots again for each would cost tens of milliseconds. */
+function findTrust(ca: string): ReturnType<typeof createTrust> {
+  if (latest?.ca !== ca) latest = { ca, trust: createTrust(ca) };
+  return latest.trust;
+}
+
 async function createTrust(ca: string) {
   const { createSecureContext, rootCertificates } = await import('node:tls');
   const roots = [...rootCertificates, ca];

@@ -56,4 +56,7 @@ export type Policy<C = Claims> =
  * The claims that a handler gets by a policy: those of its schema, and where it has none those of the server, `D`. Only the
  * server knows whether `sub` must be there.
  */
-export type HandedClaims<C, D> = C extends Claims ? (Claims extends C ? D : C) : C;
+export type HandedClaims<C, D> = Settled<C extends Claims ? (Claims extends C ? D : C) : C>;
+
+/** As `NoInfer`, which editors would show around the claims of each handler: the policy says what they are, and no handler. */
+type Settled<T> = [T][T extends unknown ? 0 : never];

@@ -88,7 +88,7 @@ export function readRecipients({
   const audiences = typeof audience === 'string' ? [audience] : audience;
   if (audiences === undefined ? clientIds === undefined : !isTextList(audiences)) {
     throw new TypeError(
-      'audience: name at least one, none of them empty; it is the identifier of this API at the issuer',
+      'audience: name at least one, none of them empty; it is the identifier of this API at the issuer. For tokens that have no aud name clientIds',
     );
   }
   return { audiences: new Set(audiences), clientIds: clientIds === undefined ? undefined : new Set(clientIds) };

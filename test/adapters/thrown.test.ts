@@ -1,12 +1,14 @@
-import { IncomingMessage } from 'node:http';
+import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import type { Request, Response } from 'express';
 import { Hono } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { expect, it, vi } from 'vitest';
+import { createProtect } from '../../src/adapters/express.ts';
 import { answerAccessErrors } from '../../src/adapters/hono.ts';
 import { toResourceRequest } from '../../src/adapters/node.ts';
 import { issuer } from './issuer.ts';
-import { createServers } from './scene.ts';
+import { createServers, policy } from './scene.ts';
 
 it('Hono, without an error handler of its own: what is no refusal is answered and logged as Hono does', async () => {
   const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
@@ -27,6 +29,25 @@ it('Hono, without an error handler of its own: what is no refusal is answered an
     logged.mockRestore();
   }
 });
+
+it.each([
+  ['an error', new RangeError('of the handler'), 'of the handler'],
+  ['nothing', undefined, 'Rejected promise'],
+])(
+  'Express 4, which looks at no promise: a handler that rejects with %s → the error handlers',
+  async (_name, error, text) => {
+    const { authorization } = issuer.headers({ scope: 'read:messages' });
+    const incoming = new IncomingMessage(new Socket());
+    const rawHeaders = ['Host', 'api.example', 'Authorization', authorization];
+    const request = Object.assign(incoming, { method: 'GET', url: '/', originalUrl: '/', rawHeaders }) as Request; // all that is read
+    const handler = createProtect(createServers(issuer).usual)(policy, () => Promise.reject(error));
+    const passed = await new Promise<unknown>((resolve) => {
+      const returned = handler(request, new ServerResponse(incoming) as Response, resolve); // all that is written to
+      expect(returned).toBeUndefined();
+    });
+    expect(passed).toMatchObject({ message: text });
+  },
+);
 
 it('toResourceRequest: a request of node:http, by the path that the client called', () => {
   const rawHeaders = ['Host', 'api.example', 'Authorization', 'Bearer a', 'Authorization', 'Bearer b'];

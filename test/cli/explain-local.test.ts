@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { tellVariables } from '../../src/cli/dev-variables.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
 import { readSettings } from '../../src/service/settings/settings.ts';
-import { runCommand } from './doctor/run-doctor.ts';
+import { runCommand } from '../support/command-runs.ts';
 
 const audience = 'https://api.example/';
 let base: string;

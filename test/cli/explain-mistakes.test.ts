@@ -1,13 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { calculateJwkThumbprint } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCommand } from '../support/command-runs.ts';
 import { findFreePort } from '../support/free-port.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';
 import { findVariant, readEnvironment, startVariant } from '../support/variant-service.ts';
 import { startBentProxy } from './doctor/bent-proxy.ts';
-import { runCommand } from './doctor/run-doctor.ts';
 
 let provider: TestProvider;
 let service: ServiceProcess;

@@ -8,8 +8,8 @@ import type { Explanation } from '../../src/explain/explanation.ts';
 import { runCases } from '../../src/gate/rule-cases.ts';
 import { readRules } from '../../src/gate/rules-reader.ts';
 import { readGateSettings } from '../../src/service/settings/gate-settings.ts';
+import { runCommand } from '../support/command-runs.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
-import { runCommand } from './doctor/run-doctor.ts';
 
 let provider: TestProvider;
 let folder: string;
@@ -147,11 +147,14 @@ describe('the same decisions as the gate', () => {
       ...['GET /healthz', 'GET /orders/1', 'PUT /orders', 'GET /closed', 'GET /perhaps', 'GET /others', 'GET /'],
       ...['GET /orders//1', 'GET /orders/a%2Fb', 'OPTIONS /orders', 'HEAD /orders', 'GET /watched', 'GET /healthz/'],
     ];
-    for (const call of calls) {
+    const samples = calls.map((call) => {
       const [method = '', path = ''] = call.split(' ');
-      const sample = { method, url: api + path, dpop: false, headers: {}, expect: 'allowed' };
-      const [outcome] = await runCases(read.rules, [sample]);
-      const input = { kind: 'request', method, url: api + path, headers: [['Host', 'api.example']] } as const;
+      return { method, url: api + path, dpop: false, headers: {}, expect: 'allowed' };
+    });
+    const outcomes = await runCases(read.rules, samples);
+    for (const [index, { method, url }] of samples.entries()) {
+      const [call, outcome] = [calls[index], outcomes[index]];
+      const input = { kind: 'request', method, url, headers: [['Host', 'api.example']] } as const;
       const called = readCall(input, { method: undefined, url: undefined });
       const asked = { ...called, kind: input.kind, at: undefined, policy: undefined, show: [] };
       const { explanation } = await gate.explain(asked);

@@ -7,11 +7,11 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { failures } from '../../src/failures.ts';
+import { runCommand, runProcess } from '../support/command-runs.ts';
 import { findFreePort } from '../support/free-port.ts';
 import { readmeTables } from '../support/readme-tables.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { findVariant, readEnvironment } from '../support/variant-service.ts';
-import { runCommand } from './doctor/run-doctor.ts';
 
 let provider: TestProvider;
 let folder: string;
@@ -34,8 +34,8 @@ const runJson = async (input: string, args: readonly string[] = [], environment 
 
 describe('the verdict', () => {
   it('a good token → admitted, exit 0', async () => {
-    const { status, explanation } = await runJson(await provider.sign());
-    expect(explanation).toMatchObject({
+    const { status, stdout } = await runProcess(['explain', '--json'], settings(), await provider.sign());
+    expect(JSON.parse(stdout)).toMatchObject({
       version: 1,
       verdict: 'admitted',
       against: { issuer: [provider.issuer], keys: 'fetched' },

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { runCommand } from '../support/command-runs.ts';
 
 const run = promisify(execFile);
 const main = 'dist/cli/main.js';
@@ -19,7 +20,8 @@ const environment = () => ({ PATH: process.env['PATH'], XDG_CACHE_HOME: folder }
 test.each(['serve', 'gate', 'config', 'rules', 'dev', 'token', 'explain', 'doctor'])(
   '%s --help → help, and 0',
   async (command) => {
-    const { stdout, stderr } = await run(process.execPath, [main, command, '--help'], { env: environment() });
+    const { status, stdout, stderr } = await runCommand([command, '--help'], environment());
+    expect(status).toBe(0);
     expect(stdout).toContain('portcullis');
     expect(stdout.split('\n').length).toBeGreaterThan(5);
     expect(stderr).toBe('');

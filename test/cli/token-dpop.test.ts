@@ -14,6 +14,7 @@ import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 import { hashToken } from '../support/proofs.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type ServiceProcess, startService, superviseChild } from '../support/service-process.ts';
 
 const audience = 'https://api.example/';
@@ -39,7 +40,7 @@ function start(settings: Readonly<Record<string, string>> = {}): Promise<Service
 beforeAll(async () => {
   base = await mkdtemp(join(tmpdir(), 'portcullis-'));
   environment = { XDG_CACHE_HOME: base };
-  idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', environment });
+  idp = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim: 'claim', environment });
   service = await start();
   await idp.announceService(service.url);
   await passStart();
@@ -181,7 +182,13 @@ describe('--dpop', () => {
     ['no service was started with the provider', undefined],
     ['what is said of it is no URL', 'here'],
   ])('%s → the usual address', async (_name, said) => {
-    const other = await startLocalIdp({ port: 0, audience, customClaim: 'claim', environment });
+    const other = await startLocalIdp({
+      makeKey: takeSigningKey,
+      port: 0,
+      audience,
+      customClaim: 'claim',
+      environment,
+    });
     if (said !== undefined) await other.announceService(said);
     const { proof } = await print('--idp', other.issuer);
     expect(decodeJwt(proof)['htu']).toBe('http://localhost:8000/api/private');
@@ -189,7 +196,13 @@ describe('--dpop', () => {
   });
 
   it('the file of the provider is damaged → the usual address', async () => {
-    const other = await startLocalIdp({ port: 0, audience, customClaim: 'claim', environment });
+    const other = await startLocalIdp({
+      makeKey: takeSigningKey,
+      port: 0,
+      audience,
+      customClaim: 'claim',
+      environment,
+    });
     const { port } = new URL(other.issuer);
     await writeFile(join(base, 'portcullis', 'running', `${port}.json`), '{');
     const { proof } = await print('--idp', other.issuer);

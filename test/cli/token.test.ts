@@ -8,6 +8,7 @@ import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { runToken } from '../../src/cli/token.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 
 const options = { port: 0, audience: 'https://api.example/', customClaim: 'claim' } as const;
 let environment: NodeJS.ProcessEnv;
@@ -19,7 +20,7 @@ let err: string;
 beforeAll(async () => {
   base = await mkdtemp(join(tmpdir(), 'portcullis-'));
   environment = { XDG_CACHE_HOME: base };
-  idp = await startLocalIdp({ ...options, environment });
+  idp = await startLocalIdp({ makeKey: takeSigningKey, ...options, environment });
 });
 afterAll(async () => {
   await idp.close();
@@ -93,7 +94,7 @@ test('terminal → an explanation on stderr, the token alone on stdout', async (
 });
 
 test('--idp → the provider that is named, its trailing slash optional', async () => {
-  const second = await startLocalIdp({ ...options, environment });
+  const second = await startLocalIdp({ makeKey: takeSigningKey, ...options, environment });
   for (const { issuer } of [idp, second]) {
     out = '';
     expect(await runToken(['--idp', issuer.slice(0, -1)], environment)).toBe(0);

@@ -1,6 +1,6 @@
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runCommand, runProcess } from '../support/command-runs.ts';
 import { type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
@@ -8,19 +8,9 @@ import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
 
-interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-function explain(args: readonly string[], environment: Readonly<Record<string, string>>): Promise<Ended> {
-  const env = { PATH: process.env['PATH'], NO_COLOR: '1', ...environment };
-  return new Promise((resolve) => {
-    const child = execFile(process.execPath, ['dist/cli/main.js', 'explain', ...args], { env }, (_, stdout, stderr) =>
-      resolve({ code: child.exitCode ?? -1, stdout, stderr }),
-    );
-  });
+async function explain(args: readonly string[], environment: Readonly<Record<string, string>>, start = runCommand) {
+  const { status: code, stdout, stderr } = await start(['explain', ...args], { NO_COLOR: '1', ...environment });
+  return { code, stdout, stderr };
 }
 
 describe('explain --id ID --admin URL', () => {
@@ -65,6 +55,7 @@ describe('explain --id ID --admin URL', () => {
     const { code, stdout } = await explain(
       ['--id', id, '--admin', admin, '--json', '--expect', 'invalid_audience'],
       withKey(),
+      runProcess,
     );
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toMatchObject({

@@ -1,6 +1,6 @@
-import { generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 import { looser, type Peer, stricter } from './differences.ts';
 import { createDraft, type Mint, writeDraft } from './draft.ts';
 import { mutations, type Pick } from './mutations.ts';
@@ -14,7 +14,7 @@ const mint: Mint = {
   audience: 'https://api.example.test/',
   now,
   kid: 'the-key',
-  ...generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  ...takeRsaKeys(),
 };
 
 interface Verdict {

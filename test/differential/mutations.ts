@@ -1,4 +1,5 @@
-import { createHmac, generateKeyPairSync, sign } from 'node:crypto';
+import { createHmac, sign } from 'node:crypto';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 import type { Draft, Mint } from './draft.ts';
 
 /** Picks one of a list, by the seed of the run. */
@@ -7,7 +8,7 @@ export type Pick = <T>(choices: readonly [T, ...T[]]) => T;
 /** Changes a draft in one way. */
 export type Mutation = (draft: Draft, pick: Pick, mint: Mint) => void;
 
-const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const stranger = takeRsaKeys();
 const absent = undefined;
 const wrongTypes = [null, true, 0, -1, 'x', '', [], ['x'], {}, { x: 1 }] as const;
 const skews = [-3600, -6, -5, -4, -1, 0, 1, 4, 5, 6, 3600] as const;

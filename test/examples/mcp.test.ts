@@ -17,6 +17,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { clientIds } from '../../src/local-idp/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
 import { buildPages } from '../support/packed-pages.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 
 // The code of the page, with the package as it is packed.
 const packed = await buildPages();
@@ -41,6 +42,7 @@ beforeAll(async () => {
   resource = `http://localhost:${(server.address() as AddressInfo).port}/mcp`; // it listens on TCP
   cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
   idp = await startLocalIdp({
+    makeKey: takeSigningKey,
     port: 0,
     audience: resource,
     customClaim: 'https://portcullis.example/claim',

@@ -31,13 +31,25 @@ it('the code of all pages compiles, strictly, in an empty folder with the packed
   expect((await buildPages()).errors).toEqual([]);
 }, 120_000);
 
-it('declarations of the package need no optional package, where a project checks them', async () => {
+it('declarations of the package need no optional package, and show claims by their names', async () => {
   const bare = await installBare();
   try {
     const entries = ['', '/explain', '/fetch', '/node', '/providers', '/testing'];
     const lines = entries.map((entry, index) => `export * as entry${index} from 'portcullis${entry}';`);
     await bare.write('index.ts', lines.join('\n'));
-    expect(await bare.compile('checked')).toEqual([]);
+    // What the compiler says of a wrong type is what an editor shows.
+    const wrong = `import { createResourceServer } from 'portcullis';
+import { createProtect } from 'portcullis/fetch';
+const protect = createProtect(createResourceServer({ issuer: 'idp.example', audience: 'https://api.example/' }));
+protect({ scopes: ['read:messages'] }, (_request, access) => {
+  const shown: number = access;
+  return new Response(String(shown));
+});
+`;
+    await bare.write('wrong.ts', wrong);
+    expect(await bare.compile('checked')).toEqual([
+      expect.stringMatching(/wrong\.ts.*: Type 'Access<Claims>' is not assignable to type 'number'\./),
+    ]);
   } finally {
     await rm(bare.folder, { recursive: true });
   }
@@ -55,6 +67,15 @@ describe('require()', () => {
     await packed.write('load.cjs', program);
     const { stdout } = await run(process.execPath, ['load.cjs', ...names], { cwd: packed.folder });
     expect(JSON.parse(stdout)).toEqual(names);
+  });
+
+  it('has types for compilers that know no exports (moduleResolution node10): those of each entry point', async () => {
+    const { exports, types, typesVersions } = JSON.parse(await readFile('package.json', 'utf8'));
+    const typed = Object.entries<{ readonly types?: string }>(exports).flatMap(([subpath, entry]) =>
+      entry.types === undefined ? [] : [[subpath.replace('./', ''), entry.types] as const],
+    );
+    const named = Object.entries<readonly string[]>(typesVersions['*']).map(([name, [path]]) => [name, path]);
+    expect([['.', types], ...named]).toEqual(typed);
   });
 
   it('judges a call as import does', async () => {

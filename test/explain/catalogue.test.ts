@@ -14,6 +14,7 @@ import type { HostileCase, Sent, ServiceName } from '../hostile/hostile-case.ts'
 import { hostileKeys } from '../hostile/key-sets.ts';
 import { beyondDefaultKeys } from '../hostile/signatures-beyond-default.ts';
 import { openWorld, type World } from '../hostile/world.ts';
+import { findLeaks } from '../support/leaks.ts';
 
 const modes: readonly DpopMode[] = ['off', 'allowed', 'required'];
 const connection: Connection = { remoteAddress: '127.0.0.1', encrypted: false };
@@ -79,10 +80,10 @@ function readRequest(sent: Sent): ResourceRequest | undefined {
 /** Parts of credentials with 16 characters and more that an output holds. */
 function leaksOf(request: ResourceRequest, outputs: readonly string[]): readonly string[] {
   const values = ['authorization', 'dpop', 'cookie'].map((name) => request.headers.get(name) ?? '');
-  const windows = values
-    .flatMap((value) => value.split(/[\s.,;]+/))
-    .flatMap((part) => Array.from({ length: Math.max(0, part.length - 15) }, (_, at) => part.slice(at, at + 16)));
-  return windows.filter((window) => outputs.some((output) => output.includes(window)));
+  return findLeaks(
+    values.flatMap((value) => value.split(/[\s.,;]+/)),
+    outputs,
+  );
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for

@@ -362,6 +362,25 @@ describe('answers of one turn', () => {
   });
 });
 
+describe('a connection that is used again and again', () => {
+  it('requests that wait for the answers before them → leave nothing behind on the connection', async () => {
+    const sockets = new Set<Socket>();
+    const before = ({ socket }: IncomingMessage): boolean => {
+      sockets.add(socket);
+      return false;
+    };
+    const { proxied } = await stage(answerHeads(), { before });
+    const count = 40;
+    const client = connect(proxied.port, '127.0.0.1').setEncoding('latin1');
+    client.write(get().repeat(count));
+    for (let answer = ''; answer.split('HTTP/1.1 200').length <= count; ) answer += String(await once(client, 'data'));
+    const [socket] = sockets;
+    expect(sockets.size).toBe(1);
+    await vi.waitFor(() => expect(socket?.listenerCount('close')).toBeLessThan(10), 5000);
+    client.destroy();
+  });
+});
+
 describe('back-pressure', () => {
   const megabyte = Buffer.alloc(1024 * 1024, 'x');
   /** Waits until a number no longer grows. */

@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
+import { runCommand, runProcess } from '../support/command-runs.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-rules-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -13,11 +13,8 @@ function write(name: string, content: unknown): string {
   return file;
 }
 
-function run(...args: readonly string[]) {
-  const { status, stdout, stderr } = spawnSync(process.execPath, ['dist/cli/main.js', 'rules', ...args], {
-    encoding: 'utf8',
-    env: { PATH: process.env['PATH'] },
-  });
+async function run(args: readonly string[], start = runCommand) {
+  const { status, stdout, stderr } = await start(['rules', ...args], {});
   return { status, stdout: stdout.replaceAll(`${folder}/`, ''), stderr: stderr.replaceAll(`${folder}/`, '') };
 }
 
@@ -76,13 +73,17 @@ const cases = [
 ];
 
 describe('rules check', () => {
-  it('good rules → 0', () => {
-    expect(run('check', good)).toEqual({ status: 0, stdout: 'good.json: 8 rules, no problems\n', stderr: '' });
+  it('good rules → 0', async () => {
+    expect(await run(['check', good], runProcess)).toEqual({
+      status: 0,
+      stdout: 'good.json: 8 rules, no problems\n',
+      stderr: '',
+    });
   });
 
-  it('every problem with its place, in the order of the file → 1', () => {
+  it('every problem with its place, in the order of the file → 1', async () => {
     const bad = write('bad.json', '{ "rules": [\n{ "id": "a", "path": "b" },\n{ "id": "c" }\n], "extra": 1 }');
-    const { status, stdout, stderr } = run('check', bad);
+    const { status, stdout, stderr } = await run(['check', bad]);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     expect(stderr.split('\n').map((line) => line.slice(0, 40))).toEqual(
       [
@@ -95,7 +96,7 @@ describe('rules check', () => {
     );
   });
 
-  it('a rule that no request can reach → a warning with its place, what is wrong and what to write; still 0', () => {
+  it('a rule that no request can reach → a warning with its place, what is wrong and what to write; still 0', async () => {
     const shadowed = write(
       'shadowed.json',
       `{ "rules": [
@@ -105,7 +106,7 @@ describe('rules check', () => {
   { "id": "encoded", "path": "/packages/a%2Fb", "access": "open" }
 ] }`,
     );
-    expect(run('check', shadowed)).toEqual({
+    expect(await run(['check', shadowed])).toEqual({
       status: 0,
       stdout: 'shadowed.json: 4 rules, no problems, 2 warnings\n',
       stderr: `shadowed.json:2:3: warning: no request can reach the rule "rest": the rules "a" and "below" are more specific and take all of its requests. Take the rule out, or take out one of the more specific rules.
@@ -114,8 +115,8 @@ shadowed.json:5:3: warning: no request can reach the rule "encoded": the gate re
     });
   });
 
-  it('a file that is not there → 1', () => {
-    const { status, stderr } = run('check', join(folder, 'none.json'));
+  it('a file that is not there → 1', async () => {
+    const { status, stderr } = await run(['check', join(folder, 'none.json')]);
     expect({ status, stderr }).toEqual({
       status: 1,
       stderr: 'portcullis: none.json cannot be read. Name a file that can.\n',
@@ -124,8 +125,8 @@ shadowed.json:5:3: warning: no request can reach the rule "encoded": the gate re
 
   it.each([[[]], [['check']], [['check', good, good]], [['test', good]], [['look', good]]])(
     '%j → usage, 64',
-    (args) => {
-      const { status, stderr } = run(...args);
+    async (args) => {
+      const { status, stderr } = await run(args);
       expect(status).toBe(64);
       expect(stderr).toContain('portcullis rules check FILE');
     },
@@ -133,20 +134,20 @@ shadowed.json:5:3: warning: no request can reach the rule "encoded": the gate re
 });
 
 describe('rules test', () => {
-  it('every decision there is, as expected → 0', () => {
-    expect(run('test', good, write('cases.json', cases))).toEqual({
+  it('every decision there is, as expected → 0', async () => {
+    expect(await run(['test', good, write('cases.json', cases)], runProcess)).toEqual({
       status: 0,
       stdout: `cases.json: ${cases.length} cases, all as expected\n`,
       stderr: '',
     });
   });
 
-  it('decisions that differ → each with its line, 1', () => {
+  it('decisions that differ → each with its line, 1', async () => {
     const file = write(
       'differing.yaml',
       `cases:\n  - { url: '${api}/healthz', expect: no_rule }\n  - { url: '${api}/closed', expect: denied_by_rule, rule: health }\n  - { url: '${api}/healthz', expect: allowed }\n`,
     );
-    expect(run('test', good, file)).toEqual({
+    expect(await run(['test', good, file])).toEqual({
       status: 1,
       stdout: `differing.yaml:2: GET ${api}/healthz: expected no_rule, came out as allowed by rule health
 differing.yaml:3: GET ${api}/closed: expected denied_by_rule by rule health, came out as denied_by_rule by rule closed
@@ -170,8 +171,8 @@ differing.yaml: 3 cases, 2 not as expected
       [{ url: '/a', expect: 'allowed' }],
       '"url" is missing or not valid. Write the URL as the client',
     ],
-  ])('%s → 1', (_claim, content, message) => {
-    const { status, stderr } = run('test', good, write('cases-bad.json', content));
+  ])('%s → 1', async (_claim, content, message) => {
+    const { status, stderr } = await run(['test', good, write('cases-bad.json', content)]);
     expect(status).toBe(1);
     expect(stderr).toContain(message);
   });

@@ -181,7 +181,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'an issuer without audience',
     withRules([all], '"staff": { "issuer": "https://id.example/" }'),
     [
-      '2:14 The issuer "staff" cannot be used: audience: name at least one, none of them empty; it is the identifier of this API at the issuer.',
+      '2:14 The issuer "staff" cannot be used: audience: name at least one, none of them empty; it is the identifier of this API at the issuer. For tokens that have no aud name clientIds.',
     ],
   ],
   [

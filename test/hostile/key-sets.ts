@@ -1,8 +1,9 @@
 import { createHash, createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 import { listCases, type Make } from './hostile-case.ts';
 import type { World } from './world.ts';
 
-const strong = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const strong = takeRsaKeys();
 const weak = generateKeyPairSync('rsa', { modulusLength: 1024 });
 const point = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const secret = 'a secret that stands in a public document';

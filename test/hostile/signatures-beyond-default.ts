@@ -1,9 +1,10 @@
 import { constants, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 import { listCases, type Make } from './hostile-case.ts';
 
 type Alg = 'PS256' | 'PS384' | 'PS512' | 'ES384' | 'ES512' | 'RS512';
 
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const rsa = takeRsaKeys();
 const pairs: Readonly<Record<Alg, { readonly privateKey: KeyObject; readonly publicKey: KeyObject }>> = {
   PS256: rsa,
   PS384: rsa,

@@ -94,12 +94,13 @@ export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Sta
     now: () => Math.floor(seconds()),
     async open(options = {}, { policy = {}, listener = 'plain' } = {}) {
       const reasons = new Map<number | undefined, Reason>();
-      // A store of the usual size takes longer to make than a case to play.
+      // A store or a cache of the usual size takes longer to make than a case to play.
       const replay = createMemoryReplayStore({ capacity: 1000, now: seconds, since: 0 });
       const server = createResourceServer({
         issuers: [issuer],
         audience: issuer.audience,
         now: seconds,
+        tokenCache: { maxEntries: 100 },
         onEvent: (event) => said.push(inspect(event, { depth: 20, showHidden: true })),
         ...options,
         dpop: { replay, ...options.dpop },

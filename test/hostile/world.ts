@@ -13,6 +13,7 @@ import {
   type ProofKey,
   thumbprintOf,
 } from '../support/proofs.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { startVariant, variants } from '../support/variant-service.ts';
@@ -161,7 +162,7 @@ export function encodePart(bytes: string | Uint8Array): string {
 }
 
 const pairs = {
-  RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  RS256: takeRsaKeys,
   ES256: () => generateKeyPairSync('ec', { namedCurve: 'P-256' }),
   EdDSA: () => generateKeyPairSync('ed25519'),
 };

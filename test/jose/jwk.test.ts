@@ -4,8 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { algorithms } from '../../src/jose/algorithms.ts';
 import { importJwk, importPublicJwk, thumbprint } from '../../src/jose/jwk.ts';
 import { verifyJws } from '../../src/jose/jws.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const rsa = takeRsaKeys();
 const pairs = {
   RSA: rsa,
   'P-256': generateKeyPairSync('ec', { namedCurve: 'P-256' }),

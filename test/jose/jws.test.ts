@@ -3,6 +3,7 @@ import { CompactSign } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { type Algorithm, algorithms } from '../../src/jose/algorithms.ts';
 import { type Jws, parseJws, verifyJws } from '../../src/jose/jws.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 interface KeyPair {
   readonly privateKey: KeyObject;
@@ -10,7 +11,7 @@ interface KeyPair {
 }
 
 function makePairs() {
-  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const rsa = takeRsaKeys();
   return {
     RS256: rsa,
     RS384: rsa,

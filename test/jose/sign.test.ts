@@ -4,8 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { algorithms } from '../../src/jose/algorithms.ts';
 import { parseJws, verifyJws } from '../../src/jose/jws.ts';
 import { findAlgorithm, signCompact } from '../../src/jose/sign.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const rsa = takeRsaKeys();
 const pairs = {
   RSA: () => rsa,
   EC: (namedCurve = '') => generateKeyPairSync('ec', { namedCurve }),

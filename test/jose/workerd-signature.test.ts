@@ -2,9 +2,10 @@ import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { expect, it } from 'vitest';
 import { algorithms } from '../../src/jose/algorithms.ts';
 import { verifyOnWorkerd } from '../../src/jose/workerd-signature.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 // On Node, whose createVerify does the same; on workerd itself: test/runtimes/signatures.test.ts.
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const rsa = takeRsaKeys();
 const pairs: Readonly<Record<string, { readonly publicKey: KeyObject; readonly privateKey: KeyObject }>> = {
   RSA: rsa,
   'P-256': generateKeyPairSync('ec', { namedCurve: 'P-256' }),

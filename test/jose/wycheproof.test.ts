@@ -1,9 +1,10 @@
-import { createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type Algorithm, algorithms } from '../../src/jose/algorithms.ts';
 import { importJwk } from '../../src/jose/jwk.ts';
 import { parseJws, verifyJws } from '../../src/jose/jws.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 // Vectors of C2SP/wycheproof: see test/vectors/README.md. Every case of every file is run.
 
@@ -129,7 +130,7 @@ describe('JSON Web Signature', () => {
 describe('JSON Web Signature: encoding cases, signed anew as RS256', () => {
   const { testGroups } = readVectors<JwsGroup>('json_web_signature');
   const vectors = find(testGroups.find(({ comment }) => comment === 'base64')).tests;
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const { privateKey, publicKey } = takeRsaKeys();
   const jwk = publicKey.export({ format: 'jwk' });
   const macLength = 43;
   const alphabet = /[\w-]/g;

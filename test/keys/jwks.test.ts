@@ -3,8 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { JsonObject } from '../../src/jose/json.ts';
 import { type DroppedKey, readJwks } from '../../src/keys/jwks.ts';
 import { ProviderError } from '../../src/outbound/provider-error.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 
-const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' });
+const rsa = takeRsaKeys().publicKey.export({ format: 'jwk' });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
 
 describe('readJwks', () => {

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createKeySet, type ManagedKeySet } from '../../src/keys/key-set.ts';
 import type { FetchedKeys, KeySetEvent, KeySetOptions } from '../../src/keys/key-set-options.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 const issuer = 'https://idp.example.test/';
 const jwksUri = `${issuer}.well-known/jwks.json`;
@@ -173,7 +174,7 @@ describe('a refreshing key set', () => {
   it('a key that may verify less than before → generation', async () => {
     const { state, keySet } = startScript();
     const jwk = {
-      ...generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export({ format: 'jwk' }),
+      ...takeRsaKeys().publicKey.export({ format: 'jwk' }),
       kid: 'r',
     };
     state.keys = [jwk];

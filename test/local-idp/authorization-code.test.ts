@@ -9,6 +9,7 @@ import * as client from 'openid-client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { clientIds } from '../../src/local-idp/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, type CallInit, createCall } from './call.ts';
 
 const audience = 'https://api.portcullis.example/';
@@ -19,7 +20,7 @@ let call: Call;
 
 beforeAll(async () => {
   cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  idp = await startLocalIdp({ port: 0, audience, customClaim, cacheFolder });
+  idp = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim, cacheFolder });
   call = createCall(readFileSync(idp.certificateFile, 'utf8'));
 });
 afterAll(async () => {

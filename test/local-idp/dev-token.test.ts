@@ -8,6 +8,7 @@ import { createIntrospection, createResourceServer } from '../../src/index.ts';
 import { clientIds } from '../../src/local-idp/defaults.ts';
 import { clientAuthorization } from '../../src/local-idp/dev-token.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, createCall } from './call.ts';
 
 let cacheFolder: string;
@@ -18,7 +19,13 @@ let call: Call;
 
 beforeAll(async () => {
   cacheFolder = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  idp = await startLocalIdp({ port: 0, audience: 'https://api.example/', customClaim: 'claim', cacheFolder });
+  idp = await startLocalIdp({
+    makeKey: takeSigningKey,
+    port: 0,
+    audience: 'https://api.example/',
+    customClaim: 'claim',
+    cacheFolder,
+  });
   certificate = readFileSync(idp.certificateFile, 'utf8');
   secret = readFileSync(idp.clientSecretFile, 'utf8');
   call = createCall(certificate);

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LocalIdpFailure } from '../../src/local-idp/failure.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
 import type { TokenOrder } from '../../src/local-idp/token-order.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, createCall } from './call.ts';
 
 const audience = 'https://api.portcullis.example/';
@@ -148,7 +149,13 @@ test('a second start → the same certificate and secret, other keys', async () 
 
 test('cache folder → for this user alone; the running file goes at stop', async () => {
   const base = await mkdtemp(join(tmpdir(), 'portcullis-'));
-  const started = await startLocalIdp({ port: 0, audience, customClaim, environment: { XDG_CACHE_HOME: base } });
+  const started = await startLocalIdp({
+    makeKey: takeSigningKey,
+    port: 0,
+    audience,
+    customClaim,
+    environment: { XDG_CACHE_HOME: base },
+  });
   const folder = join(base, 'portcullis');
   const mode = async (path: string) => (await stat(join(folder, path))).mode & 0o777;
   expect(await readdir(join(folder, 'running'))).toEqual([`${new URL(started.issuer).port}.json`]);
@@ -162,7 +169,7 @@ test('cache folder → for this user alone; the running file goes at stop', asyn
 
 test('production → refuses to start', async () => {
   const environment = { NODE_ENV: 'production' };
-  const start = startLocalIdp({ port: 0, audience, customClaim, cacheFolder, environment });
+  const start = startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim, cacheFolder, environment });
   await expect(start).rejects.toThrow(LocalIdpFailure);
   await expect(start).rejects.toThrow('development only');
 });
@@ -171,11 +178,19 @@ test.each([
   ['taken', async () => Number(new URL(idp.issuer).port), /^Port \d+ .* is taken\. .*--idp-port/],
   ['no port', async () => 70_000, /^Port 70000 .* cannot be opened\. .*--idp-port/],
 ])('port: %s → says which and how to choose another', async (_name, port, message) => {
-  await expect(startLocalIdp({ port: await port(), audience, customClaim, cacheFolder })).rejects.toThrow(message);
+  await expect(
+    startLocalIdp({ makeKey: takeSigningKey, port: await port(), audience, customClaim, cacheFolder }),
+  ).rejects.toThrow(message);
 });
 
 test('cache folder that cannot be made → says so', async () => {
-  const start = startLocalIdp({ port: 0, audience, customClaim, cacheFolder: idp.certificateFile });
+  const start = startLocalIdp({
+    makeKey: takeSigningKey,
+    port: 0,
+    audience,
+    customClaim,
+    cacheFolder: idp.certificateFile,
+  });
   await expect(start).rejects.toThrow('Set XDG_CACHE_HOME');
 });
 
@@ -186,7 +201,7 @@ test('a start that fails late → leaves no listener behind', async () => {
   await new Promise((resolve) => free.close(resolve));
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-'));
   await mkdir(join(folder, 'running', `${port}.json`), { recursive: true });
-  const start = () => startLocalIdp({ port, audience, customClaim, cacheFolder: folder });
+  const start = () => startLocalIdp({ makeKey: takeSigningKey, port, audience, customClaim, cacheFolder: folder });
   await expect(start()).rejects.toMatchObject({ code: 'EISDIR' });
   await rm(join(folder, 'running'), { recursive: true });
   await (await start()).close();
@@ -194,7 +209,7 @@ test('a start that fails late → leaves no listener behind', async () => {
 });
 
 test('open connections → closed at stop, in the middle of a handshake too', async () => {
-  const started = await startLocalIdp({ port: 0, audience, customClaim, cacheFolder });
+  const started = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim, cacheFolder });
   const socket = connect(Number(new URL(started.issuer).port), '127.0.0.1');
   socket.on('error', () => {});
   await new Promise((resolve) => socket.once('connect', resolve));
@@ -207,7 +222,14 @@ test('a certificate that ends within a day → a new one', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-'));
   const year = 365 * 86_400;
   const start = (now: number) =>
-    startLocalIdp({ port: 0, audience, customClaim, cacheFolder: folder, now: () => now }).then(async (started) => {
+    startLocalIdp({
+      makeKey: takeSigningKey,
+      port: 0,
+      audience,
+      customClaim,
+      cacheFolder: folder,
+      now: () => now,
+    }).then(async (started) => {
       await started.close();
       return readFileSync(started.certificateFile, 'utf8');
     });
@@ -222,7 +244,7 @@ test('a secret that was damaged → a new identity, and it works', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-'));
   await mkdir(join(folder, 'identity'));
   await writeFile(join(folder, 'identity', 'key.pem'), 'not a key');
-  const started = await startLocalIdp({ port: 0, audience, customClaim, cacheFolder: folder });
+  const started = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim, cacheFolder: folder });
   await expect(started.token()).resolves.toMatch(/^ey/);
   await started.close();
   await rm(folder, { recursive: true });

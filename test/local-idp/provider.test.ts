@@ -7,6 +7,7 @@ import * as client from 'openid-client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { clientIds } from '../../src/local-idp/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, createCall } from './call.ts';
 
 let cacheFolder: string;
@@ -14,7 +15,7 @@ let idp: LocalIdp;
 let call: Call;
 
 async function start(audience: string): Promise<client.Configuration> {
-  idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', cacheFolder });
+  idp = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim: 'claim', cacheFolder });
   call = createCall(readFileSync(idp.certificateFile, 'utf8'));
   const secret = readFileSync(idp.clientSecretFile, 'utf8');
   return client.discovery(new URL(idp.issuer), clientIds.service, secret, client.ClientSecretBasic(secret), {

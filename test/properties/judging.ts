@@ -5,11 +5,12 @@ import { signCompact } from '../../src/jose/sign.ts';
 import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { hashToken, makeProofKey, mintProof, type ProofKey, thumbprintOf } from '../support/proofs.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 const issuer = 'https://idp.example.test/';
 const audience = 'https://api.example.test/';
 const pairs = {
-  RS256: generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  RS256: takeRsaKeys(),
   ES256: generateKeyPairSync('ec', { namedCurve: 'P-256' }),
   EdDSA: generateKeyPairSync('ed25519'),
 } as const;

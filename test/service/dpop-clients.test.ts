@@ -17,6 +17,7 @@ import { type Binding, libraries, type Session } from '../support/client-librari
 import { passStart } from '../support/pass-start.ts';
 import { findProgram, needs } from '../support/programs.ts';
 import { type ProxyServer, startProxy } from '../support/proxy-server.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
 
@@ -36,7 +37,13 @@ interface Issuer {
 }
 
 async function startLocal(folder: string): Promise<Issuer> {
-  const idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', cacheFolder: join(folder, 'idp') });
+  const idp = await startLocalIdp({
+    makeKey: takeSigningKey,
+    port: 0,
+    audience,
+    customClaim: 'claim',
+    cacheFolder: join(folder, 'idp'),
+  });
   return {
     url: idp.issuer,
     domain: idp.domain,

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
 import { send } from '../support/http-client.ts';
+import { takeSigningKey } from '../support/rsa-keys.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { bearer, findLine, startVariant, variants } from '../support/variant-service.ts';
 
@@ -14,7 +15,14 @@ let idp: LocalIdp;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portcullis-local-'));
-  idp = await startLocalIdp({ port: 0, audience, customClaim, cacheFolder: folder, environment: {} });
+  idp = await startLocalIdp({
+    makeKey: takeSigningKey,
+    port: 0,
+    audience,
+    customClaim,
+    cacheFolder: folder,
+    environment: {},
+  });
 });
 afterAll(async () => {
   await idp.close();

@@ -1,6 +1,7 @@
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { algorithms } from '../../src/jose/algorithms.ts';
 import { signBytes, writeCompact } from '../../src/jose/sign.ts';
+import { takeRsaKeys } from './rsa-keys.ts';
 
 /** A key pair with the public half as a JWK. */
 export interface ProofKey {
@@ -30,8 +31,8 @@ const makers: Readonly<Record<Alg | 'RS1024' | 'P-521', () => { readonly private
   ES384: () => generateKeyPairSync('ec', { namedCurve: 'P-384' }),
   'P-521': () => generateKeyPairSync('ec', { namedCurve: 'P-521' }),
   EdDSA: () => generateKeyPairSync('ed25519'),
-  RS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
-  PS256: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  RS256: takeRsaKeys,
+  PS256: takeRsaKeys,
   RS1024: () => generateKeyPairSync('rsa', { modulusLength: 1024 }),
 };
 

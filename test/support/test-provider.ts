@@ -1,4 +1,4 @@
-import { generateKeyPair, type KeyObject } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type CompactJWSHeaderParameters, CompactSign } from 'jose';
+import { takeRsaKeys } from './rsa-keys.ts';
 import { createTestCertificates } from './tls.ts';
 
 /** The two documents that a resource server fetches. */
@@ -105,7 +106,6 @@ const paths: Readonly<Record<ProviderRoute, string>> = {
   discovery: '/.well-known/openid-configuration',
   jwks: '/.well-known/jwks.json',
 };
-const generateRsa = promisify(generateKeyPair);
 
 /** Starts a provider on a free loopback port, with one RS256 key of 2048 bits; stop it with `close()`. */
 export async function startTestProvider(options: TestProviderOptions = {}): Promise<TestProvider> {
@@ -126,7 +126,7 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
   const counts = new Map<string, number>();
   const faults = new Map<ProviderRoute, ProviderFault>();
   const drips = new Set<NodeJS.Timeout>();
-  let newest = await createSigningKey();
+  let newest = createSigningKey(signingKeys);
   let maxAge: number | undefined;
   signingKeys.set(newest.kid, newest);
 
@@ -231,7 +231,7 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
         .sign(key.privateKey);
     },
     async rotate() {
-      newest = await createSigningKey();
+      newest = createSigningKey(signingKeys);
       signingKeys.set(newest.kid, newest);
       return newest.kid;
     },
@@ -260,8 +260,12 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
 
 let serial = 0;
 
-async function createSigningKey(): Promise<SigningKey> {
-  const { publicKey, privateKey } = await generateRsa('rsa', { modulusLength: 2048 });
+/** Makes a key that the provider does not have yet. */
+function createSigningKey(others: ReadonlyMap<string, SigningKey>): SigningKey {
+  let keys = takeRsaKeys('provider');
+  while ([...others.values()].some(({ privateKey }) => privateKey.equals(keys.privateKey)))
+    keys = takeRsaKeys('provider');
+  const { publicKey, privateKey } = keys;
   const kid = `key-${++serial}`;
   return { kid, privateKey, jwk: { ...publicKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' } };
 }

@@ -1,16 +1,4 @@
-import './reflect.ts';
-import { webcrypto } from 'node:crypto';
-import {
-  AuthorityKeyIdentifierExtension,
-  BasicConstraintsExtension,
-  ExtendedKeyUsage,
-  ExtendedKeyUsageExtension,
-  KeyUsageFlags,
-  KeyUsagesExtension,
-  SubjectAlternativeNameExtension,
-  SubjectKeyIdentifierExtension,
-  X509CertificateGenerator,
-} from '@peculiar/x509';
+import { nextPlace } from './kept.ts';
 
 /** A certificate authority of one test run and a server certificate that it signed; all PEM. */
 export interface TestCertificates {
@@ -19,95 +7,48 @@ export interface TestCertificates {
   readonly key: string;
 }
 
-const day = 86_400_000;
-const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
-
 /** Days from now on which the certificate of the server begins and ends to be valid. */
 export interface TestValidity {
   readonly from: number;
   readonly to: number;
 }
 
+/** A certificate for a client, signed by itself: whoever trusts it trusts only that client. Both PEM. */
+export type ClientCertificate = Omit<TestCertificates, 'ca'>;
+
+const usual: TestValidity = { from: -1, to: 1 };
+
 /**
- * Makes a self-signed authority and a certificate for localhost, 127.0.0.1, ::1 and more hosts, both valid for a day around
- * now.
+ * A self-signed authority and a certificate for localhost, 127.0.0.1, ::1 and more hosts, others at each call. Both are
+ * valid for a day around now.
  */
-export async function createTestCertificates(
-  { from, to }: TestValidity = { from: -1, to: 1 },
+export function createTestCertificates(
+  validity?: TestValidity,
   hosts: readonly string[] = [],
 ): Promise<TestCertificates> {
-  const authorityKeys = await generateKeys();
-  const serverKeys = await generateKeys();
-  const validity = { notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) };
-  const authority = await X509CertificateGenerator.createSelfSigned(
-    {
-      ...validity,
-      serialNumber: '01',
-      name: 'CN=Portcullis test authority',
-      keys: authorityKeys,
-      signingAlgorithm: algorithm,
-      extensions: [
-        new BasicConstraintsExtension(true, 0, true),
-        new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
-        await SubjectKeyIdentifierExtension.create(authorityKeys.publicKey, false, webcrypto),
-      ],
-    },
-    webcrypto,
-  );
-  const server = await X509CertificateGenerator.create(
-    {
-      notBefore: new Date(Date.now() + from * day),
-      notAfter: new Date(Date.now() + to * day),
-      serialNumber: '02',
-      subject: 'CN=localhost',
-      issuer: authority.subject,
-      publicKey: serverKeys.publicKey,
-      signingKey: authorityKeys.privateKey,
-      signingAlgorithm: algorithm,
-      extensions: [
-        new BasicConstraintsExtension(false, undefined, true),
-        new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-        new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth]),
-        new SubjectAlternativeNameExtension([
-          { type: 'dns', value: 'localhost' },
-          { type: 'ip', value: '127.0.0.1' },
-          { type: 'ip', value: '::1' },
-          ...hosts.map((value) => ({ type: 'dns', value }) as const),
-        ]),
-        await AuthorityKeyIdentifierExtension.create(authorityKeys.publicKey, false, webcrypto),
-      ],
-    },
-    webcrypto,
-  );
-  return {
-    ca: authority.toString('pem'),
-    cert: server.toString('pem'),
-    key: await exportPrivateKey(serverKeys.privateKey),
-  };
+  return validity === undefined && hosts.length === 0
+    ? takeOrMake('certificates', async () => (await loadMaker()).makeTestCertificates(usual))
+    : loadMaker().then(({ makeTestCertificates }) => makeTestCertificates(validity ?? usual, hosts));
 }
 
-/** Makes a certificate for a client, signed by itself: whoever trusts it trusts only that client. Both PEM. */
-export async function createClientCertificate(): Promise<Omit<TestCertificates, 'ca'>> {
-  const keys = await generateKeys();
-  const certificate = await X509CertificateGenerator.createSelfSigned(
-    {
-      ...{ notBefore: new Date(Date.now() - day), notAfter: new Date(Date.now() + day) },
-      serialNumber: '03',
-      name: 'CN=Portcullis test client',
-      keys,
-      signingAlgorithm: algorithm,
-      extensions: [new BasicConstraintsExtension(true, 0, true)],
-    },
-    webcrypto,
-  );
-  return { cert: certificate.toString('pem'), key: await exportPrivateKey(keys.privateKey) };
+/** A certificate for a client, another at each call. */
+export function createClientCertificate(): Promise<ClientCertificate> {
+  return takeOrMake('client-certificate', async () => (await loadMaker()).makeClientCertificate());
 }
 
-function generateKeys(): Promise<webcrypto.CryptoKeyPair> {
-  return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify']);
+/** After so many the first comes again. */
+const count = 12;
+
+/** The package that makes certificates takes longer to load than most test files run. */
+function loadMaker(): Promise<typeof import('./certificate-maker.ts')> {
+  return import('./certificate-maker.ts');
 }
 
-async function exportPrivateKey(key: webcrypto.CryptoKey): Promise<string> {
-  const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', key)).toString('base64');
-  return `-----BEGIN PRIVATE KEY-----\n${pkcs8.replace(/.{1,64}/g, '$&\n')}-----END PRIVATE KEY-----\n`;
+async function takeOrMake<T extends ClientCertificate>(kind: string, make: () => Promise<T>): Promise<T> {
+  const place = nextPlace(kind, count);
+  const kept = place.read();
+  if (kept !== undefined) return JSON.parse(kept) as T; // written below
+  const made = await make();
+  place.write(JSON.stringify(made));
+  return made;
 }

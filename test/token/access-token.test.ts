@@ -8,9 +8,10 @@ import type { KeySet } from '../../src/keys/key-set.ts';
 import { type AccessTokenRules, type IssuerRules, verifyAccessToken } from '../../src/token/access-token.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
 import { parseScope } from '../../src/token/scope.ts';
+import { takeRsaKeys } from '../support/rsa-keys.ts';
 
-const ours = generateKeyPairSync('rsa', { modulusLength: 2048 });
-const theirs = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const ours = takeRsaKeys();
+const theirs = takeRsaKeys();
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const ed = generateKeyPairSync('ed25519');
 

@@ -1,10 +1,10 @@
-import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { takeRsaKeys } from '../../support/rsa-keys.ts';
 import { createTestCertificates, type TestValidity } from '../../support/tls.ts';
 
 /** What is wrong with a provider that is good in all else. */
@@ -37,7 +37,7 @@ export async function startBentProvider(validity?: TestValidity): Promise<BentPr
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-bent-'));
   const caFile = join(folder, 'ca.pem');
   await writeFile(caFile, certificates.ca);
-  const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const { publicKey } = takeRsaKeys();
   const jwk = { ...publicKey.export({ format: 'jwk' }), kid: 'key-1', use: 'sig', alg: 'RS256' };
   const server = createServer({ cert: certificates.cert, key: certificates.key }, (request, response) => {
     const {

@@ -8,13 +8,13 @@ import { readSubject } from '../../../src/cli/doctor/subject.ts';
 import { splitFlags } from '../../../src/cli/split-flags.ts';
 import { readTerminalStyle } from '../../../src/cli/terminal-style.ts';
 import { plainStyle } from '../../../src/explain/terminal-text.ts';
-import { runCommand } from './run-doctor.ts';
+import { runCommand, runProcess } from '../../support/command-runs.ts';
 
 const settings = { IDP_DOMAIN: 'localhost:9', IDP_AUDIENCE: 'urn:api' };
 
 describe('the command', () => {
   it('--list-checks prints each check and what it looks at', async () => {
-    const { status, stdout } = await runCommand(['doctor', '--list-checks'], {});
+    const { status, stdout } = await runProcess(['doctor', '--list-checks'], {});
     expect(status).toBe(0);
     const names = stdout
       .split('\n')

@@ -30,7 +30,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(50);
 }
 
-/** What becomes of new connections, one after the other, until `over` settles. */
+/** What becomes of new connections, one every few milliseconds, until `over` settles. */
 async function callUntil(service: ServiceProcess, over: Promise<unknown>): Promise<readonly (number | string)[]> {
   const outcomes: (number | string)[] = [];
   let ended = false;
@@ -44,6 +44,7 @@ async function callUntil(service: ServiceProcess, over: Promise<unknown>): Promi
         (error: unknown) => String(error),
       ),
     );
+    await sleep(5); // without a pause, both processors do nothing else
   }
   return outcomes;
 }

@@ -1,9 +1,8 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CommandEnd, runCommand, runProcess } from '../../support/command-runs.ts';
 import { send } from '../../support/http-client.ts';
 import { startService } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
@@ -28,6 +27,11 @@ async function writeSettings(text: string): Promise<string> {
   return file;
 }
 
+/** `serve` with settings that keep it from starting. */
+function serveInVain(environment: Readonly<Record<string, string>>, args: readonly string[] = []): Promise<CommandEnd> {
+  return runCommand(['serve', ...args], { HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...environment });
+}
+
 describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
   it('nothing set → exit 78, both names with their fix, nothing on stdout', async () => {
     const { end, stderr, logs } = await startInVain(startService());
@@ -39,8 +43,8 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
   });
 
   it('nothing set in variant B → exit 78 under its own names', async () => {
-    const { end, stderr } = await startInVain(startService({ environment: { VARIANT: 'b' } }));
-    expect(end.code).toBe(78);
+    const { status, stderr } = await serveInVain({ VARIANT: 'b' });
+    expect(status).toBe(78);
     expect(stderr).toMatch(/^ {2}IdpDomain: /m);
     expect(stderr).toMatch(/^ {2}IdpApiIdentifier: /m);
   });
@@ -54,8 +58,8 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
       ...{ ERROR_BODY: 'xml', DOCS: 'maybe', CORS_ORIGINS: '*', HTTPS_PROXY: 'ftp://user:proxy-password@proxy:21' },
     };
     const args = ['--settings', file, '--keep-alive', '0', '--no-such-flag', 'its-value', 'stray'];
-    const { end, stderr } = await startInVain(startService({ environment, args }));
-    expect(end.code).toBe(78);
+    const { status, stderr } = await serveInVain(environment, args);
+    expect(status).toBe(78);
     const names = [
       ...['VARIANT', 'IDP_DOMAIN', 'IDP_AUDIENCE', 'PORT', 'ADMIN_PORT', 'WORKERS', 'DPOP_REQUIRED', 'REPLAY_STORE'],
       ...['DPOP_NONCE_SECRET', 'TRUST_PROXY', 'CLOCK_TOLERANCE', 'ERROR_BODY', 'DOCS', 'CORS_ORIGINS', 'HTTPS_PROXY'],
@@ -78,8 +82,8 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
     ),
   )('variant $name, domain $domain → exit 78, without its password', async ({ variant, domain }) => {
     const environment = readEnvironment(variant, { ...provider, audience: provider.audience, domain });
-    const { end, stderr } = await startInVain(startService({ environment }));
-    expect(end.code).toBe(78);
+    const { status, stderr } = await serveInVain(environment);
+    expect(status).toBe(78);
     expect(stderr).toMatch(new RegExp(`^portcullis: one setting is wrong\n {2}${variant.names.domain}: "`));
     expect(stderr).not.toContain('domain-password');
   });
@@ -91,8 +95,8 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
   ] as const)('settings file that %s → exit 78', async (_, makeFile) => {
     const file = await makeFile();
     const environment = { IDP_DOMAIN: provider.domain, IDP_AUDIENCE: provider.audience };
-    const { end, stderr } = await startInVain(startService({ environment, args: ['--settings', file] }));
-    expect(end.code).toBe(78);
+    const { status, stderr } = await serveInVain(environment, ['--settings', file]);
+    expect(status).toBe(78);
     expect(stderr).toContain('--settings: ');
   });
 });
@@ -150,35 +154,19 @@ describe('where a setting comes from', () => {
 });
 
 describe.concurrent('the command', { timeout: 40_000 }, () => {
-  const entry = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
-
-  interface Ran {
-    readonly code: number | null;
-    readonly stdout: string;
-    readonly stderr: string;
-  }
-
-  const run = (args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Ran> =>
-    new Promise((resolve) => {
-      const options = { env: { PATH: process.env['PATH'], ...environment } };
-      const child = execFile(process.execPath, [entry, ...args], options, (_, stdout, stderr) =>
-        resolve({ code: child.exitCode, stdout, stderr }),
-      );
-    });
-
   it('--help → every setting on stdout, exit 0; without a command → exit 64', async () => {
-    const { code, stdout, stderr } = await run(['--help']);
-    expect([code, stderr]).toEqual([0, '']);
+    const { status, stdout, stderr } = await runProcess(['--help'], {});
+    expect([status, stderr]).toEqual([0, '']);
     for (const name of ['IDP_DOMAIN', 'IDP_AUDIENCE', 'DPOP_REQUIRED', 'ERROR_BODY', '--port']) {
       expect(stdout).toContain(name);
     }
-    expect((await run([])).code).toBe(64);
+    expect((await runCommand([], {})).status).toBe(64);
   });
 
   it('--version → the version alone; no such command → exit 64, named nowhere', async () => {
-    expect((await run(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
-    const { code, stderr } = await run(['open-sesame']);
-    expect(code).toBe(64);
+    expect((await runProcess(['--version'], {})).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    const { status, stderr } = await runCommand(['open-sesame'], {});
+    expect(status).toBe(64);
     expect(stderr).toMatch(/serve/);
     expect(stderr).not.toContain('sesame');
   });
@@ -186,12 +174,12 @@ describe.concurrent('the command', { timeout: 40_000 }, () => {
   it('config → effective settings with their source, secrets hidden', async () => {
     const secrets = { DPOP_NONCE_SECRET: 'n'.repeat(40), REPLAY_STORE: 'redis://:store-password@redis:6379' };
     const environment = { IDP_DOMAIN: 'idp.example.test', IDP_AUDIENCE: 'https://api.example.test/', ...secrets };
-    const { code, stdout } = await run(['config', '--port', '8080'], environment);
-    expect(code).toBe(0);
+    const { status, stdout } = await runProcess(['config', '--port', '8080'], environment);
+    expect(status).toBe(0);
     expect(stdout).toMatch(/^IDP_DOMAIN +idp\.example\.test +environment$/m);
     expect(stdout).toMatch(/^PORT +8080 +flag$/m);
     expect(stdout).toMatch(/^ERROR_BODY +detail +default$/m);
     expect(stdout).not.toMatch(/nnnn|store-password/);
-    expect((await run(['config'])).code).toBe(78);
+    expect((await runCommand(['config'], {})).status).toBe(78);
   });
 });

@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest';
+import { findLeaks } from '../support/leaks.ts';
+
+const secret = '0123456789abcdefghijklmnopqrstuvwxyzABCD';
+
+describe('what other tests look for leaks with', () => {
+  it.each(Array.from({ length: secret.length - 15 }, (_, at) => at))(
+    '16 characters of a secret, from %i on, in one of two outputs → found',
+    (at) => {
+      const part = secret.slice(at, at + 16);
+      expect(findLeaks(['other secret text', secret], ['nothing', `before ${part} after`])).toEqual([part]);
+    },
+  );
+
+  it('15 characters, or a secret that is shorter → not found', () => {
+    const outputs = [secret.slice(3, 18), 'short', ''];
+    expect(findLeaks([secret, 'short', 'short'.repeat(3)], outputs)).toEqual([]);
+  });
+});

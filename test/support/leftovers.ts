@@ -1,0 +1,34 @@
+import { afterAll, expect, vi } from 'vitest';
+
+const events = ['SIGHUP', 'SIGINT', 'SIGTERM', 'uncaughtException', 'unhandledRejection'] as const;
+const spied = [Date, Math, JSON, performance, process, process.stdout, process.stderr] as const;
+const globals = new Map(Object.entries(Object.getOwnPropertyDescriptors(globalThis)));
+
+/** What belongs to the process, and so to the test files after this one too. What a library adds to the globals may stay. */
+function look(): Readonly<Record<string, unknown>> {
+  return {
+    environment: { ...process.env },
+    folder: process.cwd(),
+    fakeTimers: vi.isFakeTimers(),
+    listeners: events.map((name) => `${name} ${process.listenerCount(name)}`),
+    // Some that Node has are made when they are first asked for: those have no value yet.
+    replaced: [...globals].filter(
+      ([name, { value }]) => value !== undefined && Reflect.get(globalThis, name) !== value,
+    ),
+    spies: spied.flatMap((owner) => Object.entries(Object.getOwnPropertyDescriptors(owner)).filter(isSpy)),
+  };
+}
+
+function isSpy([, { value }]: readonly [string, PropertyDescriptor]): boolean {
+  return vi.isMockFunction(value);
+}
+
+const before = look();
+
+// Hooks run in the reverse order, so this one is the last of each file.
+afterAll(() => {
+  expect(
+    look(),
+    'This file leaves something behind: restore it, or name the file in support/isolated-files.ts',
+  ).toEqual(before);
+});

@@ -1,0 +1,33 @@
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
+import type { SigningKey } from '../../src/local-idp/signing-key.ts';
+import { nextPlace } from './kept.ts';
+
+/** Both halves of a key. */
+export interface RsaKeyPair {
+  readonly privateKey: KeyObject;
+  readonly publicKey: KeyObject;
+}
+
+/** How many there are of a kind. Two that one test needs are taken shortly after each other, and differ. */
+const count = 8;
+
+/**
+ * An RSA key pair of 2048 bits, another at each call; the key pairs of another kind are other ones. To make one takes more
+ * than a tenth of a second of processor time, so the files of a run share them.
+ */
+export function takeRsaKeys(kind: 'rsa' | 'provider' | 'local-idp' = 'rsa'): RsaKeyPair {
+  const place = nextPlace(kind, count);
+  const kept = place.read();
+  if (kept !== undefined) {
+    const privateKey = createPrivateKey(kept);
+    return { privateKey, publicKey: createPublicKey(privateKey) };
+  }
+  const keys = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  place.write(keys.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString());
+  return keys;
+}
+
+/** A key for the local identity provider. */
+export async function takeSigningKey(): Promise<SigningKey> {
+  return { kid: randomUUID(), privateKey: takeRsaKeys('local-idp').privateKey };
+}
