@@ -1,4 +1,3 @@
-import { createReadStream } from 'node:fs';
 import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
@@ -11,6 +10,7 @@ import { explainById, type NamedCall } from './explain/explained-id.ts';
 import { labelLogLine } from './explain/log-labels.ts';
 import { explainLogLine } from './explain/log-line.ts';
 import { openExplainer, UsageError } from './explain/opening.ts';
+import { readText } from './explain/read-text.ts';
 import { formatReasonPage, isReason } from './explain/reason-page.ts';
 import { asksForHelp } from './help.ts';
 import { type FlagKinds, type SplitFlags, splitFlags } from './split-flags.ts';
@@ -58,8 +58,6 @@ Postman, a request or a log line from standard input and shows every check. Noth
   --json                 prints JSON
 `;
 
-const maxInput = 64 * 1024 * 1024;
-
 /** `portcullis explain`: exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
 export async function runExplain(args: readonly string[], environment: Environment): Promise<number> {
   if (asksForHelp(args)) {
@@ -105,8 +103,13 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
     if (id === undefined || admin === undefined) throw new UsageError('--id and --admin belong together');
     return report(await explainNamed({ id, admin }, environment), flags, environment);
   }
-  const input = readInput(await readText(one('file')), { entry: readEntry(one('entry')) });
-  if (input.kind === 'unread') throw new UsageError(input.problem.replace(/\.$/, ''));
+  const text = await readText(one('file'));
+  const input = readInput(text, { entry: readEntry(one('entry')) });
+  if (input.kind === 'unread') {
+    if (text.trim() === '') throw new UsageError(input.problem.replace(/\.$/, ''));
+    process.stderr.write(`portcullis: ${input.problem} What it reads: portcullis explain --help\n`);
+    return exitCodes.usage;
+  }
   if (input.kind === 'log-line') {
     if (flags.texts.has('show')) throw new UsageError('a log line has no claims to show');
     const explained = explainLogLine(input, labelLogLine(input, flags, environment));
@@ -152,26 +155,6 @@ function report(explanation: Explanation, flags: SplitFlags, environment: Enviro
       : `${formatExplanation(explanation, style)}exit ${status}\n`,
   );
   return status;
-}
-
-async function readText(file: string | undefined): Promise<string> {
-  if (file === undefined && process.stdin.isTTY)
-    throw new UsageError('nothing comes in: pipe the text in, or name --file');
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  try {
-    // What writes into the pipe may take its time.
-    const stream: AsyncIterable<Uint8Array> = file === undefined ? process.stdin : createReadStream(file);
-    for await (const chunk of stream) {
-      length += chunk.length;
-      if (length > maxInput) throw new UsageError('the text has more than 64 MiB');
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks).toString();
-  } catch (error) {
-    if (error instanceof UsageError) throw error;
-    throw new UsageError(file === undefined ? 'the text cannot be read' : 'the file of --file cannot be read');
-  }
 }
 
 function readEntry(text: string | undefined): number | undefined {

@@ -26,7 +26,8 @@ const tokenLike = /^(?:bearer )?ey[\w-]+\.[\w-]+\.[\w-]*$/i;
 /** Texts that must not be shown, nor a part of them. */
 export function secretsOf({ headers, url }: ResourceRequest): readonly string[] {
   const values = ['authorization', 'dpop', 'cookie', ...otherHeaders].map((name) => headers.get(name) ?? '');
-  const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
+  const end = url.search(/[?#]/);
+  const query = end < 0 ? '' : url.slice(end);
   // A scheme and a space are no secret, and parts of a token are.
   return [...values.flatMap((value) => value.split(/[\s.,;]+/)), ...query.split(/[?&=#]/)];
 }

@@ -145,6 +145,22 @@ describe('the verdict', () => {
   });
 });
 
+describe('input of other kinds', () => {
+  it('UTF-16, as PowerShell writes files → read as text', async () => {
+    const file = join(folder, 'wide.txt');
+    await writeFile(file, Buffer.from(`\ufeff${await provider.sign()}\r\n`, 'utf16le'));
+    expect((await run('', ['--file', file])).stdout).toMatch(/^admitted/);
+  });
+
+  it('bytes → one line on standard error, 64', async () => {
+    expect(await run('PK\u0003\u0004\u0000', [])).toMatchObject({
+      status: 64,
+      stdout: '',
+      stderr: expect.stringMatching(/^portcullis: The input is not text\. .*\n$/),
+    });
+  });
+});
+
 describe('settings that decide about few tokens', () => {
   it('DENY_LIST → what it denies is refused, as the service does; a file that cannot be used → 78', async () => {
     const file = join(folder, 'denied.json');

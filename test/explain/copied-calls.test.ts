@@ -127,6 +127,27 @@ describe('calls as tools copy and export them', () => {
   });
 });
 
+describe('a token with something around it', () => {
+  const none = [undefined, undefined, bearer];
+  it.each<[string, string, readonly unknown[]]>([
+    ['an assignment', `TOKEN=${token}`, none],
+    ['an assignment of a shell', `export TOKEN="${token}"`, none],
+    ['an assignment of PowerShell', `$env:TOKEN = '${token}'`, none],
+    ['a part of a URL', `access_token=${token}&token_type=bearer`, none],
+    ['a line of a program', `axios.get("${url}", { headers: { Authorization: "${bearer}" } })`, none],
+    ['wget', `wget --header="Authorization: ${bearer}" ${url}`, none],
+    [
+      'a URL',
+      `https://app.example/cb#access_token=${token}`,
+      ['GET', `https://app.example/cb#access_token=${token}`, null],
+    ],
+    ['JSON', JSON.stringify({ token }), none],
+    ['JSON of another spelling', JSON.stringify({ accessToken: token, expiresIn: 60 }), none],
+  ])('%s', (_, text, expected) => {
+    expect(describeCall(readInput(text))).toEqual(expected);
+  });
+});
+
 describe('what is nothing of all that → one clear line, which repeats nothing', () => {
   it.each([
     ['a sentence', 'it does not work since yesterday'],
@@ -137,6 +158,9 @@ describe('what is nothing of all that → one clear line, which repeats nothing'
     ['fetch() of a path', 'fetch("/orders", {"headers":{}})'],
     ['PowerShell without a URL', 'Invoke-WebRequest -Headers @{ a = "secret" }'],
     ['HTTPie without a URL', 'http POST --verbose'],
+    ['two tokens', `${token} ${token}`],
+    ['a list', '[{"a":"secret"}]'],
+    ['a program with two tokens', `a("${bearer}"); b("${bearer}x")`],
     ['a long text', 'lorem ipsum '.repeat(100_000)],
   ])('%s', (_, text) => {
     const input = readInput(text);
@@ -148,6 +172,8 @@ describe('what is nothing of all that → one clear line, which repeats nothing'
     ['a token that was broken into lines', `${token.slice(0, 30)}\n${token.slice(30)}`],
     ['a token with CRLF at its end', `${token}\r\n`],
     ['a word', 'undefined'],
+    ['a placeholder with spaces', '<your access token>'],
+    ['what JavaScript makes of an object', '[object Object]'],
     ['a token of 10 MB', `ey${'a'.repeat(10_000_000)}.b.c`],
   ])('%s is still taken for a token', (_, text) => {
     expect(readInput(text).kind).toBe('token');

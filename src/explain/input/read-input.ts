@@ -16,6 +16,13 @@ export interface ReadInputOptions {
 }
 
 const bearerValue = /^(?:bearer|dpop|basic|token|jwt)(?::? |:|$)/i;
+/** What stands in the place of a token, with spaces in it. */
+const placeholder = /^(?:<[^<>\n]*>|\[object \w+\])$/;
+const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
+/** `TOKEN=…`, as in a shell, a file of variables, or the fragment of a URL. */
+const assignment = /^(?:export +|set +|\$env:)?\w+ ?= ?["']?(ey[\w-]+\.[\w-]+\.[\w-]*)["']?(?:;|&\S*)?$/;
+/** In a line of a program. */
+const credentialForm = /\b(bearer|dpop) +(ey[\w-]+\.[\w-]+\.[\w-]*)/gi;
 /** Control characters that no text has, and what stands for bytes that are no UTF-8. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
 const notText = /[\x00-\x08\x0e-\x1a\x1c-\x1f]|\ufffd{2}/;
@@ -31,6 +38,11 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   if (trimmed === '')
     return unread('The input is empty. Pipe in a token, a curl command, a HAR, a request or a log line.');
   if (trimmed.startsWith('{')) return readJson(trimmed, entry);
+  if (isList(trimmed)) {
+    return unread(
+      'A list is nothing that is known here: pipe in one HAR, one log line, or log lines one below the other.',
+    );
+  }
   if (notText.test(trimmed)) return unread('The input is not text. Export a HAR, or copy the call as text.');
   if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(trimmed)) return readCurl(trimmed.replace(/^[$>#%] ?/, ''));
   if (isFetchCall(trimmed)) return readFetchCall(trimmed);
@@ -49,10 +61,9 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   if (headerStart.test(plain)) {
     return { kind: 'authorization', method: undefined, url: undefined, headers: readHeaderLines(plain.split(/\r?\n/)) };
   }
-  if (/\s/.test(plain) && !bearerValue.test(plain) && !/ey[\w-]{6}/.test(plain)) {
-    return unread(
-      'The input is no token, and nothing else that is known here: pipe in a token, a curl command, a HAR, a request or a log line.',
-    );
+  if (!bearerValue.test(plain)) {
+    const found = readAround(plain);
+    if (found !== undefined) return found;
   }
   const value = bearerValue.test(plain) ? plain : `Bearer ${plain}`;
   return {
@@ -61,6 +72,36 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
     url: undefined,
     headers: [['Authorization', value]],
   };
+}
+
+/** What is no token by itself, and may have one in it: a URL, an assignment of a shell, a line of a program. */
+function readAround(text: string): Input | undefined {
+  const none = { method: undefined, url: undefined };
+  if (/^https?:\/\/\S+$/i.test(text) && URL.canParse(text))
+    return { kind: 'curl', method: 'GET', url: text, headers: [] };
+  const [, assigned] = assignment.exec(text) ?? [];
+  if (assigned !== undefined) return { kind: 'token', ...none, headers: [['Authorization', `Bearer ${assigned}`]] };
+  if (!/\s/.test(text) || placeholder.test(text)) return undefined;
+  if (text.split(/\s+/).every((word) => jwtForm.test(word)))
+    return unread('The input has several tokens. Pipe in one at a time.');
+  // A token that was broken into lines stays one.
+  if (/^["'`]?ey/.test(text)) return undefined;
+  const credentials = new Set([...text.matchAll(credentialForm)].map(([, scheme, token]) => `${scheme} ${token}`));
+  const [first] = credentials;
+  if (first !== undefined && credentials.size === 1)
+    return { kind: 'authorization', ...none, headers: [['Authorization', first]] };
+  return unread(
+    'The input is no token, and nothing else that is known here: pipe in a token, a curl command, a HAR, a request or a log line.',
+  );
+}
+
+function isList(text: string): boolean {
+  if (!text.startsWith('[')) return false;
+  try {
+    return Array.isArray(JSON.parse(text));
+  } catch {
+    return false;
+  }
 }
 
 /** The request in what `curl -v` prints; `undefined` if this is nothing of it. */
@@ -95,7 +136,7 @@ function readJson(text: string, entry: number | undefined): Input {
   if ('log' in value) return readHar(value, entry);
   if (isPostman(value)) return readPostman(value, entry);
   // The answer of a token endpoint (RFC 6749 §5.1).
-  const { access_token: token } = value;
+  const { access_token: granted, accessToken = granted, token = accessToken } = value;
   if (typeof token === 'string') {
     return { kind: 'token', method: undefined, url: undefined, headers: [['Authorization', `Bearer ${token}`]] };
   }
