@@ -17,6 +17,9 @@ const excluded = [
   ...(process.env['LIBRARY_RUNTIME'] === undefined ? ['test/runtimes/workers-example.test.ts'] : []),
 ];
 
+// In one process for many files, the counts of V8 lacked branches that had run.
+const isCounted = process.argv.includes('--coverage');
+
 export default defineConfig({
   test: {
     projects: [
@@ -24,7 +27,7 @@ export default defineConfig({
         test: {
           ...ofEach,
           name: 'shared',
-          isolate: false,
+          isolate: isCounted,
           setupFiles: ['test/support/leftovers.ts'],
           include: ['test/**/*.test.ts'],
           exclude: [...excluded, ...isolatedFiles],
