@@ -3,7 +3,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Answer, type Call, call as send } from '../support/call.ts';
-import { passStart } from '../support/pass-start.ts';
+import { passRedisStart, passStart } from '../support/pass-start.ts';
 import { findProgram, needs } from '../support/programs.ts';
 import { type ProxyServer, programOf, proxyNames, startProxy } from '../support/proxy-server.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
@@ -34,6 +34,7 @@ beforeAll(async () => {
   if (!hasRedis) return;
   redis = await startTestRedis();
   sharing = await Promise.all([1, 2].map(() => startInstance('127.0.0.1', redis?.url)));
+  await passRedisStart(redis);
 });
 
 afterAll(async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { findFreePort } from '../../support/free-port.ts';
-import { passStart } from '../../support/pass-start.ts';
+import { passRedisStart, passStart } from '../../support/pass-start.ts';
 import { needs } from '../../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
@@ -115,6 +115,7 @@ describe('Redis', needs('redis-server'), () => {
 
   it('shared by both instances → nothing is wrong', async () => {
     const peers = await start({ REPLAY_STORE: redis.url }, { REPLAY_STORE: redis.url });
+    await passRedisStart(redis);
     const { findings } = await runDoctor(['--only', 'replay,redis', ...peers, ...credentials], {
       ...environment(),
       REPLAY_STORE: redis.url,
