@@ -37,7 +37,7 @@ export default defineConfig({
     ],
     globalSetup: ['test/support/packed-folder.ts', 'test/support/kept-folder.ts'],
     // Files that wait for a service leave processor time to others.
-    maxWorkers: availableParallelism() + 1,
+    maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: LongestFirst },
     reporters: ['default', new SummaryReporter()],
     coverage: {
