@@ -1,7 +1,7 @@
 // npm run bench -- http: the service over HTTP beside its peers and beside floors, all on one processor, wrk on another.
 import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
-import { aims, unsettledPairs } from './aims.js';
+import { aims, limits, unsettledPairs } from './aims.js';
 import { figures } from './figures.js';
 import { installPackages } from './install.js';
 import { opensslName } from './openssl.js';
@@ -54,7 +54,7 @@ function makePlan({ names, workloadNames, settings, rounds, startedAt }) {
   /** @param {import('./aims.js').Pair} pair */
   const isChosen = ([name, workload]) =>
     name === opensslName || all.some((pair) => pair[0] === name && pair[1] === workload);
-  const rows = aims.filter(({ pairs }) => pairs.length > 0 && pairs.every(isChosen));
+  const rows = [...aims, ...limits].filter(({ pairs }) => pairs.length > 0 && pairs.every(isChosen));
   const checks = rows.flatMap(({ pairs }) => pairs.filter(([name]) => name === opensslName));
   return (round, samples) => {
     if (round === 0) return [...all, ...checks];

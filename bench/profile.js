@@ -69,9 +69,12 @@ const subjects = {
 /** The source maps of the files of the build that were met. @type {Map<string, SourceMap>} */
 const maps = new Map();
 
+/** The folder of the build. */
+const built = new URL('../dist/', import.meta.url).href;
+
 /** Where a function stands in the sources, if it is of the build; else where it stands. */
 function sourceOf({ url, lineNumber, columnNumber }) {
-  if (!url.startsWith('file:') || !url.includes('/dist/')) return url;
+  if (!url.startsWith(built)) return url;
   const map = maps.get(url) ?? new SourceMap(JSON.parse(readFileSync(fileURLToPath(`${url}.map`), 'utf8')));
   maps.set(url, map);
   const found = map.findEntry(lineNumber, columnNumber);
