@@ -1,5 +1,4 @@
 import type { Connection } from '../http/request.ts';
-import { same, settle } from '../maybe-promise.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
@@ -9,8 +8,7 @@ import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, demand } from './checkpoint.ts';
 import { type AccessReaders, createForms, createMiddlewareForms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
-import { addNonce } from './nonce-header.ts';
-import { toMetadataResponse, toResponse } from './web-answer.ts';
+import { passToWebHandler, toMetadataResponse, toResponse } from './web-answer.ts';
 
 export type { MetadataOptions } from './metadata.ts';
 
@@ -95,23 +93,11 @@ export function createProtect<D extends RegisteredClaims = Claims>(
       ): FetchHandler<R, Rest> => {
         checkRoute(policy, handler);
         const asked = demand(policy, credentials);
-        return (request, ...rest) => {
-          const seen = see(options, request, rest);
-          const answer = (error: unknown): Response => {
-            const refusal = checkpoint.describeThrown(error, seen);
-            if (refusal === undefined) throw error;
-            return toResponse(refusal);
-          };
-          return checkpoint.pass<Response, C>(asked, {
-            ...seen,
-            admit: (access) => {
-              // Absent only if credentials are optional, and then the handler is one that knows.
-              const answered = settle(() => handler(request, access as Access<C>, ...rest), same, answer);
-              return access === undefined ? answered : addNonce(answered, access);
-            },
-            refuse: toResponse,
-          });
-        };
+        return (request, ...rest) =>
+          // Absent only if credentials are optional, and then the handler is one that knows.
+          passToWebHandler(checkpoint, asked, see(options, request, rest), (access) =>
+            handler(request, access as Access<C>, ...rest),
+          );
       },
   );
   // The handler of `optional` has the type that the interface says.

@@ -1,7 +1,6 @@
 import type { Context, Env, ErrorHandler, Handler, Input, MiddlewareHandler, Next, ValidationTargets } from 'hono';
 import type { BlankInput } from 'hono/types';
 import type { Connection } from '../http/request.ts';
-import { same, settle } from '../maybe-promise.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
@@ -11,8 +10,7 @@ import { findAccessOf, requireAccessOf } from './admitted.ts';
 import { checkAdapterOptions, createCheckpoint, demand } from './checkpoint.ts';
 import { createForms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
-import { addNonce } from './nonce-header.ts';
-import { toMetadataResponse, toResponse } from './web-answer.ts';
+import { passToWebHandler, toMetadataResponse, toResponse } from './web-answer.ts';
 
 export type { MetadataOptions } from './metadata.ts';
 
@@ -102,23 +100,9 @@ export function createProtect<E extends Env = Env, D extends RegisteredClaims = 
       <C>(policy: Policy<C>, handler: (c: Context<E>, access: Access<C>) => Response | Promise<Response>) => {
         checkRoute(policy, handler);
         const asked = demand(policy, credentials);
-        return (c: Context<E>): Response | Promise<Response> => {
-          const seen = see(options, c);
-          const answer = (error: unknown): Response => {
-            const refusal = checkpoint.describeThrown(error, seen);
-            if (refusal === undefined) throw error;
-            return toResponse(refusal);
-          };
-          return checkpoint.pass<Response, C>(asked, {
-            ...seen,
-            admit: (access) => {
-              // Absent only if credentials are optional, and then the handler is one that knows.
-              const answered = settle(() => handler(c, access as Access<C>), same, answer);
-              return access === undefined ? answered : addNonce(answered, access);
-            },
-            refuse: toResponse,
-          });
-        };
+        return (c: Context<E>): Response | Promise<Response> =>
+          // Absent only if credentials are optional, and then the handler is one that knows.
+          passToWebHandler(checkpoint, asked, see(options, c), (access) => handler(c, access as Access<C>));
       },
   );
   // Path, input, answer and the handler of `optional` have the types that the interface says; nothing looks at them here.

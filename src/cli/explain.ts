@@ -41,7 +41,8 @@ const flagKinds: FlagKinds = {
 
 const usage = `portcullis explain REASON prints what a reason means and how to fix it.
 portcullis explain reads a token, a header line, a curl command (or fetch, PowerShell, HTTPie), a HAR, a collection of
-Postman, a request or a log line from standard input and shows every check. Nothing in it is run. Flags, besides those of serve, whose settings are in force:
+Postman, a request or a log line from standard input and shows every check. Nothing in it is run. Flags, besides those
+of serve, whose settings are in force:
   --file FILE            reads the file instead of standard input
   --entry N              of a HAR or collection; default: the first call that was answered with 401 or 403
   --issuer URL --audience TEXT   instead of settings

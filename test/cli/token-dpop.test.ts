@@ -178,17 +178,14 @@ describe('--dpop', () => {
     expect(err).toContain(idp.issuer);
   });
 
+  const startOther = () =>
+    startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim: 'claim', environment });
+
   it.each([
     ['no service was started with the provider', undefined],
     ['what is said of it is no URL', 'here'],
   ])('%s → the usual address', async (_name, said) => {
-    const other = await startLocalIdp({
-      makeKey: takeSigningKey,
-      port: 0,
-      audience,
-      customClaim: 'claim',
-      environment,
-    });
+    const other = await startOther();
     if (said !== undefined) await other.announceService(said);
     const { proof } = await print('--idp', other.issuer);
     expect(decodeJwt(proof)['htu']).toBe('http://localhost:8000/api/private');
@@ -196,13 +193,7 @@ describe('--dpop', () => {
   });
 
   it('the file of the provider is damaged → the usual address', async () => {
-    const other = await startLocalIdp({
-      makeKey: takeSigningKey,
-      port: 0,
-      audience,
-      customClaim: 'claim',
-      environment,
-    });
+    const other = await startOther();
     const { port } = new URL(other.issuer);
     await writeFile(join(base, 'portcullis', 'running', `${port}.json`), '{');
     const { proof } = await print('--idp', other.issuer);
