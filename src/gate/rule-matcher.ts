@@ -1,4 +1,5 @@
 import type { RequestHost } from './rule-host.ts';
+import { SegmentTable } from './segment-table.ts';
 
 /** `*` in a pattern; no text, because a decoded segment may be any text. */
 export const anySegment: unique symbol = Symbol('*');
@@ -29,7 +30,7 @@ interface Leaf<R> {
 }
 
 interface Node<R> {
-  readonly literals: Map<string, Node<R>>;
+  readonly literals: SegmentTable<Node<R>>;
   any: Node<R> | undefined;
   /** Rules whose path ends here. */
   readonly end: Leaf<R>;
@@ -91,7 +92,7 @@ export function createRuleMatcher<R>(): RuleMatcher<R> {
 
 function createNode<R>(): Node<R> {
   return {
-    literals: new Map(),
+    literals: new SegmentTable(),
     any: undefined,
     end: { byMethod: new Map(), forAll: undefined },
     rest: { byMethod: new Map(), forAll: undefined },
@@ -119,8 +120,11 @@ function openLeaf<R>(root: Node<R>, { segments, hasRest }: RulePattern): Leaf<R>
       node.any ??= createNode();
       node = node.any;
     } else {
-      const next = node.literals.get(segment) ?? createNode<R>();
-      node.literals.set(segment, next);
+      let next = node.literals.get(segment);
+      if (next === undefined) {
+        next = createNode();
+        node.literals.add(segment, next);
+      }
       node = next;
     }
   }
