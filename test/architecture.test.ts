@@ -25,7 +25,8 @@ interface Source {
 const root = fileURLToPath(new URL('../src/', import.meta.url));
 
 const sources: readonly Source[] = readdirSync(root, { recursive: true, encoding: 'utf8' })
-  .filter((path) => path.endsWith('.ts'))
+  // A `.d.ts` there says what a package has, and holds no code.
+  .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
   .map((path) => readSource(path.split(sep).join('/')))
   .toSorted((a, b) => a.path.localeCompare(b.path));
 
@@ -183,7 +184,8 @@ describe('direction of imports', () => {
       for (const next of sources.find((source) => source.path === path)?.loads ?? []) load(next);
     };
     load('testing/index.ts');
-    const packages = [...loaded].filter((name) => !name.endsWith('.ts') && !name.startsWith('node:'));
+    const outside = [...loaded].filter((name) => !name.endsWith('.ts') && !name.startsWith('node:'));
+    const packages = [...new Set(outside.map((name) => name.replace(/^(@[^/]+\/)?([^/]+).*$/, '$1$2')))];
     expect(loaded).toContain('jose/algorithms.ts');
     expect(packages.toSorted()).toEqual(['@peculiar/x509', 'lru-cache', 'undici']);
     expect(

@@ -1,6 +1,7 @@
 import { Agent as HttpAgent, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Pool } from 'undici';
+import { loadPool } from '../outbound/undici.ts';
 
 /** What is needed to reach the upstream. */
 export interface UpstreamOptions {
@@ -44,7 +45,7 @@ export async function openUpstream({ upstream, timeout, ca }: UpstreamOptions): 
   const timeoutMilliseconds = timeout * 1000;
   const servername = isTls ? hostname.replace(/^\[|\]$/g, '') : null;
   const tls = isTls && ca !== undefined ? { ca } : {};
-  const { Pool: PoolClass } = await import('undici');
+  const PoolClass = await loadPool();
   const pool = new PoolClass(`${isTls ? 'https' : 'http'}://${hostname}:${port}`, {
     pipelining: 1,
     headersTimeout: timeoutMilliseconds,

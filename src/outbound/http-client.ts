@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { Dispatcher } from 'undici';
 import { readProxyAddress } from './proxy-address.ts';
+import { loadAgent, loadFetch } from './undici.ts';
 
 /** The part of a web-standard `fetch` that is used; the global one of any runtime fits. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
@@ -71,7 +72,7 @@ export function createHttpClient(
   return {
     async fetch(url, init) {
       // Half of the start-up time of the library, were it loaded with it.
-      const { fetch } = await import('undici');
+      const fetch = await loadFetch();
       // Begun once: calls that come together would each read the roots.
       agent ??= createAgent();
       return fetch(url, { ...init, ...(await agent) });
@@ -81,11 +82,16 @@ export function createHttpClient(
   };
 
   async function createAgent(): Promise<FetchRoute> {
-    const { EnvHttpProxyAgent } = await import('undici');
     const trust = ca === undefined ? undefined : await findTrust(ca);
     const connect = { timeout: connectMilliseconds, ...trust?.connect };
-    const agents = { ...proxies, connections, connect, requestTls: connect, proxyTls: connect };
-    return { dispatcher: new EnvHttpProxyAgent(agents), ...(trust !== undefined && { tls: trust.tls }) };
+    const dispatcher =
+      proxies.httpProxy === '' && proxies.httpsProxy === ''
+        ? new (await loadAgent())({ connections, connect })
+        : new (await import('undici')).EnvHttpProxyAgent({
+            ...proxies,
+            ...{ connections, connect, requestTls: connect, proxyTls: connect },
+          });
+    return { dispatcher, ...(trust !== undefined && { tls: trust.tls }) };
   }
 }
 
