@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
 import type { ConnectionLimit } from './descriptors.ts';
+import { lendBytes } from './lent-bytes.ts';
 import type { CreateTlsServer } from './open-tls.ts';
 import { boundOwedAnswers, type OwedAnswers } from './owed-answers.ts';
 import { watchUnused } from './unused-connections.ts';
@@ -89,7 +90,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
   const { createTlsServer, limit, unreadTimeout = 30, firstByteTimeout = 2 } = options;
   const server = (createTlsServer ?? createServer)(settings);
-  const event = createTlsServer === undefined ? 'connection' : 'secureConnection';
+  const opened = createTlsServer === undefined ? lendBytes(server) : 'connection';
+  const event = createTlsServer === undefined ? opened : 'secureConnection';
   // Who has sent everything and says so still gets the answers. In streams it is how a client goes away.
   Object.assign(server, { httpAllowHalfOpen: options.onUpgrade === undefined }); // not in the types
   const owedAnswers = boundOwedAnswers(server, { unreadTimeout, event });
@@ -123,12 +125,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     options.beforeCut?.();
     socket.destroy();
   });
-  const unused = watchUnused(server);
+  const unused = watchUnused(server, opened);
   if (limit?.most !== undefined) server.maxConnections = limit.most;
   server.on('drop', () => limit?.note());
   const connections = new Set<Socket>();
   let whenNone = (): void => {};
-  server.on('connection', (socket) => {
+  server.on(opened, (socket: Socket) => {
     options.onConnection?.(1);
     connections.add(socket);
     socket.once('close', () => {

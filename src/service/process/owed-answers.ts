@@ -1,5 +1,6 @@
 import type { RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { findTaker } from './lent-bytes.ts';
 
 /** Answers that one connection may be owed. An answer is owed until the kernel has taken it. */
 const maxOwed = 64;
@@ -23,7 +24,7 @@ export interface OwedAnswersOptions {
   /** Seconds without a byte taken, after which a connection is closed. */
   readonly unreadTimeout: number;
   /** The event with which the server begins to read requests: `secureConnection` under TLS. Default `connection`. */
-  readonly event?: 'connection' | 'secureConnection';
+  readonly event?: 'connection' | 'accepted' | 'secureConnection';
 }
 
 /** Watches over what the connections of one server are owed. */
@@ -63,10 +64,10 @@ interface Connection {
  * of one read (64 KiB, 1,724 short ones) in one go, and goes on if the connection is closed meanwhile. So a larger read
  * is parsed in slices, and no further while answers are owed.
  *
- * For that the bytes have to pass through here, which costs about 2 µs a request. Node's own way from the socket to the
- * parser cannot be kept, not even until a connection shows what it is: the parser goes to the end of a read, whatever it is
- * told (`pause()` inside a request has no effect on that read), and answers reach the kernel one by one in later turns. So the
- * first read of each connection could owe 1,724 answers, about 4 MiB, and whoever reads them looks the same as who does not.
+ * For that the bytes have to pass through here. Node's own way from the socket to the parser cannot be kept, not even until
+ * a connection shows what it is: the parser goes to the end of a read, whatever it is told (`pause()` inside a request has
+ * no effect on that read), and answers reach the kernel one by one in later turns. So the first read of each connection
+ * could owe 1,724 answers, about 4 MiB, and whoever reads them looks the same as who does not.
  */
 export function boundOwedAnswers(server: Server, options: OwedAnswersOptions): OwedAnswers {
   const { unreadTimeout, event = 'connection' } = options;
@@ -95,7 +96,10 @@ export function boundOwedAnswers(server: Server, options: OwedAnswersOptions): O
     };
     connections.set(socket, connection);
     socket.off('data', onData as (chunk: Buffer) => void); // as above
+    // With a taker no data comes this way; but Node leaves the parser to us for a listener, and lets the data flow.
     socket.on('data', (chunk: Buffer) => read(connection, chunk));
+    const taker = findTaker(socket);
+    if (taker !== undefined) taker.take = (bytes) => takeBytes(connection, bytes);
     socket.off('end', onEnd as () => void); // as above
     socket.on('end', () => {
       // Who has given the connection up is told by the stream itself.
@@ -116,6 +120,13 @@ export function boundOwedAnswers(server: Server, options: OwedAnswersOptions): O
     });
   });
 
+  /** As the stream says it: whether more may be read. */
+  const takeBytes = (connection: Connection, bytes: Buffer): boolean => {
+    if (connection.released) return connection.socket.push(Buffer.from(bytes));
+    read(connection, bytes);
+    return true;
+  };
+
   const read = (connection: Connection, chunk: Buffer): void => {
     if (
       connection.rest.length === 0 &&
@@ -131,7 +142,8 @@ export function boundOwedAnswers(server: Server, options: OwedAnswersOptions): O
       return;
     }
     heldBytes += chunk.length;
-    connection.rest.push(chunk);
+    // The chunk may be lent.
+    connection.rest.push(Buffer.from(chunk));
     connection.socket.pause();
     if (!waiting.has(connection)) enqueue(connection);
   };

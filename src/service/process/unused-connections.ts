@@ -11,14 +11,14 @@ export interface UnusedConnections {
  * Watches them. Node counts a connection as idle only after its first answer, so `closeIdleConnections()` does not close what
  * browsers and pools have opened in advance. Under TLS the same goes for a connection after its handshake.
  */
-export function watchUnused(server: Server): UnusedConnections {
+export function watchUnused(server: Server, event: 'connection' | 'accepted'): UnusedConnections {
   /** When each was opened, in milliseconds. */
   const opened = new Map<Socket, number>();
   const note = (socket: Socket): void => {
     opened.set(socket, performance.now());
     socket.once('close', () => opened.delete(socket));
   };
-  server.on('connection', note);
+  server.on(event, note);
   server.on('secureConnection', note);
   return {
     close(seconds) {
