@@ -108,6 +108,9 @@ const rules = (name, size) => ({
   rounds: (results) => (results.rules === undefined ? [] : rulesRatio(results.rules, size)),
 });
 
+/** What two workers or processes take, to what one takes. */
+const twoToOne = ({ 1: one = [], 2: two = [] } = {}) => combine([two, one], ([above, below]) => above / below);
+
 /** Far from their aims: a wider interval says as much. */
 const peer = { within: 0.1, digits: 1 };
 const own = (workload) => /** @type {Pair} */ (['portcullis', workload]);
@@ -126,10 +129,7 @@ export const aims = [
   figure(
     'cost of a DPoP call, two workers : one worker',
     1.1,
-    ({ http: run }) => {
-      const { 1: one = [], 2: two = [] } = run?.figures?.workers?.dpop ?? {};
-      return combine([two, one], ([above, below]) => above / below);
-    },
+    ({ http: run }) => twoToOne(run?.figures?.workers?.dpop),
     { covers: 'one and two workers on two processors' },
   ),
   figure('start to listening, provider away, ms', 150, ({ http: run }) => run?.figures?.start?.milliseconds ?? [], {
@@ -186,10 +186,14 @@ export const limits = [
     ...http,
     covers: 'no service, two processors',
     pairs: [],
-    rounds: ({ http: run }) => {
-      const { 1: one = [], 2: two = [] } = run?.figures?.workers?.checks ?? {};
-      return combine([two, one], ([above, below]) => above / below);
-    },
+    rounds: ({ http: run }) => twoToOne(run?.figures?.workers?.checks),
+  },
+  {
+    name: 'call with one token, for which workers ask each other nothing, two workers : one worker',
+    ...http,
+    covers: 'one and two workers on two processors',
+    pairs: [],
+    rounds: ({ http: run }) => twoToOne(run?.figures?.workers?.cpu),
   },
 ];
 

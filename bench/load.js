@@ -13,8 +13,9 @@ const spentBy = (pids) => [pids].flat().reduce((sum, pid) => sum + cpuTime(pid),
  * used, `others` the share of the server's that somebody else did, `stolen` what the host took of it. `wakes`: how often
  * wrk had gone to sleep, a request; each time, an answer of the server woke it.
  */
-export async function load({ pid, url, file, seconds, once, count = false, threads = 1, processor = processors.load }) {
-  const connections = 32 * threads;
+export async function load(about) {
+  const { pid, url, file, seconds, once, count = false, threads = 1, processor = processors.load } = about;
+  const { connections = 32 * threads } = about;
   const before = { at: performance.now(), server: spentBy(pid), all: processorTimes(processors.server) };
   const words = [
     'wrk',
