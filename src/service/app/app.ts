@@ -19,6 +19,8 @@ import { createRouter } from './router.ts';
 /** Answers a request; a promise only where something has to be waited for. Throws nothing. */
 export type App = (exchange: Exchange, target: string) => MaybePromise<Answer>;
 
+/** One in so many answers is kept. */
+const keptOf = 8;
 const privateJson: HeaderList = [...json, 'cache-control', 'no-store'];
 
 /** The routes of the service; no sockets. Every variant is served from its records. */
@@ -83,10 +85,19 @@ export function createApp(options: AppOptions): App {
   }
 
   function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
+    // Tokens that were seen before come with the same claims.
+    const answers = new WeakMap<RegisteredClaims, Answer>();
+    let made = 0;
+    const answerAnew = (claims: RegisteredClaims): Answer => {
+      const granted = createAnswer(200, privateJson, JSON.stringify(answer(claims, settings)));
+      // To keep an answer costs as much as to make several: who comes once is not worth it, who comes often is soon kept.
+      if (made++ % keptOf === 0) answers.set(claims, granted);
+      return granted;
+    };
     const grant = (exchange: Exchange, access: Access<RegisteredClaims>): Answer => {
       exchange.claims = access.claims;
       exchange.scheme = access.scheme;
-      const granted = createAnswer(200, privateJson, JSON.stringify(answer(access.claims, settings)));
+      const granted = answers.get(access.claims) ?? answerAnew(access.claims);
       return access.dpopNonce === undefined ? granted : withHeaders(granted, 'dpop-nonce', access.dpopNonce);
     };
     return (exchange) =>

@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { createReadExternalUrl } from '../../../src/http/external-url.ts';
 import { createResourceServer, type ResourceServer } from '../../../src/resource-server/resource-server.ts';
-import { createApp } from '../../../src/service/app/app.ts';
+import { type App, createApp } from '../../../src/service/app/app.ts';
 import { beginExchange } from '../../../src/service/app/exchange.ts';
 import { readSettings } from '../../../src/service/settings/settings.ts';
 import type { Endpoint } from '../../../src/service/variants/endpoint.ts';
@@ -31,22 +31,43 @@ const waiting: ResourceServer = {
   judge: (request, policy, connection) => Promise.resolve(server.judge(request, policy, connection)),
 };
 
+function open(endpoints: readonly Endpoint[], resourceServer: ResourceServer): App {
+  return createApp({
+    settings: { ...settings, variant: { ...settings.variant, endpoints } },
+    mode: 'off',
+    resourceServer,
+    readExternalUrl: createReadExternalUrl({ trust: 'none' }),
+    version: '0.0.0',
+  });
+}
+
+function call(app: App, path: string, credentials: Record<string, string>) {
+  const headers = new Headers({ host: 'api.example', ...credentials });
+  const exchange = beginExchange({ method: 'GET', url: `http://api.example${path}`, headers }, new Socket());
+  return { exchange, answer: app(exchange, path) };
+}
+
 it.each([
   ['judged at once', server],
   ['judged later', waiting],
 ])(
   '%s, and the endpoint throws → 500 and a log line with the cause, never a rejection',
   async (_when, resourceServer) => {
-    const app = createApp({
-      settings: { ...settings, variant: { ...settings.variant, endpoints: [endpoint] } },
-      mode: 'off',
-      resourceServer,
-      readExternalUrl: createReadExternalUrl({ trust: 'none' }),
-      version: '0.0.0',
-    });
-    const headers = new Headers({ host: 'api.example', ...issuer.headers() });
-    const exchange = beginExchange({ method: 'GET', url: 'http://api.example/api/private', headers }, new Socket());
-    expect(await app(exchange, '/api/private')).toMatchObject({ status: 500 });
+    const { exchange, answer } = call(open([endpoint], resourceServer), '/api/private', issuer.headers());
+    expect(await answer).toMatchObject({ status: 500 });
     expect(exchange).toMatchObject({ reason: 'unexpected', cause: defect });
   },
 );
+
+it('calls that come often are answered from their own token and by their own endpoint, each time', async () => {
+  const show = (path: string): Endpoint => ({ ...endpoint, path, answer: ({ sub }) => ({ path, sub }) });
+  const app = open(['/one', '/two'].map(show), server);
+  const callers = ['ann', 'ben', 'cleo'].map((sub) => ({ sub, headers: issuer.headers({ sub }) }));
+  const calls = Array.from({ length: 20 }).flatMap(() =>
+    callers.flatMap(({ sub, headers }) => ['/one', '/two'].map((path) => ({ sub, headers, path }))),
+  );
+  const bodies = await Promise.all(
+    calls.map(async ({ path, headers }) => (await call(app, path, headers).answer).body),
+  );
+  expect(bodies).toEqual(calls.map(({ path, sub }) => JSON.stringify({ path, sub })));
+});
