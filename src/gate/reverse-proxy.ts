@@ -13,6 +13,7 @@ import { openUpstream } from './reverse-proxy-upstream.ts';
 
 export { discardRest } from './reverse-proxy-discard.ts';
 export type { Credentials, Forwarding, Identity, TakeSocket } from './reverse-proxy-forwarding.ts';
+export type { Framing } from './reverse-proxy-head.ts';
 
 /** How requests reach the upstream. */
 export interface ReverseProxyOptions {
@@ -29,13 +30,12 @@ export interface ReverseProxyOptions {
 /** A way to one upstream. */
 export interface ReverseProxy {
   /**
-   * Says whether a request must be refused since another server could read it in another way. Ask in the turn in which
-   * it came, before it is judged: what follows on its connection cannot be believed, so the answer closes it. Asked by
-   * `forward` as well.
+   * Reads where a request goes and ends, or refuses it since another server could read it in another way. Ask in the turn in
+   * which it came, before it is judged: what follows on its connection cannot be believed, so the answer closes it.
    */
-  examine(incoming: IncomingMessage, outgoing: ServerResponse): AccessError | undefined;
-  /** Passes on one request, and its answer. Never throws. */
-  forward(forwarding: Forwarding): void;
+  examine(incoming: IncomingMessage, outgoing: ServerResponse): Framing | AccessError;
+  /** Passes on one request that was examined, and its answer. Never throws. */
+  forward(forwarding: Forwarding, framing: Framing): void;
   /** Requests and tunnels on their way. */
   inFlight(): number;
   /** Sends the answers that wait for the end of the turn: a connection is about to be closed. */
@@ -69,26 +69,21 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
 
   /** Connections on which a request was ambiguous. */
   const doubtful = new WeakMap<Socket, AccessError>();
-  const examine = (incoming: IncomingMessage, outgoing: ServerResponse): Framing | AccessError => {
-    const { socket } = incoming;
-    const framing = doubtful.get(socket) ?? readFraming(incoming);
-    if (framing instanceof AccessError) {
-      doubtful.set(socket, framing);
-      outgoing.shouldKeepAlive = false;
-    }
-    return framing;
-  };
 
   return {
     examine(incoming, outgoing) {
-      const framing = examine(incoming, outgoing);
-      return framing instanceof AccessError ? framing : undefined;
+      const { socket } = incoming;
+      const framing = doubtful.get(socket) ?? readFraming(incoming);
+      if (framing instanceof AccessError) {
+        doubtful.set(socket, framing);
+        outgoing.shouldKeepAlive = false;
+      }
+      return framing;
     },
-    forward(forwarding) {
-      const framing = examine(forwarding.incoming, forwarding.outgoing);
-      if (framing instanceof AccessError || inFlight >= maxInFlight) {
-        forwarding.refuse(framing instanceof AccessError ? framing : new AccessError('upstream_overloaded'));
-        if (!(framing instanceof AccessError)) discardRest(forwarding.incoming);
+    forward(forwarding, framing) {
+      if (inFlight >= maxInFlight) {
+        forwarding.refuse(new AccessError('upstream_overloaded'));
+        discardRest(forwarding.incoming);
         forwarding.onDone?.();
         return;
       }

@@ -124,9 +124,9 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
       outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
       outgoing.end(body);
     };
-    const ambiguous = proxy.examine(incoming, outgoing);
-    if (ambiguous !== undefined) {
-      refuse(ambiguous);
+    const framing = proxy.examine(incoming, outgoing);
+    if (framing instanceof AccessError) {
+      refuse(framing);
       return;
     }
     if (before?.(incoming, outgoing) === true) return;
@@ -135,10 +135,11 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
       refuse(externalUrl);
       return;
     }
-    proxy.forward({
-      ...{ incoming, outgoing, takeSocket, identity, externalUrl, isPeerTrusted, credentials, refuse },
-      onCut: ({ reason }) => cut.push(reason),
-    });
+    const onCut: Forwarding['onCut'] = ({ reason }) => void cut.push(reason);
+    proxy.forward(
+      { incoming, outgoing, takeSocket, identity, externalUrl, isPeerTrusted, credentials, refuse, onCut },
+      framing,
+    );
   };
   const onRequest: RequestListener = (incoming, outgoing) => handle(incoming, outgoing);
   const listener: Listener = await listen({

@@ -1,6 +1,6 @@
 import { AccessError } from '../../failures.ts';
 import type { Admission, Gate, Rejection } from '../../gate/gate.ts';
-import { discardRest, type Forwarding, type ReverseProxy } from '../../gate/reverse-proxy.ts';
+import { discardRest, type Forwarding, type Framing, type ReverseProxy } from '../../gate/reverse-proxy.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../../http/external-url.ts';
 import type { IsTrusted } from '../../http/trust.ts';
 import { after } from '../../maybe-promise.ts';
@@ -39,7 +39,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
 
   const pass = (admission: Admission, passage: Passage): Answer | typeof passedOn => {
     const { access, dpopNonce, wouldRefuse } = admission;
-    const { exchange, gate, wire } = passage;
+    const { exchange, gate, wire, framing } = passage;
     const { request, connection } = exchange;
     const externalUrl = readExternalUrl(request, connection);
     if (externalUrl instanceof AccessError) return refuse(exchange, gate.refuse(externalUrl, request), wire);
@@ -48,7 +48,8 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     if (wouldRefuse !== undefined) noteWouldRefuse(exchange, wouldRefuse, names);
     onAdmitted(admission);
     if (dpopNonce !== undefined) wire.outgoing.setHeader('DPoP-Nonce', dpopNonce);
-    proxy.forward(new Passing(passage, { admission, externalUrl, isPeerTrusted: isTrusted(connection.remoteAddress) }));
+    const isPeerTrusted = isTrusted(connection.remoteAddress);
+    proxy.forward(new Passing(passage, { admission, externalUrl, isPeerTrusted }), framing);
     return passedOn;
   };
 
@@ -61,9 +62,10 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
   return (exchange, _target, wire) => {
     exchange.routeKind = 'rule';
     const gate = current();
-    const ambiguous: AccessError | undefined = proxy.examine(wire.incoming, wire.outgoing);
-    if (ambiguous !== undefined) return describe(exchange, gate.refuse(ambiguous, exchange.request));
-    return after(gate.decide(exchange.request, exchange.connection), settle, { exchange, gate, wire, describe, names });
+    const framing = proxy.examine(wire.incoming, wire.outgoing);
+    if (framing instanceof AccessError) return describe(exchange, gate.refuse(framing, exchange.request));
+    const passage: Passage = { exchange, gate, wire, framing, describe, names };
+    return after(gate.decide(exchange.request, exchange.connection), settle, passage);
   };
 }
 
@@ -72,6 +74,7 @@ interface Passage {
   readonly exchange: Exchange;
   readonly gate: Gate;
   readonly wire: Wire;
+  readonly framing: Framing;
   readonly describe: (exchange: Exchange, rejection: Rejection) => Answer;
   readonly names: SettingNames;
 }
