@@ -6,7 +6,7 @@ type Undici = typeof import('undici');
  * undici in parts. Its index loads mocks, caches, interceptors and WebSocket too, which nothing here uses: without them an
  * idle service is 5 MiB smaller (`npm run bench -- http --workload memory`). Bun has its own undici, which has no parts.
  */
-const onBun = process.versions['bun'] !== undefined;
+const onBun = 'Bun' in globalThis;
 
 /** Loads what calls a provider. */
 export async function loadFetch(): Promise<Undici['fetch']> {
