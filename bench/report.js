@@ -108,7 +108,7 @@ function figureTables({ figures: { start, memory, workers, growth } }) {
     ];
     all.push(
       table(
-        ['workers, on both processors with the load', 'requests/s', 'CPU µs'],
+        ['workers, 32 connections for each, on both processors with the load', 'requests/s', 'CPU µs'],
         ['1', '2'].flatMap((count) => [
           row(`${count}: one token`, workers.rates[count], workers.cpu[count]),
           row(`${count}: DPoP, one key`, workers.dpopRates[count], workers.dpop[count]),

@@ -4,6 +4,10 @@ const { navigator } = globalThis as { readonly navigator?: { readonly userAgent?
 /** Whether this is workerd, the runtime of Cloudflare Workers: it differs from Node where others do not. */
 const onWorkerd = navigator?.userAgent === 'Cloudflare-Workers';
 
+/** Runtimes that have modules of their own in the place of some of Node's, and of some packages. */
+export const onBun: boolean = 'Bun' in globalThis;
+export const onDeno: boolean = 'Deno' in globalThis;
+
 /** The first on workerd, the second everywhere else. */
 export function pickByPlatform<T>({ workerd, others }: { readonly workerd: T; readonly others: T }): T {
   return onWorkerd ? workerd : others;

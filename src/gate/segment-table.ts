@@ -8,7 +8,7 @@ const fewPlaces = 4;
  * to have one number.
  */
 export class SegmentTable<V> {
-  /** Twice as many places as texts at least; 0 where there is none. */
+  /** By place: the number of its text, or 0. There are at least twice as many places as texts. */
   #numbers = new Int32Array(fewPlaces);
   readonly #texts: string[] = [];
   readonly #values: V[] = [];

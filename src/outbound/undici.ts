@@ -1,12 +1,11 @@
 /// <reference path="./undici-files.d.ts" />
 
-type Undici = typeof import('undici');
+import { onBun } from '../platform.ts';
 
-/**
- * undici in parts. Its index loads mocks, caches, interceptors and WebSocket too, which nothing here uses: without them an
- * idle service is 5 MiB smaller (`npm run bench -- http --workload memory`). Bun has its own undici, which has no parts.
- */
-const onBun = 'Bun' in globalThis;
+// undici in parts. Its index loads mocks, caches, interceptors and WebSocket too, which nothing here uses: without them an
+// idle service is 5 MiB smaller (`npm run bench -- http --workload memory`). Bun has its own undici, which has no parts.
+
+type Undici = typeof import('undici');
 
 /** Loads what calls a provider. */
 export async function loadFetch(): Promise<Undici['fetch']> {

@@ -1,11 +1,12 @@
 import type { Server } from 'node:http';
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
+import { onBun, onDeno } from '../../platform.ts';
 
 /** What takes the bytes of one connection. */
 export interface ByteTaker {
   /**
-   * Takes what was read: whoever keeps it must copy it, since the next read of any connection comes to the same place.
-   * `false`: nothing more is read until the socket is resumed.
+   * Takes what was read. Whoever keeps it must copy it: the next read of any connection comes to the same place. `false`
+   * says that nothing more is read until the socket is resumed.
    */
   take(bytes: Buffer): boolean;
 }
@@ -24,20 +25,19 @@ const readBytes = 64 * 1024;
 
 const takers = new WeakMap<Socket, ByteTaker>();
 
-/** What takes the bytes of a connection that is read so, until somebody else does; none for another. */
+/** What takes the bytes of a connection; `undefined` for one that is read in the usual way, as under TLS. */
 export function findTaker(socket: Socket): ByteTaker | undefined {
   return takers.get(socket);
 }
 
 /**
  * Lets a server read all connections into one buffer, by the option `onread` of sockets. Node makes a buffer of 64 KiB for
- * each read, and cuts it to what has come: that took a twelfth of the time of a warm call. Emits `accepted` with each
- * connection once Node serves it. Returns the event with which connections come: other runtimes read in their own way.
+ * each read, and cuts it to what has come. Emits `accepted` with each connection once Node serves it. Returns the event that
+ * tells of connections: it is `connection` on other runtimes, which read in their own way.
  */
 export function lendBytes(server: Server): 'accepted' | 'connection' {
   const [serve] = server.listeners('connection');
-  const { bun, deno } = process.versions;
-  if (serve === undefined || bun !== undefined || deno !== undefined) return 'connection';
+  if (serve === undefined || onBun || onDeno) return 'connection';
   const buffer = Buffer.allocUnsafeSlow(readBytes);
   server.off('connection', serve as () => void); // as it was given
   server.on('connection', (accepted: Socket) => {

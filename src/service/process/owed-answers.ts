@@ -96,7 +96,7 @@ export function boundOwedAnswers(server: Server, options: OwedAnswersOptions): O
     };
     connections.set(socket, connection);
     socket.off('data', onData as (chunk: Buffer) => void); // as above
-    // With a taker no data comes this way; but Node leaves the parser to us for a listener, and lets the data flow.
+    // With a taker nothing comes this way. Without a listener Node would parse by itself, and read nothing for us.
     socket.on('data', (chunk: Buffer) => read(connection, chunk));
     const taker = findTaker(socket);
     if (taker !== undefined) taker.take = (bytes) => takeBytes(connection, bytes);

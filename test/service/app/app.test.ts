@@ -60,7 +60,15 @@ it.each([
 );
 
 it('calls that come often are answered from their own token and by their own endpoint, each time', async () => {
-  const show = (path: string): Endpoint => ({ ...endpoint, path, answer: ({ sub }) => ({ path, sub }) });
+  let made = 0;
+  const show = (path: string): Endpoint => ({
+    ...endpoint,
+    path,
+    answer({ sub }) {
+      made++;
+      return { path, sub };
+    },
+  });
   const app = open(['/one', '/two'].map(show), server);
   const callers = ['ann', 'ben', 'cleo'].map((sub) => ({ sub, headers: issuer.headers({ sub }) }));
   const calls = Array.from({ length: 20 }).flatMap(() =>
@@ -70,4 +78,6 @@ it('calls that come often are answered from their own token and by their own end
     calls.map(async ({ path, headers }) => (await call(app, path, headers).answer).body),
   );
   expect(bodies).toEqual(calls.map(({ path, sub }) => JSON.stringify({ path, sub })));
+  // Most of them were not made anew.
+  expect(made).toBeLessThan(calls.length / 2);
 });

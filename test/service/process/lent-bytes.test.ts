@@ -1,17 +1,24 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import type { IncomingMessage, RequestListener } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { type AddressInfo, connect, createServer as createNetServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
 import { createHttpServer, type HttpServer, type UpgradeListener } from '../../../src/service/process/http-server.ts';
+import { findTaker, lendBytes } from '../../../src/service/process/lent-bytes.ts';
 import { stopAccepting } from '../../../src/service/process/listener.ts';
 
-const opened: { readonly servers: HttpServer[]; readonly sockets: Socket[] } = { servers: [], sockets: [] };
+interface Opened {
+  readonly fronts: Server[];
+  readonly servers: HttpServer[];
+  readonly sockets: Socket[];
+}
+const opened: Opened = { fronts: [], servers: [], sockets: [] };
 afterEach(async () => {
   for (const socket of opened.sockets.splice(0)) socket.destroy();
+  for (const front of opened.fronts.splice(0)) front.close();
   for (const http of opened.servers.splice(0)) {
     await stopAccepting(http.server);
     await http.finish(0);
@@ -24,6 +31,14 @@ async function open(onRequest: RequestListener, onUpgrade: UpgradeListener = () 
   http.server.listen(0, '127.0.0.1');
   await once(http.server, 'listening');
   return { http, port: (http.server.address() as AddressInfo).port }; // it listens on TCP
+}
+
+/** Accepts for a server, as the primary process does for its workers; the port. */
+async function acceptFor(http: HttpServer): Promise<number> {
+  const front = createNetServer({ pauseOnConnect: true }, http.take).listen(0, '127.0.0.1');
+  opened.fronts.push(front);
+  await once(front, 'listening');
+  return (front.address() as AddressInfo).port; // it listens on TCP
 }
 
 async function call(port: number): Promise<Socket & { received: Buffer }> {
@@ -52,20 +67,43 @@ async function collect(incoming: IncomingMessage): Promise<Buffer> {
 }
 
 describe('one buffer for what all connections read', () => {
-  it('bodies that come in turns are not mixed, however long they are kept', async () => {
-    const { port } = await open(async (incoming, outgoing) => outgoing.end(hash(await collect(incoming))));
-    const bodies = Array.from({ length: 6 }, () => randomBytes(200_000));
-    const sockets = await Promise.all(bodies.map(() => call(port)));
-    for (const socket of sockets) socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n');
-    for (let at = 0; at < 200_000; at += 10_000) {
-      for (const [i, socket] of sockets.entries()) socket.write(bodies[i]?.subarray(at, at + 10_000) ?? '');
-      await sleep(1);
-    }
-    const answers = await Promise.all(
-      sockets.map((socket) => receive(socket, (all) => /[\da-f]{64}$/.test(all.toString('latin1')))),
-    );
-    expect(answers.map((answer) => /[\da-f]{64}/.exec(answer.toString())?.[0])).toEqual(bodies.map(hash));
+  it('is one: what two connections send comes to the same place', async () => {
+    const server = createServer();
+    const places: ArrayBufferLike[] = [];
+    server.on(lendBytes(server), (socket: Socket) => {
+      socket.on('data', () => places.push(new ArrayBuffer()));
+      const taker = findTaker(socket);
+      if (taker !== undefined) taker.take = (bytes) => places.push(bytes.buffer) > 0;
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo; // it listens on TCP
+    for (const text of ['one', 'two']) (await call(port)).write(text);
+    for (let i = 0; i < 200 && places.length < 2; i++) await sleep(10);
+    expect(places).toHaveLength(2);
+    expect(places[0]).toBe(places[1]);
+    server.closeAllConnections();
+    server.close();
   });
+
+  it.each(['the server itself', 'another, as for a worker'])(
+    'bodies that come in turns are not mixed, however long they are kept; accepted by %s',
+    async (by) => {
+      const { http, port: own } = await open(async (incoming, outgoing) => outgoing.end(hash(await collect(incoming))));
+      const port = by === 'the server itself' ? own : await acceptFor(http);
+      const bodies = Array.from({ length: 6 }, () => randomBytes(200_000));
+      const sockets = await Promise.all(bodies.map(() => call(port)));
+      for (const socket of sockets) socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000\r\n\r\n');
+      for (let at = 0; at < 200_000; at += 10_000) {
+        for (const [i, socket] of sockets.entries()) socket.write(bodies[i]?.subarray(at, at + 10_000) ?? '');
+        await sleep(1);
+      }
+      const answers = await Promise.all(
+        sockets.map((socket) => receive(socket, (all) => /[\da-f]{64}$/.test(all.toString('latin1')))),
+      );
+      expect(answers.map((answer) => /[\da-f]{64}/.exec(answer.toString())?.[0])).toEqual(bodies.map(hash));
+    },
+  );
 
   it('requests that wait behind others are answered as they were sent', async () => {
     const waiting: (() => void)[] = [];
