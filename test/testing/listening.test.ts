@@ -135,7 +135,7 @@ describe('opaque tokens of an issuer that listens', () => {
       process.exit();`;
     const TEST_ISSUER = JSON.stringify({ account: tls.introspectionAccount, audience: tls.audience });
     const env = { PATH: process.env['PATH'], NODE_EXTRA_CA_CERTS: caFile, TEST_ISSUER };
-    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script, ...tokens], { env });
+    const { stdout } = await run(process.execPath, ['--input-type=module', '-e', script, '--', ...tokens], { env });
     return JSON.parse(stdout);
   }
 
@@ -144,7 +144,9 @@ describe('opaque tokens of an issuer that listens', () => {
     const revoked = tls.opaqueToken(read);
     tls.revoke(revoked);
     const strangers = [createTestIssuer().opaqueToken(read), issuer.opaqueToken(read)];
-    const tokens = [tls.opaqueToken(read), revoked, tls.opaqueToken({ scope: 'write' }), ...strangers];
+    let active = tls.opaqueToken(read);
+    while (!active.startsWith('-')) active = tls.opaqueToken(read); // one in 64 does, and looks like an option of Node
+    const tokens = [active, revoked, tls.opaqueToken({ scope: 'write' }), ...strangers];
     expect(await judgeElsewhere(tokens)).toEqual([
       'alice',
       'inactive_token',
