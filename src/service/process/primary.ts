@@ -132,7 +132,8 @@ export function startWorkers(options: PrimaryOptions): Workers {
         if (members.size === 0) end(exitCodes.ok);
         return;
       }
-      if (finalExitCodes.has(code)) {
+      // Later than at the start, a file may be bad for a moment only, while another worker serves with what it had.
+      if (!announced && finalExitCodes.has(code)) {
         stop(0);
         end(code);
         return;

@@ -11,8 +11,10 @@ import { text } from 'node:stream/consumers';
 import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exitCodes } from '../../../src/service/process/exit.ts';
 import { send } from '../../support/http-client.ts';
-import { superviseChild } from '../../support/service-process.ts';
+import { findChildren } from '../../support/processes.ts';
+import { type ServiceProcess, superviseChild } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates, type TestCertificates } from '../../support/tls.ts';
 import { bearer, findVariant, readEnvironment, startInVain, startVariant } from '../../support/variant-service.ts';
@@ -76,11 +78,35 @@ async function pipelineOverTls(port: number, ca: string, token: string): Promise
   return (await text(socket)).match(/HTTP\/1\.1 \d+/g) ?? [];
 }
 
+/** Waits until all workers are there: the service listens once the first of them is. */
+async function waitForAll({ adminUrl = '' }: ServiceProcess, workers: string): Promise<void> {
+  const expected = workers === '1' ? '"ready":true' : `${workers} of ${workers} ready`;
+  await expect.poll(async () => (await send(adminUrl, '/readyz')).body, { timeout: 10_000 }).toContain(expected);
+}
+
 async function writeFiles(name: string, { cert, key, ca }: TestCertificates) {
   const paths = { cert: join(folder, `${name}.crt`), key: join(folder, `${name}.key`), ca: join(folder, `${name}.ca`) };
   await Promise.all([writeFile(paths.cert, cert), writeFile(paths.key, key), writeFile(paths.ca, ca)]);
   return paths;
 }
+
+describe('files that are bad for a while', { timeout: 40_000 }, () => {
+  it('a worker is killed meanwhile → the others go on, and it comes back once they are good', async () => {
+    const files = await writeFiles('tls-for-a-while', certificates);
+    const environment = { WORKERS: '2', TLS_CERT: files.cert, TLS_KEY: files.key };
+    const service = await startVariant(findVariant('a'), provider, environment);
+    await waitForAll(service, '2');
+    await writeFile(files.key, 'no key');
+    const [victim = 0] = findChildren(service.pid);
+    process.kill(victim, 'SIGKILL');
+    await service.findLog(({ event, code }) => event === 'worker_exited' && code === exitCodes.config);
+    const token = await provider.sign();
+    expect((await getOverTls(service.port, { ca: certificates.ca }, token)).status).toBe(200);
+    await writeFiles('tls-for-a-while', certificates);
+    await waitForAll(service, '2');
+    expect(await service.stop()).toBe(0);
+  });
+});
 
 describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
   it('HOST=unix:/path → serves there, also where a killed process has left its socket; gone after the end', async () => {
@@ -103,6 +129,7 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
     const files = await writeFiles(`tls-${WORKERS}`, certificates);
     const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key };
     const service = await startVariant(findVariant('a'), provider, environment);
+    await waitForAll(service, WORKERS);
     expect(service.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const token = await provider.sign();
     const first = await getOverTls(service.port, { ca: certificates.ca }, token);
