@@ -16,6 +16,7 @@ export const longestFiles: readonly string[] = [
   'service/dpop-clients',
   'dpop/replay-redis',
   'service/deny-list',
+  'examples/page-blocks',
   'examples/frameworks',
   'service/proxies',
   'local-idp/local-idp',

@@ -56,6 +56,7 @@ describe('one thing is wrong', () => {
     const bridge = createTcpServer((socket) => {
       socket.pipe(connect(Number(port), '127.0.0.1')).pipe(socket);
     }).listen(Number(port), '127.0.0.2');
+    await once(bridge, 'listening');
     try {
       const result = await runDoctor(only, settings({ IDP_DOMAIN: domain }));
       expect(codesOf(result.findings)).toEqual(['D111']);
