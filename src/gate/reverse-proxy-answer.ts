@@ -127,7 +127,7 @@ export class Answering {
     this.#held = undefined;
     if (held === undefined) outgoing.end();
     else if (held.length > maxTextBytes) outgoing.end(held);
-    else outgoing.end(held.toString('latin1'), 'latin1');
+    else endInOnePiece(outgoing, held.toString('latin1'));
   }
 
   /** Refuses if nothing was sent yet, else closes the connection of the client, so that the cut is seen. */
@@ -167,6 +167,20 @@ export class Answering {
     this.#options.leave(this.#forwarding);
     this.#stop();
   }
+}
+
+/** `end(text)` would be two pieces, of which the second is empty. The text is latin1. */
+function endInOnePiece(outgoing: ServerResponse, text: string): void {
+  const { socket } = outgoing;
+  // Without a socket, earlier answers of the connection are still on their way; chunks have their own end.
+  if (socket === null || outgoing.chunkedEncoding) {
+    outgoing.end(text, 'latin1');
+    return;
+  }
+  socket.cork();
+  outgoing.write(text, 'latin1');
+  socket.uncork();
+  outgoing.end();
 }
 
 function flush(answering: Answering): void {

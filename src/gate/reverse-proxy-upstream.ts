@@ -1,7 +1,9 @@
 import { Agent as HttpAgent, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
+import type { OnReadOpts, Socket } from 'node:net';
 import type { Pool } from 'undici';
 import { loadPool } from '../outbound/undici.ts';
+import { onBun, onDeno } from '../platform.ts';
 
 /** What is needed to reach the upstream. */
 export interface UpstreamOptions {
@@ -53,7 +55,7 @@ export async function openUpstream({ upstream, timeout, ca }: UpstreamOptions): 
     keepAliveTimeout: idleMilliseconds,
     keepAliveMaxTimeout: maxIdleMilliseconds,
     maxHeaderSize: maxAnswerHeaderBytes,
-    connect: { timeout: timeoutMilliseconds, ...tls },
+    connect: { timeout: timeoutMilliseconds, ...(isTls ? tls : readIntoOneBuffer()) },
     ...(socketPath !== undefined && { socketPath }),
   });
   const agentOptions = { keepAlive: true, timeout: idleMilliseconds, scheduling: 'lifo' } as const;
@@ -75,6 +77,19 @@ export async function openUpstream({ upstream, timeout, ca }: UpstreamOptions): 
       void pool.destroy();
     },
   };
+}
+
+/** As much as Node reads at once. */
+const readBytes = 64 * 1024;
+
+/** Node makes a buffer of 64 KiB for each read. An answer is mostly much smaller, and is copied for less. */
+function readIntoOneBuffer(): { readonly onread?: OnReadOpts } {
+  if (onBun || onDeno) return {};
+  const buffer = Buffer.allocUnsafeSlow(readBytes);
+  function callback(this: Socket, length: number): boolean {
+    return this.push(Buffer.from(buffer.subarray(0, length)));
+  }
+  return { onread: { buffer, callback } };
 }
 
 /** Whether a text names an upstream; for settings, which report problems together. */
