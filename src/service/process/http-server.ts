@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
 import type { ConnectionLimit } from './descriptors.ts';
+import { endEmptyRequest } from './empty-requests.ts';
 import { lendBytes } from './lent-bytes.ts';
 import type { CreateTlsServer } from './open-tls.ts';
 import { boundOwedAnswers, type OwedAnswers } from './owed-answers.ts';
@@ -95,7 +96,11 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   // Who has sent everything and says so still gets the answers. In streams it is how a client goes away.
   Object.assign(server, { httpAllowHalfOpen: options.onUpgrade === undefined }); // not in the types
   const owedAnswers = boundOwedAnswers(server, { unreadTimeout, event });
-  server.on('request', owedAnswers.count(options.onRequest));
+  const onRequest = owedAnswers.count(options.onRequest);
+  server.on('request', (incoming, outgoing) => {
+    endEmptyRequest(incoming);
+    onRequest(incoming, outgoing);
+  });
   if (options.onExpectation !== undefined) server.on('checkExpectation', owedAnswers.count(options.onExpectation));
   if (options.onUpgrade !== undefined) passStreams(server, owedAnswers, options);
   // Under TLS, those with whom an answer can be spoken.
