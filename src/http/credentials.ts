@@ -62,6 +62,12 @@ export function parseAuthorizationScheme(name: string): Scheme | undefined {
   return schemes.get(name) ?? schemes.get(name.toLowerCase());
 }
 
+/** The scheme that an Authorization header begins with, whatever follows. */
+export function readScheme(value: string): Scheme | undefined {
+  const space = value.indexOf(' ');
+  return parseAuthorizationScheme(space < 0 ? value : value.slice(0, space));
+}
+
 /** 1*SP stands between scheme and token (RFC 9110 §11.4). */
 function trimSpaces(value: string, start: number): string {
   let from = start;

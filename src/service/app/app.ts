@@ -9,7 +9,7 @@ import type { Access } from '../../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameSettings } from '../settings/setting-names.ts';
 import type { Endpoint, ProtectedEndpoint } from '../variants/endpoint.ts';
-import { type Answer, createAnswer, type HeaderList, plainError, withHeaders } from './answer.ts';
+import { type Answer, createAnswer, type HeaderList, plainError } from './answer.ts';
 import { type AppOptions, json, type Respond } from './app-route.ts';
 import { createCors } from './cors.ts';
 import { documentationRoutes } from './documentation.ts';
@@ -36,8 +36,7 @@ export function createApp(options: AppOptions): App {
     ...(settings.docs ? documentationRoutes(options) : []),
   ]);
   const unserved = { not_found: plainError(errorBody, 404), malformed: plainError(errorBody, 400) } as const;
-  const methodNotAllowed = withHeaders(
-    plainError(errorBody, 405),
+  const methodNotAllowed = plainError(errorBody, 405).with(
     'allow',
     cors === undefined ? 'GET, HEAD' : 'GET, HEAD, OPTIONS',
   );
@@ -98,7 +97,7 @@ export function createApp(options: AppOptions): App {
       exchange.claims = access.claims;
       exchange.scheme = access.scheme;
       const granted = answers.get(access.claims) ?? answerAnew(access.claims);
-      return access.dpopNonce === undefined ? granted : withHeaders(granted, 'dpop-nonce', access.dpopNonce);
+      return access.dpopNonce === undefined ? granted : granted.with('dpop-nonce', access.dpopNonce);
     };
     return (exchange) =>
       admitOrRefuse(resourceServer, {

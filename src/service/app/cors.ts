@@ -1,5 +1,5 @@
 import type { ResourceRequest } from '../../http/request.ts';
-import { type Answer, type HeaderList, withHeaders } from './answer.ts';
+import { Answer, type HeaderList } from './answer.ts';
 
 /** Lets the scripts of some origins call, and read what they need of an answer (Fetch Standard, CORS protocol). */
 export interface Cors {
@@ -25,8 +25,9 @@ export function createCors(origins: readonly string[]): Cors {
   const allowed: ReadonlySet<string> = new Set(origins);
   const allow = (answer: Answer, request: ResourceRequest): Answer => {
     const origin = request.headers.get('origin');
-    if (origin === null || !allowed.has(origin)) return withHeaders(answer, ...everyAnswer);
-    return withHeaders(answer, ...everyAnswer, 'access-control-allow-origin', origin);
+    if (origin === null || !allowed.has(origin)) return answer.with(...everyAnswer);
+    return answer.with(...everyAnswer, 'access-control-allow-origin', origin);
   };
-  return { allow, preflight: (request) => allow({ status: 204, headers: preflightHeaders, body: '' }, request) };
+  const preflight = new Answer(204, preflightHeaders, '', true);
+  return { allow, preflight: (request) => allow(preflight, request) };
 }

@@ -1,7 +1,7 @@
 import type { Span } from '@opentelemetry/api';
 import { type Evidence, findEvidence } from '../../check.ts';
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
-import { parseAuthorizationScheme } from '../../http/credentials.ts';
+import { readScheme } from '../../http/credentials.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameHint, type SettingNames } from '../settings/setting-names.ts';
@@ -69,8 +69,7 @@ export function noteRefusal(exchange: Exchange, error: unknown, names: SettingNa
   exchange.evidence = refused ? findEvidence(error) : undefined;
   exchange.cause = refused ? error.cause : error;
   // The request of the gate is the one that it was asked about.
-  const [name = ''] = (exchange.request.headers.get('authorization') ?? '').split(' ', 1);
-  exchange.scheme = parseAuthorizationScheme(name);
+  exchange.scheme = readScheme(exchange.request.headers.get('authorization') ?? '');
 }
 
 /** Notes why a request that passes would have been refused. */

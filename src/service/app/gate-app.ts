@@ -6,7 +6,7 @@ import { after } from '../../maybe-promise.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import type { Refusal } from '../../refusal/refusal.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
-import { type Answer, createAnswer, plainError, withHeaders } from './answer.ts';
+import { type Answer, createAnswer, plainError } from './answer.ts';
 import type { App } from './app.ts';
 import { type Exchange, noteRefusal, noteWouldRefuse } from './exchange.ts';
 
@@ -52,7 +52,7 @@ export function createGateApp({ current, isTrusted, errorBody, names, onAdmitted
     onAdmitted(admission);
     const answer = admitted.get(identity.headers) ?? createAnswer(200, identity.headers, '');
     admitted.set(identity.headers, answer);
-    return dpopNonce === undefined ? answer : withHeaders(answer, 'dpop-nonce', dpopNonce);
+    return dpopNonce === undefined ? answer : answer.with('dpop-nonce', dpopNonce);
   };
 
   return (exchange, target) => {

@@ -5,7 +5,7 @@ import type { ExternalUrl, ReadExternalUrl } from '../../http/external-url.ts';
 import type { IsTrusted } from '../../http/trust.ts';
 import { after } from '../../maybe-promise.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
-import { type Answer, createAnswer, sendAnswer, withHeaders } from './answer.ts';
+import { type Answer, createAnswer, sendAnswer } from './answer.ts';
 import { type Exchange, noteRefusal, noteWouldRefuse } from './exchange.ts';
 import { passedOn, type StreamApp, type Wire } from './stream.ts';
 
@@ -114,7 +114,7 @@ class Passing implements Forwarding {
   refuse(error: AccessError): void {
     const { exchange, gate, describe } = this.#passage;
     const answer = describe(exchange, gate.refuse(error, exchange.request));
-    sendAnswer(withHeaders(answer, 'x-request-id', exchange.id), this.outgoing);
+    sendAnswer(answer, this.outgoing, exchange.id);
   }
 
   onCut(error: AccessError): void {

@@ -119,12 +119,10 @@ function formatJson({ time, level, event, fields }: Entry): string {
   return `${JSON.stringify({ time: formatTime(time), level, event, ...fields })}\n`;
 }
 
-/** As {@link formatJson} writes it; the usual line, which has nothing to escape, is put together by hand. */
+/** As {@link formatJson} writes it; what has nothing to escape is put together by hand. */
 function formatRequestJson(line: RequestLine): string {
-  const { time, status, facts } = line;
-  if (facts !== undefined || status >= 500) return formatJson(describeLine(line));
-  const { id, requestId, traceId, clientIp, method, route, routeKind, reason, wouldRefuse, milliseconds } = line;
-  let text = `{"time":"${formatTime(time)}","level":"info","event":"request","id":"${id}"`;
+  const { time, id, requestId, traceId, clientIp, method, route, routeKind, status, reason, wouldRefuse } = line;
+  let text = `{"time":"${formatTime(time)}","level":"${levelOf(status)}","event":"request","id":"${id}"`;
   if (requestId !== undefined) text += `,"request_id":"${requestId}"`;
   if (traceId !== undefined) text += `,"trace_id":"${traceId}"`;
   if (clientIp !== undefined) text += `,"client_ip":"${clientIp}"`;
@@ -133,7 +131,8 @@ function formatRequestJson(line: RequestLine): string {
   if (wouldRefuse !== undefined) text += `,"would_refuse":"${wouldRefuse}"`;
   const docs = anchorOf(reason ?? wouldRefuse);
   if (docs !== undefined) text += `,"docs":"${docs}"`;
-  return `${text},"ms":${milliseconds}}\n`;
+  const facts = line.facts === undefined ? '{}' : JSON.stringify(line.facts);
+  return `${text},"ms":${line.milliseconds}${facts === '{}' ? '' : `,${facts.slice(1, -1)}`}}\n`;
 }
 
 function formatRequestPretty(line: RequestLine): string {

@@ -3,10 +3,11 @@ import { readNodeRequest } from '../../adapters/node-request.ts';
 import { createAnswerBatch } from '../../answer-batch.ts';
 import { AccessError } from '../../failures.ts';
 import { after } from '../../maybe-promise.ts';
-import { type Answer, sendAnswer, withHeaders } from '../app/answer.ts';
+import type { Answer } from '../app/answer.ts';
 import { beginExchange, type Exchange } from '../app/exchange.ts';
 import type { Refuse } from '../app/refuse.ts';
 import { passedOn, type StreamApp, type Wire } from '../app/stream.ts';
+import { createSendWhole } from '../app/whole-answer.ts';
 import type { Metrics } from './metrics.ts';
 import type { WriteRequestLine } from './request-log.ts';
 import { registerRequestMetrics } from './request-metrics.ts';
@@ -19,6 +20,8 @@ export interface ObserveOptions {
   readonly refuse: Refuse;
   readonly metrics: Metrics;
   readonly writeLine: WriteRequestLine;
+  /** Seconds that an idle connection is kept. */
+  readonly keepAlive: number;
 }
 
 /** A request on its way. A class because there is one for each request. */
@@ -62,8 +65,9 @@ export interface Observed {
 }
 
 /** Puts sockets, one log line, one span and the request metrics around an app. */
-export function observe({ app, refuse, metrics, writeLine }: ObserveOptions): Observed {
+export function observe({ app, refuse, metrics, writeLine, keepAlive }: ObserveOptions): Observed {
   const count = registerRequestMetrics(metrics);
+  const sendWhole = createSendWhole(keepAlive);
 
   const record = (exchange: Exchange, status: number): void => {
     const milliseconds = performance.now() - exchange.startedAt;
@@ -73,14 +77,16 @@ export function observe({ app, refuse, metrics, writeLine }: ObserveOptions): Ob
   };
 
   const batch = createAnswerBatch<Call>((calls) => {
-    for (const { answer, outgoing } of calls) if (answer !== undefined) sendAnswer(answer, outgoing);
+    for (const { answer, outgoing, exchange } of calls) {
+      // Who asks why a call was refused has something to ask with.
+      if (answer !== undefined) sendWhole(answer, outgoing, answer.status < 400 ? undefined : exchange.id);
+    }
     for (const { exchange, answer } of calls) if (answer !== undefined) record(exchange, answer.status);
   });
 
   const send = (answer: Answer | typeof passedOn, call: Call): void => {
     if (answer === passedOn) return;
-    // Who asks why a call was refused has something to ask with.
-    call.answer = answer.status < 400 ? answer : withHeaders(answer, 'x-request-id', call.exchange.id);
+    call.answer = answer;
     batch.add(call);
   };
   type Work = (exchange: Exchange, call: Call) => ReturnType<StreamApp>;

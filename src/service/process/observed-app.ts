@@ -55,7 +55,7 @@ export function observeApp(options: ObservedAppOptions): ObservedApp {
           watch(exchange, status, milliseconds);
         };
   return {
-    ...observe({ app, refuse, metrics, writeLine }),
+    ...observe({ app, refuse, metrics, writeLine, keepAlive: settings.keepAlive }),
     noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
     noteConnection: (change) => {
       connections += change;

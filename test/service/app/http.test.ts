@@ -122,6 +122,16 @@ describe.each(variants)('variant $name', (variant) => {
       expect(readStatuses(await connection.closed)).toEqual([200, 401]);
     });
 
+    it('connection that is kept → as good for the fortieth request as for the first', async () => {
+      const connection = openRaw(service.port);
+      for (let count = 1; count <= 40; count++) {
+        connection.write(write('GET /api/public HTTP/1.1'));
+        await connection.receive(new RegExp(`^(?:HTTP/1\\.1 200 (?:(?!HTTP/)[^])*){${count}}$`));
+      }
+      connection.write(write('GET /nowhere HTTP/1.1', last));
+      expect(readStatuses(await connection.closed).slice(-2)).toEqual([200, 404]);
+    });
+
     it.each([
       ['Content-Length and Transfer-Encoding', 'Content-Length: 4', 'Transfer-Encoding: chunked'],
       ['two lengths', 'Content-Length: 0', 'Content-Length: 4'],
