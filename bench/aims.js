@@ -71,6 +71,18 @@ const cost = (name, of, check, /** @type {number | undefined} */ most = undefine
 };
 
 /**
+ * Processor time of the first as a multiple of that of the second.
+ *
+ * @returns {Row}
+ */
+const multiple = (name, of, to) => ({
+  name,
+  ...http,
+  pairs: [of, to],
+  rounds: (results) => combine([column(results, of), column(results, to)], ([above, below]) => above / below),
+});
+
+/**
  * A figure of the service by itself: whatever its own measurement gave.
  *
  * @returns {Row}
@@ -166,21 +178,26 @@ export const aims = [
  * @type {readonly Row[]}
  */
 export const limits = [
+  multiple('open endpoint, a token sent along : without one', own('open-token'), own('open')),
+  {
+    name: 'own warm endpoint, sent what a proxy tells a gate : sent nothing of that',
+    command: 'gate',
+    covers: oneWorker,
+    pairs: [],
+    rounds: ({ gate: run }) => run?.rounds.told ?? [],
+  },
   cost('floor with one RS256 check : OpenSSL’s RS256 check + raw request', ['cold-floor', 'cold'], 'rs256'),
   cost('floor with one ES256 check : OpenSSL’s ES256 check + raw request', ['dpop-floor', 'dpop'], 'es256'),
-  {
-    name: 'floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
-    ...http,
-    pairs: [
-      ['keys-floor', 'dpop-keys'],
-      ['dpop-floor', 'dpop'],
-    ],
-    rounds: (results) =>
-      combine(
-        [column(results, ['keys-floor', 'dpop-keys']), column(results, ['dpop-floor', 'dpop'])],
-        ([keys, one]) => keys / one,
-      ),
-  },
+  multiple(
+    'floor with one RS256 check, Bun : HAProxy jwt_verify with new tokens',
+    ['cold-floor-bun', 'cold'],
+    ['haproxy', 'cold'],
+  ),
+  multiple(
+    'floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
+    ['keys-floor', 'dpop-keys'],
+    ['dpop-floor', 'dpop'],
+  ),
   {
     name: 'OpenSSL’s ES256 check, two processes at once : one process',
     ...http,

@@ -11,7 +11,7 @@ import { decide, estimateRatio, leastRounds, median, spread } from './statistics
 import { table } from './table.js';
 import { quickWorkloads, workloads } from './workloads.js';
 
-const full = { most: 20, seconds: 0.8, warmUpSeconds: 0.6, pace: 20_000 };
+const full = { most: 20, seconds: 0.8, warmUpSeconds: 1.5, pace: 20_000 };
 const quick = { ...full, most: 6 };
 /** What an interval of the ratio says: it lies on one side of 1, or it does not. */
 const verdicts = { met: 'faster', missed: 'slower', undecided: 'no difference shown' };

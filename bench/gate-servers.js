@@ -76,6 +76,12 @@ export const upstream = script('upstream');
  */
 export const gateServers = {
   service: { ...servers.portcullis, label: 'the service itself', path: '/api/private' },
+  'service-told': {
+    ...servers.portcullis,
+    label: 'the service itself, sent what a proxy tells a gate',
+    path: '/api/private',
+    headers: forwarded,
+  },
   gate: { label: 'the gate, asked by a proxy', ...gate(), ready: asked, ...asked },
   'gate-asked': { label: 'the gate behind nginx', ...gate(), ready: asked, silent: true },
   'raw-asked': { label: 'raw node:http behind nginx', ...script('yes'), silent: true },
@@ -97,9 +103,10 @@ export const gateServers = {
   },
 };
 
-/** The aims: whose processor time is divided by whose. */
+/** The aims, and a limit of one of them: whose processor time is divided by whose. */
 export const gateRatios = {
   decision: ['service', 'gate'],
+  told: ['service-told', 'service'],
   nginx: ['nginx-raw', 'nginx-gate'],
   undici: ['undici', 'proxy'],
   'http-proxy-3': ['http-proxy-3', 'proxy'],

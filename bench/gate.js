@@ -14,10 +14,10 @@ import { measureTunnels } from './tunnel.js';
 
 /** Servers start anew after so many rounds. */
 const roundsAStart = 3;
-const full = { most: 12, minutes: 2, seconds: 0.8, roundsAStart };
+const full = { most: 12, minutes: 4, seconds: 0.8, roundsAStart };
 const quick = { ...full, most: 2, roundsAStart: 2 };
 /** Code that runs seldom is not compiled: by requests, since others may have the processor; within so many loads of 1 s. */
-const warmUp = { requests: 15_000, loads: 12 };
+const warmUp = { requests: 80_000, loads: 6 };
 const tunnels = { count: 8, seconds: 0.6 };
 
 /** Processor time for the same: what each round says about each aim. */

@@ -12,7 +12,7 @@ import { findFreePort, openScene } from './scene.js';
 import { servers } from './servers.js';
 import { workloads } from './workloads.js';
 
-const full = { seconds: 2, warmUpSeconds: 1 };
+const full = { seconds: 2, warmUpSeconds: 2 };
 const quick = { seconds: 1, warmUpSeconds: 1 };
 const shares = [0.5, 0.8];
 /** New tokens and proofs a second that are more than any server here can judge. */

@@ -16,7 +16,7 @@ import { median } from './statistics.js';
 
 /** Microseconds between two samples. */
 const interval = 250;
-const timing = { seconds: 1.5, warmUpSeconds: 1 };
+const timing = { seconds: 1.5, warmUpSeconds: 2 };
 const pace = 25_000;
 
 /** What the function is called, for those that a runtime implements outside JavaScript; of the first that fits. */

@@ -106,6 +106,13 @@ export const servers = {
     own: true,
     optional: true,
   },
+  'cold-floor-bun': {
+    label: 'floor: and one RS256 check, Bun',
+    ...floor('token', 'bun'),
+    workloads: ['cold'],
+    own: true,
+    optional: true,
+  },
   haproxy: { label: 'HAProxy jwt_verify', ...proxy(haproxyCommand, ['/usr/sbin/haproxy']), workloads: bearer },
   'portcullis-deno': {
     label: 'Portcullis, Deno',

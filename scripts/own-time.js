@@ -49,6 +49,8 @@ const service = await createService({
 
 class MadeUpAnswer {
   status = 0;
+  /** As of an answer that waits for an earlier one: Node takes it with its head and its body. */
+  socket = null;
   writeHead(/** @type {number} */ status) {
     this.status = status;
     return this;

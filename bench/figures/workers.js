@@ -9,7 +9,7 @@ import { servers } from '../servers.js';
 const both = '0,1';
 const rounds = 5;
 const seconds = 1;
-const warmUpSeconds = 0.6;
+const warmUpSeconds = 1.5;
 /** Share of calls that may be refused: a worker whose primary has no processor for a quarter of a second answers 503. */
 const tolerated = 0.005;
 /** More calls with a proof a second than two workers answer. */
