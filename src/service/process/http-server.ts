@@ -130,7 +130,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     options.beforeCut?.();
     socket.destroy();
   });
-  const unused = watchUnused(server, opened);
+  const unused = watchUnused(server, opened, createTlsServer !== undefined);
   if (limit?.most !== undefined) server.maxConnections = limit.most;
   server.on('drop', () => limit?.note());
   const connections = new Set<Socket>();

@@ -112,6 +112,18 @@ describe.each(['http', 'https'] as const)('the end of a server, %s', (scheme) =>
   });
 });
 
+it('a TLS handshake that is left half done → closed, and the end does not wait for the grace', async () => {
+  const http = await open('https');
+  const client = connect(http.port, '127.0.0.1');
+  clients.push(client);
+  client.write(Buffer.from('160301020001', 'hex')); // a record begins, and in it a ClientHello
+  const [accepted] = (await once(http.server, 'connection')) as [Socket];
+  await expect.poll(() => accepted.bytesRead).toBeGreaterThan(0);
+  const closed = once(client, 'close');
+  await end(http);
+  await closed;
+});
+
 it('two requests on one connection, of which none is answered → only the last answer says that it is the last', async () => {
   const http = await open('http');
   const client = await call(http.port, 'http');
