@@ -41,6 +41,7 @@ const comparisons: ReadonlySet<string> = new Set([
   'audience_slash',
   'audience_case',
   'audience_scheme',
+  'audience_spelling',
   'issuer_slash',
 ]);
 

@@ -91,6 +91,13 @@ export const causeCases: readonly CauseCase[] = [
     not: [{ claims: { aud: 'http://api.example' } }, { claims: { aud: '//api.example/' } }],
   },
   {
+    id: 'audience_spelling',
+    reason: 'invalid_audience',
+    certainty: 'certain',
+    appears: { claims: { aud: ['urn:other', 'HTTP://API.example'] } },
+    not: [{ claims: { aud: 'https://API.example/' } }, { claims: { aud: 'http://api.example/v1' } }],
+  },
+  {
     id: 'issuer_slash',
     reason: 'invalid_issuer',
     certainty: 'certain',

@@ -2,33 +2,83 @@ import { audiencesOf, type Facts, textOf } from '../facts.ts';
 import { showText } from '../shown-text.ts';
 import type { Cause, FoundCause } from './cause.ts';
 
-const withoutSlash = (text: string): string => text.replace(/\/$/, '');
-const withoutScheme = (text: string): string => text.replace(/^https?:\/\//, 'https://');
+/** A way in which two audiences differ that are meant to be the same. */
+interface Difference {
+  readonly id: string;
+  readonly what: string;
+  readonly note: string;
+  readonly takeAway: (text: string) => string;
+}
+
+const differences: readonly Difference[] = [
+  {
+    id: 'audience_slash',
+    what: 'the slash at the end',
+    note: 'only the slash at the end differs',
+    takeAway: (text) => text.replace(/\/$/, ''),
+  },
+  {
+    id: 'audience_case',
+    what: 'upper and lower case',
+    note: 'only upper and lower case differ',
+    takeAway: (text) => text.toLowerCase(),
+  },
+  {
+    id: 'audience_scheme',
+    what: 'http and https',
+    note: 'only http and https differ',
+    takeAway: (text) => text.replace(/^http:\/\//, 'https://'),
+  },
+];
+
 const graphAudiences: ReadonlySet<string> = new Set([
   'https://graph.microsoft.com',
   'https://graph.microsoft.com/',
   '00000003-0000-0000-c000-000000000000',
 ]);
 
-/** An audience of the token that is equal to one of ours once both are changed in this way, and not before. */
-function findNearMiss(
-  { seen, force }: Facts,
-  change: (text: string) => string,
-): { readonly theirs: string; readonly ours: string } | undefined {
-  for (const theirs of audiencesOf(seen.claims)) {
-    const ours = force.audiences.find((audience) => audience !== theirs && change(audience) === change(theirs));
-    if (ours !== undefined) return { theirs, ours };
-  }
-  return undefined;
+function areEqualWithout(taken: readonly Difference[], a: string, b: string): boolean {
+  const strip = (text: string): string => taken.reduce((rest, { takeAway }) => takeAway(rest), text);
+  return strip(a) === strip(b);
 }
 
-function explainNearMiss(facts: Facts, near: ReturnType<typeof findNearMiss>, note: string): FoundCause | undefined {
+/** All in which two audiences differ that are equal without. */
+function compare(a: string, b: string): readonly Difference[] {
+  return differences.filter((one) => {
+    const others = differences.filter((each) => each !== one);
+    return !areEqualWithout(others, a, b);
+  });
+}
+
+/** An audience of the token, one of ours, and all in which they differ. */
+interface NearMiss {
+  readonly theirs: string;
+  readonly ours: string;
+  readonly differing: readonly Difference[];
+}
+
+/** The two that differ in the fewest ways; `undefined` if all are for something else. */
+function findNearMiss({ seen, force }: Facts): NearMiss | undefined {
+  const near = audiencesOf(seen.claims).flatMap((theirs) =>
+    force.audiences
+      .filter((ours) => ours !== theirs && areEqualWithout(differences, theirs, ours))
+      .map((ours): NearMiss => ({ theirs, ours, differing: compare(theirs, ours) })),
+  );
+  return near.toSorted((a, b) => a.differing.length - b.differing.length)[0];
+}
+
+/** `id`: of the only difference; `undefined` if there are several. */
+function explainNearMiss(facts: Facts, id?: string): FoundCause | undefined {
+  const near = findNearMiss(facts);
   if (near === undefined) return undefined;
+  const { theirs, ours, differing } = near;
+  const [only] = differing.length === 1 ? differing : [];
+  if (only?.id !== id) return undefined;
   return {
     certainty: 'certain',
-    fix: facts.force.labels.audience.set(showText(near.theirs)),
-    or: `let the client ask for ${showText(near.ours)}`,
-    note,
+    fix: facts.force.labels.audience.set(showText(theirs)),
+    or: `let the client ask for ${showText(ours)}`,
+    note: only?.note ?? `only these differ: ${differing.map(({ what }) => what).join(', ')}`,
   };
 }
 
@@ -47,30 +97,19 @@ export const audienceCauses: readonly Cause[] = [
       return isLikely ? { certainty: 'likely', fix, note: 'nonce is a claim of ID tokens' } : undefined;
     },
   },
+  ...differences.map(
+    ({ id, what }): Cause => ({
+      id,
+      reasons: ['invalid_audience'],
+      meaning: `The audience of the token and the audience of this API differ in one thing only: ${what}.`,
+      find: (facts) => explainNearMiss(facts, id),
+    }),
+  ),
   {
-    id: 'audience_slash',
+    id: 'audience_spelling',
     reasons: ['invalid_audience'],
-    meaning: 'The audience of the token and the audience of this API differ only by the slash at the end.',
-    find: (facts) => explainNearMiss(facts, findNearMiss(facts, withoutSlash), 'only the slash at the end differs'),
-  },
-  {
-    id: 'audience_case',
-    reasons: ['invalid_audience'],
-    meaning: 'The audience of the token and the audience of this API differ only in upper and lower case.',
-    find: (facts) =>
-      findNearMiss(facts, withoutSlash) === undefined
-        ? explainNearMiss(
-            facts,
-            findNearMiss(facts, (text) => text.toLowerCase()),
-            'only upper and lower case differ',
-          )
-        : undefined,
-  },
-  {
-    id: 'audience_scheme',
-    reasons: ['invalid_audience'],
-    meaning: 'The audience of the token and the audience of this API differ only by http and https.',
-    find: (facts) => explainNearMiss(facts, findNearMiss(facts, withoutScheme), 'only http and https differ'),
+    meaning: `The audience of the token and the audience of this API differ only in these: ${differences.map(({ what }) => what).join(', ')}.`,
+    find: (facts) => explainNearMiss(facts),
   },
   {
     id: 'cognito_no_audience',
