@@ -1,5 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
+import type { Refusal } from '../../refusal/refusal.ts';
 
 /** Header lines: names in lower case, each followed by its value. Node sends a list faster than an object. */
 export type HeaderList = readonly string[];
@@ -42,6 +43,11 @@ export class Answer {
 export function createAnswer(status: number, headers: HeaderList, body: string): Answer {
   const length = Buffer.byteLength(body);
   return new Answer(status, [...headers, 'content-length', String(length)], body, length === body.length);
+}
+
+/** What a refused request is answered with. */
+export function answerRefusal({ status, headers, body }: Refusal, ...more: HeaderList): Answer {
+  return createAnswer(status, [...Object.entries(headers).flat(), ...more], body);
 }
 
 /** An error of HTTP only, in the configured form. */

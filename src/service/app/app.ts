@@ -9,7 +9,7 @@ import type { Access } from '../../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameSettings } from '../settings/setting-names.ts';
 import type { Endpoint, ProtectedEndpoint } from '../variants/endpoint.ts';
-import { type Answer, createAnswer, type HeaderList, plainError } from './answer.ts';
+import { type Answer, answerRefusal, createAnswer, type HeaderList, plainError } from './answer.ts';
 import { type AppOptions, json, type Respond } from './app-route.ts';
 import { createCors } from './cors.ts';
 import { documentationRoutes } from './documentation.ts';
@@ -43,18 +43,18 @@ export function createApp(options: AppOptions): App {
   // The resource server hands out the same refusal for the same facts.
   const refused = new WeakMap<Refusal, Answer>();
 
-  const answerRefusal = (exchange: Exchange, refusal: Refusal, error: unknown): Answer => {
+  const refuseAs = (exchange: Exchange, refusal: Refusal, error: unknown): Answer => {
     noteRefusal(exchange, error, names);
     const known = refused.get(refusal);
     if (known !== undefined) return known;
-    const answer = createAnswer(refusal.status, Object.entries(refusal.headers).flat(), refusal.body);
+    const answer = answerRefusal(refusal);
     refused.set(refusal, answer);
     return answer;
   };
 
   const refuse = (exchange: Exchange, error: unknown): Answer => {
     const { request, connection } = exchange;
-    return answerRefusal(exchange, resourceServer.describeRefusal(error, request, { connection }), error);
+    return refuseAs(exchange, resourceServer.describeRefusal(error, request, { connection }), error);
   };
 
   const respond = (exchange: Exchange, target: string): MaybePromise<Answer> => {
@@ -105,7 +105,7 @@ export function createApp(options: AppOptions): App {
         policy,
         connection: exchange.connection,
         admit: (access) => grant(exchange, access),
-        refuse: (refusal, error) => answerRefusal(exchange, refusal, error),
+        refuse: (refusal, error) => refuseAs(exchange, refusal, error),
       });
   }
 }

@@ -6,7 +6,7 @@ import { after } from '../../maybe-promise.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import type { Refusal } from '../../refusal/refusal.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
-import { type Answer, createAnswer, plainError } from './answer.ts';
+import { type Answer, answerRefusal, createAnswer, plainError } from './answer.ts';
 import type { App } from './app.ts';
 import { type Exchange, noteRefusal, noteWouldRefuse } from './exchange.ts';
 
@@ -36,10 +36,9 @@ export function createGateApp({ current, isTrusted, errorBody, names, onAdmitted
     noteRefusal(exchange, error, names);
     const known = refused[kind].get(refusal);
     if (known !== undefined) return known;
-    const headers = Object.entries(refusal.headers).flat();
     // nginx sees headers of this answer only: it makes the body of its own from one of them.
     const copied = kind === 'forward-auth' ? ['x-gate-body', refusal.body] : [];
-    const answer = createAnswer(refusal.status, [...headers, ...copied], refusal.body);
+    const answer = answerRefusal(refusal, ...copied);
     refused[kind].set(refusal, answer);
     return answer;
   };
@@ -50,8 +49,11 @@ export function createGateApp({ current, isTrusted, errorBody, names, onAdmitted
     exchange.scheme = access?.scheme;
     if (wouldRefuse !== undefined) noteWouldRefuse(exchange, wouldRefuse, names);
     onAdmitted(admission);
-    const answer = admitted.get(identity.headers) ?? createAnswer(200, identity.headers, '');
-    admitted.set(identity.headers, answer);
+    let answer = admitted.get(identity.headers);
+    if (answer === undefined) {
+      answer = createAnswer(200, identity.headers, '');
+      admitted.set(identity.headers, answer);
+    }
     return dpopNonce === undefined ? answer : answer.with('dpop-nonce', dpopNonce);
   };
 

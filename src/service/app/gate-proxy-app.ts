@@ -5,7 +5,7 @@ import type { ExternalUrl, ReadExternalUrl } from '../../http/external-url.ts';
 import type { IsTrusted } from '../../http/trust.ts';
 import { after } from '../../maybe-promise.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
-import { type Answer, createAnswer, sendAnswer } from './answer.ts';
+import { type Answer, answerRefusal, sendAnswer } from './answer.ts';
 import { type Exchange, noteRefusal, noteWouldRefuse } from './exchange.ts';
 import { passedOn, type StreamApp, type Wire } from './stream.ts';
 
@@ -28,7 +28,7 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
 
   const describe = (exchange: Exchange, { error, refusal }: Rejection): Answer => {
     noteRefusal(exchange, error, names);
-    return createAnswer(refusal.status, Object.entries(refusal.headers).flat(), refusal.body);
+    return answerRefusal(refusal);
   };
 
   const refuse = (exchange: Exchange, rejection: Rejection, { incoming }: Wire): Answer => {

@@ -1,7 +1,7 @@
 import type { AccessError } from '../../failures.ts';
 import type { Refusal } from '../../refusal/refusal.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
-import { type Answer, createAnswer } from './answer.ts';
+import { type Answer, answerRefusal } from './answer.ts';
 import { type Exchange, noteRefusal } from './exchange.ts';
 
 /** Refuses a request before any route or rule is looked for, and notes why. */
@@ -14,7 +14,6 @@ export function createRefuse(
 ): Refuse {
   return (exchange, error) => {
     noteRefusal(exchange, error, names);
-    const { status, headers, body } = describe(error, exchange);
-    return createAnswer(status, Object.entries(headers).flat(), body);
+    return answerRefusal(describe(error, exchange));
   };
 }
