@@ -98,7 +98,7 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
     await gate.replaceRules(put);
     gate.signal('SIGHUP');
     await expect
-      .poll(() => gate.logs.slice(before).find(({ event }) => event === 'rules_kept')?.['problem'])
+      .poll(() => gate.logs.slice(before).findLast(({ event }) => event === 'rules_kept')?.['problem'])
       .toMatch(/is not a regular file/);
     expect(await gate.ask({ path: '/six' })).toMatchObject({ status: 401 });
   };
