@@ -105,10 +105,12 @@ export function openRaw(port: number): RawConnection {
     receive: (pattern) =>
       new Promise((resolve, reject) => {
         const look = (): void => {
-          if (pattern.test(received)) resolve(received);
+          if (!pattern.test(received)) return;
+          socket.off('data', look);
+          resolve(received);
         };
-        look();
         socket.on('data', look);
+        look();
         void closed.then(() => reject(new Error(`Closed after:\n${received}`)));
       }),
     destroy: () => void socket.destroy(),
