@@ -15,8 +15,8 @@ const help = `npm run bench -- [BENCH …] [--quick] [--write]
   compare REF    this build beside that of another commit, round by round
   tables         no measurement: writes the pages from bench/results.json
 
-Without a name: verify, replay, http and rules. With --write and without a name: all that the pages show, in a quarter of
-an hour, and the pages are written (docs/performance.md, docs/performance-tables.md, docs/performance.svg,
+Without a name: verify, replay, http and rules. With --write and without a name: all that the pages show, in twenty
+minutes, and the pages are written (docs/performance.md, docs/performance-tables.md, docs/performance.svg,
 docs/scaling.md). With --write and a name: only the part of that bench.
 
   --quick          fewer servers, workloads and rounds; nothing is written
