@@ -9,7 +9,7 @@ import { providerChecks } from './doctor/provider-checks.ts';
 import { redisCheck } from './doctor/redis-check.ts';
 import { formatFindings } from './doctor/report.ts';
 import { rulesCheck } from './doctor/rules-check.ts';
-import { readSubjects } from './doctor/settings-source.ts';
+import { readExamined } from './doctor/settings-source.ts';
 import type { Subject } from './doctor/subject.ts';
 import { asksForHelp } from './help.ts';
 import { type FlagKinds, splitFlags } from './split-flags.ts';
@@ -30,7 +30,8 @@ const flagKinds: FlagKinds = {
   'list-checks': 'switch',
 };
 
-const usage = `portcullis doctor looks at the provider, the network and the running service. Flags, besides those of serve:
+const usage = `portcullis doctor looks at the provider, the network and the running service; without settings, at what portcullis dev
+runs on this machine. Flags, besides those of serve:
   --from-outside URL     what clients call: an origin, or the URL of a route that wants a token
   --peer URL             one instance by an address of its own; twice or more often
   --token-file FILE      a DPoP-bound access token, to try whether instances share what they have seen
@@ -60,12 +61,19 @@ export async function runDoctor(args: readonly string[], environment: Environmen
     return exitCodes.ok;
   }
   const isSomethingElse = parts.outside !== undefined || parts.peers.length > 0;
-  const subjects = await readSubjects(flags.rest, environment, isSomethingElse);
-  if (typeof subjects === 'string') {
-    process.stderr.write(`${subjects}${withoutSettings}`);
+  const examined = await readExamined(flags.rest, environment, isSomethingElse);
+  if (typeof examined === 'string') {
+    process.stderr.write(`${examined}${withoutSettings}`);
     return exitCodes.config;
   }
-  const findings = await examineAll(chosen, parts, subjects);
+  const { subjects, local } = examined;
+  if (local !== undefined) {
+    process.stderr.write(
+      `portcullis: there are no settings here: looks at portcullis dev, which runs ${local.issuer}\n`,
+    );
+  }
+  const outside = local?.service === undefined ? parts.outside : new URL(local.service);
+  const findings = await examineAll(chosen, { ...parts, outside }, subjects);
   const isFailed = findings.some(({ level }) => level === 'fail');
   const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
   process.stdout.write(

@@ -35,14 +35,14 @@ export interface DoctorCheck {
 /** Makes the scene of one examination. */
 export function createScene(parts: Omit<Scene, 'visitIssuer'>): Scene {
   const { subject, timeout } = parts;
-  const { issuer, environment } = subject;
+  const { issuer, environment, ca } = subject;
   let visit: Promise<Visit> | undefined;
   return {
     ...parts,
     visitIssuer() {
       if (issuer === undefined) return undefined;
       const slash = issuer.endsWith('/') ? '' : '/';
-      visit ??= visitProvider(`${issuer}${slash}.well-known/openid-configuration`, { environment, timeout });
+      visit ??= visitProvider(`${issuer}${slash}.well-known/openid-configuration`, { environment, ca, timeout });
       return visit;
     },
   };

@@ -155,8 +155,8 @@ async function checkKeys(scene: Scene): Promise<readonly Outcome[]> {
       }),
     ];
   }
-  const { environment } = scene.subject;
-  const keys = await visitProvider(uri, { environment, timeout: scene.timeout });
+  const { environment, ca } = scene.subject;
+  const keys = await visitProvider(uri, { environment, ca, timeout: scene.timeout });
   if (keys.kind === 'failed' || keys.status !== 200 || keys.document === undefined) {
     const seen = keys.kind === 'failed' ? keys.error.message : `status ${keys.status}`;
     return [

@@ -3,16 +3,28 @@ import { readRules } from '../../gate/rules-reader.ts';
 import { readGateSettings } from '../../service/settings/gate-settings.ts';
 import { formatProblems } from '../../service/settings/setting-report.ts';
 import { readSettings } from '../../service/settings/settings.ts';
+import type { LocalService } from '../local-service.ts';
 import { readSubject, type Subject } from './subject.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
-/** What is examined: one subject for each issuer, or one. A text says why the settings cannot be used. */
-export async function readSubjects(
+/** What is examined. */
+export interface Examined {
+  /** One for each issuer, or one. */
+  readonly subjects: readonly [Subject, ...Subject[]];
+  /** What `portcullis dev` runs, if that is what is examined. */
+  readonly local?: LocalService;
+}
+
+/**
+ * Reads what the settings say; without any, what `portcullis dev` runs on this machine, unless something else is
+ * examined. A text says why the settings cannot be used.
+ */
+export async function readExamined(
   args: readonly string[],
   environment: Environment,
-  isOptional: boolean,
-): Promise<readonly [Subject, ...Subject[]] | string> {
+  isSomethingElse: boolean,
+): Promise<Examined | string> {
   const gate = readGateSettings({ args, environment });
   if (gate.kind === 'settings' && gate.rules.kind === 'file') {
     const { path } = gate.rules;
@@ -27,16 +39,31 @@ export async function readSubjects(
       nameOf: (setting) => (setting === 'domain' ? `"issuer" in ${path}` : subject.nameOf(setting)),
     });
     const [first, ...others] = issuers;
-    return [own(first), ...others.map(own)];
+    return { subjects: [own(first), ...others.map(own)] };
   }
   const result = readSettings({ args, environment });
   if (result.kind === 'settings') {
     const { settings, effective } = result;
     const domain = effective.find(({ name }) => name === settings.variant.names.domain)?.value;
-    return [readSubject(settings, environment, domain)];
+    return { subjects: [readSubject(settings, environment, domain)] };
   }
   const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
-  return isOptional && areAbsent ? [readSubject(undefined, environment)] : formatProblems(result.problems);
+  if (areAbsent && isSomethingElse) return { subjects: [readSubject(undefined, environment)] };
+  const local = areAbsent && args.length === 0 ? await readLocal(environment) : undefined;
+  return local ?? formatProblems(result.problems);
+}
+
+/** What `portcullis dev` runs on this machine; `undefined` if it runs nothing. */
+async function readLocal(environment: Environment): Promise<Examined | undefined> {
+  // Only who has no settings waits for it.
+  const { findLocalService } = await import('../local-service.ts');
+  const local = await findLocalService(environment, '');
+  if (local === undefined) return undefined;
+  const { ca, issuer } = local;
+  const found = local.service === undefined ? '' : await readExamined([], local.environment, true);
+  const [first, ...others] = typeof found === 'string' ? [readSubject(undefined, local.environment)] : found.subjects;
+  const own = (subject: Subject): Subject => ({ ...subject, issuer: subject.issuer ?? issuer, ca });
+  return { subjects: [own(first), ...others.map(own)], local };
 }
 
 /** Issuers that are found by discovery; rules that cannot be used have none, and the check of the rules says why. */

@@ -24,6 +24,8 @@ export interface Subject {
   readonly protectedPath: string;
   /** Proxies, and what Node trusts. */
   readonly environment: Environment;
+  /** PEM of what the provider is trusted by besides. */
+  readonly ca?: string;
   /** The variable of a setting. */
   nameOf(setting: SettingName): string;
 }

@@ -22,6 +22,8 @@ export type Visit =
 /** How documents of the provider are fetched. */
 export interface VisitOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** PEM of what is trusted besides what Node trusts. */
+  readonly ca?: string | undefined;
   /** Milliseconds for everything. */
   readonly timeout: number;
 }
@@ -29,9 +31,9 @@ export interface VisitOptions {
 const maxBytes = 256 * 1024;
 
 /** Fetches a document as the service does: the same client, proxy and certificates. Never rejects. */
-export async function visitProvider(url: string, { environment, timeout }: VisitOptions): Promise<Visit> {
+export async function visitProvider(url: string, { environment, ca, timeout }: VisitOptions): Promise<Visit> {
   const proxy = findProxy(new URL(url), environment);
-  const client = createHttpClient({ environment });
+  const client = createHttpClient({ environment, ...(ca !== undefined && { ca }) });
   const startedAt = Date.now();
   try {
     const response = await client.fetch(url, {

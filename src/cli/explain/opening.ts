@@ -6,11 +6,11 @@ import { exitCodes, StartFailure } from '../../service/process/exit.ts';
 import { readGateSettings } from '../../service/settings/gate-settings.ts';
 import { formatProblems } from '../../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../../service/settings/settings.ts';
+import type { LocalService } from '../local-service.ts';
 import type { SplitFlags } from '../split-flags.ts';
 import { labelDev } from './dev-labels.ts';
 import { type KeyOptions, openNamed, openNothing, openSettings } from './explained-server.ts';
 import { createServerExplainer, type Explainer } from './explainer.ts';
-import type { LocalService } from './local-service.ts';
 import { readServer } from './server-metadata.ts';
 
 type Environment = NodeJS.ProcessEnv;
@@ -96,7 +96,7 @@ async function openFromSettings({ flags, environment, keys, input, local }: Sour
 /** Without settings the call is held against what `portcullis dev` runs; `undefined` if it runs nothing. */
 async function openLocal({ environment, keys, ...sources }: Sources): Promise<Explainer | number | undefined> {
   // Only who has no settings waits for it.
-  const { findLocalService } = await import('./local-service.ts');
+  const { findLocalService } = await import('../local-service.ts');
   const issuer = textOf(readToken(sources.input).claims['iss']);
   const local = keys.network === 'offline' ? undefined : await findLocalService(environment, issuer);
   if (local === undefined) return undefined;
@@ -104,7 +104,7 @@ async function openLocal({ environment, keys, ...sources }: Sources): Promise<Ex
     `portcullis: there are no settings here: held against portcullis dev, which runs ${local.issuer}\n`,
   );
   const trusting = { ...keys, ca: local.ca, environment: local.environment };
-  if (local.runs === 'service')
+  if (local.service !== undefined)
     return openFromSettings({ ...sources, environment: local.environment, keys: trusting, local });
   const opened = await openNamed(local.issuer, [local.audience], trusting);
   return createServerExplainer({ ...opened, labels: labelDev(opened.labels) });

@@ -1,5 +1,5 @@
-import { findCacheFolder } from '../../local-idp/cache-folder.ts';
-import { findParty } from '../../local-idp/running.ts';
+import { findCacheFolder } from '../local-idp/cache-folder.ts';
+import { findParty } from '../local-idp/running.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
@@ -9,8 +9,8 @@ export interface LocalService {
   readonly audience: string;
   /** This environment, and the variables of the service if there is one. */
   readonly environment: Environment;
-  /** `provider`: there is no service beside it. */
-  readonly runs: 'service' | 'provider';
+  /** URL of the service; `undefined` if there is none beside the provider. */
+  readonly service: string | undefined;
   /** PEM of what the provider is trusted by. */
   readonly ca: string;
 }
@@ -22,14 +22,14 @@ export interface LocalService {
 export async function findLocalService(environment: Environment, issuer: string): Promise<LocalService | undefined> {
   const party = await findParty(findCacheFolder(environment), issuer);
   if (party?.audience === undefined) return undefined;
-  const { audience, certificate: ca, variables } = party;
+  const { audience, certificate: ca, service, variables } = party;
   // The provider is on this machine: no proxy stands before it.
   const outbound = { NO_PROXY: 'localhost', no_proxy: 'localhost' };
   return {
     issuer: party.issuer,
     audience,
     environment: { ...environment, ...variables, ...outbound },
-    runs: variables === undefined ? 'provider' : 'service',
+    service,
     ca,
   };
 }

@@ -1,0 +1,59 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type LocalIdp, startLocalIdp } from '../../../src/local-idp/local-idp.ts';
+import type { ServiceProcess } from '../../support/service-process.ts';
+import { findVariant, startVariant } from '../../support/variant-service.ts';
+import { runDoctor } from './run-doctor.ts';
+
+const audience = 'https://api.example/';
+let base: string;
+let idp: LocalIdp;
+let service: ServiceProcess;
+beforeAll(async () => {
+  base = await mkdtemp(join(tmpdir(), 'portcullis-'));
+  idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', environment: { XDG_CACHE_HOME: base } });
+  const { domain, certificateFile: caFile } = idp;
+  service = await startVariant(findVariant('a'), { domain, audience, caFile });
+});
+afterAll(async () => {
+  await service?.stop();
+  await idp?.close();
+  await rm(base, { recursive: true });
+});
+
+const doctor = async (...args: readonly string[]) => {
+  const { status, findings, stderr } = await runDoctor(args, { XDG_CACHE_HOME: base });
+  return { status, stderr, levels: Object.fromEntries(findings.map(({ check, level }) => [check, level])) };
+};
+const good = { provider: 'ok', keys: 'ok', tls: 'ok', clock: 'ok' };
+
+describe('doctor without settings, beside a running dev', () => {
+  const note = () => `portcullis: there are no settings here: looks at portcullis dev, which runs ${idp.issuer}\n`;
+
+  it('only the provider runs → it is examined, by its own certificate', async () => {
+    expect(await doctor('--only', 'provider,keys,tls,clock')).toEqual({ status: 0, stderr: note(), levels: good });
+  });
+
+  it('a service beside it → that is examined too, as its clients see it', async () => {
+    await idp.announceService(service.url, { IDP_DOMAIN: idp.domain, IDP_AUDIENCE: audience });
+    const { status, stderr, levels } = await doctor();
+    expect([status, stderr]).toEqual([0, note()]);
+    expect(levels).toMatchObject({ ...good, outside: 'ok', headers: 'ok' });
+  });
+
+  it('a flag of a setting → the settings are meant, and what is missing is named', async () => {
+    await expect(doctor('--clock-tolerance', '1')).rejects.toThrow('IDP_DOMAIN: It is required.');
+  });
+
+  it('something else is examined → what dev runs is left out', async () => {
+    const { stderr, levels } = await doctor('--from-outside', service.url);
+    expect([stderr, levels['provider']]).toEqual(['', 'skipped']);
+  });
+
+  it('none of it runs any more → the settings are missing', async () => {
+    await idp.close();
+    await expect(doctor()).rejects.toThrow('IDP_DOMAIN: It is required.');
+  });
+});
