@@ -40,7 +40,7 @@ const ratioTable = (rounds) =>
   table(
     ['processor time', 'ratio', '95 % interval', 'rounds'],
     Object.entries(gateRatios)
-      .filter(([name]) => (rounds[name] ?? []).length > 0)
+      .filter(([name]) => rounds[name].length > 0)
       .map(([name, [above, below]]) => {
         const { value, low, high, rounds: count } = estimate(rounds[name]);
         const [shown, ...ends] = [value, low, high].map((each) => each.toFixed(2));

@@ -66,13 +66,8 @@ export async function runDoctor(args: readonly string[], environment: Environmen
     process.stderr.write(`${examined}${withoutSettings}`);
     return exitCodes.config;
   }
-  const { subjects, local } = examined;
-  if (local !== undefined) {
-    process.stderr.write(
-      `portcullis: there are no settings here: looks at portcullis dev, which runs ${local.issuer}\n`,
-    );
-  }
-  const outside = local?.service === undefined ? parts.outside : new URL(local.service);
+  process.stderr.write(examined.note);
+  const { subjects, outside = parts.outside } = examined;
   const findings = await examineAll(chosen, { ...parts, outside }, subjects);
   const isFailed = findings.some(({ level }) => level === 'fail');
   const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });

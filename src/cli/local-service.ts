@@ -3,6 +3,11 @@ import { findParty } from '../local-idp/running.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
+/** The line that says what takes the place of the settings. `so`: what is done with it. */
+export function tellLocal({ issuer }: LocalService, so: string): string {
+  return `portcullis: there are no settings here: ${so} portcullis dev, which runs ${issuer}\n`;
+}
+
 /** What `portcullis dev` runs on this machine, as settings. */
 export interface LocalService {
   readonly issuer: string;

@@ -370,8 +370,9 @@ describe('answers of one turn', () => {
       answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\nX-Sum: 5\r\n\r\n'),
     );
     const answer = await sendRaw(proxied.port, last());
-    // Node 26 puts parts that wait into one chunk.
-    expect(bodyOf(answer)).toMatch(/^(?:3\r\nabc\r\n2\r\nde|5\r\nabcde)\r\n0\r\nX-Sum: 5\r\n\r\n$/);
+    // From version 26 on Node puts parts that wait into one chunk.
+    const chunks = Number(process.versions.node.split('.')[0]) < 26 ? '3\r\nabc\r\n2\r\nde' : '5\r\nabcde';
+    expect(bodyOf(answer)).toBe(`${chunks}\r\n0\r\nX-Sum: 5\r\n\r\n`);
   });
 
   it('several requests on one connection → their answers come in order', async () => {

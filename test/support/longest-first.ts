@@ -5,6 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 export const longestFiles: readonly string[] = [
   'cli/dev',
   'service/process/lifecycle',
+  'service/process/pipelining-flood',
   'hostile/library-cases',
   'service/process/keys-cache',
   'service/keys',
@@ -27,7 +28,6 @@ export const longestFiles: readonly string[] = [
   'examples/page-blocks',
   'service/proof-before-start',
   'differential/differential',
-  'service/process/pipelining-flood',
   'service/dpop-instances',
   'service/variants/endpoints',
   'dpop/replay-redis',

@@ -3,17 +3,20 @@ import { readRules } from '../../gate/rules-reader.ts';
 import { readGateSettings } from '../../service/settings/gate-settings.ts';
 import { formatProblems } from '../../service/settings/setting-report.ts';
 import { readSettings } from '../../service/settings/settings.ts';
-import type { LocalService } from '../local-service.ts';
 import { readSubject, type Subject } from './subject.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
+/** One for each issuer, or one. */
+type Subjects = readonly [Subject, ...Subject[]];
+
 /** What is examined. */
 export interface Examined {
-  /** One for each issuer, or one. */
-  readonly subjects: readonly [Subject, ...Subject[]];
-  /** What `portcullis dev` runs, if that is what is examined. */
-  readonly local?: LocalService;
+  readonly subjects: Subjects;
+  /** What clients call, where the flags need not say it. */
+  readonly outside?: URL | undefined;
+  /** A line for standard error that says what takes the place of the settings; empty if nothing does. */
+  readonly note: string;
 }
 
 /**
@@ -25,6 +28,38 @@ export async function readExamined(
   environment: Environment,
   isSomethingElse: boolean,
 ): Promise<Examined | string> {
+  const found = await readSubjects(args, environment);
+  if (found.kind === 'subjects') return { subjects: found.subjects, note: '' };
+  if (found.areAbsent && isSomethingElse) return { subjects: [readSubject(undefined, environment)], note: '' };
+  const local = found.areAbsent && args.length === 0 ? await readLocal(environment) : undefined;
+  return local ?? found.text;
+}
+
+/** What `portcullis dev` runs on this machine; `undefined` if it runs nothing. */
+async function readLocal(environment: Environment): Promise<Examined | undefined> {
+  // Only who has no settings waits for it.
+  const { findLocalService, tellLocal } = await import('../local-service.ts');
+  const local = await findLocalService(environment, '');
+  if (local === undefined) return undefined;
+  const { ca, issuer, service } = local;
+  const found = await readSubjects([], local.environment);
+  const [first, ...others] =
+    found.kind === 'subjects' ? found.subjects : ([readSubject(undefined, local.environment)] as const);
+  const own = (subject: Subject): Subject => ({ ...subject, issuer: subject.issuer ?? issuer, ca });
+  return {
+    subjects: [own(first), ...others.map(own)],
+    outside: service === undefined ? undefined : new URL(service),
+    note: tellLocal(local, 'looking at'),
+  };
+}
+
+type Found =
+  | { readonly kind: 'subjects'; readonly subjects: Subjects }
+  /** `areAbsent`: none is set. `text` says what is wrong. */
+  | { readonly kind: 'problems'; readonly areAbsent: boolean; readonly text: string };
+
+/** What the settings name. */
+async function readSubjects(args: readonly string[], environment: Environment): Promise<Found> {
   const gate = readGateSettings({ args, environment });
   if (gate.kind === 'settings' && gate.rules.kind === 'file') {
     const { path } = gate.rules;
@@ -39,31 +74,16 @@ export async function readExamined(
       nameOf: (setting) => (setting === 'domain' ? `"issuer" in ${path}` : subject.nameOf(setting)),
     });
     const [first, ...others] = issuers;
-    return { subjects: [own(first), ...others.map(own)] };
+    return { kind: 'subjects', subjects: [own(first), ...others.map(own)] };
   }
   const result = readSettings({ args, environment });
   if (result.kind === 'settings') {
     const { settings, effective } = result;
     const domain = effective.find(({ name }) => name === settings.variant.names.domain)?.value;
-    return { subjects: [readSubject(settings, environment, domain)] };
+    return { kind: 'subjects', subjects: [readSubject(settings, environment, domain)] };
   }
   const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
-  if (areAbsent && isSomethingElse) return { subjects: [readSubject(undefined, environment)] };
-  const local = areAbsent && args.length === 0 ? await readLocal(environment) : undefined;
-  return local ?? formatProblems(result.problems);
-}
-
-/** What `portcullis dev` runs on this machine; `undefined` if it runs nothing. */
-async function readLocal(environment: Environment): Promise<Examined | undefined> {
-  // Only who has no settings waits for it.
-  const { findLocalService } = await import('../local-service.ts');
-  const local = await findLocalService(environment, '');
-  if (local === undefined) return undefined;
-  const { ca, issuer } = local;
-  const found = local.service === undefined ? '' : await readExamined([], local.environment, true);
-  const [first, ...others] = typeof found === 'string' ? [readSubject(undefined, local.environment)] : found.subjects;
-  const own = (subject: Subject): Subject => ({ ...subject, issuer: subject.issuer ?? issuer, ca });
-  return { subjects: [own(first), ...others.map(own)], local };
+  return { kind: 'problems', areAbsent, text: formatProblems(result.problems) };
 }
 
 /** Issuers that are found by discovery; rules that cannot be used have none, and the check of the rules says why. */

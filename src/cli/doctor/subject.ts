@@ -24,7 +24,7 @@ export interface Subject {
   readonly protectedPath: string;
   /** Proxies, and what Node trusts. */
   readonly environment: Environment;
-  /** PEM of what the provider is trusted by besides. */
+  /** PEM of a certificate that is trusted as well, for the provider. */
   readonly ca?: string;
   /** The variable of a setting. */
   nameOf(setting: SettingName): string;

@@ -22,7 +22,7 @@ export type Visit =
 /** How documents of the provider are fetched. */
 export interface VisitOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** PEM of what is trusted besides what Node trusts. */
+  /** PEM of a certificate that is trusted as well. */
   readonly ca?: string | undefined;
   /** Milliseconds for everything. */
   readonly timeout: number;

@@ -96,13 +96,11 @@ async function openFromSettings({ flags, environment, keys, input, local }: Sour
 /** Without settings the call is held against what `portcullis dev` runs; `undefined` if it runs nothing. */
 async function openLocal({ environment, keys, ...sources }: Sources): Promise<Explainer | number | undefined> {
   // Only who has no settings waits for it.
-  const { findLocalService } = await import('../local-service.ts');
+  const { findLocalService, tellLocal } = await import('../local-service.ts');
   const issuer = textOf(readToken(sources.input).claims['iss']);
   const local = keys.network === 'offline' ? undefined : await findLocalService(environment, issuer);
   if (local === undefined) return undefined;
-  process.stderr.write(
-    `portcullis: there are no settings here: held against portcullis dev, which runs ${local.issuer}\n`,
-  );
+  process.stderr.write(tellLocal(local, 'held against'));
   const trusting = { ...keys, ca: local.ca, environment: local.environment };
   if (local.service !== undefined)
     return openFromSettings({ ...sources, environment: local.environment, keys: trusting, local });

@@ -30,7 +30,7 @@ const doctor = async (...args: readonly string[]) => {
 const good = { provider: 'ok', keys: 'ok', tls: 'ok', clock: 'ok' };
 
 describe('doctor without settings, beside a running dev', () => {
-  const note = () => `portcullis: there are no settings here: looks at portcullis dev, which runs ${idp.issuer}\n`;
+  const note = () => `portcullis: there are no settings here: looking at portcullis dev, which runs ${idp.issuer}\n`;
 
   it('only the provider runs → it is examined, by its own certificate', async () => {
     expect(await doctor('--only', 'provider,keys,tls,clock')).toEqual({ status: 0, stderr: note(), levels: good });
