@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
   answerHeads,
@@ -10,6 +11,7 @@ import {
   type RawUpstream,
   type Respond,
   sendRaw,
+  sendRawFor,
   startProxied,
   startRawUpstream,
 } from './proxied.ts';
@@ -210,16 +212,36 @@ describe('an upgrade that is not agreed', () => {
     ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n'],
     ['TLS', 'Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n'],
     ['two protocols', 'Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n'],
-    ['a WebSocket without a key', 'Connection: Upgrade\r\nUpgrade: websocket\r\n'],
-  ])('%s → answered as if it had not been asked for, and nothing goes by', async (_name, lines) => {
-    const { upstream, proxied } = await stage(answerHeads());
-    const answer = await sendRaw(
+  ])('%s → the upgrade is ignored, and what follows is a request of its own', async (_name, lines) => {
+    const seen: (string | undefined)[] = [];
+    const { upstream, proxied } = await stage(answerHeads(), {
+      before: (incoming, outgoing) => {
+        seen.push(incoming.url);
+        if (incoming.url !== '/admin') return false;
+        outgoing.writeHead(403, { 'content-length': 2 }).end('no');
+        return true;
+      },
+    });
+    const request = (target: string, more: string): string =>
+      `GET ${target} HTTP/1.1\r\nHost: api.example\r\n${more}\r\n`;
+    const response = await sendRaw(
       proxied.port,
-      `GET / HTTP/1.1\r\nHost: api.example\r\n${lines}\r\nGET /admin HTTP/1.1\r\nHost: api.example\r\n\r\n`,
+      request('/', lines) + request('/admin', lines) + request('/last', 'Connection: close\r\n'),
     );
-    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(response.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 403', 'HTTP/1.1 200']);
+    expect(seen).toEqual(['/', '/admin', '/last']);
+    expect(upstream.arrivals.join('')).not.toMatch(/upgrade|http2-settings|\/admin/i);
+  });
+
+  it('a WebSocket without a key → answered as if it had not been asked for, and nothing goes by', async () => {
+    const { upstream, proxied } = await stage(answerHeads());
+    const response = await sendRaw(
+      proxied.port,
+      'GET / HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nGET /admin HTTP/1.1\r\nHost: api.example\r\n\r\n',
+    );
+    expect(response).toMatch(/^HTTP\/1\.1 200 /);
     expect(upstream.arrivals).toHaveLength(1);
-    expect(upstream.arrivals[0]).not.toMatch(/upgrade|http2-settings|\/admin/i);
+    expect(upstream.arrivals[0]).not.toMatch(/upgrade|\/admin/i);
   });
 
   it.each(['Content-Length: 5', 'Transfer-Encoding: chunked'])(
@@ -232,10 +254,27 @@ describe('an upgrade that is not agreed', () => {
     },
   );
 
-  it('behind a request that is not answered yet → closed: its answer cannot be put between', async () => {
+  it('after a pending request → the tunnel opens after its response', async () => {
+    const { proxied } = await stage((socket, arrived) => {
+      if (arrived.includes('/chat')) socket.write(agreed);
+      else if (arrived.endsWith('\r\n\r\n')) setTimeout(() => socket.write(ok), 50);
+    });
+    const bytes = `GET /slow HTTP/1.1\r\nHost: api.example\r\n\r\n${handshake()}`;
+    const response = await sendRawFor(proxied.port, bytes, (seen) => seen.includes('101'));
+    expect(response).toMatch(/^HTTP\/1\.1 200 [\s\S]*okHTTP\/1\.1 101 /);
+  });
+
+  it('after a pending request, its head in pieces → closed: its response cannot precede the pending one', async () => {
     const { upstream, proxied } = await stage(() => {});
-    const answer = await sendRaw(proxied.port, `GET /slow HTTP/1.1\r\nHost: api.example\r\n\r\n${handshake()}`);
-    expect(answer).toBe('');
+    const socket = connect(proxied.port, '127.0.0.1').setNoDelay(true);
+    const cut = handshake().indexOf('Upgrade: websocket') + 3;
+    const [head, end] = [handshake().slice(0, cut), handshake().slice(cut)];
+    socket.write(`GET /slow HTTP/1.1\r\nHost: api.example\r\n\r\n`);
+    await vi.waitFor(() => expect(upstream.arrivals.join('')).toContain('/slow'), 5000);
+    socket.write(head);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    socket.end(end);
+    expect(await text(socket)).toBe('');
     expect(upstream.arrivals.join('')).not.toContain('/chat');
   });
 

@@ -31,10 +31,10 @@ export const httpFraming = listCases([
         get('/api/private', () => ['Transfer-Encoding: chunked, identity']),
       ],
       [
-        // The answer goes out before the body is looked at; the connection is then closed.
+        // The response leaves before the body is parsed; the connection is then closed.
         'Transfer-Encoding unknown',
         get('/api/private', () => ['Transfer-Encoding: xchunked']),
-        { ...noCredentials, following: [400] },
+        noCredentials,
       ],
       ['Transfer-Encoding folded', get('/api/private', () => ['Transfer-Encoding:', ' chunked', 'Content-Length: 4'])],
       ['space before a colon', withLine(() => 'Content-Length : 4')],
@@ -52,12 +52,8 @@ export const httpFraming = listCases([
       ['control character in the target', get('/api/private\x01')],
       ['byte over 127 in the target', get('/api/priv\xe4te')],
       ['folded header', withLine(() => 'X-A: b\r\n c')],
-      [
-        'chunk extension of 20 KiB',
-        raw(chunkedHead, `1;${'x'.repeat(20_000)}\r\nx\r\n0\r\n\r\n`),
-        { ...noCredentials, following: [400] },
-      ],
-      ['chunk size that is none', raw(chunkedHead, 'zz\r\n'), { ...noCredentials, following: [400] }],
+      ['chunk extension of 20 KiB', raw(chunkedHead, `1;${'x'.repeat(20_000)}\r\nx\r\n0\r\n\r\n`), noCredentials],
+      ['chunk size that is none', raw(chunkedHead, 'zz\r\n'), noCredentials],
     ],
   },
   {

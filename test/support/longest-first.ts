@@ -22,7 +22,7 @@ export const longestFiles: readonly string[] = [
   'explain/catalogue',
   'gate/reload',
   'service/process/workers',
-  'service/process/owed-answers',
+  'service/process/pipelining',
   'cli/doctor/peer-checks',
   'service/dpop-clients',
   'examples/page-blocks',

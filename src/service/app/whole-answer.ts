@@ -10,6 +10,11 @@ interface WithHead {
   _headerSent: boolean;
 }
 
+/** A connection over another stream, which takes a response without a second buffer. */
+interface Direct {
+  readonly direct?: Writable;
+}
+
 /**
  * Sends answers in one piece, as Node would send them. Node puts the head together anew for each answer, and
  * writes it with the body as one of two pieces, of which the second is empty. `keepAlive`: seconds that an idle connection
@@ -38,7 +43,8 @@ export function createSendWhole(keepAlive: number): typeof sendAnswer {
     outgoing.statusCode = answer.status;
     begin(outgoing, answer.head);
     const id = requestId === undefined ? '' : `${requestIdHeader}: ${requestId}\r\n`;
-    socket.write(answer.head + id + writeEnd() + answer.body, 'latin1');
+    const { direct = socket as Writable } = socket as Direct; // the service's connections have it
+    direct.write(answer.head + id + writeEnd() + answer.body, 'latin1');
     // Nothing is left to be sent: Node ends the request once the kernel has taken all, and begins the next one.
     outgoing.end();
   };

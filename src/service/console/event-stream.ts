@@ -45,8 +45,8 @@ export function createEventStreams(hub: Hub): EventStreams {
       const beat = setInterval(() => {
         if (outgoing.writableLength === 0) outgoing.write(': \n\n');
       }, heartbeat).unref();
-      // The listener keeps a half-closed connection, since its answer is still to come. A page closes so when it goes.
-      outgoing.socket?.once('end', () => outgoing.destroy());
+      // The listener keeps a half-closed connection open while its response is pending. A page closes its side when it is left.
+      outgoing.socket?.once('halfClose', () => outgoing.destroy());
       outgoing.once('close', () => {
         open--;
         clearInterval(beat);

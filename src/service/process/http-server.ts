@@ -1,23 +1,14 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer as createNetServer, type Server as NetServer, type Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
+import { onBun, onDeno } from '../../platform.ts';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
+import { ClientConnection } from './client-connection.ts';
 import type { ConnectionLimit } from './descriptors.ts';
-import { endEmptyRequest } from './empty-requests.ts';
-import { lendBytes } from './lent-bytes.ts';
+import { createIntake } from './intake.ts';
 import type { CreateTlsServer } from './open-tls.ts';
-import { boundOwedAnswers, type OwedAnswers } from './owed-answers.ts';
-import { watchUnused } from './unused-connections.ts';
-import { createUpgradeAnswer } from './upgrade-answer.ts';
-
-/** The connection of a client, for another protocol from now on, and what it has sent of that. */
-export interface TakenSocket {
-  readonly socket: Socket;
-  readonly head: Buffer;
-}
-
-/** A request that asks for an upgrade: it is answered, or its connection is taken. */
-export type UpgradeListener = (incoming: IncomingMessage, outgoing: ServerResponse, take: () => TakenSocket) => void;
+import { createPeers, type Peers, type PeerUse } from './peers.ts';
+import { serveUpgrades, type UpgradeListener } from './upgrades.ts';
 
 /** How requests are read from connections. */
 export interface HttpServerOptions {
@@ -32,12 +23,16 @@ export interface HttpServerOptions {
   readonly onConnection?: (change: 1 | -1) => void;
   /** Called before a connection is closed in the middle: requests along it may have answers that are not yet sent. */
   readonly beforeCut?: () => void;
-  /** Creates the server. Default: one without TLS. */
+  /** Creates the server that accepts connections. Default: one without TLS. */
   readonly createTlsServer?: CreateTlsServer | undefined;
-  /** How many connections may be open. Default: any number. */
+  /** Maximum number of open connections. Default: no limit. */
   readonly limit?: ConnectionLimit;
-  /** Seconds without a byte of an answer taken, after which a connection is closed. Default 30. */
+  /** The part of each limit that one peer may take. Default: the entire limit. */
+  readonly peers?: Peers;
+  /** Seconds after which a connection is closed if its client has taken no byte of a response. Default: 30. */
   readonly unreadTimeout?: number;
+  /** Seconds after which an idle tunnel is closed. Default: 3600. */
+  readonly tunnelTimeout?: number;
   /** Seconds that a new connection has for its first byte once the server ends. Default 2. */
   readonly firstByteTimeout?: number;
   /** Answers a request with an `Expect` other than `100-continue` (RFC 9110 §10.1.1). Default: Node does, without a word. */
@@ -51,170 +46,235 @@ export interface HttpServerOptions {
 
 /** A server of HTTP, with or without a socket of its own to listen on. */
 export interface HttpServer {
-  readonly server: Server;
+  /** Accepts connections once it listens. */
+  readonly acceptor: NetServer;
   /** Serves a connection that was accepted elsewhere. */
   take(socket: Socket): void;
-  /** Answers what was read, closes connections as they turn idle, and closes what is left after the grace (seconds). */
+  /** Responds to what was read, closes connections as they turn idle, and closes what is left after the grace (seconds). */
   finish(graceSeconds: number): Promise<void>;
 }
 
 const headersTimeout = 10_000;
 const requestTimeout = 15_000;
 const maxHeaderBytes = 16 * 1024;
-/** Node checks its timeouts only this often; in milliseconds. */
+/** Bytes of a socket's buffer: a read that fills it is the last one until the buffer is empty. */
+const socketBuffer = 1024;
+/** Milliseconds between two checks of Node's timeouts. */
 const checkingInterval = 1000;
-/** Milliseconds for what is on its way on idle connections, and from then on between looks at them. */
+/** Milliseconds for what is in flight on idle connections, and afterwards between two sweeps. */
 const drainInterval = 150;
 
-/** What Node refuses by itself, by the code of its error. */
+/** Status by the code of Node's error. Default: 400. */
 const parserStatuses: ReadonlyMap<string, number> = new Map([
   ['HPE_HEADER_OVERFLOW', 431],
   ['ERR_HTTP_REQUEST_TIMEOUT', 408],
   ['ERR_TLS_HANDSHAKE_TIMEOUT', 408],
 ]);
 
-/** What a connection ends with if its client has gone away. */
+/** Errors of a connection whose client has disconnected. */
 const goneCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 /** Creates the server; nothing listens yet. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { createTlsServer, limit, unreadTimeout = 30, firstByteTimeout = 2, peers = createPeers() } = options;
   const settings = {
     maxHeaderSize: maxHeaderBytes,
-    // Without a Host: the app refuses the request, with a reason in the log. Node would answer without a word.
+    // Without a Host the app refuses the request, with a reason in the log.
     requireHostHeader: false,
     headersTimeout,
     requestTimeout: options.onUpgrade === undefined ? requestTimeout : 0,
     keepAliveTimeout: options.keepAlive * 1000,
     connectionsCheckingInterval: checkingInterval,
-    // Node 24.10 and later: a request without a body costs no stream events; bodies are read by nobody here.
+    // Node 24.10 and later: a request without a body costs no stream events.
     optimizeEmptyRequests: true,
   };
-  const { createTlsServer, limit, unreadTimeout = 30, firstByteTimeout = 2 } = options;
-  const server = (createTlsServer ?? createServer)(settings);
-  const opened = createTlsServer === undefined ? lendBytes(server) : 'connection';
-  const event = createTlsServer === undefined ? opened : 'secureConnection';
-  // Who has sent everything and says so still gets the answers. In streams it is how a client goes away.
-  Object.assign(server, { httpAllowHalfOpen: options.onUpgrade === undefined }); // not in the types
-  const owedAnswers = boundOwedAnswers(server, { unreadTimeout, event });
-  const onRequest = owedAnswers.count(options.onRequest);
-  server.on('request', (incoming, outgoing) => {
-    endEmptyRequest(incoming);
-    onRequest(incoming, outgoing);
+  // Bun and Deno parse outside the stream, so they accept and serve in one server.
+  const isNode = !onBun && !onDeno;
+  const server = isNode ? createServer(settings) : (createTlsServer ?? createServer)(settings);
+  const acceptor = isNode ? (createTlsServer ?? createNetServer)(acceptorOptions) : server;
+  const intake = createIntake(peers);
+  const sockets = new Set<Socket>();
+  const clients = new Set<ClientConnection>();
+  /** Connections in their TLS handshake, by client: Node reports its end with another socket. */
+  const handshakes = new Map<string, Handshake>();
+  let whenNone = (): void => {};
+
+  const serve = (socket: Socket, peer: PeerUse): void => {
+    const client = new ClientConnection(socket, {
+      intake,
+      peer,
+      halfClosed: options.onUpgrade === undefined ? 'respond' : 'cancel',
+    });
+    clients.add(client);
+    client.once('close', () => clients.delete(client));
+    server.emit('connection', client);
+  };
+
+  acceptor.on('connection', (socket: Socket) => {
+    const { remoteAddress } = socket;
+    const peer = peers.enter(remoteAddress);
+    const most = limit?.most ?? Number.POSITIVE_INFINITY;
+    if (sockets.size >= most || (peer.isBounded && peer.connections > peers.partOf(most))) {
+      peers.leave(remoteAddress);
+      limit?.note();
+      socket.destroy();
+      return;
+    }
+    intake.noteArrival();
+    options.onConnection?.(1);
+    sockets.add(socket);
+    const client = nameClient(socket);
+    socket.once('close', () => {
+      options.onConnection?.(-1);
+      peers.leave(remoteAddress);
+      sockets.delete(socket);
+      handshakes.delete(client);
+      if (sockets.size === 0) whenNone();
+    });
+    if (!isNode) return;
+    if (createTlsServer === undefined) serve(socket, peer);
+    else handshakes.set(client, { socket, peer, openedAt: performance.now() });
   });
-  if (options.onExpectation !== undefined) server.on('checkExpectation', owedAnswers.count(options.onExpectation));
-  if (options.onUpgrade !== undefined) passStreams(server, owedAnswers, options);
-  // Under TLS, those with whom an answer can be spoken.
-  const secured = new WeakSet<object>();
-  if (createTlsServer !== undefined) server.on('secureConnection', (socket: Socket) => secured.add(socket));
-  // Size bounds the headers already; a limit on their number would drop some without a word.
+  if (isNode && createTlsServer !== undefined) {
+    acceptor.on('secureConnection', (socket: Socket) => {
+      const client = nameClient(socket);
+      const handshake = handshakes.get(client);
+      handshakes.delete(client);
+      if (handshake === undefined) socket.destroy();
+      else serve(socket, handshake.peer);
+    });
+    acceptor.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+      if (!goneCodes.has(error.code ?? '')) options.onMalformed?.(statusOf(error));
+      // A response would wait for the end of the handshake, which may never come.
+      socket.destroy();
+    });
+  }
+
+  const count = (listener: RequestListener): RequestListener => {
+    if (!isNode) return listener;
+    return (incoming, outgoing) => {
+      const client = clientOf(incoming);
+      // Node goes on parsing what it has read.
+      if (client.destroyed) return;
+      client.begin(incoming, outgoing);
+      listener(incoming, outgoing);
+    };
+  };
+  server.on('request', count(options.onRequest));
+  if (options.onExpectation !== undefined) server.on('checkExpectation', count(options.onExpectation));
+  if (options.onUpgrade !== undefined) {
+    // Without a listener Node requests the body before the request is authorized.
+    server.on('checkContinue', count(options.onRequest));
+    serveUpgrades(server, {
+      ...{ onUpgrade: options.onUpgrade, onRequest: options.onRequest, beforeCut: options.beforeCut },
+      ...{ unreadTimeout, tunnelTimeout: options.tunnelTimeout ?? 3600 },
+      serveAgain: (socket) => serve(socket, peers.find(socket.remoteAddress)),
+    });
+  }
+  // Size bounds the headers already; a limit on their number would drop some silently.
   server.maxHeadersCount = 0;
+  // A socket reports the timeout after one to two times its value if the client takes no byte.
+  const progressTimeout = (unreadTimeout * 1000) / 2;
+  if (isNode) {
+    server.setTimeout(progressTimeout, (socket) => {
+      const client = socket as unknown as ClientConnection; // `serve` created it
+      const isIdle = !client.isWaiting && client.unsentBytes === 0;
+      const isStuck = client.unsentBytes > 0 && client.idle >= progressTimeout;
+      if (isIdle || isStuck) client.destroy();
+      else client.setTimeout(progressTimeout);
+    });
+  }
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    // Who goes away has sent nothing malformed.
-    if (goneCodes.has(error.code ?? '')) {
-      options.beforeCut?.();
-      socket.destroy();
-      return;
-    }
-    const status = parserStatuses.get(error.code ?? '') ?? 400;
-    options.onMalformed?.(status);
-    if (createTlsServer !== undefined && !secured.has(socket)) {
-      // An answer would wait for the end of the handshake, which may never come, and so would the end of the connection.
-      socket.destroy();
-      return;
-    }
     options.beforeCut?.();
-    answerRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other sockets
+    // A client that disconnects has sent nothing malformed.
+    if (goneCodes.has(error.code ?? '')) {
+      socket.destroy();
+      return;
+    }
+    const status = statusOf(error);
+    options.onMalformed?.(status);
+    const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
+    if (isNode) (socket as unknown as ClientConnection).afterResponses(respond);
+    else respond();
   });
-  // There is no tunnel here: without a listener Node closes the connection by itself, and would not wait either.
+  // Without a listener Node closes the connection itself, before pending responses are sent.
   server.on('connect', (_incoming, socket) => {
     options.beforeCut?.();
     socket.destroy();
   });
-  const unused = watchUnused(server, opened, createTlsServer !== undefined);
-  if (limit?.most !== undefined) server.maxConnections = limit.most;
-  server.on('drop', () => limit?.note());
-  const connections = new Set<Socket>();
-  let whenNone = (): void => {};
-  server.on(opened, (socket: Socket) => {
-    options.onConnection?.(1);
-    connections.add(socket);
-    socket.once('close', () => {
-      options.onConnection?.(-1);
-      connections.delete(socket);
-      if (connections.size === 0) whenNone();
-    });
-  });
+  // The checks of the timeouts begin with this event, and this server never listens.
+  if (isNode) server.emit('listening');
+
+  /** Closes connections that are idle, and those without a first byte after the time limit. */
+  const closeIdle = (): void => {
+    server.closeIdleConnections();
+    const latest = performance.now() - firstByteTimeout * 1000;
+    for (const client of clients) if (client.isUnused && client.openedAt <= latest) client.destroy();
+    for (const { socket, openedAt } of handshakes.values()) if (openedAt <= latest) socket.destroy();
+  };
 
   return {
-    server,
+    acceptor,
     take(socket) {
-      if (limit?.most !== undefined && connections.size >= limit.most) {
-        limit.note();
-        socket.destroy();
-        return;
-      }
-      // As the connections that the server accepts by itself: who has sent everything still gets the answers.
+      // As for connections that the server accepts itself: a half-closed client gets its responses.
       socket.allowHalfOpen = true;
-      server.emit('connection', socket);
+      acceptor.emit('connection', socket);
     },
     async finish(graceSeconds) {
-      // Who still sends on a kept-alive connection gets an answer, the last on it.
+      // A client that still sends on a kept-alive connection gets a response, the last one.
       for (const event of ['request', 'checkContinue', 'checkExpectation']) {
-        if (server.listenerCount(event) > 0) server.prependListener(event, endWith);
+        if (server.listenerCount(event) > 0) server.prependListener(event, endConnection);
       }
-      owedAnswers.closeAfterLast();
-      // A connection turns idle only after its answer, so idle ones are looked for until all are gone; each time after
-      // the sockets were read, for after a stall the timers come first, and what waits to be read would be cut off.
-      const closeIdle = (): void => {
-        server.closeIdleConnections();
-        unused.close(firstByteTimeout);
-      };
+      for (const client of clients) client.closeAfterLast();
+      // A connection turns idle only after its response, so idle ones are closed until none is left; each time after
+      // the sockets were read, because after a stall the timers precede the reads.
       const sweep = setInterval(() => void setImmediate().then(closeIdle), drainInterval);
       const deadline = setTimeout(() => {
-        for (const socket of connections) socket.destroy();
+        for (const socket of sockets) socket.destroy();
       }, graceSeconds * 1000);
       await new Promise<void>((resolve) => {
         whenNone = resolve;
-        if (connections.size === 0) resolve();
+        if (sockets.size === 0) resolve();
       });
       clearInterval(sweep);
       clearTimeout(deadline);
-      owedAnswers.close();
+      server.close();
     },
   };
 }
 
-/** This is the last answer on its connection. */
-const endWith: RequestListener = (_incoming, outgoing) => {
-  outgoing.shouldKeepAlive = false;
+/** Options of the server that accepts. What a client ends on its side does not end its responses. */
+const acceptorOptions = { noDelay: true, allowHalfOpen: true, highWaterMark: socketBuffer };
+
+interface Handshake {
+  readonly socket: Socket;
+  readonly peer: PeerUse;
+  /** Milliseconds on the clock of `performance.now()`. */
+  readonly openedAt: number;
+}
+
+function nameClient({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+function clientOf({ socket }: IncomingMessage): ClientConnection {
+  return socket as unknown as ClientConnection; // `serve` created it
+}
+
+/** Makes a response the last one of its connection, unless requests follow that were read already. */
+const endConnection: RequestListener = (incoming, outgoing) => {
+  if (!clientOf(incoming).hasMore) outgoing.shouldKeepAlive = false;
 };
 
-function passStreams(server: Server, owedAnswers: OwedAnswers, options: HttpServerOptions): void {
-  // Without a listener Node asks for the body before anybody has judged the request.
-  server.on('checkContinue', owedAnswers.count(options.onRequest));
-  server.on('upgrade', (incoming, duplex, head) => {
-    const socket = duplex as Socket; // an HTTP/1 server has no other sockets
-    const rest = owedAnswers.release(socket);
-    if (rest === undefined) {
-      // Answers to earlier requests are still on their way: nothing can be put between them.
-      options.beforeCut?.();
-      socket.destroy();
-      return;
-    }
-    socket.setTimeout(0);
-    const outgoing = createUpgradeAnswer(incoming, socket);
-    options.onUpgrade?.(incoming, outgoing, () => {
-      outgoing.detachSocket(socket);
-      return { socket, head: Buffer.concat([head, rest]) };
-    });
-  });
+function statusOf({ code }: NodeJS.ErrnoException): number {
+  return parserStatuses.get(code ?? '') ?? 400;
 }
 
 function phrase(status: number): string {
   return statusPhrases.get(status) ?? 'Error';
 }
 
-function answerRaw(socket: Socket, status: number, errorBody: ErrorBodyFormat): void {
+function respondRaw(socket: Socket, status: number, errorBody: ErrorBodyFormat): void {
   if (!socket.writable) {
     socket.destroy();
     return;

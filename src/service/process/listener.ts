@@ -29,12 +29,12 @@ const maxWaiting = 511;
 
 /** Opens a listener. Rejects with Node's own error where the address cannot be had. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { server, finish } = createHttpServer(options);
-  await openServer(server, options);
+  const { acceptor, finish } = createHttpServer(options);
+  await openServer(acceptor, options);
   return {
-    url: formatUrl(server, options.createTlsServer === undefined ? 'http' : 'https'),
+    url: formatUrl(acceptor, options.createTlsServer === undefined ? 'http' : 'https'),
     async close(graceSeconds) {
-      await stopAccepting(server);
+      await stopAccepting(acceptor);
       await finish(graceSeconds);
     },
   };

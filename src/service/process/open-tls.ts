@@ -1,12 +1,14 @@
 import { readFileSync } from 'node:fs';
-import type { Server, ServerOptions } from 'node:http';
+import type { Server as HttpServer, ServerOptions } from 'node:http';
+import type { Server, TlsOptions } from 'node:tls';
+import { onBun, onDeno } from '../../platform.ts';
 import type { Log } from '../observation/log.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import type { Reloads } from './reload.ts';
 
-/** Creates servers that speak TLS. */
-export type CreateTlsServer = (options: ServerOptions) => Server;
+/** Creates the server that accepts TLS connections; on Bun and Deno it also speaks HTTP. */
+export type CreateTlsServer = (options: ServerOptions) => HttpServer & Server;
 
 /** What TLS is opened with. */
 export interface OpenTlsOptions {
@@ -26,7 +28,10 @@ export async function openTls({ settings, reloads, log }: OpenTlsOptions): Promi
   const { tlsCert, tlsKey, tlsClientCa } = settings;
   if (tlsCert === '') return undefined;
   // Loading it costs time at the start, and most have a proxy that ends TLS.
-  const [{ createServer }, { createSecureContext }] = await Promise.all([import('node:https'), import('node:tls')]);
+  const { createSecureContext, createServer: createAcceptor } = await import('node:tls');
+  const createServer = (onBun || onDeno ? (await import('node:https')).createServer : createAcceptor) as (
+    options: ServerOptions & TlsOptions,
+  ) => HttpServer & Server; // of both, what the runtime uses
   const read = () => {
     const material = {
       cert: readFileSync(tlsCert),
@@ -49,7 +54,7 @@ export async function openTls({ settings, reloads, log }: OpenTlsOptions): Promi
     const server = createServer({
       ...{ ...options, ...material, ...clients },
       handshakeTimeout: handshakeSeconds * 1000,
-      // As without TLS: who has sent everything and says so still gets the answers.
+      ALPNProtocols: ['http/1.1'],
       allowHalfOpen: true,
     });
     reloads.add(() => {

@@ -1,10 +1,12 @@
 import type { RouteView } from '../../console/wire.ts';
+import { parseTrust } from '../../http/trust.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { HttpServerOptions } from './http-server.ts';
 import type { KeyOwner } from './open-keys.ts';
+import { createPeers } from './peers.ts';
 import type { Reloads } from './reload.ts';
 import type { Service, ServiceOptions } from './service.ts';
 
@@ -41,9 +43,11 @@ export interface Command {
 export const stopGrace = 9;
 
 /** How the API reads requests. */
-export function readHttpOptions({ keepAlive, errorBody }: Settings, service: Service): HttpServerOptions {
+export function readHttpOptions(settings: Settings, service: Service): HttpServerOptions {
+  const { keepAlive, errorBody, peerShare, tunnelTimeout, trustProxy } = settings;
   return {
-    keepAlive,
+    ...{ keepAlive, tunnelTimeout },
+    peers: createPeers({ share: peerShare, isTrusted: parseTrust(trustProxy) }),
     errorBody: errorBodyFormats[errorBody],
     onRequest: service.onRequest,
     onExpectation: service.onExpectation,

@@ -20,13 +20,13 @@ import { labelSettings } from '../settings/setting-labels.ts';
 import { nameSettings } from '../settings/setting-names.ts';
 import type { Settings } from '../settings/settings.ts';
 import type { Variant } from '../variants/variants.ts';
-import type { UpgradeListener } from './http-server.ts';
 import { observeApp } from './observed-app.ts';
 import { openDenyList } from './open-deny-list.ts';
 import { isReplayAway, replayAway } from './open-replay.ts';
 import { openSecrets } from './open-secrets.ts';
 import type { Reloads } from './reload.ts';
 import type { KeySource, ServiceKeys } from './service-keys.ts';
+import type { UpgradeListener } from './upgrades.ts';
 import { readVersion } from './version.ts';
 
 /** What one process of the service is made from. */

@@ -1,24 +1,20 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { ClientConnection } from './client-connection.ts';
 
-/**
- * An answer for a request that asks for an upgrade: Node hands out the bare connection. If nobody takes the connection,
- * the request is answered like any other, and the connection is closed after that.
- */
-export function createUpgradeAnswer(incoming: IncomingMessage, socket: Socket): ServerResponse {
+/** Creates the response for a request for an upgrade: Node provides only the connection. */
+export function createUpgradeAnswer(incoming: IncomingMessage, connection: ClientConnection): ServerResponse {
   const outgoing = new ServerResponse(incoming);
   outgoing.shouldKeepAlive = false;
-  outgoing.assignSocket(socket);
+  outgoing.assignSocket(connection as unknown as Socket); // all that a response needs of one
   const drain = (): void => {
     outgoing.emit('drain');
   };
-  socket.on('drain', drain);
-  socket.on('error', () => socket.destroy());
-  // What the client sends after its request belongs to a protocol that is not spoken.
-  outgoing.once('finish', () => socket.end(() => socket.destroy()));
-  socket.once('close', () => {
-    socket.off('drain', drain);
-    // Node does this for the answers that it makes.
+  connection.on('drain', drain);
+  connection.on('error', () => connection.destroy());
+  connection.once('close', () => {
+    connection.off('drain', drain);
+    // Node does this for the responses that it creates.
     if (!outgoing.closed) outgoing.emit('close');
   });
   return outgoing;

@@ -60,8 +60,6 @@ export async function runWorker(options: RunOptions): Promise<number> {
     createTlsServer: await openTls({ settings, reloads, log }),
     limit: createConnectionLimit(log, metrics),
   });
-  // It watches over the times of its connections only once it listens, or seems to.
-  http.server.emit('listening');
   onConnection(http.take, channel);
   channel.send({ type: 'ready' });
   await shutdown.requested;

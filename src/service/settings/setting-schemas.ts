@@ -35,6 +35,13 @@ export function integer(least: number, most: number) {
   );
 }
 
+/** A part of one, written as a decimal number or as a JSON number. */
+export const share = v.pipe(
+  v.union([v.number(), v.pipe(v.string(), v.regex(/^(?:[01]|[01]?\.\d{1,6})$/), v.transform(Number))]),
+  v.gtValue(0),
+  v.maxValue(1),
+);
+
 /** A list, comma-separated or as a JSON array. */
 const list = v.union([
   v.array(v.string()),

@@ -17,6 +17,7 @@ import {
   printable,
   replayNamespace,
   replayStore,
+  share,
   textLike,
   trust,
 } from './setting-schemas.ts';
@@ -392,6 +393,23 @@ export const settingTable = {
     defaultValue: '5',
     meaning: "Seconds an idle connection is kept; set it above the load balancer's own.",
     fix: 'Write a number of seconds from 1 to 3600.',
+  },
+  peerShare: {
+    flag: 'peer-share',
+    environment: 'PEER_SHARE',
+    schema: share,
+    defaultValue: '0.25',
+    meaning:
+      'The part of each limit that all clients share (connections, waiting requests, bytes held, places of the proxy) that one address may take; of IPv6 one /64. Proxies in `TRUST_PROXY` and unix sockets are exempt: their requests count by client address. `1` turns it off.',
+    fix: 'Write a number over 0 and at most 1, such as 0.25.',
+  },
+  tunnelTimeout: {
+    flag: 'tunnel-timeout',
+    environment: 'TUNNEL_TIMEOUT',
+    schema: integer(1, 86_400),
+    defaultValue: '3600',
+    meaning: 'Of `gate` as the proxy: seconds after which an idle tunnel (WebSocket) is closed.',
+    fix: 'Write a number of seconds from 1 to 86400.',
   },
   rules: {
     flag: 'rules',

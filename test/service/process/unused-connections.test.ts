@@ -35,9 +35,9 @@ async function open(scheme: 'http' | 'https'): Promise<HttpServer & { readonly p
       createTlsServer: (options: ServerOptions) => createHttpsServer({ ...options, ...certificates }),
     }),
   });
-  http.server.listen(0, '127.0.0.1');
-  await once(http.server, 'listening');
-  return { ...http, port: (http.server.address() as AddressInfo).port }; // it listens on TCP
+  http.acceptor.listen(0, '127.0.0.1');
+  await once(http.acceptor, 'listening');
+  return { ...http, port: (http.acceptor.address() as AddressInfo).port }; // it listens on TCP
 }
 
 async function call(port: number, scheme: 'http' | 'https'): Promise<Socket & { received: string }> {
@@ -56,7 +56,7 @@ async function call(port: number, scheme: 'http' | 'https'): Promise<Socket & { 
 
 /** Ends the server as SIGTERM does. */
 async function end(http: HttpServer): Promise<void> {
-  await stopAccepting(http.server);
+  await stopAccepting(http.acceptor);
   await http.finish(grace);
 }
 
@@ -117,7 +117,7 @@ it('a TLS handshake that is left half done → closed, and the end does not wait
   const client = connect(http.port, '127.0.0.1');
   clients.push(client);
   client.write(Buffer.from('160301020001', 'hex')); // a record begins, and in it a ClientHello
-  const [accepted] = (await once(http.server, 'connection')) as [Socket];
+  const [accepted] = (await once(http.acceptor, 'connection')) as [Socket];
   await expect.poll(() => accepted.bytesRead).toBeGreaterThan(0);
   const closed = once(client, 'close');
   await end(http);
@@ -129,7 +129,7 @@ it('two requests on one connection, of which none is answered → only the last 
   const client = await call(http.port, 'http');
   client.write(request + request);
   await expect.poll(() => answers.length).toBe(2);
-  await stopAccepting(http.server);
+  await stopAccepting(http.acceptor);
   const over = http.finish(grace);
   for (const answer of answers) answer('x');
   await over;

@@ -102,6 +102,8 @@ describe('defaults', () => {
       logIdentitySecret: '',
       logGrants: 'all',
       keepAlive: 5,
+      peerShare: 0.25,
+      tunnelTimeout: 3600,
       rules: '',
       upstream: '',
       upstreamTimeout: 60,
@@ -604,6 +606,25 @@ const rows: readonly Row[] = [
       ['3600', 3600],
     ],
     bad: ['0', '3601', '5s'],
+  },
+  {
+    name: 'PEER_SHARE',
+    key: 'peerShare',
+    good: [
+      ['1', 1],
+      ['0.5', 0.5],
+      ['.1', 0.1],
+    ],
+    bad: ['0', '1.1', '-1', '25%', 'NaN'],
+  },
+  {
+    name: 'TUNNEL_TIMEOUT',
+    key: 'tunnelTimeout',
+    good: [
+      ['1', 1],
+      ['86400', 86_400],
+    ],
+    bad: ['0', '86401', '1h'],
   },
   {
     name: 'ERROR_BODY',
