@@ -43,7 +43,6 @@ export default defineConfig({
     coverage: {
       provider: 'v8',
       include: ['src/**'],
-      exclude: ['**/*.d.ts'],
       reporter: ['text', 'json-summary'],
       // What decides about a request is covered to the last branch.
       thresholds: {

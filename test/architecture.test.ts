@@ -25,8 +25,7 @@ interface Source {
 const root = fileURLToPath(new URL('../src/', import.meta.url));
 
 const sources: readonly Source[] = readdirSync(root, { recursive: true, encoding: 'utf8' })
-  // A `.d.ts` there says what a package has, and holds no code.
-  .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
+  .filter((path) => path.endsWith('.ts'))
   .map((path) => readSource(path.split(sep).join('/')))
   .toSorted((a, b) => a.path.localeCompare(b.path));
 
@@ -317,6 +316,19 @@ describe('house rules', () => {
     const names = sources.map(({ path }) => basename(path, '.ts'));
     expect(names.filter((name) => /^(?:utils?|helpers?|types?|common|misc|shared|lib)$/.test(name))).toEqual([]);
     expect(names.filter((name) => !/^[a-z0-9]+(?:-[a-z0-9]+)*$/.test(name))).toEqual([]);
+  });
+
+  it('no deep import: of a package, only its name and what its `exports` names', () => {
+    const deep = sources.flatMap(({ path, modules }) =>
+      modules.flatMap(({ name }) => {
+        const [, pack = '', subpath = ''] = /^((?:@[^/]+\/)?[^/:]+)(\/.+)?$/.exec(name) ?? [];
+        if (subpath === '') return [];
+        const manifest = readFileSync(new URL(`../node_modules/${pack}/package.json`, import.meta.url), 'utf8');
+        const { exports = {} } = JSON.parse(manifest) as { readonly exports?: Readonly<Record<string, unknown>> };
+        return Object.hasOwn(exports, `.${subpath}`) ? [] : [`${path}: ${name}`];
+      }),
+    );
+    expect(deep).toEqual([]);
   });
 
   it('no default export', () => {

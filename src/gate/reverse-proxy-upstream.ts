@@ -1,9 +1,6 @@
 import { Agent as HttpAgent, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
-import type { OnReadOpts, Socket } from 'node:net';
 import type { Pool } from 'undici';
-import { loadPool } from '../outbound/undici.ts';
-import { onBun, onDeno } from '../platform.ts';
 
 /** What is needed to reach the upstream. */
 export interface UpstreamOptions {
@@ -47,7 +44,7 @@ export async function openUpstream({ upstream, timeout, ca }: UpstreamOptions): 
   const timeoutMilliseconds = timeout * 1000;
   const servername = isTls ? hostname.replace(/^\[|\]$/g, '') : null;
   const tls = isTls && ca !== undefined ? { ca } : {};
-  const PoolClass = await loadPool();
+  const { Pool: PoolClass } = await import('undici');
   const pool = new PoolClass(`${isTls ? 'https' : 'http'}://${hostname}:${port}`, {
     pipelining: 1,
     headersTimeout: timeoutMilliseconds,
@@ -55,7 +52,7 @@ export async function openUpstream({ upstream, timeout, ca }: UpstreamOptions): 
     keepAliveTimeout: idleMilliseconds,
     keepAliveMaxTimeout: maxIdleMilliseconds,
     maxHeaderSize: maxAnswerHeaderBytes,
-    connect: { timeout: timeoutMilliseconds, ...(isTls ? tls : readIntoOneBuffer()) },
+    connect: { timeout: timeoutMilliseconds, ...tls },
     ...(socketPath !== undefined && { socketPath }),
   });
   const agentOptions = { keepAlive: true, timeout: idleMilliseconds, scheduling: 'lifo' } as const;
@@ -77,19 +74,6 @@ export async function openUpstream({ upstream, timeout, ca }: UpstreamOptions): 
       void pool.destroy();
     },
   };
-}
-
-/** As much as Node reads at once. */
-const readBytes = 64 * 1024;
-
-/** Node makes a buffer of 64 KiB for each read. An answer is mostly much smaller, and is copied for less. */
-function readIntoOneBuffer(): { readonly onread?: OnReadOpts } {
-  if (onBun || onDeno) return {};
-  const buffer = Buffer.allocUnsafeSlow(readBytes);
-  function callback(this: Socket, length: number): boolean {
-    return this.push(Buffer.from(buffer.subarray(0, length)));
-  }
-  return { onread: { buffer, callback } };
 }
 
 /** Whether a text names an upstream; for settings, which report problems together. */

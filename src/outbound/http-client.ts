@@ -1,7 +1,6 @@
 import { X509Certificate } from 'node:crypto';
 import type { Dispatcher } from 'undici';
 import { readProxyAddress } from './proxy-address.ts';
-import { loadAgent, loadFetch } from './undici.ts';
 
 /** The part of a web-standard `fetch` that is used; the global one of any runtime fits. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
@@ -72,7 +71,7 @@ export function createHttpClient(
   return {
     async fetch(url, init) {
       // Half of the start-up time of the library, were it loaded with it.
-      const fetch = await loadFetch();
+      const { fetch } = await import('undici');
       // Begun once: calls that come together would each read the roots.
       agent ??= createAgent();
       return fetch(url, { ...init, ...(await agent) });
@@ -84,10 +83,11 @@ export function createHttpClient(
   async function createAgent(): Promise<FetchRoute> {
     const trust = ca === undefined ? undefined : await findTrust(ca);
     const connect = { timeout: connectMilliseconds, ...trust?.connect };
+    const { Agent, EnvHttpProxyAgent } = await import('undici');
     const dispatcher =
       proxies.httpProxy === '' && proxies.httpsProxy === ''
-        ? new (await loadAgent())({ connections, connect })
-        : new (await import('undici')).EnvHttpProxyAgent({
+        ? new Agent({ connections, connect })
+        : new EnvHttpProxyAgent({
             ...proxies,
             ...{ connections, connect, requestTls: connect, proxyTls: connect },
           });

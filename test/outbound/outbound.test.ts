@@ -288,13 +288,13 @@ describe('a fetch of the caller', () => {
   });
 
   it('is enough where the built-in client cannot be loaded', async () => {
-    vi.doMock('undici/lib/web/fetch/index.js', () => {
+    vi.doMock('undici', () => {
       throw new Error('no sockets here');
     });
     const { value } = await open({ fetch: answering({}) }).fetchJson('https://idp.example.test/', limits);
     expect(value).toEqual({});
     expect(await failureOf(open().fetchJson(provider.jwksUri, limits))).toMatchObject({ kind: 'network' });
-    vi.doUnmock('undici/lib/web/fetch/index.js');
+    vi.doUnmock('undici');
   });
 
   it('that does not heed its signal is bound in time', async () => {

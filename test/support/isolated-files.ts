@@ -15,7 +15,6 @@ export const isolatedFiles: readonly string[] = [
   'test/dpop/replay-redis*.test.ts',
   'test/dpop/redis-link.test.ts',
   'test/outbound/outbound.test.ts',
-  'test/outbound/undici.test.ts',
   'test/resource-server/hot-path.test.ts',
   // What waits there gives up after a minute, when the file is over.
   'test/token-status/fair-calls.test.ts',
