@@ -516,8 +516,21 @@ export interface AccessErrorOptions {
   readonly cause?: unknown;
 }
 
+/** Marks refusals of every copy of the package in this process: a handler may throw one of another copy. */
+const refusalMark = Symbol.for('portcullis.AccessError');
+
+function isRefusalOf(compared: unknown, error: Error): boolean {
+  return compared === AccessError ? refusalMark in error : Function.prototype[Symbol.hasInstance].call(compared, error);
+}
+
 /** A refused request: carries one reason of the closed table; thrown by each stage, answered in one place. */
 export class AccessError extends Error {
+  /** Recognises refusals of other copies of the package too. Subclasses recognise their own instances. */
+  static override [Symbol.hasInstance](value: unknown): boolean {
+    // biome-ignore lint/complexity/noThisInStatic: `this` is the class that the value is compared with.
+    return value instanceof Error && isRefusalOf(this, value);
+  }
+
   override readonly name = 'AccessError';
   readonly reason: Reason;
   readonly scopes: readonly string[] | undefined;
@@ -545,3 +558,4 @@ export class AccessError extends Error {
     return failures[this.reason];
   }
 }
+Object.defineProperty(AccessError.prototype, refusalMark, { value: true });

@@ -73,6 +73,33 @@ describe('AccessError', () => {
     expect(error).toMatchObject({ scopes: ['a'], stepUp, context: { issuer: 'x' }, cause });
   });
 
+  it('instanceof: of this class, of a subclass, of another copy of the package → true; every other value → false', async () => {
+    const copy = `../src/failures.ts?copy`; // a module of its own for the runner
+    const { AccessError: Other } = (await import(copy)) as { readonly AccessError: typeof AccessError }; // the same file
+    class Own extends AccessError {}
+    const error = new AccessError('expired');
+    expect(Other).not.toBe(AccessError);
+    for (const refused of [error, new Own('expired'), new Other('expired')]) {
+      expect([refused instanceof AccessError, refused instanceof Other]).toEqual([true, true]);
+    }
+    expect([new Own('expired') instanceof Own, error instanceof Own, new Other('expired') instanceof Own]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    for (const value of [
+      undefined,
+      null,
+      'expired',
+      {},
+      new Error('expired'),
+      { ...error },
+      JSON.parse('{"reason":"expired"}'),
+    ]) {
+      expect(value instanceof AccessError).toBe(false);
+    }
+  });
+
   it('options without a cause → no cause; a cause of undefined → kept', () => {
     expect(Object.hasOwn(new AccessError('expired', { scopes: [] }), 'cause')).toBe(false);
     expect(Object.hasOwn(new AccessError('unexpected', { cause: undefined }), 'cause')).toBe(true);

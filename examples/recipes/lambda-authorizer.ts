@@ -29,9 +29,13 @@ export function createHttpApiAuthorizer(resourceServer: ResourceServer) {
       url: `https://${domainName}${rawPath}${query}`,
       headers: new Headers(headers),
     };
-    const judged = await resourceServer.judge(request, policy);
-    if (judged instanceof AccessError) return { isAuthorized: false };
-    return { isAuthorized: true, context: { sub: judged.claims.sub, scope: [...judged.scopes].join(' ') } };
+    try {
+      const { claims, scopes } = await resourceServer.authorize(request, policy);
+      return { isAuthorized: true, context: { sub: claims.sub, scope: [...scopes].join(' ') } };
+    } catch (error) {
+      if (error instanceof AccessError) return { isAuthorized: false };
+      throw error;
+    }
   };
 }
 
@@ -43,12 +47,14 @@ export function createRestApiAuthorizer(resourceServer: ResourceServer) {
       for (const value of values) headers.append(name, value);
     }
     const url = `https://${requestContext.domainName}${requestContext.path}`;
-    const judged = await resourceServer.judge({ method: httpMethod, url, headers }, policy);
-    if (judged instanceof AccessError) {
-      if (judged.failure.status === 401) throw new Error('Unauthorized');
+    try {
+      const { claims } = await resourceServer.authorize({ method: httpMethod, url, headers }, policy);
+      return write('Allow', methodArn, String(claims.sub));
+    } catch (error) {
+      if (!(error instanceof AccessError)) throw error;
+      if (error.failure.status === 401) throw new Error('Unauthorized');
       return write('Deny', methodArn, 'refused');
     }
-    return write('Allow', methodArn, String(judged.claims.sub));
   };
 }
 

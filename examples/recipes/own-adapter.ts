@@ -24,12 +24,11 @@ export function createProtect(server: ResourceServer) {
     async (request: OwnRequest): Promise<OwnAnswer> => {
       const read = toResourceRequest(request);
       try {
-        const judged = await server.judge(read, policy);
-        if (judged instanceof AccessError) throw judged;
-        const answer = await handler(request, judged);
+        const access = await server.authorize(read, policy);
+        const answer = await handler(request, access);
         // RFC 9449 §8.2: the fresh nonce goes on the answer.
-        if (judged.dpopNonce === undefined) return answer;
-        return { ...answer, headers: { ...answer.headers, 'dpop-nonce': judged.dpopNonce } };
+        if (access.dpopNonce === undefined) return answer;
+        return { ...answer, headers: { ...answer.headers, 'dpop-nonce': access.dpopNonce } };
       } catch (error) {
         // What is no refusal goes to the framework's own error handling.
         if (!(error instanceof AccessError)) throw error;

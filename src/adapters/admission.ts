@@ -1,10 +1,11 @@
-import { AccessError } from '../failures.ts';
+import type { AccessError } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { type MaybePromise, settle } from '../maybe-promise.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Refusal } from '../refusal/refusal.ts';
+import { isAccess, refusalOf } from '../resource-server/access.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 
@@ -36,7 +37,7 @@ export function admitOrRefuse<T, C>(
   return settle<Access<C> | AccessError, T>(
     // The schema of the policy has given these claims; where there is none, nobody here reads them.
     () => server.judge(request, policy, connection) as MaybePromise<Access<C> | AccessError>,
-    (judged) => (judged instanceof AccessError ? refuse(judged) : admit(judged)),
+    (judged) => (isAccess(judged) ? admit(judged) : refuse(refusalOf(judged))),
     refuse,
   );
 }
@@ -55,13 +56,4 @@ export function checkRoute(policy: Policy<unknown>, handler: unknown): void {
  */
 export function checkNodeHttp(caller: string): void {
   refuseOnWorkerd(caller, 'whose node:http drops header values; take portcullis/fetch or portcullis/hono');
-}
-
-/** Holds programs without types to a resource server. */
-export function checkServer(caller: string, server: unknown): void {
-  // Any value may come; what has the two methods is one.
-  const { judge, describeRefusal } = (server ?? {}) as Partial<ResourceServer>;
-  if (typeof judge !== 'function' || typeof describeRefusal !== 'function') {
-    throw new TypeError(`${caller}: hand over what createResourceServer returned`);
-  }
 }

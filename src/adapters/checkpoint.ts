@@ -5,9 +5,10 @@ import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
+import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import { admitOrRefuse, checkServer } from './admission.ts';
+import { admitOrRefuse } from './admission.ts';
 import { findAdmission, rememberAdmission } from './admitted.ts';
 
 /** What every adapter may be told. `Q` is the request as the framework hands it over. */
@@ -56,7 +57,7 @@ export function createCheckpoint<Q>(
   server: ResourceServer<RegisteredClaims>,
   options: CheckpointOptions<Q>,
 ): Checkpoint<Q> {
-  checkServer(caller, server);
+  requireOwnServer(caller, server);
   const tell = createTell(options.onRefused);
   const { errorBody } = options;
   const readRealm = (request: Q): string | undefined => attempt(() => options.realm?.(request));

@@ -5,9 +5,10 @@ import { settle } from '../maybe-promise.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
+import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import { admitOrRefuse, checkServer } from './admission.ts';
+import { admitOrRefuse } from './admission.ts';
 import { createTell } from './checkpoint.ts';
 import { createMetadataAnswers, metadataMembers } from './metadata.ts';
 import { type NodeMiddleware, sendRefusal, serveMetadata, setNonce } from './node-answer.ts';
@@ -84,7 +85,7 @@ const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
  * app.all('/mcp', requireBearerAuth(auth.bearerAuth), toNodeHandler(createMcpHandler(createNotes)));
  */
 export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options: McpAuthOptions): McpAuth {
-  checkServer('createMcpAuth', server);
+  requireOwnServer('createMcpAuth', server);
   checkMembers('createMcpAuth', options, ['policy', 'onRefused', ...metadataMembers]);
   const { policy = {}, resource, authorizationServers, metadata: more } = options;
   const { scopes } = checkPolicy(policy);

@@ -1,8 +1,8 @@
 import { checkMembers } from '../policy/members.ts';
 import { linkMetadata, metadataPath } from '../refusal/metadata-link.ts';
+import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import { checkServer } from './admission.ts';
 
 /** What the metadata of a protected resource says (RFC 9728 §2). */
 export interface MetadataOptions {
@@ -51,7 +51,7 @@ const linked = new WeakMap<ResourceServer<RegisteredClaims>, string>();
 
 /** Creates the metadata of a resource server, and turns on the link in its challenges. */
 export function openMetadata(server: ResourceServer<RegisteredClaims>, options: MetadataOptions): Metadata {
-  checkServer('createMetadata', server);
+  requireOwnServer('createMetadata', server);
   checkMembers('createMetadata', options, metadataMembers);
   const metadata = createMetadataAnswers(options, 'its own path');
   const before = linked.get(server);

@@ -4,7 +4,8 @@ import type { KeySet } from '../keys/key-set.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { type DryRun, dryRun, type Gathered } from '../resource-server/dry-run.ts';
-import { findJudgementRules, type ResourceServer } from '../resource-server/resource-server.ts';
+import { requireOwnServer } from '../resource-server/own-server.ts';
+import type { ResourceServer } from '../resource-server/resource-server.ts';
 import { stepKinds } from '../resource-server/steps.ts';
 import type { Step } from '../resource-server/walk.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
@@ -43,7 +44,7 @@ export interface ExplainOptions {
 /**
  * Explains how a request is judged: every check, with what was expected and seen, and the causes of those that fail. It is a
  * dry run: no proof is used up, no key is fetched, and nothing that `judge` keeps is changed. The reason is the reason
- * that `judge` gives. Rejects with `TypeError` for a policy that cannot work, and a server of another making.
+ * that `judge` gives. Rejects with `TypeError` for a policy that cannot work, and for a server of another copy of the package.
  *
  * @example
  * const explanation = await explain(server, request, { scopes: ['read:messages'] });
@@ -55,8 +56,7 @@ export async function explain<C>(
   connection?: Connection,
   options: ExplainOptions = {},
 ): Promise<Explanation> {
-  const rules = findJudgementRules(server);
-  if (rules === undefined) throw new TypeError('explain: the server is not made by createResourceServer');
+  const rules = requireOwnServer('explain', server);
   const now = options.at ?? rules.now();
   const asked = policy ?? {};
   const run = await dryRun(rules, { request, policy: checkPolicy(asked), connection, now, keys: options.keys });

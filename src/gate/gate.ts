@@ -5,6 +5,7 @@ import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { Trust } from '../http/trust.ts';
 import { metadataPath } from '../refusal/metadata-link.ts';
 import type { Refusal } from '../refusal/refusal.ts';
+import { isAccess, refusalOf } from '../resource-server/access.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
@@ -88,16 +89,14 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
     return { kind: 'admitted', rule, identity: values, access, dpopNonce: access?.dpopNonce, wouldRefuse };
   };
 
-  const settle = (rule: Rule, request: ResourceRequest, judged: Access<RegisteredClaims> | AccessError): Decision => {
-    if (!(judged instanceof AccessError)) return admit(rule, judged);
-    return rule.mode === 'report' ? admit(rule, undefined, judged) : refuse(judged, request, rule);
-  };
-
-  /** What is thrown is a defect; a rule that only reports lets pass nevertheless. */
-  const settleDefect = (rule: Rule, request: ResourceRequest, error: unknown): Decision =>
+  /** For a refusal, and for a thrown error, which is a defect. A rule in report mode admits both. */
+  const settleRefusal = (rule: Rule, request: ResourceRequest, error: unknown): Decision =>
     rule.mode === 'report'
       ? admit(rule, undefined, error ?? new AccessError('unexpected'))
       : refuse(error, request, rule);
+
+  const settle = (rule: Rule, request: ResourceRequest, judged: Access<RegisteredClaims> | AccessError): Decision =>
+    isAccess(judged) ? admit(rule, judged) : settleRefusal(rule, request, refusalOf(judged));
 
   const judge = (
     rule: Rule,
@@ -109,10 +108,10 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
       if (!(judged instanceof Promise)) return settle(rule, request, judged);
       return judged.then(
         (settled) => settle(rule, request, settled),
-        (error: unknown) => settleDefect(rule, request, error),
+        (error: unknown) => settleRefusal(rule, request, error),
       );
     } catch (error) {
-      return settleDefect(rule, request, error);
+      return settleRefusal(rule, request, error);
     }
   };
 
@@ -135,7 +134,7 @@ export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptio
       if (rule instanceof AccessError) return refuse(rule, request);
       const treatment = chooseTreatment(rule, request);
       if (treatment === 'judge') return judge(rule, request, connection);
-      if (treatment === 'deny') return settle(rule, request, new AccessError('denied_by_rule'));
+      if (treatment === 'deny') return settleRefusal(rule, request, new AccessError('denied_by_rule'));
       return admit(rule, undefined);
     },
   };

@@ -5,37 +5,21 @@ import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
 import { AccessError, type Reason } from '../failures.ts';
 import type { ReadClientAddress } from '../http/client-address.ts';
 import type { ReadClientCertificate } from '../http/client-certificate.ts';
-import { type Credentials, type DpopMode, readCredentials, type Scheme } from '../http/credentials.ts';
+import { type Credentials, type DpopMode, readCredentials } from '../http/credentials.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { after, type MaybePromise, rescue, settle } from '../maybe-promise.ts';
 import { type AccessTokenRules, type TokenRules, type ValidToken, verifyAccessToken } from '../token/access-token.ts';
-import type { Claims } from '../token/claims.ts';
 import { bindingChecks, type CertificateBinding } from '../token/confirmation.ts';
 import { verifyIntrospectedToken } from '../token/introspected-token.ts';
 import type { TokenCache } from '../token/token-cache.ts';
-import type { CheckedPolicy, Given, Verdict } from '../token/token-policy.ts';
+import type { CheckedPolicy, Verdict } from '../token/token-policy.ts';
 import type { RefuseDenied } from '../token-status/deny-check.ts';
 import type { Introspection } from '../token-status/introspection.ts';
+import { type Access, grantAccess } from './access.ts';
 import type { Issuers } from './issuer-list.ts';
 import type { ServerNonces } from './server-nonces.ts';
-
-/** What a judged request may do: handed to the handler. */
-export interface Access<C = Claims> {
-  /** Those of the token, or what the schema of the policy has given. */
-  readonly claims: C;
-  /** The elements of `scope`. */
-  readonly scopes: ReadonlySet<string>;
-  readonly scheme: Scheme;
-  /**
-   * The token as it was sent, to be exchanged for another one (RFC 8693). Neither enumerable nor in JSON: whoever prints
-   * or copies the access does not print or copy the token.
-   */
-  readonly token: string;
-  /** A fresh nonce that the answer should carry in `DPoP-Nonce` (RFC 9449 §8.2). */
-  readonly dpopNonce?: string;
-}
 
 /** What one resource server judges by. */
 export interface JudgementRules {
@@ -95,35 +79,6 @@ interface Proven extends Owned {
   readonly proof: VerifiedProof;
 }
 
-/** The token is in a private field: it costs less than a property that is not enumerable. */
-class Admission implements Access<unknown> {
-  readonly claims: unknown;
-  readonly scopes: ReadonlySet<string>;
-  readonly scheme: Scheme;
-  readonly #token: string;
-
-  constructor({ token: { claims, scopes }, call: { credentials } }: Owned, given: Given | undefined) {
-    this.claims = given === undefined ? claims : given.claims;
-    this.scopes = scopes;
-    this.scheme = credentials.scheme;
-    this.#token = credentials.token;
-  }
-
-  get token(): string {
-    return this.#token;
-  }
-}
-
-/** One that has a nonce for the client. */
-class AdmissionWithNonce extends Admission {
-  readonly dpopNonce: string;
-
-  constructor(owned: Owned, given: Given | undefined, nonce: string) {
-    super(owned, given);
-    this.dpopNonce = nonce;
-  }
-}
-
 /** The way of a request, from top to bottom. Each step refuses, or goes on; it waits only if there is something to wait for. */
 export function createJudge(rules: JudgementRules): Judge {
   const { mode, readExternalUrl, issuers, cache, introspection, refuseDenied, verifyProof, replay, nonces, now } =
@@ -169,7 +124,7 @@ export function createJudge(rules: JudgementRules): Judge {
   const judgeReplay = (verdict: Verdict, proven: Proven): MaybePromise<Judged> => {
     const { token, proof, call } = proven;
     if (verdict instanceof AccessError) return attest(verdict, token);
-    const access = admitDpop(proven, verdict);
+    const access = grantAccess(proven, verdict, proof.nonce);
     if (replay === 'off' || call.request.proofWitnessed === true) return access;
     const first = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
     const admitFirst = (answer: Witnessed): Judged => {
@@ -261,12 +216,7 @@ function attest(refusal: AccessError, { claims, verifiedBy: { kid } }: ValidToke
 }
 
 function admitBearer(verdict: Verdict, owned: Owned): Judged {
-  return verdict instanceof AccessError ? attest(verdict, owned.token) : new Admission(owned, verdict);
-}
-
-function admitDpop(proven: Proven, given: Given | undefined): Access<unknown> {
-  const { nonce } = proven.proof;
-  return nonce === undefined ? new Admission(proven, given) : new AdmissionWithNonce(proven, given, nonce);
+  return verdict instanceof AccessError ? attest(verdict, owned.token) : grantAccess(owned, verdict, undefined);
 }
 
 const missingKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'keys_unavailable']);

@@ -1,6 +1,6 @@
 import { createProofVerifier } from '../dpop/proof.ts';
 import { createMemoryReplayStore } from '../dpop/replay.ts';
-import { AccessError, type Failure, failures, type Reason } from '../failures.ts';
+import { type AccessError, type Failure, failures, type Reason } from '../failures.ts';
 import { createReadClientAddress } from '../http/client-address.ts';
 import { createReadClientCertificate } from '../http/client-certificate.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
@@ -14,16 +14,18 @@ import { createDescribeRefusal, type DescribeRefusal, type RefusalContext } from
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
 import { createRefuseDenied } from '../token-status/deny-check.ts';
+import { type Access, isAccess } from './access.ts';
 import { createEmit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
-import { type Access, createJudge, type JudgementRules } from './judgement.ts';
+import { createJudge, type JudgementRules } from './judgement.ts';
 import { checkOptions, type ResourceServerOptions, type Subject } from './options.ts';
+import { recordServer } from './own-server.ts';
 import { openServerNonces } from './server-nonces.ts';
 import { readTokenRules } from './token-rules.ts';
 import { traceAuthorize } from './tracing.ts';
 import { hasTestIssuer } from './trusted-issuer.ts';
 
-export type { Access } from './judgement.ts';
+export type { Access } from './access.ts';
 
 declare const handed: unique symbol;
 
@@ -46,7 +48,8 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
   ): Promise<Access<HandedClaims<C, D>>>;
   /**
    * The same judgement with the refusal as a value, and at once if there is nothing to wait for. A promise if keys must be
-   * fetched, the replay store is remote, or a schema waits. Throws (or rejects) for defects only.
+   * fetched, the replay store is remote, or a schema waits. Throws (or rejects) for defects only. For adapters, which admit
+   * a request only if this copy of the package has granted the access; your own adapter calls `authorize`.
    */
   judge<C = D>(
     request: ResourceRequest,
@@ -69,7 +72,6 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
 }
 
 const anyToken = checkPolicy({});
-const rulesOfServers = new WeakMap<ResourceServer<RegisteredClaims>, JudgementRules>();
 
 /** On workerd the next call meets another isolate: asking for a nonce of this one would help nobody. */
 const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
@@ -146,8 +148,8 @@ export function createResourceServer<S extends Subject = 'required'>(
     judge,
     authorize: async (request, policy, connection) => {
       const judged = await judge(request, policy, connection);
-      if (judged instanceof AccessError) throw judged;
-      return judged;
+      if (isAccess(judged)) return judged;
+      throw judged;
     },
     refuse: (error, request, context) => {
       const { status, headers, body } = describeRefusal(error, request, context);
@@ -158,13 +160,8 @@ export function createResourceServer<S extends Subject = 'required'>(
     close: () => issuers.close(),
     tokenCacheStatus: () => cache?.status(),
   };
-  rulesOfServers.set(server, rules);
+  recordServer(server, rules);
   return server;
-}
-
-/** What a server judges by, for an explanation; `undefined` for one that was not created here. */
-export function findJudgementRules(server: ResourceServer<RegisteredClaims>): JudgementRules | undefined {
-  return rulesOfServers.get(server);
 }
 
 function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {

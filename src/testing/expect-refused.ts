@@ -3,6 +3,7 @@ import { AccessError, type Reason } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import type { Policy } from '../policy/policy.ts';
+import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 
@@ -29,6 +30,7 @@ export async function expectRefused(
   options: ExpectRefusedOptions = {},
 ): Promise<AccessError> {
   checkOptionMembers<ExpectRefusedOptions>('expectRefused', options, { policy: true, connection: true });
+  requireOwnServer('expectRefused', server);
   const { policy = {}, connection } = options;
   const judged = await server.judge(request, policy, connection);
   if (judged instanceof AccessError && judged.reason === reason) return judged;

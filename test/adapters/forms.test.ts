@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import * as inExpress from '../../src/adapters/express.ts';
 import * as inFastify from '../../src/adapters/fastify.ts';
 import * as inFetch from '../../src/adapters/fetch.ts';
@@ -132,6 +132,26 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
         expect(usual.headers.get('www-authenticate')).toContain('Bearer realm="https://api.test/"');
       } finally {
         await own.close();
+      }
+    },
+  );
+
+  it.each(['/open', '/open-protect', '/api/any'])(
+    '%s: judge returns a value that this copy has not granted → 500',
+    async (path) => {
+      const server = createServers(issuer).usual;
+      const granted = await server.judge(new Request('https://api.test/', { headers: bearer() }), {});
+      const values = [undefined, true, {}, { ...granted }, Object.create(granted), new Proxy(granted, {})];
+      let turn = 0;
+      const spy = vi.spyOn(server, 'judge').mockImplementation(() => values[turn++]);
+      const replaced = await mount(server, {});
+      try {
+        for (const _ of values) expect((await call(path, bearer(), replaced)).status).toBe(500);
+        expect(spy).toHaveBeenCalledTimes(values.length);
+        values.push(granted);
+        expect((await call(path, bearer(), replaced)).status).toBe(200);
+      } finally {
+        await replaced.close();
       }
     },
   );

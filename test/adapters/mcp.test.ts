@@ -92,11 +92,9 @@ describe('the verifier', () => {
 
   it('a defect is handed on as it is', async () => {
     const defect = new RangeError('a defect');
-    const broken: ResourceServer = {
-      ...server,
-      judge: () => {
-        throw defect;
-      },
+    const broken = createResourceServer({ issuers: [issuer], audience: resource });
+    broken.judge = () => {
+      throw defect;
     };
     expect(await refusalOf(verify(issuer.token(), broken))).toBe(defect);
   });

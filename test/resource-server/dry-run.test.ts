@@ -4,11 +4,8 @@ import { checkPolicy } from '../../src/policy/checked-policy.ts';
 import { allOf, anyOf } from '../../src/policy/combination.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { type DryRun, dryRun } from '../../src/resource-server/dry-run.ts';
-import {
-  createResourceServer,
-  findJudgementRules,
-  type ResourceServer,
-} from '../../src/resource-server/resource-server.ts';
+import { requireOwnServer } from '../../src/resource-server/own-server.ts';
+import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { reasonsWithoutStep, stepKinds } from '../../src/resource-server/steps.ts';
 import { createTestIssuer, proofFlaws, tokenFlaws } from '../../src/testing/index.ts';
 import { changeToken } from '../../src/testing/token-flaws.ts';
@@ -35,9 +32,12 @@ type Headers = Readonly<Record<string, string>>;
 const call = (headers: Headers): Request => new Request(url, { headers: { ...headers } });
 
 function run(server: ResourceServer, request: Request, policy: Policy<unknown> = {}, at = now): Promise<DryRun> {
-  const rules = findJudgementRules(server);
-  if (rules === undefined) throw new TypeError('The server was not created by createResourceServer.');
-  return dryRun(rules, { request, policy: checkPolicy(policy), connection: undefined, now: at });
+  return dryRun(requireOwnServer('run', server), {
+    request,
+    policy: checkPolicy(policy),
+    connection: undefined,
+    now: at,
+  });
 }
 
 async function reasonOf(server: ResourceServer, request: Request, policy?: Policy<unknown>): Promise<string> {
@@ -170,8 +170,7 @@ describe('a call for every reason', () => {
         },
       },
     };
-    const rules = findJudgementRules(servers[route.server]);
-    if (rules === undefined) throw new TypeError('The server was not created by createResourceServer.');
+    const rules = requireOwnServer('dryRun', servers[route.server]);
     const connection = { remoteAddress: '127.0.0.1' };
     const dry = await dryRun(rules, { request, policy: checkPolicy(route.policy), connection, now: sceneNow() });
     expect(dry.reason).toBe(reason);

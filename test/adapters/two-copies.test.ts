@@ -1,0 +1,174 @@
+import { execFile } from 'node:child_process';
+import { cp } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { rolldown } from 'rolldown';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { installPacked, type PackedPackage } from '../support/packed-package.ts';
+
+const run = promisify(execFile);
+
+/** The package of a monorepo that has its own copy of Portcullis. */
+const auth = `
+  import { AccessError, createResourceServer } from 'portcullis';
+  import { createProtect } from 'portcullis/fetch';
+  import { createTestIssuer } from 'portcullis/testing';
+  export const issuer = createTestIssuer();
+  export const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
+  export { AccessError, createProtect };
+`;
+
+/** Reports what the copy of the application does with a server, and with errors, of \`auth\`. */
+const probe = `
+  const url = 'https://api.test/messages';
+  const metadata = { resource: 'https://api.test/', authorizationServers: ['https://idp.test/'] };
+  const attempt = async (work) => {
+    try {
+      return await work();
+    } catch (error) {
+      return error.name + ': ' + error.message;
+    }
+  };
+  const tell = (response) => response.status + ' ' + response.headers.get('www-authenticate');
+
+  export async function probe(load, { issuer, server, AccessError, createProtect }) {
+    const all = ['createProtect', 'createAuthorize', 'createMetadata'];
+    const takers = {
+      express: [...all, 'answerAccessErrors'],
+      fastify: [...all, 'answerAccessErrors'],
+      fetch: all,
+      hono: [...all, 'answerAccessErrors'],
+      mcp: ['createMcpAuth'],
+      nest: ['createGuard', 'createMetadata'],
+      node: all,
+    };
+    const found = { takers: {} };
+    for (const [adapter, names] of Object.entries(takers)) {
+      const module = await load('portcullis/' + adapter);
+      for (const name of names) {
+        const options = /Metadata|Mcp/.test(name) ? metadata : {};
+        found.takers[adapter + ' ' + name] = await attempt(() => module[name](server, options) && 'created');
+      }
+    }
+    const { explain } = await load('portcullis/explain');
+    const { expectRefused } = await load('portcullis/testing');
+    found.takers.explain = await attempt(async () => (await explain(server, new Request(url))).verdict);
+    found.takers.expectRefused = await attempt(() => expectRefused(server, new Request(url), 'missing_credentials'));
+
+    const fetch = await load('portcullis/fetch');
+    const admitted = () => new Response('the handler ran');
+    const withoutToken = new Request(url);
+    found.noToken = await attempt(async () => tell(await fetch.createProtect(server)({}, admitted)(withoutToken)));
+
+    const core = await load('portcullis');
+    const own = core.createResourceServer({ issuers: [issuer], audience: issuer.audience });
+    const protect = fetch.createProtect(own);
+    const call = async (handler, policy = {}) =>
+      attempt(async () => tell(await protect(policy, handler)(new Request(url, { headers: issuer.headers() }))));
+    const fail = () => {
+      throw new AccessError('insufficient_scope', { scopes: ['write:messages'] });
+    };
+    found.own = await call(admitted);
+    found.thrown = await call(fail);
+    found.bySchema = await call(admitted, { claims: { '~standard': { version: 1, vendor: 'test', validate: fail } } });
+    const error = await server.authorize(withoutToken).catch((refused) => refused);
+    found.recognised = [error instanceof core.AccessError, error.reason];
+    found.insideAuth = tell(await createProtect(server)({}, admitted)(withoutToken));
+
+    // As a wrapper, or a mock, that passes the results of the other copy on.
+    own.judge = server.judge;
+    found.foreignRefusal = tell(await protect({}, admitted)(withoutToken));
+    found.foreignAccess = await call(admitted);
+    return found;
+  }
+`;
+
+const esm = (path: string) => `
+  import * as auth from '${path}';
+  import { probe } from './probe.js';
+  console.log(JSON.stringify(await probe((name) => import(name), auth)));
+`;
+const commonJs = (path: string) => `
+  const auth = require('${path}');
+  const { probe } = require('./probe.js');
+  probe((name) => require(name), auth).then((found) => console.log(JSON.stringify(found)));
+`;
+
+/** Where each script has its server from. */
+const servers = { copies: './auth/server.js', bundle: './auth-bundle.js', same: './server.js' };
+
+let packed: PackedPackage;
+const observe = async (script: string) => {
+  const { stdout } = await run(process.execPath, [join(packed.folder, script)]);
+  return JSON.parse(stdout);
+};
+
+beforeAll(async () => {
+  packed = await installPacked('two-copies');
+  const { folder, write } = packed;
+  await cp(join(folder, '../node_modules/portcullis'), join(folder, 'auth/node_modules/portcullis'), {
+    recursive: true,
+  });
+  await write('auth/server.js', auth);
+  await write('server.js', auth);
+  await write('probe.js', probe);
+  const bundle = await rolldown({
+    input: join(folder, 'auth/server.js'),
+    platform: 'node',
+    external: /^(?!portcullis|[./])/, // packages other than the copy of Portcullis
+  });
+  await bundle.write({ file: join(folder, 'auth-bundle.js'), format: 'esm', codeSplitting: false });
+  await bundle.close();
+  for (const [name, path] of Object.entries(servers)) {
+    await write(`${name}.js`, esm(path));
+    await write(`${name}.cjs`, commonJs(path));
+  }
+}, 120_000);
+
+describe.each(['copies.js', 'copies.cjs', 'bundle.js', 'bundle.cjs'])('a server of another copy, %s', (script) => {
+  let found: Record<string, unknown>;
+  beforeAll(async () => {
+    found = await observe(script);
+  });
+
+  it('every function that takes a server → TypeError that names two copies and how to find them', () => {
+    const outcomes = Object.entries(found['takers'] as Record<string, string>); // as the probe writes it
+    expect(outcomes).toHaveLength(23);
+    for (const [taker, outcome] of outcomes) {
+      expect(outcome, taker).toMatch(/^TypeError: \w+: .*two copies.*`npm ls portcullis`/);
+      expect(outcome, taker).toContain(taker.split(' ').at(-1));
+    }
+  });
+
+  it('no token → the handler does not run', () => {
+    expect(found['noToken']).toMatch(/^TypeError: createProtect: /);
+  });
+
+  it('a server of this copy that passes results of the other on: access → 500, a refusal → 401', () => {
+    expect(found).toMatchObject({
+      foreignAccess: '500 null',
+      foreignRefusal: expect.stringMatching(/^401 Bearer /),
+    });
+  });
+
+  it('each copy by itself → admits with a token, refuses without', () => {
+    expect(found).toMatchObject({ own: '200 null', insideAuth: expect.stringMatching(/^401 Bearer /) });
+  });
+
+  it('AccessError of the other copy, thrown by a handler or a schema → that refusal', () => {
+    expect(found).toMatchObject({
+      recognised: [true, 'missing_credentials'],
+      thrown: expect.stringMatching(/^403 Bearer .*error="insufficient_scope".*scope="write:messages"/),
+      bySchema: expect.stringMatching(/^403 Bearer .*error="insufficient_scope".*scope="write:messages"/),
+    });
+  });
+});
+
+it.each(['same.js', 'same.cjs'])('one copy, imported and required, %s → its servers are accepted', async (script) => {
+  const { takers, noToken } = await observe(script);
+  expect(noToken).toMatch(/^401 Bearer /);
+  expect(Object.values(takers).filter((outcome) => outcome !== 'created')).toMatchObject([
+    'refused',
+    { name: 'AccessError' },
+  ]);
+});
