@@ -269,7 +269,7 @@ export const failures = {
   ),
   unsupported_cnf: token(
     'The access token is bound by a method that is not supported.',
-    'cnf has a member that cannot be confirmed here. jkt is supported, and x5t#S256 if client certificates are read. A token that is bound in another way is refused, not accepted as if it were not bound.',
+    'cnf has no supported member, or a registered one that cannot be confirmed here: jwk, jwe, jku, kid, osc, or x5t#S256 while client certificates are not read. jkt is supported, and x5t#S256 if client certificates are read. Other members are ignored (RFC 7800 §3.1). Configure the provider to bind tokens by a supported member.',
   ),
   bound_token_as_bearer: token(
     'The access token is bound to a key and cannot be used as Bearer.',

@@ -159,8 +159,10 @@ const looks: Readonly<Record<string, Look>> = {
   kind: () => ({}),
   client_id: () => ({}),
   jti: () => ({}),
-  confirmation: ({ sight, refusal }) =>
-    refusal === undefined ? { why: sight.claims?.['cnf'] === undefined ? 'none asked' : 'bound' } : {},
+  confirmation: ({ sight, force, refusal }) =>
+    refusal === undefined
+      ? { why: sight.claims?.['cnf'] === undefined ? 'none asked' : 'bound' }
+      : contextOf(refusal, force),
   scopes: describeScopes,
   any_scope: describeScopes,
   permissions: ({ force, refusal }) => (refusal === undefined ? {} : { expected: [force.permissions.join(' ')] }),

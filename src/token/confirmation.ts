@@ -48,17 +48,32 @@ export const bindingChecks: readonly Check<BindingFacts>[] = [
   ),
 ];
 
+/** Registered confirmation methods that are not supported (IANA, JWT Confirmation Methods). */
+const unsupported = ['jwk', 'jwe', 'jku', 'kid', 'osc'] as const;
+const methods: Readonly<
+  Record<CertificateBinding, { readonly expected: string; readonly refused: readonly string[] }>
+> = {
+  off: { expected: 'jkt', refused: [...unsupported, 'x5t#S256'] },
+  on: { expected: 'jkt or x5t#S256', refused: unsupported },
+};
+
 /** base64url of 32 bytes. */
 const thumbprintLength = 43;
 const free: Confirmation = { jkt: undefined, certificate: undefined };
 
-/** Reads `cnf`. A binding that cannot be confirmed here is refused rather than ignored (RFC 7800 §3.1); not thrown. */
+/**
+ * Reads `cnf`. A registered method that cannot be confirmed here is refused rather than ignored; other members are not
+ * understood, so they are ignored (RFC 7800 §3.1). Returns the refusal.
+ */
 export function readConfirmation({ cnf }: JsonObject, certificates: CertificateBinding): Confirmation | AccessError {
   if (cnf === undefined) return free;
   if (!isJsonObject(cnf)) return new AccessError('malformed_cnf');
-  const { jkt, 'x5t#S256': certificate, ...others } = cnf;
-  if (Object.keys(others).length > 0) return new AccessError('unsupported_cnf');
-  if (certificates === 'off' && Object.hasOwn(cnf, 'x5t#S256')) return new AccessError('unsupported_cnf');
+  const { jkt, 'x5t#S256': certificate } = cnf;
+  const { expected, refused } = methods[certificates];
+  const received = refused.find((name) => Object.hasOwn(cnf, name));
+  if (received !== undefined || (jkt === undefined && certificate === undefined)) {
+    return new AccessError('unsupported_cnf', { context: { expected, received: received ?? 'no supported member' } });
+  }
   if (!isThumbprint(jkt) || !isThumbprint(certificate)) return new AccessError('malformed_cnf');
   return { jkt, certificate };
 }

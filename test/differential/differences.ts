@@ -81,8 +81,8 @@ export const stricter: Readonly<Partial<Record<Reason, Stricter>>> = {
     source: 'RFC 7800 §3.1',
   },
   unsupported_cnf: {
-    peers: [jose, express],
-    why: 'A token that is bound in another way is not free.',
+    peers: all,
+    why: 'A token that is bound in another way, or has an empty `cnf`, is not unbound.',
     source: 'RFC 7800 §3.1',
   },
   bound_token_as_bearer: {

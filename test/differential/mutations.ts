@@ -142,6 +142,7 @@ export const mutations: Readonly<Record<string, Mutation>> = {
     { jkt: 1 },
     { 'x5t#S256': 'A'.repeat(43) },
     { jkt: 'A'.repeat(43), kid: 'x' },
+    { jkt: 'A'.repeat(43), 'kc-jkt-type': 'DPoP' },
   ]),
   'claims: client_id, jti': (draft, pick) => {
     draft.claims[pick(['client_id', 'jti'])] = pick([absent, null, 7, ['x']]);

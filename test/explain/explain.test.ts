@@ -198,6 +198,20 @@ describe('what is told', () => {
     expect(explanation.checks.find(({ id }) => id === 'aud')?.seen).toBe('\\u{1b}[2J\\u{202e}evil\\u{2066}');
   });
 
+  it.each([
+    [{ jkt: 'x'.repeat(43), kid: 'of-the-issuer' }, 'kid'],
+    [{ 'of-the-issuer': 1 }, 'no supported member'],
+  ])('cnf %j → unsupported_cnf with the member, without its value', async (cnf, seen) => {
+    const explanation = await explainToken({ cnf });
+    expect(explanation.checks.find(({ id }) => id === 'confirmation')).toMatchObject({
+      reason: 'unsupported_cnf',
+      verdict: 'fail',
+      expected: 'jkt',
+      seen,
+    });
+    expect(JSON.stringify(explanation)).not.toContain('of-the-issuer');
+  });
+
   it('without keys: undecided, and the claims are compared all the same', async () => {
     const server = createResourceServer({ issuer: issuer.issuer, audience: issuer.audience });
     const authorization = `Bearer ${issuer.token({ aud: 'https://api.test' })}`;

@@ -29,8 +29,14 @@ const controls: readonly Control[] = [
   ['typ absent', 'default', () => world.mint({ header: { typ: undefined } })],
   ['typ Application/AT+JWT', 'default', () => world.mint({ header: { typ: 'Application/AT+JWT' } })],
   ['aud in a list', 'default', () => world.mint({ claims: { aud: ['x', world.provider.audience] } })],
-  ['cnf empty', 'default', () => world.mint({ claims: { cnf: {} } })],
   ['bound token with a proof', 'default', () => ({ headers: world.dpop() })],
+  [
+    'bound token with an unregistered member of cnf and a proof',
+    'default',
+    () => ({
+      headers: world.dpop({}, { claims: { cnf: { jkt: thumbprintOf(world.proofKey.jwk), 'kc-jkt-type': 'DPoP' } } }),
+    }),
+  ],
   ['scope among others', 'default', () => scoped('openid read:messages')],
   ['scope with spaces around', 'default', () => scoped(' read:messages ')],
   ['proof for the URL of a trusted proxy', 'trustedProxy', () => ({ headers: throughProxy() })],

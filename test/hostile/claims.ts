@@ -231,11 +231,19 @@ export const claims = listCases([
       ['cnf.jkt too short', claim('cnf', { jkt: jkt.slice(1) })],
       ['cnf.jkt in hexadecimal', claim('cnf', { jkt: 'a'.repeat(64) })],
       ['cnf.jkt', claim('cnf', { jkt }), { reason: 'bound_token_as_bearer' }],
-      ...['jwk', 'kid', 'x5t#S256', 'jku', 'unknown'].map(
+      ['cnf.jkt and an unregistered member', claim('cnf', { jkt, other: 1 }), { reason: 'bound_token_as_bearer' }],
+      ['cnf: an empty object', claim('cnf', {}), { reason: 'unsupported_cnf' }],
+      ...['jwk', 'jwe', 'kid', 'jku', 'osc', 'x5t#S256'].flatMap(
         (member) =>
-          [`cnf.${member}`, claim('cnf', { [member]: 'x' }), { reason: 'unsupported_cnf' as Reason }] as const,
+          [
+            [`cnf.${member}`, claim('cnf', { [member]: 'x' }), { reason: 'unsupported_cnf' as Reason }],
+            [`cnf.${member} and jkt`, claim('cnf', { [member]: jkt, jkt }), { reason: 'unsupported_cnf' as Reason }],
+          ] as const,
       ),
-      ['cnf.jkt beside a certificate', claim('cnf', { jkt, 'x5t#S256': jkt }), { reason: 'unsupported_cnf' }],
+      ...['unknown', 'JKT', 'kc-jkt-type'].map(
+        (member) =>
+          [`only cnf.${member}`, claim('cnf', { [member]: jkt }), { reason: 'unsupported_cnf' as Reason }] as const,
+      ),
     ],
   },
   {

@@ -322,10 +322,18 @@ export const clientCertificate = listLibraryCases([
         { reason: 'unsupported_cnf' },
       ],
       [
-        'x5t#S256 and an unknown member',
+        'x5t#S256 and kid',
         tls(
           ours,
-          bound(({ ours }) => ({ 'x5t#S256': ours.thumbprint, x: 1 })),
+          bound(({ ours }) => ({ 'x5t#S256': ours.thumbprint, kid: 'x' })),
+        ),
+        { reason: 'unsupported_cnf' },
+      ],
+      [
+        'cnf empty, with a certificate',
+        tls(
+          ours,
+          bound(() => ({})),
         ),
         { reason: 'unsupported_cnf' },
       ],
@@ -394,10 +402,10 @@ export const clientCertificate = listLibraryCases([
     ...harmless,
     cases: [
       [
-        'cnf empty, with a certificate',
+        'x5t#S256 and an unregistered member, with its certificate',
         tls(
           ours,
-          bound(() => ({})),
+          bound(({ ours }) => ({ 'x5t#S256': ours.thumbprint, x: 1 })),
         ),
       ],
       ['free token, with any certificate', tls(thief, ({ issuer }) => issuer.token())],

@@ -59,7 +59,11 @@ export const dpop = listCases([
       ['with an empty proof', withHeaders((headers) => headers.with(3, '')), as('malformed_proof')],
       ['public key of the victim, signature of the thief', call({ signer: otherKey }), as('invalid_proof_signature')],
       ['free token under DPoP', call({}, { claims: { cnf: undefined } }), as('unbound_token_as_dpop')],
-      ['cnf empty under DPoP', call({}, { claims: { cnf: {} } }), as('unbound_token_as_dpop')],
+      ['cnf empty under DPoP', call({}, { claims: { cnf: {} } }), as('unsupported_cnf')],
+      [
+        'bound to another key, with an unregistered member',
+        call({}, { claims: { cnf: { jkt: thumbprintOf(otherKey.jwk), 'kc-jkt-type': 'DPoP' } } }),
+      ],
       ['bound to another key', call({}, boundTo(otherKey))],
       ['expired bound token, good proof', call({}, { claims: { exp: 1 } }), as('expired')],
       [

@@ -286,6 +286,7 @@ export const introspection = listLibraryCases([
         { reason: 'unsupported_cnf' },
       ],
       ['cnf.kid', whenSaid({ cnf: { kid: 'x' } }), { reason: 'unsupported_cnf' }],
+      ['cnf empty', whenSaid({ cnf: {} }), { reason: 'unsupported_cnf' }],
     ],
   },
   {

@@ -78,7 +78,6 @@ export const proofInputs: readonly Input[] = [
       return dpop(token, prove(token, world));
     }),
     was: '200',
-    is: ['401 invalid_token', 'a binding that nobody here understands cannot be held to'],
   },
   {
     name: 'Bearer beside a proof',

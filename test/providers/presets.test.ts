@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
 import type { TokenAlg } from '../../src/jose/algorithms.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
@@ -33,6 +34,8 @@ interface Provider {
   readonly satisfies: readonly Policy[];
   /** Tokens that are not for this API, and other near misses. */
   readonly refused: readonly (readonly [name: string, claims: JsonObject, reason: string, policy?: Policy])[];
+  /** Claims that differ in a token bound to a DPoP key. Default: `cnf` with `jkt` only. */
+  readonly boundBy?: (jkt: string) => JsonObject;
 }
 
 const own = (rules: IssuerRuleOptions) => rules;
@@ -208,7 +211,11 @@ const cases: readonly Provider[] = [
       ['token of another realm', { iss: 'https://id.example:8443/realms/master' }, 'invalid_issuer'],
       ['role of a client', {}, 'missing_permission', { permissions: ['view-profile'] }],
       ['token without the client scope basic', { sub: undefined }, 'malformed_sub'],
+      ['bound to a key by jwk', { cnf: { jwk: {}, 'kc-jkt-type': 'DPoP' } }, 'unsupported_cnf'],
+      ['only the type of a binding', { cnf: { 'kc-jkt-type': 'DPoP' } }, 'unsupported_cnf'],
     ],
+    // Keycloak 26.7.
+    boundBy: (jkt) => ({ typ: 'DPoP', cnf: { jkt, 'kc-jkt-type': 'DPoP' } }),
   },
   {
     preset: 'cognito',
@@ -346,7 +353,17 @@ const cases: readonly Provider[] = [
 
 describe.each(cases)(
   '$preset',
-  ({ issuer, discovery, alg = 'RS256', jwk = {}, header, claims, satisfies, refused }) => {
+  ({
+    issuer,
+    discovery,
+    alg = 'RS256',
+    jwk = {},
+    header,
+    claims,
+    satisfies,
+    refused,
+    boundBy = (jkt) => ({ cnf: { jkt } }),
+  }) => {
     const kit = createTestIssuer({ issuer: discovery.issuer, alg });
     const asked: string[] = [];
     const documents = (): Readonly<Record<string, object>> => ({
@@ -362,6 +379,7 @@ describe.each(cases)(
     const server = createResourceServer({
       issuers: [issuer as TrustedIssuer & { rules: { audience: string } }],
       fetch,
+      dpop: { replay: createMemoryReplayStore({ since: 0 }) },
     });
     const tokenOf = (changes: JsonObject = {}) => bearer(kit.token({ ...claims, ...changes }, header));
 
@@ -374,6 +392,15 @@ describe.each(cases)(
       expect(await judge(server, tokenOf())).toBe('accepted');
       for (const policy of satisfies) expect(await judge(server, tokenOf(), policy)).toBe('accepted');
       expect(await judge(server, tokenOf({ exp: 1 }))).toBe('expired');
+    });
+
+    it('its bound access token is admitted with the proof of its key only', async () => {
+      const [client, other] = [kit.dpopClient(), kit.dpopClient()];
+      const token = kit.token({ ...claims, ...boundBy(client.jkt) }, header);
+      const url = 'https://api.test/messages';
+      expect(await judge(server, { headers: client.headers({ url, token }) })).toBe('accepted');
+      expect(await judge(server, { headers: other.headers({ url, token }) })).toBe('proof_key_mismatch');
+      expect(await judge(server, bearer(token))).toBe('bound_token_as_bearer');
     });
 
     const nearMisses = refused.map(([name, changes, reason, policy]) => ({ name, changes, reason, policy }));

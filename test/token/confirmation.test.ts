@@ -20,9 +20,11 @@ const modes: readonly CertificateBinding[] = ['off', 'on'];
 describe.each(modes)('cnf, certificates %s', (mode) => {
   it.each<[string, unknown, string | undefined]>([
     ['absent', undefined, undefined],
-    ['an object without members', {}, undefined],
     ['jkt', { jkt: thumbprint }, thumbprint],
-  ])('%s → the thumbprint, or a free token', (_name, cnf, jkt) => {
+    ['jkt as Keycloak 26.7 sends it', { jkt: thumbprint, 'kc-jkt-type': 'DPoP' }, thumbprint],
+    ['jkt and unregistered members', { jkt: thumbprint, JKT: 1, x5t: 'a', other: null, __proto__x: {} }, thumbprint],
+    ['jkt and a member named __proto__', JSON.parse(`{"jkt":"${thumbprint}","__proto__":{"kid":"a"}}`), thumbprint],
+  ])('%s → the thumbprint, or an unbound token', (_name, cnf, jkt) => {
     expect(readConfirmation(claims(cnf), mode)).toEqual({ jkt, certificate: undefined });
   });
 
@@ -39,19 +41,26 @@ describe.each(modes)('cnf, certificates %s', (mode) => {
     ['a jkt one character short', { jkt: thumbprint.slice(1) }],
     ['a jkt one character long', { jkt: `${thumbprint}A` }],
     ['a jkt with padding', { jkt: `${thumbprint}=` }],
+    ['a malformed jkt and an unregistered member', { jkt: 1, other: 1 }],
     ['a jkt of another hash', { jkt: createHash('sha512').update('').digest('base64url') }],
   ])('%s → malformed_cnf', (_name, cnf) => {
     expect(readConfirmation(claims(cnf), mode)).toMatchObject({ reason: 'malformed_cnf' });
   });
 
   it.each<[string, unknown]>([
+    ['no member', {}],
     ['a key', { jwk: { kty: 'EC' } }],
     ['a key name', { kid: 'key-1' }],
     ['a member of another case', { JKT: thumbprint }],
-    ['an unknown member without a value', { other: null }],
-    ['an unknown member beside those that are known', { jkt: thumbprint, 'x5t#S256': thumbprint, other: 1 }],
+    ['only an unregistered member', { 'kc-jkt-type': 'DPoP' }],
     ['a certificate by another hash', { x5t: thumbprint }],
-  ])('%s → unsupported_cnf: not taken as a free token', (_name, cnf) => {
+    ['an inherited jkt', JSON.parse(`{"__proto__":{"jkt":"${thumbprint}"}}`)],
+    ...['jwk', 'jwe', 'jku', 'kid', 'osc'].flatMap((name): [string, unknown][] => [
+      [`${name} without a value and jkt`, { jkt: thumbprint, [name]: null }],
+      [`${name} and jkt`, { jkt: thumbprint, [name]: 'x' }],
+      [`${name} and a malformed jkt`, { jkt: 1, [name]: 'x' }],
+    ]),
+  ])('%s → unsupported_cnf, not an unbound token', (_name, cnf) => {
     expect(readConfirmation(claims(cnf), mode)).toMatchObject({ reason: 'unsupported_cnf' });
   });
 });
@@ -74,6 +83,8 @@ describe('cnf with a certificate (RFC 8705 §3.1)', () => {
     expect(readConfirmation(claims(bound), 'on')).toEqual({ jkt: undefined, certificate: thumbprint });
     const both = { jkt: thumbprint, ...bound };
     expect(readConfirmation(claims(both), 'on')).toEqual({ jkt: thumbprint, certificate: thumbprint });
+    expect(readConfirmation(claims({ ...bound, other: 1 }), 'on')).toMatchObject({ certificate: thumbprint });
+    expect(readConfirmation(claims({ ...both, kid: 'a' }), 'on')).toMatchObject({ reason: 'unsupported_cnf' });
   });
 
   it.each<[string, unknown]>([

@@ -96,6 +96,7 @@ describe('an answer about an active token', () => {
     ['malformed_scope', { scope: ['a', 'b'] }],
     ['malformed_cnf', { cnf: 'bound' }],
     ['unsupported_cnf', { cnf: { kid: 'a' } }],
+    ['unsupported_cnf', { cnf: {} }],
   ])('%s: %j', (reason, change) => {
     expect(() => judge(change)).toThrow(expect.objectContaining({ reason }));
   });
