@@ -64,7 +64,7 @@ function serviceFolderOf(path: string): string {
 /** Each folder may import from those on the lines above it: not from its neighbours, and never from below. */
 const ranks: readonly (readonly string[])[] = [
   [
-    ...['answer-batch.ts', 'failures.ts', 'likeliest-name.ts', 'maybe-promise.ts'],
+    ...['answer-batch.ts', 'attempt.ts', 'failures.ts', 'likeliest-name.ts', 'maybe-promise.ts'],
     ...['package-folder.ts', 'platform.ts', 'certificate'],
   ],
   ['option-members.ts'],

@@ -1,3 +1,4 @@
+import { attempt } from '../attempt.ts';
 import { AccessError, type Failure, failures } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
@@ -13,7 +14,7 @@ import { findAdmission, rememberAdmission } from './admitted.ts';
 
 /** What every adapter may be told. `Q` is the request as the framework hands it over. */
 export interface CheckpointOptions<Q> {
-  /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
+  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
   readonly onRefused?: ((error: unknown, request: Q) => unknown) | undefined;
   /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
   readonly realm?: ((request: Q) => string | undefined) | undefined;
@@ -58,9 +59,7 @@ export function createCheckpoint<Q>(
   options: CheckpointOptions<Q>,
 ): Checkpoint<Q> {
   requireOwnServer(caller, server);
-  const tell = createTell(options.onRefused);
-  const { errorBody } = options;
-  const readRealm = (request: Q): string | undefined => attempt(() => options.realm?.(request));
+  const { onRefused, errorBody, realm } = options;
   const shape = (refusal: Refusal, request: Q): Refusal => {
     const own = errorBody === undefined ? undefined : attempt(() => errorBody(reportOf(refusal), request));
     if (own === undefined) return refusal;
@@ -75,21 +74,21 @@ export function createCheckpoint<Q>(
         request: findAdmission(key)?.server === server ? new AdmittedRequest(request) : request,
         policy,
         connection,
-        realm: options.realm === undefined ? undefined : () => readRealm(visit.told),
+        realm: realm === undefined ? undefined : () => attempt(realm, visit.told),
         admit: (access) => {
           rememberAdmission(key, { server, policy, access });
           return admit(access);
         },
         refuse: (refusal, error) => {
-          tell(error, visit.told);
+          attempt(onRefused, error, visit.told);
           return refuse(shape(refusal, visit.told));
         },
       });
     },
     describeThrown(error, { key, request, connection, told }) {
       if (!(error instanceof AccessError)) return undefined;
-      tell(error, told);
-      const context = { policy: findAdmission(key)?.policy, connection, realm: readRealm(told) };
+      attempt(onRefused, error, told);
+      const context = { policy: findAdmission(key)?.policy, connection, realm: attempt(realm, told) };
       return shape(server.describeRefusal(error, request, context), told);
     },
   };
@@ -124,28 +123,6 @@ const uncalled = "authorize: call it to make the middleware: authorize(), or aut
 /** Any of the two headers makes a request one that is judged: a broken credential is never taken for none. */
 function hasCredentials({ headers }: ResourceRequest): boolean {
   return headers.get('authorization') !== null || headers.get('dpop') !== null;
-}
-
-/** A callback of the application: it is told, and can change nothing. */
-export function createTell<Q>(onRefused: CheckpointOptions<Q>['onRefused']): (error: unknown, request: Q) => void {
-  if (onRefused === undefined) return () => undefined;
-  return (error, request) => {
-    try {
-      const told = onRefused(error, request);
-      if (told instanceof Promise) told.catch(() => undefined);
-    } catch {
-      // The refusal stands, whatever a log makes of it.
-    }
-  };
-}
-
-/** What the application's own code gives. What it throws changes no answer: there is a usual one. */
-function attempt<T>(run: () => T): T | undefined {
-  try {
-    return run();
-  } catch {
-    return undefined;
-  }
 }
 
 function reportOf({ reason, status }: Refusal): ErrorReport {

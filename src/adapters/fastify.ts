@@ -23,7 +23,7 @@ export type { MetadataOptions } from './metadata.ts';
 
 /** What the adapter may need to know of the application around it. */
 export interface ProtectOptions {
-  /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
+  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
   readonly onRefused?: (error: unknown, request: FastifyRequest) => unknown;
   /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
   readonly realm?: (request: FastifyRequest) => string | undefined;

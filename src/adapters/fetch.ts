@@ -19,7 +19,7 @@ export interface ProtectOptions {
    * that of the URL.
    */
   readonly connection?: (request: Request, ...rest: never[]) => Connection | undefined;
-  /** Told of every refusal, for logs and metrics. What it throws changes no answer. Default: nobody is. */
+  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
   readonly onRefused?: (error: unknown, request: Request) => unknown;
   /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
   readonly realm?: (request: Request) => string | undefined;

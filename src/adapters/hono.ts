@@ -18,7 +18,7 @@ export type { MetadataOptions } from './metadata.ts';
 export interface ProtectOptions<E extends Env> {
   /** The transport under a request; needed for proxies that are trusted by address. */
   readonly connection?: (c: Context<E>) => Connection | undefined;
-  /** Told of every refusal, for logs and metrics. What it throws changes no answer. */
+  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
   readonly onRefused?: (error: unknown, c: Context<E>) => unknown;
   /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
   readonly realm?: (c: Context<E>) => string | undefined;

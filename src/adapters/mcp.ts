@@ -1,4 +1,5 @@
 import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from '@modelcontextprotocol/server';
+import { attempt } from '../attempt.ts';
 import { AccessError, type Failure } from '../failures.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import { settle } from '../maybe-promise.ts';
@@ -9,7 +10,6 @@ import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse } from './admission.ts';
-import { createTell } from './checkpoint.ts';
 import { createMetadataAnswers, metadataMembers } from './metadata.ts';
 import { type NodeMiddleware, sendRefusal, serveMetadata, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
@@ -32,7 +32,7 @@ export interface McpAuthOptions {
   readonly scopesSupported?: readonly string[];
   /** More members of the metadata (RFC 9728 §2), laid over the others. Default: none. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Told of every refusal, for logs and metrics. What it throws changes no answer. */
+  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
   readonly onRefused?: (error: unknown) => unknown;
 }
 
@@ -87,14 +87,13 @@ const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
 export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options: McpAuthOptions): McpAuth {
   requireOwnServer('createMcpAuth', server);
   checkMembers('createMcpAuth', options, ['policy', 'onRefused', ...metadataMembers]);
-  const { policy = {}, resource, authorizationServers, metadata: more } = options;
+  const { policy = {}, resource, authorizationServers, metadata: more, onRefused } = options;
   const { scopes } = checkPolicy(policy);
   const { scopesSupported = scopes } = options;
   const metadata = createMetadataAnswers(
     { resource, authorizationServers, scopesSupported, metadata: more },
     'both paths',
   );
-  const onRefused = createTell(options.onRefused);
 
   const verifyAccessToken = async (token: string): Promise<AuthInfo> =>
     admitOrRefuse(server, {
@@ -103,7 +102,7 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
       connection: undefined,
       admit: (access) => toAuthInfo(token, access, options.resource),
       refuse: (_refusal, error) => {
-        onRefused(error, undefined);
+        attempt(onRefused, error);
         throw error instanceof AccessError ? new OAuthError(codes[error.failure.status], error.message) : error;
       },
     });
@@ -131,7 +130,7 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
             next();
           },
           refuse: (refusal, error): void => {
-            onRefused(error, undefined);
+            attempt(onRefused, error);
             sendRefusal(refusal, response);
           },
         });

@@ -1,4 +1,5 @@
 import { hash, randomBytes, randomInt } from 'node:crypto';
+import { attempt } from '../attempt.ts';
 import { AccessError } from '../failures.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
@@ -29,8 +30,11 @@ export interface RedisReplayOptions {
   readonly timeout?: number;
   /** Stores of other names in the same Redis do not know each other's proofs. Default `serve`. */
   readonly namespace?: string;
-  /** Told when the connection comes and goes, as `connected` has it, with the error that ended it or kept it from coming. */
-  readonly onConnection?: (state: 'up' | 'down', cause?: unknown) => void;
+  /**
+   * Called when the connection comes and goes, as `connected` has it, with the error that ended it or kept it from coming.
+   * Errors it throws, or rejects with, are ignored.
+   */
+  readonly onConnection?: (state: 'up' | 'down', cause?: unknown) => unknown;
   /** Seconds since the epoch: the clock that proofs are judged by. Default: the clock of this machine. */
   readonly now?: () => number;
 }
@@ -142,7 +146,7 @@ export async function createRedisReplayStore(
     // Each failed attempt is an error: only the first is reported.
     if (change.state === reported) return;
     reported = change.state;
-    onConnection?.(change.state, change.state === 'down' ? change.cause : undefined);
+    attempt(onConnection, change.state, change.state === 'down' ? change.cause : undefined);
   }
 
   function refuse(cause: unknown): AccessError {

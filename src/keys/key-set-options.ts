@@ -51,7 +51,8 @@ export interface LoadingOptions extends OutboundOptions {
   readonly now?: () => number;
   /** 0 to 1, for the jitter. Default `Math.random`. */
   readonly random?: () => number;
-  readonly onEvent?: (event: KeySetEvent) => void;
+  /** Called for each event. Errors it throws, or rejects with, are ignored. */
+  readonly onEvent?: (event: KeySetEvent) => unknown;
 }
 
 /** Where keys are: one of the two must be there. */

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import { attempt } from '../attempt.ts';
 import { createOutbound } from '../outbound/outbound.ts';
 import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
 import { maxAnswerBytes } from './discovery.ts';
@@ -80,7 +81,7 @@ interface Loaded extends Jwks {
 export function createKeySet(options: KeySetOptions): ManagedKeySet {
   checkKeySetOptions(options);
   const { mode = 'refreshing', staleSeconds = 3600, insecure = false } = options;
-  const { now = () => performance.now() / 1000, random = Math.random, onEvent = () => undefined } = options;
+  const { now = () => performance.now() / 1000, random = Math.random, onEvent } = options;
   const outbound = createOutbound(options);
   const discover = createLocate(options, outbound.fetchJson);
   const refresher = createRefresher({
@@ -129,11 +130,7 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
   }
 
   function emit(event: KeySetEvent): void {
-    try {
-      onEvent(event);
-    } catch {
-      // A logger that fails must not cost the keys.
-    }
+    attempt(onEvent, event);
   }
 
   function usableAt(time: number): boolean {

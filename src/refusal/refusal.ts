@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { attempt } from '../attempt.ts';
 import { AccessError, type Reason, type StepUp } from '../failures.ts';
 import { parseAuthorizationScheme, type Scheme } from '../http/credentials.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
@@ -6,7 +7,7 @@ import type { Connection, ResourceRequest } from '../http/request.ts';
 import { namedScopes } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import { type ChallengeFacts, type ChallengeSettings, formatChallenge } from './challenge.ts';
-import type { ErrorBodyFormat } from './error-body.ts';
+import { type ErrorBodyFormat, errorBodyFormats } from './error-body.ts';
 import { type MetadataLink, metadataPath, onMetadataLink } from './metadata-link.ts';
 
 /** How one resource server refuses. */
@@ -138,11 +139,8 @@ interface RefusalFacts extends ChallengeFacts {
 function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
   const { reason, failure } = facts;
   const status = settings.statuses.get(reason) ?? failure.status;
-  const { contentType, body } = settings.errorBody({
-    status,
-    error: failure.error ?? 'unauthorized',
-    description: failure.description,
-  });
+  const report = { status, error: failure.error ?? 'unauthorized', description: failure.description };
+  const { contentType, body } = attempt(settings.errorBody, report) ?? errorBodyFormats.detail(report);
   const headers: Record<string, string> = { 'content-type': contentType, 'cache-control': 'no-store' };
   // RFC 6750 §3: a challenge asks for another token, and no token would change a denial.
   if ((status === 401 || status === 403) && failure.error !== 'access_denied') {

@@ -3,19 +3,8 @@ import type { ResourceRequest } from '../http/request.ts';
 import { type MaybePromise, settle } from '../maybe-promise.ts';
 import type { ResourceServerEvent } from './options.ts';
 
-/** Tells the caller's listener of an event. */
+/** Passes an event to the listener of the application. */
 export type Emit = (event: ResourceServerEvent) => void;
-
-/** A listener that fails costs nobody anything. */
-export function createEmit(onEvent: Emit): Emit {
-  return (event) => {
-    try {
-      onEvent(event);
-    } catch {
-      // A logger that fails must not cost the request.
-    }
-  };
-}
 
 /** Tells of every refusal, whether it comes at once or later; what is thrown is a defect, and told as one. */
 export function watchRefusals<Rest extends unknown[], Result>(

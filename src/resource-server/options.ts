@@ -63,8 +63,8 @@ export interface AnyServerOptions<S extends Subject = Subject> extends TokenRule
   readonly ca?: string;
   /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
   readonly keysStale?: number;
-  /** Told what happens to key sets, and of every refusal. Default: nobody. */
-  readonly onEvent?: (event: ResourceServerEvent) => void;
+  /** Called for events of key sets, and for every refusal. Errors it throws, or rejects with, are ignored. */
+  readonly onEvent?: (event: ResourceServerEvent) => unknown;
   readonly dpop?: DpopOptions;
   /** How many verified tokens are kept, from the second time that they come. Default: 10 000 in at most 64 MiB. */
   readonly tokenCache?: TokenCacheOptions | 'off';
@@ -84,7 +84,10 @@ export interface AnyServerOptions<S extends Subject = Subject> extends TokenRule
   readonly introspection?: Introspection;
   /** Refuses tokens by `jti`, `sub` or `kid`, at every request: a deny list, or what asks one of your own. Default: none. */
   readonly denyList?: DenyCheck;
-  /** Form of error bodies; a function of your own is called once for each answer that differs. Default `detail`. */
+  /**
+   * Form of error bodies. Your own function is called once for each response that differs; if it fails, the form is `detail`.
+   * Default `detail`.
+   */
   readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
   /** `full` challenges with parameters, or `bare`: Bearer without any. Default `full`. */
   readonly challenge?: 'full' | 'bare';

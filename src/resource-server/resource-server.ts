@@ -1,3 +1,4 @@
+import { attempt } from '../attempt.ts';
 import { createProofVerifier } from '../dpop/proof.ts';
 import { createMemoryReplayStore } from '../dpop/replay.ts';
 import { type AccessError, type Failure, failures, type Reason } from '../failures.ts';
@@ -15,7 +16,7 @@ import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
 import { createRefuseDenied } from '../token-status/deny-check.ts';
 import { type Access, isAccess } from './access.ts';
-import { createEmit, watchRefusals } from './events.ts';
+import { type Emit, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
 import { createJudge, type JudgementRules } from './judgement.ts';
 import { checkOptions, type ResourceServerOptions, type Subject } from './options.ts';
@@ -93,7 +94,8 @@ export function createResourceServer<S extends Subject = 'required'>(
     options.dpop?.replay ??
     createMemoryReplayStore({ now, ...(hasTestIssuer(options) ? { since: 0 } : memoryDefaults) });
   const nonces = openServerNonces({ ...options.dpop, replay }, now);
-  const emit = options.onEvent === undefined ? undefined : createEmit(options.onEvent);
+  const { onEvent } = options;
+  const emit: Emit | undefined = onEvent && ((event) => void attempt(onEvent, event));
   const { introspection, denyList, clientCertificate, trustProxy = 'none' } = options;
   const readCertificate =
     clientCertificate === undefined ? undefined : createReadClientCertificate(clientCertificate, trustProxy);

@@ -262,6 +262,20 @@ describe('what one resource server does differently', () => {
     expect(refuse(new AccessError('missing_proof_nonce'), bearer).headers.has('dpop-nonce')).toBe(false);
   });
 
+  it.each([
+    () => {
+      throw new Error('of the body');
+    },
+    async () => {
+      throw new Error('of the body');
+    },
+  ])('a form that fails, %s → the form detail', async (fail) => {
+    const errorBody = fail as unknown as RefusalSettings['errorBody']; // from a program without types
+    const response = createRefuse({ ...settings, errorBody })(new AccessError('expired'), bearer);
+    expect(response.status).toBe(401);
+    expect(await response.json()).toMatchObject({ detail: { error: 'invalid_token' } });
+  });
+
   it("a body of the reader's own → gets status, code and description, nothing else", async () => {
     const refuse = createRefuse({
       ...settings,

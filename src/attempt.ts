@@ -1,0 +1,18 @@
+/**
+ * Calls a function of the application, such as a listener. Returns what it returned, or `undefined` if it threw or returned a
+ * promise. Those errors, also of the promise, are ignored: they must reach neither the request nor the process.
+ */
+export function attempt<A extends readonly unknown[], T>(
+  run: ((...args: A) => T) | undefined,
+  ...args: A
+): T | undefined {
+  try {
+    const returned: unknown = run?.(...args);
+    if (typeof Object(returned).then !== 'function') return returned as T;
+    // A promise of another library or realm can end the process too.
+    Promise.resolve(returned).then(undefined, () => undefined);
+  } catch {
+    // The function of the application has failed, and not this one.
+  }
+  return undefined;
+}
