@@ -38,6 +38,7 @@ export type {
 } from './policy/policy.ts';
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './refusal/error-body.ts';
 export type { DescribeRefusal, Refusal, RefusalContext } from './refusal/refusal.ts';
+export { type EndAtExpiryOptions, endAtExpiry } from './resource-server/expiry.ts';
 export type { IssuerList, IssuerRequest, ResolveIssuers } from './resource-server/issuer-list.ts';
 export type {
   AnyServerOptions,

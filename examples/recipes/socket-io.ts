@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { ResourceServer } from 'portcullis';
+import { endAtExpiry, type ResourceServer } from 'portcullis';
 import { accessOf, createAuthorize, findAccess } from 'portcullis/node';
 import { Server as Sockets } from 'socket.io';
 
@@ -19,10 +19,10 @@ export function createRoom(resourceServer: ResourceServer): Server {
   // A session that nobody has judged, however it was opened.
   sockets.use((socket, next) => next(findAccess(socket.request) === undefined ? new Error('refused') : undefined));
   sockets.on('connection', (socket) => {
-    const { claims } = accessOf(socket.request);
-    socket.emit('hello', claims.sub);
-    const end = setTimeout(() => socket.disconnect(true), claims.exp * 1000 - Date.now());
-    socket.once('disconnect', () => clearTimeout(end));
+    const access = accessOf(socket.request);
+    socket.emit('hello', access.claims.sub);
+    const cancel = endAtExpiry(access, () => socket.disconnect(true));
+    socket.once('disconnect', cancel);
   });
   return server;
 }

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import type { ResourceServer } from 'portcullis';
+import { endAtExpiry, type ResourceServer } from 'portcullis';
 import { toResourceRequest } from 'portcullis/node';
 import { WebSocketServer } from 'ws';
 
@@ -11,12 +11,12 @@ export function createChat(resourceServer: ResourceServer): Server {
   server.on('upgrade', async (incoming, socket, head) => {
     const request = toResourceRequest(incoming);
     try {
-      const { claims } = await resourceServer.authorize(request, policy, incoming.socket);
+      const access = await resourceServer.authorize(request, policy, incoming.socket);
       sockets.handleUpgrade(incoming, socket, head, (opened) => {
-        opened.send(`Hello ${claims.sub}`);
+        opened.send(`Hello ${access.claims.sub}`);
         // The token says how long: after that the client connects again.
-        const end = setTimeout(() => opened.close(1008, 'The token has expired.'), claims.exp * 1000 - Date.now());
-        opened.once('close', () => clearTimeout(end));
+        const cancel = endAtExpiry(access, () => opened.close(1008, 'The token has expired.'));
+        opened.once('close', cancel);
       });
     } catch (error) {
       const context = { policy, connection: incoming.socket };

@@ -22,7 +22,7 @@ export interface Access<C = Claims> {
 
 /** A valid token, and the credentials that contained it. */
 interface AdmittedToken {
-  readonly token: Pick<ValidToken, 'claims' | 'scopes'>;
+  readonly token: ValidToken;
   readonly call: { readonly credentials: Credentials };
 }
 
@@ -33,16 +33,19 @@ class Admission implements Access<unknown> {
   readonly scheme: Scheme;
   // A private field costs less than a property that is not enumerable.
   readonly #token: string;
+  readonly #valid: ValidToken;
 
-  constructor({ token: { claims, scopes }, call: { credentials } }: AdmittedToken, given: Given | undefined) {
-    this.claims = given === undefined ? claims : given.claims;
-    this.scopes = scopes;
+  constructor({ token, call: { credentials } }: AdmittedToken, given: Given | undefined) {
+    this.#valid = token;
+    this.claims = given === undefined ? token.claims : given.claims;
+    this.scopes = token.scopes;
     this.scheme = credentials.scheme;
     this.#token = credentials.token;
   }
 
-  static created(value: object): boolean {
-    return #token in value;
+  /** Returns the token of a value that is access; `undefined` for every other value. */
+  static tokenOf(value: object): ValidToken | undefined {
+    return #valid in value ? value.#valid : undefined;
   }
 
   get token(): string {
@@ -71,7 +74,16 @@ export function grantAccess(
 
 /** Reports whether this copy of the package has granted a value as access. Every other value must be refused. */
 export function isAccess(value: unknown): value is Access<unknown> {
-  return typeof value === 'object' && value !== null && Admission.created(value);
+  return typeof value === 'object' && value !== null && Admission.tokenOf(value) !== undefined;
+}
+
+/**
+ * Returns when the token of an access expires, in seconds since the epoch: from then on it is refused. `undefined` for every
+ * other value. Not read from `access.claims`, because a schema may have replaced them.
+ */
+export function expiryOf(value: unknown): number | undefined {
+  const token = isAccess(value) ? Admission.tokenOf(value) : undefined;
+  return token && token.claims.exp + token.verifiedBy.issuer.expTolerance;
 }
 
 /** Returns the refusal of a result that is not access. Any other value comes from a `judge` that was replaced: a defect. */

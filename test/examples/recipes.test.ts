@@ -42,8 +42,11 @@ const { createProcedures } = load('trpc');
 const { createChat } = load('web-socket');
 
 const issuer = createTestIssuer();
-const resourceServer = createResourceServer({ issuers: [issuer], audience: issuer.audience });
+const resourceServer = createResourceServer({ issuers: [issuer], audience: issuer.audience, clockTolerance: 0 });
 const soon = () => Math.floor(Date.now() / 1000) + 2;
+/** More seconds than a timer can wait. */
+const inYears = () => Math.floor(Date.now() / 1000) + 10 * 365 * 86_400;
+const pause = () => new Promise((resolve) => setTimeout(resolve, 200));
 
 const opened: Server[] = [];
 async function listen(server: Server): Promise<string> {
@@ -72,6 +75,14 @@ describe('WebSocket', () => {
     expect(String(message)).toBe('Hello alice');
     const [code, reason] = await ended;
     expect([code, String(reason)]).toEqual([1008, 'The token has expired.']);
+  });
+
+  it('a token of years → the socket stays open', async () => {
+    const socket = await connect(issuer.headers({ sub: 'alice', scope: 'chat', exp: inYears() }));
+    await once(socket, 'message');
+    await pause();
+    expect(socket.readyState).toBe(WebSocket.OPEN);
+    socket.terminate();
   });
 
   it.each([
@@ -107,6 +118,15 @@ it('server-sent events: the stream ends when the token does', async () => {
   expect(await response.text()).toBe('data: hello alice\n\nevent: expired\ndata:\n\n');
 });
 
+it('server-sent events: a token of years → the stream stays open', async () => {
+  const url = `http://${await listen(createEvents(resourceServer))}/events`;
+  const headers = issuer.headers({ sub: 'alice', scope: 'read:events', exp: inYears() });
+  const reader = (await fetch(url, { headers })).body?.getReader();
+  expect(new TextDecoder().decode((await reader?.read())?.value)).toBe('data: hello alice\n\n');
+  expect(await Promise.race([reader?.read(), pause()])).toBeUndefined();
+  await reader?.cancel();
+});
+
 it('rate limits: each user has calls of its own, and refused calls use none', async () => {
   const url = `http://${await listen(createServer(createLimited(resourceServer)))}/api/messages`;
   const call = async (sub: string) =>
@@ -134,6 +154,14 @@ describe('socket.io', () => {
     const ended = next(socket, 'disconnect');
     expect(await next(socket, 'hello')).toBe('alice');
     expect(await ended).toBe('io server disconnect');
+  });
+
+  it.each(transports)('%s: a token of years → the session stays open', async (transport) => {
+    const socket = await connect(transport, issuer.headers({ sub: 'alice', scope: 'chat', exp: inYears() }));
+    expect(await next(socket, 'hello')).toBe('alice');
+    await pause();
+    expect(socket.connected).toBe(true);
+    socket.close();
   });
 
   it.each(transports)('%s: no token, and a token without the scope, open none', async (transport) => {
