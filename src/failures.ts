@@ -137,7 +137,7 @@ export const failures = {
   ),
   bad_forwarded_header: request(
     'A forwarded header is not valid.',
-    'A trusted proxy sent a malformed X-Forwarded-Proto, -Host, -Prefix or Client-Cert. Fix the configuration of the proxy; tested configurations are in deploy/.',
+    'A trusted proxy sent a malformed X-Forwarded-Proto, -Host, -Prefix or Client-Cert, or two values. Configure the proxy to set these headers, not to append to them; tested configurations are in deploy/.',
   ),
   unmet_expectation: {
     status: 417,

@@ -5,7 +5,6 @@ import { type Fate, findFates, findFramingPart, namesFraming, removedByConnectio
 
 /** Where a request goes, and where it ends: what all who read it must agree on. */
 export interface Framing {
-  readonly host: string;
   /** A path with its query. */
   readonly target: string;
   /** How long the body is: absent, a number of bytes, or told chunk by chunk. */
@@ -68,7 +67,7 @@ export function readFraming(incoming: IncomingMessage): Framing | AccessError {
   // Node takes the body of such a request for the first bytes of the other protocol.
   const { upgrade } = incoming as { readonly upgrade?: boolean }; // not in the types; node:http sets it
   if (upgrade === true && body !== 'none') return ambiguous('Upgrade');
-  return { host, target, body, tellsLength: length !== undefined };
+  return { target, body, tellsLength: length !== undefined };
 }
 
 /** Makes the head that goes to the upstream. */
@@ -77,7 +76,10 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
   const { rawHeaders, method = '', httpVersion } = incoming;
   const fates = findFates(forwarding.identity.names, forwarding.credentials);
   const named = removedByConnection(rawHeaders);
-  const headers: string[] = ['Host', framing.host];
+  const { origin } = forwarding.externalUrl;
+  const host = origin.slice(origin.indexOf('//') + 2);
+  // The host that the rule was found by, so a rule never decides about another host than the one that the upstream sees.
+  const headers: string[] = ['Host', host];
   let expectsContinue = false;
   let forwardedFor = '';
   let via = '';
@@ -91,23 +93,23 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
     else if (fate === 'via') via += `${value}, `;
     else if (forwarding.isPeerTrusted) forwardedFor += `${value}, `;
   }
-  appendOurs(headers, forwarding, { forwardedFor, via: `${via}${httpVersion} ${pseudonym}` });
+  appendOurs(headers, forwarding, { host, forwardedFor, via: `${via}${httpVersion} ${pseudonym}` });
   if (framing.body === 'none' && framing.tellsLength) headers.push('Content-Length', '0');
   return { method, target: framing.target, headers, body: framing.body, expectsContinue };
 }
 
 interface Chain {
+  readonly host: string;
   readonly forwardedFor: string;
   readonly via: string;
 }
 
 function appendOurs(headers: string[], { incoming, externalUrl, identity }: Forwarding, chain: Chain): void {
   const { origin, prefix } = externalUrl;
-  const scheme = origin.charCodeAt(4) === 0x3a ? 'http' : 'https';
   headers.push('Via', chain.via);
   headers.push('X-Forwarded-For', chain.forwardedFor + describePeer(incoming));
-  headers.push('X-Forwarded-Proto', scheme);
-  headers.push('X-Forwarded-Host', origin.slice(scheme.length + 3));
+  headers.push('X-Forwarded-Proto', origin.charCodeAt(4) === 0x3a ? 'http' : 'https');
+  headers.push('X-Forwarded-Host', chain.host);
   if (prefix !== '') headers.push('X-Forwarded-Prefix', prefix);
   for (let i = 0; i < identity.names.length; i++) headers.push(identity.names[i] ?? '', identity.values[i] ?? '');
 }

@@ -45,7 +45,7 @@ const nameGrammar = /^[\w~-]+(?:\.[\w~-]+)*\.?$/;
 // Without a zone (`%eth0`), which has a meaning only on one machine.
 const literalGrammar = /^\[[\da-f:.]+\]$/;
 const portGrammar = /^\d{1,5}$/;
-// RFC 3986 §3.3 path-absolute with non-empty segments; no comma, which would also be two headers folded into one.
+// RFC 3986 §3.3 path-absolute with non-empty segments; no comma.
 const prefixGrammar = /^(?:\/(?:[\w.~!$&'()*+;=:@-]|%[\da-f]{2})+)*\/?$/i;
 // Dot segments, and the encoded spellings of dot, slash and backslash, mean another path to the next reader.
 const prefixDeceit = /\.\.|\/\.(?:\/|$)|%(?:2e|2f|5c)/i;
@@ -177,14 +177,15 @@ interface Forwarded {
 }
 
 function readForwarded(headers: ResourceRequest['headers']): Forwarded | AccessError {
-  const scheme = parseHeader(headers, 'X-Forwarded-Proto', (value) => parseUriScheme(firstValue(value)));
+  const scheme = parseHeader(headers, 'X-Forwarded-Proto', parseUriScheme);
   if (scheme instanceof AccessError) return scheme;
-  const host = parseHeader(headers, 'X-Forwarded-Host', (value) => parseHost(firstValue(value)));
+  const host = parseHeader(headers, 'X-Forwarded-Host', parseHost);
   if (host instanceof AccessError) return host;
   const prefix = parseHeader(headers, 'X-Forwarded-Prefix', parsePrefix);
   return prefix instanceof AccessError ? prefix : { scheme, host, prefix };
 }
 
+/** No grammar has a comma, so a list and a second line are refused: a proxy that appends lets its client write the first value. */
 function parseHeader<T>(
   headers: ResourceRequest['headers'],
   header: string,
@@ -193,19 +194,6 @@ function parseHeader<T>(
   const value = headers.get(header);
   if (value === null) return undefined;
   return parse(value) ?? new AccessError('bad_forwarded_header', { context: { header } });
-}
-
-/** Each proxy of a chain adds its value behind the others: the first is what the client used. */
-function firstValue(value: string): string {
-  const comma = value.indexOf(',');
-  let end = comma < 0 ? value.length : comma;
-  // OWS around the values of a list (RFC 9110 §5.6.1); the transport has taken it off in front.
-  while (isBlank(value.charCodeAt(end - 1))) end--;
-  return value.slice(0, end);
-}
-
-function isBlank(code: number): boolean {
-  return code === 0x20 || code === 0x09;
 }
 
 function parseUriScheme(text: string): UriScheme | undefined {

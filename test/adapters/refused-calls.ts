@@ -95,6 +95,12 @@ export const refusedCalls: readonly RefusedCall[] = [
     server: 'behindProxy',
     headers: () => ['X-Forwarded-Proto', 'gopher', ...good()],
   },
+  {
+    reason: 'bad_forwarded_header',
+    how: 'two lines',
+    server: 'behindProxy',
+    headers: () => ['X-Forwarded-Host', 'api.example', 'X-Forwarded-Host', 'inner.example', ...good()],
+  },
   ...tokenFlaws.map(byToken),
   { reason: 'unbound_token_as_dpop', headers: (url) => dpop(url, { token: issuer.token({ scope }) }) },
   ...proofFlaws.map(byProof),

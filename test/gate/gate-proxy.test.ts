@@ -210,6 +210,149 @@ describe('portcullis gate --upstream', () => {
   });
 });
 
+/** Starts a gate whose rules differ by host; its upstream echoes nothing, so what arrived is read from `arrived`. */
+const startHosts = (environment: Readonly<Record<string, string>> = {}): Promise<GateProcess> =>
+  startGate(
+    provider,
+    {
+      issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+      rules: [
+        { id: 'public', hosts: ['public.example'], path: '/**', access: 'open' },
+        { id: 'bound', hosts: ['public.example'], path: '/bound', dpop: 'required' },
+        { id: 'admin', hosts: ['admin.example'], path: '/**', access: 'deny' },
+      ],
+    },
+    { UPSTREAM: upstreamUrl, ...environment },
+  );
+/** The status, and the hosts that the upstream saw. */
+const reach = async ({ url }: GateProcess, head: string): Promise<readonly unknown[]> => {
+  const before = arrived.length;
+  const answer = await sendRaw(Number(new URL(url).port), `${head}\r\nConnection: close\r\n\r\n`);
+  const seen = arrived.slice(before).map(({ headers }) => [headers.host, headers['x-forwarded-host']]);
+  return [Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]), ...seen.flat()];
+};
+const seenAs = (host: string): readonly unknown[] => [200, host, host];
+
+describe('one host for the rule and the upstream, behind a trusted proxy', () => {
+  let trusting: GateProcess;
+  beforeAll(async () => {
+    trusting = await startHosts({ TRUST_PROXY: '127.0.0.0/8' });
+  });
+  afterAll(() => trusting?.stop());
+
+  const viaAdmin = (...lines: readonly string[]): string =>
+    ['GET / HTTP/1.1', 'Host: admin.example', ...lines].join('\r\n');
+
+  it.each<[string, string, readonly unknown[]]>([
+    ['X-Forwarded-Host', viaAdmin('X-Forwarded-Host: public.example'), seenAs('public.example')],
+    ['X-Forwarded-Host in upper case', viaAdmin('X-FORWARDED-HOST: PUBLIC.Example'), seenAs('public.example')],
+    ['the default port of http', viaAdmin('X-Forwarded-Host: public.example:80'), seenAs('public.example')],
+    [
+      'the default port of https',
+      viaAdmin('X-Forwarded-Host: public.example:443', 'X-Forwarded-Proto: https'),
+      seenAs('public.example'),
+    ],
+    ['another port', viaAdmin('X-Forwarded-Host: public.example:8443'), seenAs('public.example:8443')],
+    ['no X-Forwarded-Host', 'GET / HTTP/1.1\r\nHost: Public.example', seenAs('public.example')],
+    [
+      'a URL in the request line with the name of Host',
+      'GET http://admin.example/ HTTP/1.1\r\nHost: admin.example\r\nX-Forwarded-Host: public.example',
+      seenAs('public.example'),
+    ],
+    [
+      'Connection names X-Forwarded-Host',
+      viaAdmin('Connection: X-Forwarded-Host', 'X-Forwarded-Host: public.example'),
+      seenAs('public.example'),
+    ],
+    ['a prefix', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Prefix: /v1'), seenAs('public.example')],
+    [
+      'X-Forwarded-Host of the denied host',
+      'GET / HTTP/1.1\r\nHost: public.example\r\nX-Forwarded-Host: admin.example',
+      [403],
+    ],
+    ['a list', viaAdmin('X-Forwarded-Host: public.example, admin.example'), [400]],
+    ['a list of one name', viaAdmin('X-Forwarded-Host: public.example,public.example'), [400]],
+    ['a list with an empty value', viaAdmin('X-Forwarded-Host: public.example,'), [400]],
+    ['two lines', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Host: admin.example'), [400]],
+    ['two lines in two cases', viaAdmin('X-Forwarded-Host: public.example', 'x-forwarded-host: public.example'), [400]],
+    ['a second line that is empty', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Host:'), [400]],
+    ['an empty line', viaAdmin('X-Forwarded-Host:'), [400]],
+    ['a list of schemes', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Proto: https, http'), [400]],
+    [
+      'two schemes',
+      viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Proto: https', 'X-Forwarded-Proto: https'),
+      [400],
+    ],
+    ['a list of prefixes', viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Prefix: /a, /b'), [400]],
+    [
+      'two prefixes',
+      viaAdmin('X-Forwarded-Host: public.example', 'X-Forwarded-Prefix: /a', 'X-Forwarded-Prefix: /a'),
+      [400],
+    ],
+    ['a list in Host', 'GET / HTTP/1.1\r\nHost: public.example, admin.example', [400]],
+    [
+      'a list in Host below a valid X-Forwarded-Host',
+      'GET / HTTP/1.1\r\nHost: a, b\r\nX-Forwarded-Host: public.example',
+      [400],
+    ],
+    [
+      'a URL in the request line with the name of X-Forwarded-Host',
+      'GET http://public.example/ HTTP/1.1\r\nHost: admin.example\r\nX-Forwarded-Host: public.example',
+      [400],
+    ],
+    ['X_Forwarded_Host', viaAdmin('X_Forwarded_Host: public.example'), [403]],
+    ['Forwarded', viaAdmin('Forwarded: host=public.example'), [403]],
+  ])('%s', async (_claim, head, expected) => {
+    expect(await reach(trusting, head)).toEqual(expected);
+  });
+
+  it('a WebSocket → the upstream sees the host of the rule', async () => {
+    const key = 'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==';
+    const seen = new Promise<string | undefined>((resolve) => {
+      upstream.prependOnceListener('upgrade', ({ headers: { host } }) => resolve(host));
+    });
+    const head = viaAdmin('X-Forwarded-Host: public.example', 'Connection: Upgrade', 'Upgrade: websocket', key);
+    await sendRaw(Number(new URL(trusting.url).port), `${head}\r\n\r\n`);
+    expect(await seen).toBe('public.example');
+  });
+
+  it('a proof → compared with the host of the rule', async () => {
+    const bound = await provider.sign({ cnf: { jkt: client.jkt } });
+    const prove = (url: string, nonce?: string) =>
+      send(trusting.url, '/bound', {
+        headers: [
+          ...['Host', 'admin.example', 'X-Forwarded-Host', 'public.example', 'X-Forwarded-Proto', 'https'],
+          ...[
+            'Authorization',
+            `DPoP ${bound}`,
+            'DPoP',
+            client.prove(bound, { url, ...(nonce !== undefined && { nonce }) }),
+          ],
+        ],
+      });
+    const nonce = (await prove('https://public.example/bound')).headers.get('dpop-nonce');
+    expect((await prove('https://admin.example/bound', nonce)).status).toBe(401);
+    expect((await prove('https://public.example/bound', nonce)).status).toBe(200);
+    expect(lastArrived()?.headers.host).toBe('public.example');
+  });
+});
+
+describe('a peer that is not trusted', () => {
+  it.each<[string, string, readonly unknown[]]>([
+    ['X-Forwarded-Host', 'Host: admin.example\r\nX-Forwarded-Host: public.example', [403]],
+    ['a list', 'Host: public.example\r\nX-Forwarded-Host: admin.example, x', seenAs('public.example')],
+    ['two lines', 'Host: public.example\r\nX-Forwarded-Host: a\r\nX-Forwarded-Host: b', seenAs('public.example')],
+    ['malformed', 'Host: public.example\r\nX-Forwarded-Host: @\r\nX-Forwarded-Proto: ftp', seenAs('public.example')],
+  ])('%s → ignored', async (_claim, lines, expected) => {
+    const gate = await startHosts({ TRUST_PROXY: '10.0.0.0/8' });
+    try {
+      expect(await reach(gate, `GET / HTTP/1.1\r\n${lines}`)).toEqual(expected);
+    } finally {
+      await gate.stop();
+    }
+  });
+});
+
 describe('settings', () => {
   it.each([
     ['an upstream with a path', { UPSTREAM: 'http://127.0.0.1:1/api' }],

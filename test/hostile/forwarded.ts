@@ -23,7 +23,7 @@ export const forwarded = listCases([
     status: 400,
     reason: 'bad_forwarded_header',
     cases: [
-      ...['', 'ftp', 'https:', 'https://', 'javascript', 'http s', 'httpss', '"https"', ',https'].map(
+      ...['', 'ftp', 'https:', 'https://', 'javascript', 'http s', 'httpss', '"https"', ',https', 'https, http'].map(
         (value) => [`Proto ${JSON.stringify(value)}`, bearing('X-Forwarded-Proto', value)] as const,
       ),
       ...[
@@ -44,6 +44,7 @@ export const forwarded = listCases([
         '"a"',
         'a;b',
         ',a',
+        'a, b',
         '<script>',
         `${'a'.repeat(256)}`,
       ].map((value) => [`Host ${JSON.stringify(value.slice(0, 30))}`, bearing('X-Forwarded-Host', value)] as const),
@@ -68,6 +69,9 @@ export const forwarded = listCases([
         '/%zz',
         '/"',
       ].map((value) => [`Prefix ${JSON.stringify(value)}`, bearing('X-Forwarded-Prefix', value)] as const),
+      ['two Proto headers', bearing('X-Forwarded-Proto', 'https', 'X-Forwarded-Proto', 'https')],
+      ['two Host headers, the second empty', bearing('X-Forwarded-Host', 'a', 'x-forwarded-host', '')],
+      ['two Host headers', bearing('X-Forwarded-Host', 'a', 'x-forwarded-host', 'b')],
       ['two Prefix headers', bearing('X-Forwarded-Prefix', '/a', 'X-Forwarded-Prefix', '/b')],
       [
         'Host that is bad below one that is good',

@@ -7,11 +7,11 @@ import { showText } from '../../explain/shown-text.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { AccessError, failures } from '../../failures.ts';
 import { orderOf } from '../../gate/gate.ts';
-import { chooseTreatment, createChooseRule, type Treatment } from '../../gate/rule-choice.ts';
+import { type ChooseRule, chooseTreatment, createChooseRule, type Treatment } from '../../gate/rule-choice.ts';
 import type { Rule, Rules } from '../../gate/rules.ts';
 import { readRules } from '../../gate/rules-reader.ts';
 import { formatRulesProblems } from '../../gate/rules-text.ts';
-import { createReadExternalUrl } from '../../http/external-url.ts';
+import { createReadExternalUrl, type ReadExternalUrl } from '../../http/external-url.ts';
 import type { ResourceRequest } from '../../http/request.ts';
 import type { IssuerWithRecipients } from '../../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
@@ -44,7 +44,8 @@ export async function openGate(file: string, settings: Settings, keys: KeyOption
   const { rules } = read;
   const { trustProxy, upstream } = settings;
   const trust = upstream === '' ? 'none' : trustProxy;
-  const chooseRule = createChooseRule(rules, createReadExternalUrl({ trust }));
+  const readExternalUrl = createReadExternalUrl({ trust });
+  const chooseRule = createChooseRule(rules, readExternalUrl);
   const closing: (() => void)[] = [];
 
   const judge = async (rule: Rule, call: CallToExplain): Promise<Explained> => {
@@ -64,7 +65,10 @@ export async function openGate(file: string, settings: Settings, keys: KeyOption
       const { request, connection } = call;
       const rule = chooseRule(request, connection);
       if (rule instanceof AccessError) {
-        return { explanation: refuse(rule, call, describeMiss(rule, call, rules)), keysProblems: [] };
+        return {
+          explanation: refuse(rule, call, describeMiss(rule, call, { chooseRule, readExternalUrl })),
+          keysProblems: [],
+        };
       }
       const treatment = chooseTreatment(rule, request);
       if (treatment === 'judge') return judge(rule, call);
@@ -142,14 +146,15 @@ const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 function describeMiss(
   error: AccessError,
   { request, connection }: CallToExplain,
-  rules: Rules,
+  { chooseRule, readExternalUrl }: { readonly chooseRule: ChooseRule; readonly readExternalUrl: ReadExternalUrl },
 ): Partial<ExplainedCheck> {
+  const url = readExternalUrl(request, connection);
+  const host = url instanceof AccessError ? request.headers.get('host') : url.origin.replace(/^.*\//, '');
   const target = (request.target ?? new URL(request.url).pathname).replace(/[?#].*$/, '');
-  const seen = showText(`${request.method} ${request.headers.get('host') ?? ''}${target}`);
+  const seen = showText(`${request.method} ${host ?? ''}${target}`);
   if (error.reason !== 'no_rule') return { seen };
-  const choose = createChooseRule(rules, createReadExternalUrl({ trust: 'none' }));
   const others = methods.flatMap((method): readonly string[] => {
-    const rule = method === request.method ? error : choose(withMethod(request, method), connection);
+    const rule = method === request.method ? error : chooseRule(withMethod(request, method), connection);
     return rule instanceof AccessError ? [] : [`${rule.id} matches with ${method}`];
   });
   return { seen, why: others.length === 0 ? 'no rule has this host and path' : others.join(', ') };
