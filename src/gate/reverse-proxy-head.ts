@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { AccessError } from '../failures.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
 import { type Fate, findFates, findFramingPart, namesFraming, removedByConnection } from './reverse-proxy-names.ts';
+import { readOriginHost } from './rule-host.ts';
 
 /** Where a request goes, and where it ends: what all who read it must agree on. */
 export interface Framing {
@@ -76,8 +77,7 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
   const { rawHeaders, method = '', httpVersion } = incoming;
   const fates = findFates(forwarding.identity.names, forwarding.credentials);
   const named = removedByConnection(rawHeaders);
-  const { origin } = forwarding.externalUrl;
-  const host = origin.slice(origin.indexOf('//') + 2);
+  const host = readOriginHost(forwarding.externalUrl.origin).nameAndPort;
   // The host that the rule was found by, so a rule never decides about another host than the one that the upstream sees.
   const headers: string[] = ['Host', host];
   let expectsContinue = false;

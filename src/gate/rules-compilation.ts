@@ -3,11 +3,11 @@ import type { PlainPolicy } from '../policy/policy.ts';
 import { readIssuerName } from '../resource-server/issuer-name.ts';
 import { readIssuer, type TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { foldHeaderName, refuseHeaderName, usualIdentity } from './identity-names.ts';
-import { withoutRootDot } from './rule-host.ts';
+import { readRuleHost } from './rule-host.ts';
 import { createRuleMatcher } from './rule-matcher.ts';
 import { readRulePath } from './rule-path.ts';
 import type { Rule, Rules } from './rules.ts';
-import type { IssuerEntry, RuleEntry, RulesDocument } from './rules-schema.ts';
+import { hostFix, type IssuerEntry, type RuleEntry, type RulesDocument } from './rules-schema.ts';
 import type { ParsedText, RulesProblem, Step } from './rules-text.ts';
 
 /** Usable rules, or every problem with them. */
@@ -42,12 +42,10 @@ export function compileRules(document: RulesDocument, locate: ParsedText['locate
         `The id "${rule.id}" stands on line ${locate(['rules', before, 'id']).line} too. Give each rule its own.`,
       );
     else seen.set(rule.id, index);
+    const hosts = compileHosts(entry, (path, message) => tell([...at, ...path], message));
     const pattern = readRulePath(entry.path);
-    if (typeof pattern === 'string') {
-      tell([...at, 'path'], pattern);
-      return rule;
-    }
-    const hosts = [...new Set((entry.hosts ?? []).map(withoutRootDot))];
+    if (typeof pattern === 'string') tell([...at, 'path'], pattern);
+    if (typeof pattern === 'string' || hosts === undefined) return rule;
     const rival = matcher.add({ ...pattern, hosts, methods: entry.methods ?? [] }, rule);
     if (rival !== undefined) {
       tell(
@@ -135,6 +133,19 @@ function compileRule(
     preflight: entry.preflight ?? document.preflight ?? 'judge',
     credentials: (entry.forward ?? document.forward) === undefined ? 'remove' : 'forward',
   };
+}
+
+/** Writes hosts as requests have them. A host that no request has is a problem: a `deny` would deny nothing. */
+function compileHosts({ hosts = [] }: RuleEntry, tell: Tell): readonly string[] | undefined {
+  const read = new Set<string>();
+  let isValid = true;
+  for (const [index, text] of hosts.entries()) {
+    const host = readRuleHost(text);
+    isValid &&= host !== undefined;
+    if (host === undefined) tell(['hosts', index], `Item ${index + 1} of "hosts" is not valid. ${hostFix}`);
+    else read.add(host);
+  }
+  return isValid ? [...read] : undefined;
 }
 
 function chooseIssuers(entry: RuleEntry, issuers: ReadonlyMap<string, TrustedIssuer>, tell: Tell): readonly string[] {

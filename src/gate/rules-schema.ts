@@ -68,6 +68,10 @@ const issuer = v.pipe(
   v.description('Write an object with "issuer" and "audience".'),
 );
 
+/** Form of a host of a rule. */
+export const hostFix =
+  'Write each host as in "api.example.com" or "[2001:db8::1]:8443", or as a suffix with a wildcard and without a port, as in "*.example.com".';
+
 const ruleMembers = {
   id: text(
     /^[A-Za-z0-9][\w.:/-]{0,63}$/,
@@ -75,10 +79,7 @@ const ruleMembers = {
   ),
   hosts: v.optional(
     list(
-      text(
-        /^(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?(?::[0-9]{1,5})?$|^\[[0-9a-f:.]+\](?::[0-9]{1,5})?$/,
-        'Write each host in lower case, as in "api.example.com", or with a wildcard before a suffix, as in "*.example.com".',
-      ),
+      text(/^(?:\*\.[^\s*%/\\?#@:[\]]+|[^\s*%/\\?#@]+)$/, hostFix),
       'Write a list of hosts, as in ["api.example.com", "*.example.com"]; leave it out for all hosts.',
     ),
   ),

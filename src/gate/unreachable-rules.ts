@@ -1,6 +1,7 @@
 import { AccessError } from '../failures.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import { type ChooseRule, createChooseRule } from './rule-choice.ts';
+import { readRuleHost } from './rule-host.ts';
 import type { Rules } from './rules.ts';
 import { checkForm } from './rules-form.ts';
 import { parseRulesText, type RulesFile } from './rules-reader.ts';
@@ -81,7 +82,7 @@ function findTakers(entry: RuleEntry, choose: ChooseRule, samples: Samples): rea
   const paths = samplePaths(entry, samples);
   const takers = new Set<string>();
   for (const pattern of hosts) {
-    const host = pattern.replace(/^\*/, samples.fresh);
+    const host = readRuleHost(pattern)?.replace(/^\*/, samples.fresh) ?? '';
     const headers = { get: (name: string) => (name.toLowerCase() === 'host' ? host : null) };
     for (const path of paths) {
       for (const method of methods) {

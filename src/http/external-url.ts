@@ -30,7 +30,8 @@ export interface ExternalUrlOptions {
 
 type UriScheme = 'http' | 'https';
 
-interface Host {
+/** A host, as headers and rules name it. */
+export interface Host {
   /** Lower case; an IPv6 address in its brackets. */
   readonly name: string;
   readonly port: number | undefined;
@@ -151,8 +152,8 @@ function cutPath(text: string): string {
   return end < 0 ? text : text.slice(0, end);
 }
 
-/** host [ ":" port ] (RFC 9110 §7.2): a name, an IPv4 address, or an IPv6 address in brackets. */
-function parseHost(text: string): Host | undefined {
+/** Parses host [ ":" port ] (RFC 9110 §7.2): a name, an IPv4 address, or an IPv6 address in brackets. */
+export function parseHost(text: string): Host | undefined {
   if (text.length > maxHostLength) return undefined;
   const colon = text.indexOf(':', text.lastIndexOf(']') + 1);
   const name = (colon < 0 ? text : text.slice(0, colon)).toLowerCase();

@@ -220,6 +220,7 @@ const startHosts = (environment: Readonly<Record<string, string>> = {}): Promise
         { id: 'public', hosts: ['public.example'], path: '/**', access: 'open' },
         { id: 'bound', hosts: ['public.example'], path: '/bound', dpop: 'required' },
         { id: 'admin', hosts: ['admin.example'], path: '/**', access: 'deny' },
+        { id: 'address', hosts: ['[2001:db8::1]'], path: '/**', access: 'open' },
       ],
     },
     { UPSTREAM: upstreamUrl, ...environment },
@@ -252,6 +253,8 @@ describe('one host for the rule and the upstream, behind a trusted proxy', () =>
       viaAdmin('X-Forwarded-Host: public.example:443', 'X-Forwarded-Proto: https'),
       seenAs('public.example'),
     ],
+    ['a dot at the end', viaAdmin('X-Forwarded-Host: public.example.:8443'), seenAs('public.example:8443')],
+    ['another spelling of an address', viaAdmin('X-Forwarded-Host: [2001:DB8:0::1]'), seenAs('[2001:db8::1]')],
     ['another port', viaAdmin('X-Forwarded-Host: public.example:8443'), seenAs('public.example:8443')],
     ['no X-Forwarded-Host', 'GET / HTTP/1.1\r\nHost: Public.example', seenAs('public.example')],
     [

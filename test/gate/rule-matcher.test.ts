@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readRequestPath } from '../../src/gate/request-path.ts';
-import { readOriginHost } from '../../src/gate/rule-host.ts';
+import { readOriginHost, readRuleHost } from '../../src/gate/rule-host.ts';
 import { createRuleMatcher } from '../../src/gate/rule-matcher.ts';
 import { readRulePath } from '../../src/gate/rule-path.ts';
 
@@ -17,7 +17,7 @@ function match(rules: Readonly<Record<string, Pattern>>, order = Object.keys(rul
     const { hosts = [], path, methods = [] } = rules[id] ?? { path: '/' };
     const pattern = readRulePath(path);
     if (typeof pattern === 'string') throw new Error(pattern);
-    const rival = matcher.add({ ...pattern, hosts, methods }, id);
+    const rival = matcher.add({ ...pattern, hosts: hosts.map((host) => readRuleHost(host) ?? ''), methods }, id);
     if (rival !== undefined) ties.push([rival, id]);
   }
   return {
@@ -124,6 +124,8 @@ describe('rules that could tie', () => {
       { a: { path: '/a', methods: ['GET', 'POST'] }, b: { path: '/a', methods: ['PUT', 'POST'] } },
     ],
     ['HEAD, which GET covers', { a: { path: '/a', methods: ['GET'] }, b: { path: '/a', methods: ['HEAD'] } }],
+    ['a default port', { a: { hosts: ['x'], path: '/a' }, b: { hosts: ['x:443'], path: '/a' } }],
+    ['spellings of one host', { a: { hosts: ['X.'], path: '/a' }, b: { hosts: ['x:80'], path: '/a' } }],
     ['a host in common', { a: { hosts: ['x', 'y'], path: '/a' }, b: { hosts: ['y', 'z'], path: '/a' } }],
   ])('%s', (_claim, both) => {
     expect(match(both).ties).toEqual([['a', 'b']]);

@@ -123,7 +123,16 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'a host with a scheme',
     withRules(['{ "id": "a", "path": "/", "hosts": ["https://api.example"] }']),
     [
-      '3:37 Item 1 of "hosts" is not valid. Write each host in lower case, as in "api.example.com", or with a wildcard before a suffix, as in "*.example.com".',
+      '3:37 Item 1 of "hosts" is not valid. Write each host as in "api.example.com" or "[2001:db8::1]:8443", or as a suffix with a wildcard and without a port, as in "*.example.com".',
+    ],
+  ],
+  [
+    'hosts that no request has, and a path → each is reported',
+    withRules(['{ "id": "a", "path": "/a/**/b", "hosts": ["a", "a..b", "a:99999"] }', '{ "id": "b", "path": "/" }']),
+    [
+      '3:48 Item 2 of "hosts" is not valid. Write each host as in "api.example.com" or "[2001:db8::1]:8443", or as a suffix with a wildcard and without a port, as in "*.example.com".',
+      '3:56 Item 3 of "hosts" is not valid. Write each host as in "api.example.com" or "[2001:db8::1]:8443", or as a suffix with a wildcard and without a port, as in "*.example.com".',
+      '3:14 ** stands at the end only. Write * for one segment in the middle.',
     ],
   ],
   [

@@ -62,6 +62,7 @@ describe('rules that look as if they were shadowed and are not', () => {
     ['the root', [{ path: '/' }, { path: '/**' }]],
     ['a slash at the end', [{ path: '/a/' }]],
     ['an address in brackets', [{ path: '/a', hosts: ['[::1]:8443'] }]],
+    ['hosts in unusual spellings', [{ path: '/a', hosts: ['[2001:db8:0::1]', 'BÜCHER.example.:443', '*.Example'] }]],
   ])('%s', (_, entries) => {
     expect(unreachable(...entries)).toEqual([]);
   });
