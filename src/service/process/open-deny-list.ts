@@ -1,11 +1,11 @@
 import cluster from 'node:cluster';
-import { unwatchFile, watchFile } from 'node:fs';
 import { parseJsonObject } from '../../jose/json.ts';
 import { createDenyList, type DenyList, type DenyValues } from '../../token-status/deny-list.ts';
 import type { Log } from '../observation/log.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { IrregularFile, LargeFile, readRegularFile } from './regular-file.ts';
 import type { Reloads } from './reload.ts';
+import { watchSettledFile } from './watched-file.ts';
 
 /** A deny list that follows a file. */
 export interface OpenDenyList {
@@ -21,12 +21,10 @@ export interface OpenDenyListOptions {
   readonly reloads: Reloads;
 }
 
-/** Milliseconds between looks at the file: asked for by name, so that a file that is put in its place is seen too. */
-const lookInterval = 1000;
 const maxFileBytes = 32 * 1024 * 1024;
 
 /**
- * Reads the deny list, and reads it again when the file changes and on SIGHUP. A file that cannot be used changes
+ * Reads the deny list, and reads it again when the file has changed and on SIGHUP. A file that cannot be used changes
  * nothing: what was denied stays denied, and the log says why. At the start there is no such thing: `StartFailure`.
  */
 export function openDenyList({ file, log, reloads }: OpenDenyListOptions): OpenDenyList {
@@ -48,12 +46,8 @@ export function openDenyList({ file, log, reloads }: OpenDenyListOptions): OpenD
     // A worker that takes the place of another is started anew until the file is fixed; the others serve on.
     throw refuseToStart(cause, cluster.isWorker ? exitCodes.retry : exitCodes.config);
   }
-  watchFile(file, { interval: lookInterval, persistent: false }, reload);
   reloads.add(reload);
-  return {
-    denyList,
-    close: () => unwatchFile(file, reload),
-  };
+  return { denyList, close: watchSettledFile(file, reload) };
 }
 
 /** In the process before the workers, which have a list each: tries the file at the start. */

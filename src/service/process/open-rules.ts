@@ -1,4 +1,3 @@
-import { unwatchFile, watchFile } from 'node:fs';
 import type { RulesFile } from '../../gate/rules-reader.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
@@ -6,6 +5,7 @@ import type { RulesOrigin } from '../settings/gate-settings.ts';
 import { IrregularFile, LargeFile, readRegularFile } from './regular-file.ts';
 import type { Reloads } from './reload.ts';
 import { parseRules, RulesError, type RulesFollower, type RulesSource } from './rules-source.ts';
+import { watchSettledFile } from './watched-file.ts';
 
 /** What the rules are opened with, in the process that reads their file. */
 export interface OpenRulesOptions {
@@ -21,12 +21,12 @@ export interface OwnedRules extends RulesSource {
   current(): { readonly file: RulesFile; readonly generation: number };
 }
 
-/** Milliseconds between looks at the file: asked for by name, so that a file that is put in its place is seen too. */
-const lookInterval = 1000;
+/** Milliseconds until rules that a worker did not make ready in time are tried again. */
+const retryInterval = 1000;
 const maxFileBytes = 16 * 1024 * 1024;
 
 /**
- * Reads the rules, and reads them again when their file changes and on SIGHUP. New rules are validated whole before the
+ * Reads the rules, and reads them again when their file has changed and is unchanged for a while, and on SIGHUP. New rules are validated whole before the
  * first of them is used; if anything is wrong, the old ones stay, and one line says why.
  */
 export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): OwnedRules {
@@ -34,6 +34,9 @@ export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): 
   let generation = 0;
   let lastReloadOk = 1;
   let follower: RulesFollower | undefined;
+  /** The last text that cannot be used, so that one file is reported once. */
+  let rejected: string | undefined;
+  let stopWatching = (): void => {};
   // One after the other: a change may come while the one before it is made ready.
   let queue = Promise.resolve();
 
@@ -46,20 +49,25 @@ export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): 
     log.write('info', 'rules_loaded', { file: next.name, rules: rules.rules.length, generation });
   };
 
-  const reload = async (): Promise<void> => {
+  const reload = async (cause: 'change' | 'request'): Promise<void> => {
+    let text: string | undefined;
     try {
       const next = readOrigin(origin);
-      if (next.text !== file.text || lastReloadOk === 0) await swap(next);
+      text = next.text;
+      if (cause === 'change' && text === rejected) return;
+      if (text !== file.text || lastReloadOk === 0) await swap(next);
       lastReloadOk = 1;
+      rejected = undefined;
     } catch (error) {
       lastReloadOk = 0;
+      rejected = text;
       log.write('error', 'rules_kept', { file: file.name, generation, problem: describe(error) });
       // What is wrong with a file is wrong until it changes; a worker that was late may not be so again.
-      if (!(error instanceof RulesError)) setTimeout(() => void enqueue(), lookInterval).unref();
+      if (!(error instanceof RulesError)) setTimeout(() => void enqueue('request'), retryInterval).unref();
     }
   };
-  const enqueue = (): Promise<void> => {
-    queue = queue.then(reload);
+  const enqueue = (cause: 'change' | 'request'): Promise<void> => {
+    queue = queue.then(() => reload(cause));
     return queue;
   };
   const path = origin.kind === 'file' ? origin.path : undefined;
@@ -83,12 +91,10 @@ export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): 
       follower = next;
       await swap(file);
       if (path === undefined) return;
-      watchFile(path, { interval: lookInterval, persistent: false }, () => void enqueue());
-      reloads.add(enqueue);
+      stopWatching = watchSettledFile(path, () => void enqueue('change'));
+      reloads.add(() => enqueue('request'));
     },
-    close() {
-      if (path !== undefined) unwatchFile(path);
-    },
+    close: () => stopWatching(),
   };
 }
 
