@@ -1,15 +1,15 @@
 import { readFile } from 'node:fs/promises';
 import { type CaseOutcome, runCases } from '../gate/rule-cases.ts';
 import { readCases } from '../gate/rule-cases-reader.ts';
+import { findRuleWarnings } from '../gate/rule-warnings.ts';
 import type { Rules } from '../gate/rules.ts';
 import { type RulesFile, readRules } from '../gate/rules-reader.ts';
 import { formatRulesProblems, type RulesProblem } from '../gate/rules-text.ts';
-import { describeUnreachable, findUnreachableIn, fixUnreachable } from '../gate/unreachable-rules.ts';
 import { exitCodes } from '../service/process/exit.ts';
 import { asksForHelp } from './help.ts';
 
 const usage = `portcullis rules looks at a rules file of the gate. Write one of:
-  portcullis rules check FILE         lists every problem with its line, and warns of rules that no request can reach
+  portcullis rules check FILE         lists every problem with its line, and warns of rules that are probably not meant
   portcullis rules test FILE CASES    runs sample requests against expected decisions
 Both files are JSON, or YAML if the package yaml is installed. Examples of both: docs/gate.md
 Exit status: 0 if all is well, also with warnings; 1 if a file has problems or a case came out differently.
@@ -35,12 +35,8 @@ async function check(name: string): Promise<number> {
   const file = await open(name);
   const rules = file === undefined ? undefined : await load(file);
   if (file === undefined || rules === undefined) return failed;
-  const unreachable = await findUnreachableIn(file, rules);
-  const warnings = unreachable.map((rule) => ({
-    line: rule.line,
-    column: rule.column,
-    message: `warning: ${describeUnreachable(rule)}. ${fixUnreachable(rule)}`,
-  }));
+  const found = await findRuleWarnings(file, rules);
+  const warnings = found.map(({ seen, fix, ...place }) => ({ ...place, message: `warning: ${seen}. ${fix}` }));
   process.stderr.write(formatRulesProblems(name, warnings));
   const count = rules.rules.length;
   const warned = warnings.length === 0 ? '' : warnings.length === 1 ? ', 1 warning' : `, ${warnings.length} warnings`;

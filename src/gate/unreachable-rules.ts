@@ -1,12 +1,6 @@
 import { AccessError } from '../failures.ts';
-import { createReadExternalUrl } from '../http/external-url.ts';
-import { type ChooseRule, createChooseRule } from './rule-choice.ts';
-import { readRuleHost } from './rule-host.ts';
-import type { Rules } from './rules.ts';
-import { checkForm } from './rules-form.ts';
-import { parseRulesText, type RulesFile } from './rules-reader.ts';
+import type { RuleSamples } from './rule-samples.ts';
 import type { RuleEntry, RulesDocument } from './rules-schema.ts';
-import type { Place } from './rules-text.ts';
 
 /** A rule that no request can reach. */
 export interface Unreachable {
@@ -17,8 +11,6 @@ export interface Unreachable {
   readonly takers: readonly string[];
 }
 
-/** Schemes of a request: a host with the default port of the one is written without it, and not of the other. */
-const schemes = ['https', 'http'] as const;
 /** Rules that are named in full; the others are counted. */
 const maxTakers = 3;
 
@@ -26,26 +18,11 @@ const maxTakers = 3;
  * The rules that no request can reach: more specific rules take all that is theirs, or the gate refuses their path. Sample
  * requests are made for each rule, with names that stand in no rule; a rule that gets one of them can be reached.
  */
-export function findUnreachable({ rules: entries }: RulesDocument, rules: Rules): readonly Unreachable[] {
-  const choose = createChooseRule(rules, createReadExternalUrl({ trust: 'none' }));
-  const written = JSON.stringify(entries).toLowerCase();
-  const fresh = createFreshName((name) => written.includes(name));
-  const depth = entries.reduce((most, { path }) => Math.max(most, path.split('/').length), 0);
+export function findUnreachable({ rules: entries }: RulesDocument, samples: RuleSamples): readonly Unreachable[] {
   return entries.flatMap((entry, index) => {
-    const takers = findTakers(entry, choose, { fresh, depth });
+    const takers = findTakers(entry, samples);
     return takers === undefined ? [] : [{ id: entry.id, index, takers }];
   });
-}
-
-/** The rules of a file that no request can reach, with their places. The file was read as these rules. */
-export async function findUnreachableIn(file: RulesFile, rules: Rules): Promise<readonly (Unreachable & Place)[]> {
-  const parsed = await parseRulesText(file);
-  const form = parsed.kind === 'text' ? checkForm(parsed.text) : parsed;
-  if (parsed.kind !== 'text' || form.kind !== 'document') return [];
-  return findUnreachable(form.document, rules).map((unreachable) => ({
-    ...unreachable,
-    ...parsed.text.locate(['rules', unreachable.index]),
-  }));
 }
 
 /** What to write instead. */
@@ -69,47 +46,19 @@ export function describeUnreachable({ id, takers }: Unreachable): string {
   return `no request can reach the rule "${id}": ${why}`;
 }
 
-interface Samples {
-  /** A name that stands in no rule. */
-  readonly fresh: string;
-  /** Of the longest path of a rule, or more. */
-  readonly depth: number;
-}
-
 /** The rules that the sample requests of a rule go to instead; `undefined` as soon as one goes to the rule itself. */
-function findTakers(entry: RuleEntry, choose: ChooseRule, samples: Samples): readonly string[] | undefined {
-  const { id, hosts = [samples.fresh], methods = ['GET', samples.fresh.toUpperCase()] } = entry;
-  const paths = samplePaths(entry, samples);
+function findTakers(entry: RuleEntry, samples: RuleSamples): readonly string[] | undefined {
   const takers = new Set<string>();
-  for (const pattern of hosts) {
-    const host = readRuleHost(pattern)?.replace(/^\*/, samples.fresh) ?? '';
-    const headers = { get: (name: string) => (name.toLowerCase() === 'host' ? host : null) };
+  const paths = samples.pathsOf(entry);
+  for (const host of samples.hostsOf(entry)) {
     for (const path of paths) {
-      for (const method of methods) {
-        for (const scheme of schemes) {
-          const request = { method, url: `${scheme}://${host}${path}`, target: path, headers };
-          const chosen = choose(request, { encrypted: scheme === 'https' });
-          if (chosen instanceof AccessError) continue;
-          if (chosen.id === id) return undefined;
-          takers.add(chosen.id);
-        }
+      for (const method of samples.methodsOf(entry)) {
+        const chosen = samples.choose(host, path, method);
+        if (chosen instanceof AccessError) continue;
+        if (chosen.id === entry.id) return undefined;
+        takers.add(chosen.id);
       }
     }
   }
   return [...takers];
-}
-
-/** Paths of a rule: a name of no rule for each *, and every length of ** that another rule could be about. */
-function samplePaths({ path }: RuleEntry, { fresh, depth }: Samples): readonly string[] {
-  const parts = path.split('/').slice(1);
-  const hasRest = parts.at(-1) === '**';
-  const fixed = (hasRest ? parts.slice(0, -1) : parts).map((part) => (part === '*' ? fresh : part));
-  const lengths = hasRest ? Array.from({ length: depth + 1 }, (_, length) => length) : [0];
-  return lengths.map((length) => `/${[...fixed, ...Array.from({ length }, () => fresh)].join('/')}`);
-}
-
-function createFreshName(isTaken: (name: string) => boolean): string {
-  let number = 0;
-  while (isTaken(`sample${number}`)) number++;
-  return `sample${number}`;
 }

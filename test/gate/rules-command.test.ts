@@ -115,6 +115,23 @@ shadowed.json:5:3: warning: no request can reach the rule "encoded": the gate re
     });
   });
 
+  it('a rule that leaves methods and hosts to an open one → a warning for each; still 0', async () => {
+    const leaving = write(
+      'leaving.json',
+      `{ "rules": [
+  { "id": "all", "path": "/**", "access": "open" },
+  { "id": "admin", "path": "/admin/**", "methods": ["GET"], "hosts": ["api.example"], "access": "deny" }
+] }`,
+    );
+    expect(await run(['check', leaving])).toEqual({
+      status: 0,
+      stdout: 'leaving.json: 2 rules, no problems, 2 warnings\n',
+      stderr: `leaving.json:3:3: warning: the rule "admin" names methods, and requests for its path with another method, such as get or PROPFIND, get the rule "all", which requires less. Omit "methods", or name the methods of the rule "all".
+leaving.json:3:3: warning: the rule "admin" names hosts, and requests for its path with another host get the rule "all", which requires less. Omit "hosts", or name the hosts of the rule "all".
+`,
+    });
+  });
+
   it('a file that is not there → 1', async () => {
     const { status, stderr } = await run(['check', join(folder, 'none.json')]);
     expect({ status, stderr }).toEqual({

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { createRuleSamples } from '../../src/gate/rule-samples.ts';
 import { compileRules } from '../../src/gate/rules-compilation.ts';
 import type { RulesDocument } from '../../src/gate/rules-schema.ts';
 import { describeUnreachable, findUnreachable } from '../../src/gate/unreachable-rules.ts';
@@ -10,7 +11,7 @@ function unreachable(...entries: readonly Entry[]): readonly string[] {
   const document = { rules: entries.map((entry, index) => ({ id: `r${index}`, access: 'open' as const, ...entry })) };
   const compiled = compileRules(document, () => ({ line: 1, column: 1 }));
   if (compiled.kind === 'problems') throw new Error(JSON.stringify(compiled.problems));
-  return findUnreachable(document, compiled.rules).map(({ id }) => id);
+  return findUnreachable(document, createRuleSamples(document, compiled.rules)).map(({ id }) => id);
 }
 
 describe('rules that no request can reach', () => {

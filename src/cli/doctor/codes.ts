@@ -43,6 +43,7 @@ export const findingCodes = {
   D203: warn('A published key is not used.'),
   D210: fail('The rules of the gate cannot be used.'),
   D211: warn('No request can reach a rule: more specific rules take them all, or the gate refuses its path.'),
+  D212: warn('A rule names methods or hosts, and other requests for its path get a rule that requires less.'),
 } as const satisfies Readonly<Record<string, FindingCode>>;
 
 export type Code = keyof typeof findingCodes;
