@@ -21,7 +21,8 @@ export async function runGate(args: readonly string[], environment: NodeJS.Proce
     return await run({ settings: result.settings, readAgain, environment, log, command: createGateCommand(result) });
   } catch (error) {
     if (error instanceof RulesError) {
-      process.stderr.write(`portcullis: the rules cannot be used\n${error.message}\n`);
+      const separator = error.message.includes('\n') ? '\n' : ': ';
+      process.stderr.write(`portcullis: the rules cannot be used${separator}${error.message}\n`);
       return exitCodes.config;
     }
     if (!(error instanceof StartFailure)) throw error;

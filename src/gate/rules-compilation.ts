@@ -1,3 +1,4 @@
+import { checkJwksUri } from '../keys/key-set-options.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { PlainPolicy } from '../policy/policy.ts';
 import { readIssuerName } from '../resource-server/issuer-name.ts';
@@ -68,9 +69,10 @@ function compileIssuers(
   for (const [name, { issuer, jwksUri, insecure, ...rules }] of Object.entries(entries)) {
     try {
       const place = { ...(jwksUri !== undefined && { jwksUri }), ...(insecure === true && { insecure }) };
-      const full = insecure === true && /^http:\/\/[^?#@\s]+$/.test(issuer) ? issuer : readFullIssuer(issuer);
+      const full = readFullIssuer(issuer, insecure === true);
       const trusted = { issuer: full, ...place, rules } as TrustedIssuer; // what is undefined is absent
       readIssuer(trusted, {}, refuseKeys);
+      if (jwksUri !== undefined) checkJwksUri(jwksUri, insecure === true);
       issuers.set(name, trusted);
     } catch (error) {
       tell(['issuers', name], `The issuer "${name}" cannot be used: ${describe(error)}.`);
@@ -81,8 +83,9 @@ function compileIssuers(
 }
 
 /** In full, byte for byte as `iss` has it, also without a slash at the end; or by domain. */
-function readFullIssuer(text: string): string {
-  return /^https:\/\/[^/?#@\s]+$/.test(text) && URL.canParse(text) ? text : readIssuerName(text);
+function readFullIssuer(text: string, insecure: boolean): string {
+  const isWithoutSlash = /^https?:\/\/[^/?#@\s]+$/.test(text) && (insecure || text.startsWith('https:'));
+  return isWithoutSlash && URL.canParse(text) ? text : readIssuerName(text, insecure);
 }
 
 /** The check of an issuer needs no keys. */

@@ -164,6 +164,14 @@ describe('the start', () => {
     expect(stderr).toMatch(/rules\.json:1:\d+: "path" is missing.*\n.*rules\.json:1:\d+: "id" is missing/);
   });
 
+  it('a jwksUri that cannot be used → one line on stderr, exit 78', async () => {
+    const issuer = { issuer: 'https://id.example/', audience: 'a', jwksUri: 'https://id.example:99999/keys' };
+    const rules = { issuers: { staff: issuer }, rules: [{ id: 'all', path: '/**' }] };
+    const { end, stderr } = (await startGate(provider, rules).catch((error: unknown) => error)) as ServiceStartError;
+    expect(end.code).toBe(78);
+    expect(stderr).toMatch(/^portcullis: .*rules\.json:1:\d+: The issuer "staff" cannot be used: jwksUri: .*\n$/);
+  });
+
   const fail = async (args: readonly string[], environment: Readonly<Record<string, string>> = {}) => {
     const failure = await startService({ command: 'gate', args, environment }).then(
       () => undefined,

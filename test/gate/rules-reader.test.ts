@@ -200,6 +200,30 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
       '2:14 The issuer "staff" cannot be used: issuer: take the user information out; write idp.example, or https://idp.example/.',
     ],
   ],
+  ...[
+    ['http without "insecure"', '"http://id.example/keys"'],
+    ['credentials', '"https://user:secret@id.example/keys"'],
+    ['credentials, though "insecure"', '"http://user:secret@id.example/keys", "insecure": true'],
+    ['a fragment', '"https://id.example/keys#a"'],
+    ['a port that there is not', '"https://id.example:99999/keys"'],
+    ['no host', '"https://"'],
+  ].map(
+    ([claim, jwksUri]) =>
+      [
+        `jwksUri with ${claim}`,
+        withRules([all], `"staff": { "issuer": "https://id.example/", "audience": "a",\n"jwksUri": ${jwksUri} }`),
+        [
+          `2:14 The issuer "staff" cannot be used: jwksUri: write an https URL without credentials and fragment${jwksUri?.includes('true') ? '' : '; a provider without TLS needs insecure: true'}.`,
+        ],
+      ] as const,
+  ),
+  [
+    'an insecure issuer with a port that there is not',
+    withRules([all], '"staff": { "issuer": "http://id.example:99999/", "audience": "a", "insecure": true }'),
+    [
+      '2:14 The issuer "staff" cannot be used: issuer: write https:// (RFC 8414 §2); for a provider without TLS in development write it in full and add insecure: true.',
+    ],
+  ],
   [
     'an algorithm that is never allowed',
     withRules([all], '"staff": { "issuer": "https://id.example/", "audience": "a", "algorithms": ["HS256"] }'),
