@@ -23,7 +23,7 @@ const shape =
 const fixes: Readonly<Record<string, string>> = {
   method: 'Write a method in capital letters, as in "GET".',
   url: 'Write the URL as the client calls it, as in "https://api.example/orders".',
-  token: 'Write an object with claims, and "issuer" with a name of the rules; leave it out for a call without a token.',
+  token: 'Write an object with claims, and "issuer" with a name of the rules; omit it for a request without a token.',
   dpop: 'Write true for a token that is bound to a key, sent with a proof.',
   headers: 'Write an object of header names and values.',
   expect: 'Write "allowed", or the reason of the refusal, such as "insufficient_scope" or "no_rule".',

@@ -6,6 +6,7 @@ import { thumbprint } from '../jose/jwk.ts';
 import { type Signer, signCompact } from '../jose/sign.ts';
 import { createResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+import type { ClaimPath } from '../token/claim-path.ts';
 import { createGate, type Decision, type Gate, type ServerOrder } from './gate.ts';
 import type { Rules } from './rules.ts';
 
@@ -15,7 +16,10 @@ const expectations = ['allowed', ...Object.keys(failures)];
 export const caseSchema = v.strictObject({
   method: v.optional(v.pipe(v.string(), v.regex(/^[A-Z][A-Z0-9-]*$/)), 'GET'),
   url: v.pipe(v.string(), v.regex(/^https?:\/\/[^/?#@\s]+(?:\/\S*)?$/)),
-  /** Claims of the token; `issuer` is a name of the rules. Absent: no token is sent. */
+  /**
+   * Claims of the token. `issuer` is a name of the rules, or any other `iss`; `scope` and `permissions` become the claims
+   * in which the issuer has them. Absent: no token is sent.
+   */
   token: v.optional(v.looseObject({ issuer: v.optional(v.string()) })),
   /** Sends a token that is bound to a key, with a proof. */
   dpop: v.optional(v.boolean(), false),
@@ -78,22 +82,25 @@ function createRequest(each: RuleCase, rules: Rules, signer: SampleKey): Resourc
 
 function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonly (readonly [string, string])[] {
   if (each.token === undefined) return [];
-  const { issuer: name, ...claims } = each.token;
-  const issuer =
-    rules.issuers.get(name ?? '') ?? (rules.issuers.size === 1 ? [...rules.issuers.values()][0] : undefined);
+  const { issuer: name, scope, permissions, ...claims } = each.token;
+  const [first, ...others] = rules.issuers.values();
+  const issuer = name !== undefined ? rules.issuers.get(name) : others.length === 0 ? first : undefined;
+  const { audience, scopeClaim = 'scope', permissionsClaim = 'permissions' } = issuer?.rules ?? {};
   const now = Math.floor(Date.now() / 1000);
   const holder = each.dpop ? createKey() : undefined;
   const token = signCompact(
     { alg: signer.alg, typ: 'at+jwt', kid: 'sample' },
     {
       iss: issuer?.issuer ?? name,
-      aud: issuer?.rules?.audience,
+      aud: audience,
       sub: 'sample',
       client_id: 'sample',
       jti: randomUUID(),
       iat: now,
       exp: now + lifetime,
       ...(holder !== undefined && { cnf: { jkt: thumbprint(holder.jwk) } }),
+      ...nameClaim(scopeClaim, scope),
+      ...nameClaim(permissionsClaim, permissions),
       ...claims,
     },
     signer,
@@ -114,6 +121,12 @@ function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonl
     ['authorization', `DPoP ${token}`],
     ['dpop', proof],
   ];
+}
+
+/** Writes a claim under the name, or the path, that the issuer has for it. */
+function nameClaim(path: ClaimPath, value: unknown): Readonly<Record<string, unknown>> {
+  const [name = '', ...rest] = [path].flat();
+  return value === undefined ? {} : { [name]: rest.length === 0 ? value : nameClaim(rest, value) };
 }
 
 /** The issuers with a key of this process in place of their own. */

@@ -159,6 +159,37 @@ describe('rules test', () => {
     });
   });
 
+  it('scope, permissions and an unknown issuer → as at the gate, 0', async () => {
+    const rules = write('claims.json', {
+      issuers: {
+        staff: {
+          issuer: 'https://id.example/',
+          audience: 'a',
+          scopeClaim: 'scp',
+          permissionsClaim: ['realm_access', 'roles'],
+        },
+      },
+      rules: [{ id: 'all', path: '/**', scopes: ['read'], permissions: ['admin'] }],
+    });
+    const permissions = ['admin'];
+    const own = [
+      { url: api, token: { scope: 'read', permissions }, expect: 'allowed' },
+      { url: api, token: { issuer: 'staff', scope: 'read', permissions }, expect: 'allowed' },
+      { url: api, token: { scp: 'read', realm_access: { roles: permissions } }, expect: 'allowed' },
+      { url: api, token: { scope: 'read', scp: 'write', permissions }, expect: 'insufficient_scope' },
+      { url: api, token: { scope: 'write', permissions }, expect: 'insufficient_scope' },
+      { url: api, token: { scope: 'read' }, expect: 'missing_permission' },
+      { url: api, token: { scope: 'read', permissions, realm_access: {} }, expect: 'missing_permission' },
+      { url: api, token: { issuer: 'stuff', scope: 'read', permissions }, expect: 'invalid_issuer' },
+      { url: api, token: { iss: 'https://other.example/', scope: 'read', permissions }, expect: 'invalid_issuer' },
+    ];
+    expect(await run(['test', rules, write('own.json', own)])).toEqual({
+      status: 0,
+      stdout: `own.json: ${own.length} cases, all as expected\n`,
+      stderr: '',
+    });
+  });
+
   it('decisions that differ → each with its line, 1', async () => {
     const file = write(
       'differing.yaml',
