@@ -1,9 +1,10 @@
+import cluster from 'node:cluster';
 import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { createGateCommand } from '../service/process/gate-command.ts';
 import { RulesError } from '../service/process/rules-source.ts';
 import { run } from '../service/process/run.ts';
 import { readGateSettings } from '../service/settings/gate-settings.ts';
-import { demandSettings } from '../service/settings/running-settings.ts';
+import { demandSettings, warnOfSettings } from '../service/settings/running-settings.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
 import type { Settings } from '../service/settings/settings.ts';
 import { openCommandLog } from './command-log.ts';
@@ -16,6 +17,8 @@ export async function runGate(args: readonly string[], environment: NodeJS.Proce
     return exitCodes.config;
   }
   const log = openCommandLog(result.settings);
+  // Each worker reads them too.
+  if (cluster.isPrimary) warnOfSettings(result, 'gate', log);
   try {
     const readAgain = (): Settings => demandSettings(readGateSettings({ args, environment }));
     return await run({ settings: result.settings, readAgain, environment, log, command: createGateCommand(result) });

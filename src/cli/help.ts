@@ -1,4 +1,4 @@
-import { type SettingRow, settingTable } from '../service/settings/setting-table.ts';
+import { describeSetting, type SettingRow, settingTable } from '../service/settings/setting-table.ts';
 import { environmentName } from '../service/settings/settings.ts';
 import { variants } from '../service/variants/variants.ts';
 
@@ -11,7 +11,7 @@ export function asksForHelp(args: readonly string[]): boolean {
 export function help(commands: readonly (readonly [name: string, summary: string])[]): string {
   const settings = Object.values<SettingRow>(settingTable).map(
     (row) =>
-      `  ${(row.secret === 'always' ? '' : `--${row.flag}`).padEnd(22)} ${environmentName(row, variants.a).padEnd(18)} ${row.meaning.replaceAll('`', '')}`,
+      `  ${(row.secret === 'always' ? '' : `--${row.flag}`).padEnd(22)} ${environmentName(row, variants.a).padEnd(18)} ${describeSetting(row).replaceAll('`', '')}`,
   );
   return `Portcullis, an OAuth 2.0 resource server.
 

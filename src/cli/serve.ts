@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
 import { exitCodes, StartFailure } from '../service/process/exit.ts';
 import { run } from '../service/process/run.ts';
-import { demandSettings, warnOfMisspellings } from '../service/settings/running-settings.ts';
+import { demandSettings, warnOfSettings } from '../service/settings/running-settings.ts';
 import { formatProblems } from '../service/settings/setting-report.ts';
 import { readSettings, type Settings } from '../service/settings/settings.ts';
 import { openCommandLog } from './command-log.ts';
@@ -22,7 +22,7 @@ export async function runServe(args: readonly string[], environment: NodeJS.Proc
   }
   const log = openCommandLog(result.settings);
   // Each worker reads them too.
-  if (cluster.isPrimary) warnOfMisspellings(result.misspellings, log);
+  if (cluster.isPrimary) warnOfSettings(result, 'serve', log);
   const readAgain = (): Settings => demandSettings(readSettings({ args, environment }));
   try {
     return await run({ settings: result.settings, readAgain, environment, log });

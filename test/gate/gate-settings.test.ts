@@ -124,6 +124,18 @@ describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 
     expect(await gate.stop()).toBe(0);
   });
 
+  it('CORS_ORIGINS → one warning that names the command that reads it', async () => {
+    const gate = await start({ WORKERS, CORS_ORIGINS: 'https://app.example' });
+    expect(await gate.stop()).toBe(0);
+    expect(gate.logs.filter(({ event }) => event === 'setting_unread')).toEqual([
+      expect.objectContaining({
+        level: 'warn',
+        setting: 'CORS_ORIGINS',
+        fix: expect.stringMatching(/portcullis serve/),
+      }),
+    ]);
+  });
+
   it('TLS_CLIENT_CA, as the proxy → only clients with a certificate of it, and a token that is bound to theirs passes', async () => {
     const [certificates, own, foreign] = await Promise.all([
       createTestCertificates(),

@@ -1,6 +1,6 @@
 import { formatReasonPage } from '../../src/cli/explain/reason-page.ts';
 import { failures, type Reason } from '../../src/failures.ts';
-import { type SettingRow, settingTable } from '../../src/service/settings/setting-table.ts';
+import { describeSetting, type SettingRow, settingTable } from '../../src/service/settings/setting-table.ts';
 import { environmentName } from '../../src/service/settings/settings.ts';
 import { type Variant, variants } from '../../src/service/variants/variants.ts';
 import { migrationTable } from '../migration/differences.ts';
@@ -54,7 +54,7 @@ function settings(): string {
         defaultValue === undefined
           ? 'required'
           : perVariant((variant) => (typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue)),
-        setting.meaning,
+        describeSetting(setting),
       ];
     }),
   );

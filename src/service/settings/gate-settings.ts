@@ -8,10 +8,11 @@ export type RulesOrigin =
   | { readonly kind: 'settings'; readonly file: RulesFile };
 
 /** The effective settings of the gate. */
-export interface GateSettings {
-  readonly settings: Settings;
+export interface GateSettings extends Pick<ReadSettings, 'settings' | 'effective' | 'misspellings'> {
   readonly rules: RulesOrigin;
 }
+
+type ReadSettings = Extract<SettingsResult, { kind: 'settings' }>;
 
 export type GateSettingsResult =
   | ({ readonly kind: 'settings' } & GateSettings)
@@ -42,8 +43,9 @@ export function readGateSettings({ args, environment }: SettingSources): GateSet
   const { settings, effective } = result;
   const problems = [...checkTrust(settings), ...checkPolicy(settings, { effective, args: given.flat() })];
   if (problems.length > 0) return { kind: 'problems', problems };
-  if (settings.rules !== '') return { kind: 'settings', settings, rules: { kind: 'file', path: settings.rules } };
-  return { kind: 'settings', settings, rules: { kind: 'settings', file: writeRules(settings) } };
+  const rules: RulesOrigin =
+    settings.rules === '' ? { kind: 'settings', file: writeRules(settings) } : { kind: 'file', path: settings.rules };
+  return { ...result, rules };
 }
 
 /** `--issuer` takes a domain too. */

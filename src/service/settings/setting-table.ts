@@ -40,6 +40,8 @@ export interface SettingRow {
    * can be read from `NAME_FILE`, and is refused as a flag.
    */
   readonly secret?: 'always' | 'credentials';
+  /** The one command that reads it. Default: `serve` and `gate`. */
+  readonly readBy?: 'serve' | 'gate';
   /** How the value is shown where it is, or may hold, a secret. */
   readonly redact?: (value: string) => string;
 }
@@ -334,6 +336,7 @@ export const settingTable = {
   customClaim: {
     flag: 'custom-claim',
     environment: 'CUSTOM_CLAIM',
+    readBy: 'serve',
     schema: printable,
     defaultValue: 'https://portcullis.example/claim',
     meaning: 'Name of the claim that `/api/profile` shows.',
@@ -342,6 +345,7 @@ export const settingTable = {
   docs: {
     flag: 'docs',
     environment: 'DOCS',
+    readBy: 'serve',
     schema: boolean,
     defaultValue: 'true',
     meaning: 'Whether `/openapi.json` and `/docs` are served.',
@@ -350,6 +354,7 @@ export const settingTable = {
   corsOrigins: {
     flag: 'cors-origins',
     environment: 'CORS_ORIGINS',
+    readBy: 'serve',
     schema: origins,
     defaultValue: '',
     meaning: 'Comma-separated origins that browsers may call from.',
@@ -414,24 +419,27 @@ export const settingTable = {
   rules: {
     flag: 'rules',
     environment: 'RULES',
+    readBy: 'gate',
     schema: v.string(),
     defaultValue: '',
-    meaning: 'Of `gate`: the file with the rules; read again when it changes, and on SIGHUP.',
+    meaning: 'File with the rules; read again when it changes, and on SIGHUP.',
     fix: 'Name a file with rules, in JSON or YAML.',
   },
   upstream: {
     flag: 'upstream',
     environment: 'UPSTREAM',
+    readBy: 'gate',
     schema: v.union([v.literal(''), v.pipe(v.string(), v.check(isUpstream))]),
     defaultValue: '',
     meaning:
-      'Of `gate`: the server that requests go on to, `http://host:port`, `https://host:port` or `unix:/path`. Without it the gate only answers other proxies.',
+      'Server that requests go on to, `http://host:port`, `https://host:port` or `unix:/path`. Without it the gate only answers other proxies.',
     fix: 'Write http://host:port, https://host:port or unix:/path/of/socket, with nothing behind it.',
     redact: hideCredentials,
   },
   upstreamTimeout: {
     flag: 'upstream-timeout',
     environment: 'UPSTREAM_TIMEOUT',
+    readBy: 'gate',
     schema: integer(1, 3600),
     defaultValue: '60',
     meaning: 'Seconds for the upstream to take a connection, to begin its answer, and between two parts of it.',
@@ -440,11 +448,17 @@ export const settingTable = {
   scope: {
     flag: 'scope',
     environment: 'SCOPE',
+    readBy: 'gate',
     schema: textLike(/^(?:[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*)?$/),
     defaultValue: '',
-    meaning: 'Of `gate` without rules: scopes that every token must have, separated by spaces.',
+    meaning: 'Without rules: scopes that every token must have, separated by spaces.',
     fix: 'Write scopes separated by single spaces, such as "read:orders".',
   },
 } as const satisfies Readonly<Record<string, SettingRow>>;
 
 export type SettingName = keyof typeof settingTable;
+
+/** Returns the meaning of a setting for the documentation, with the one command that reads it. */
+export function describeSetting({ readBy, meaning }: SettingRow): string {
+  return readBy === undefined ? meaning : `Only \`${readBy}\`. ${meaning}`;
+}
