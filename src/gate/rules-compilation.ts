@@ -7,7 +7,7 @@ import { foldHeaderName, refuseHeaderName, usualIdentity } from './identity-name
 import { readRuleHost } from './rule-host.ts';
 import { createRuleMatcher } from './rule-matcher.ts';
 import { readRulePath } from './rule-path.ts';
-import type { Rule, Rules } from './rules.ts';
+import { type Rule, type Rules, unmatched } from './rules.ts';
 import { hostFix, type IssuerEntry, type RuleEntry, type RulesDocument } from './rules-schema.ts';
 import type { ParsedText, RulesProblem, Step } from './rules-text.ts';
 
@@ -36,6 +36,10 @@ export function compileRules(document: RulesDocument, locate: ParsedText['locate
   const rules = document.rules.map((entry, index) => {
     const at: readonly Step[] = ['rules', index];
     const rule = compileRule(entry, document, issuers, (path, message) => tell([...at, ...path], message));
+    if (rule.id === unmatched) {
+      const message = `The id "${unmatched}" is reserved: logs and metrics use it for requests without a rule. Write another id.`;
+      tell([...at, 'id'], message);
+    }
     const before = seen.get(rule.id);
     if (before !== undefined)
       tell(

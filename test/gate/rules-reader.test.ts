@@ -155,6 +155,11 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     ['4:3 The id "all" stands on line 3 too. Give each rule its own.'],
   ],
   [
+    'the reserved id',
+    withRules(['{ "id": "unmatched", "path": "/**" }']),
+    ['3:3 The id "unmatched" is reserved: logs and metrics use it for requests without a rule. Write another id.'],
+  ],
+  [
     'two rules that could tie',
     withRules([all, '{ "id": "rest", "path": "/**/" }']),
     [

@@ -1,6 +1,7 @@
 import type { Span } from '@opentelemetry/api';
 import { type Evidence, findEvidence } from '../../check.ts';
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
+import { unmatched } from '../../gate/rules.ts';
 import { readScheme } from '../../http/credentials.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
@@ -48,7 +49,7 @@ export function beginExchange(request: ResourceRequest, connection: Connection):
     request,
     connection,
     startedAt: performance.now(),
-    route: 'unmatched',
+    route: unmatched,
     routeKind: 'route',
     reason: undefined,
     wouldRefuse: undefined,
