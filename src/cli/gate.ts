@@ -11,6 +11,11 @@ import { openCommandLog } from './command-log.ts';
 
 /** `portcullis gate`: judges requests for other servers, until it is asked to stop. */
 export async function runGate(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
+  const twice = ['--rules', '--upstream'].find((flag) => args.filter((arg) => arg.split('=')[0] === flag).length > 1);
+  if (twice !== undefined) {
+    process.stderr.write(`portcullis: ${twice} is written twice. Write it once.\n`);
+    return exitCodes.usage;
+  }
   const result = readGateSettings({ args, environment });
   if (result.kind === 'problems') {
     process.stderr.write(formatProblems(result.problems));

@@ -203,6 +203,14 @@ describe('the start', () => {
     expect(stderr).toMatch(message);
   });
 
+  it.each([
+    ['--rules', ['--rules', '/nowhere/a.json', '--rules', '/nowhere/b.json']],
+    ['--rules', ['--rules', '/nowhere/a.json', '--rules=/nowhere/a.json']],
+    ['--upstream', ['--rules', '/nowhere/a.json', '--upstream=http://127.0.0.1:1', '--upstream', 'http://127.0.0.1:2']],
+  ])('%s twice → 64', async (flag, args) => {
+    expect(await fail(args)).toEqual({ code: 64, stderr: `portcullis: ${flag} is written twice. Write it once.\n` });
+  });
+
   it('serve refuses rules: nobody must believe that they are in force', async () => {
     const failure = await startService({ args: ['--rules', 'x.json'] }).catch((error: unknown) => error);
     expect((failure as ServiceStartError).end.code).toBe(78);
