@@ -15,7 +15,9 @@ export interface FailedAddress {
 type Describe = (address: FailedAddress) => string;
 
 const chooseAnother: Describe = ({ isUnix, settings: { host, port } }) =>
-  `choose another with ${isUnix ? host : port}, or stop what uses it`;
+  isUnix
+    ? `a file or a socket in use is there. Choose another path with ${host}, or remove it`
+    : `choose another with ${port}, or stop what uses it`;
 const noSuchName: Describe = ({ settings: { host } }) =>
   `the name has no address here. Let ${host} be an address of this machine, such as 127.0.0.1`;
 

@@ -1,4 +1,4 @@
-import { rm } from 'node:fs/promises';
+import { lstat, rm } from 'node:fs/promises';
 import { connect, Server as NetServer } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
@@ -57,14 +57,17 @@ function readSocketPath(host: string): string | undefined {
   return host.startsWith(unixScheme) ? host.slice(unixScheme.length) : undefined;
 }
 
-/** A process that was killed leaves its socket behind. One that somebody answers on stays, and cannot be had. */
+/** Removes the socket that a killed process has left. Anything else, and a link, stays: the file may be of value. */
 async function removeStale(path: string): Promise<void> {
+  const found = await lstat(path).catch(() => undefined);
+  // A connection to a regular file is refused as well.
+  if (found?.isSocket() !== true) return;
   const isStale = await new Promise<boolean>((resolve) => {
     const probe = connect(path, () => {
       probe.destroy();
       resolve(false);
     });
-    // ECONNREFUSED: it is a socket, and nobody listens.
+    // ECONNREFUSED: no process listens.
     probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
   });
   if (isStale) await rm(path, { force: true });

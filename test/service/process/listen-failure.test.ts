@@ -11,7 +11,11 @@ const say = (code: string | undefined, shown = '127.0.0.1:80') =>
 describe('an address that cannot be had: why, and what to write', () => {
   it.each([
     ['EADDRINUSE', '127.0.0.1:80', /; choose another with PORTCULLIS_ADMIN_PORT, or stop what uses it$/],
-    ['EADDRINUSE', 'unix:/run/x', /; choose another with ADMIN_HOST, or stop what uses it$/],
+    [
+      'EADDRINUSE',
+      'unix:/run/x',
+      /; a file or a socket in use is there\. Choose another path with ADMIN_HOST, or remove it$/,
+    ],
     ['EADDRNOTAVAIL', '192.0.2.1:80', /; this machine has no such address\. Let ADMIN_HOST be one of its own/],
     ['EACCES', '127.0.0.1:80', /below 1024\. Choose one from 1024 with PORTCULLIS_ADMIN_PORT, or/],
     ['EACCES', 'unix:/run/x', /may not write there\. Choose another path with ADMIN_HOST/],
