@@ -11,7 +11,8 @@ type Found = DecisionDetail | 'asking' | 'gone';
 export function DecisionView({ id }: { readonly id: string }): View {
   const found = useDecision(id);
   if (found === 'asking') return html`<p class="soft" role="status">The checks are fetched…</p>`;
-  if (found === 'gone') {
+  // A caller can choose the id of another request as its own: this page shows the service's ids only.
+  if (found === 'gone' || found.decision.id !== id) {
     return html`<p class="soft" role="status">
       This decision is not among the last ones any more. The log still has it, under the id <code>${id}</code>.
     </p>`;

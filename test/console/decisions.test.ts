@@ -92,6 +92,15 @@ describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) =>
     expect(explanation?.verdict).toBe('admitted');
   });
 
+  it('a refused request whose X-Request-Id is the id of another request → the id finds the other', async () => {
+    const other = idOf(await send(service.url, '/api/nowhere'));
+    await stream.until(other);
+    const hiding = await send(service.url, '/api/private', { headers: ['X-Request-Id', other] });
+    await stream.until(idOf(hiding));
+    expect((await findDecision(admin, other, cookie)).decision).toMatchObject({ id: other, status: 404 });
+    expect((await findDecision(admin, idOf(hiding), cookie)).decision).toMatchObject({ requestId: other, status: 401 });
+  });
+
   it('no token, no path that exists, a scope that is missing, a proof that was used before', async () => {
     await passStart();
     const client = createDpopClient();

@@ -50,6 +50,18 @@ describe('explain --id ID --admin URL', () => {
     }
   });
 
+  it("an id that only the caller has chosen → explained, with the service's own id on stderr", async () => {
+    const chosen = 'chosen-by-the-caller';
+    const answer = await send(service.url, '/api/private', { headers: ['X-Request-Id', chosen] });
+    const own = answer.headers.get('x-request-id') ?? '';
+    const found = await explain(['--id', chosen, '--admin', admin], withKey());
+    expect(found.stdout).toMatch(/^refused: missing_credentials/);
+    expect(found.stderr).toBe(
+      `portcullis: found by the X-Request-Id that the caller chose, which another request can have too. The service's own id is ${own}.\n`,
+    );
+    expect((await explain(['--id', own, '--admin', admin], withKey())).stderr).toBe('');
+  });
+
   it('--json and --expect work as for a text', async () => {
     const id = await refuse('urn:other');
     const { code, stdout } = await explain(

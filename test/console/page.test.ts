@@ -115,6 +115,14 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await page.getByText('Choose a decision').waitFor();
   });
 
+  it('the address of an id that only a caller chose → not found', async () => {
+    const answer = await send(dev.url, '/api/private', { headers: ['X-Request-Id', 'chosen-by-the-caller'] });
+    await page.evaluate(`location.hash = 'decision/${answer.headers.get('x-request-id')}'`);
+    await page.getByRole('table', { name: /Every check/ }).waitFor();
+    await page.evaluate("location.hash = 'decision/chosen-by-the-caller'");
+    await page.getByText('not among the last ones').waitFor();
+  });
+
   it('refused only, and pause', async () => {
     await openView('Decisions');
     await page.getByRole('radio', { name: 'Refused' }).check();

@@ -34,6 +34,13 @@ export async function explainById(call: NamedCall, environment: NodeJS.ProcessEn
   if (detail === undefined) {
     throw new TypeError('id: the console does not know this call. It keeps the last 200 that were refused');
   }
+  if (detail.decision.id !== id) {
+    // Stdout has the explanation only, also as JSON.
+    process.stderr.write(
+      'portcullis: found by the X-Request-Id that the caller chose, which another request can have too. ' +
+        `The service's own id is ${detail.decision.id}.\n`,
+    );
+  }
   // The service writes the whole of an explanation.
   return (detail.explanation as Explanation | undefined) ?? explainByFacts(detail);
 }

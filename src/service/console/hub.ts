@@ -26,7 +26,7 @@ export type HubEvent =
 export interface Hub {
   take(batch: DecisionBatch): void;
   note(note: Note): void;
-  /** By the id of the service, or else by the caller's own. */
+  /** Finds by the id of the service; only if there is none, by the id that the caller chose. */
   find(id: string): DecisionDetail | undefined;
   /** Those that are kept, oldest first. */
   recent(): readonly Decision[];
@@ -57,7 +57,7 @@ export function createHub(names: SettingNames): Hub {
       tell({ type: 'note', note });
     },
     find(id) {
-      const kept = refused.find(id) ?? others.find(id);
+      const kept = refused.get(id) ?? others.get(id) ?? refused.findChosen(id) ?? others.findChosen(id);
       return kept === undefined ? undefined : describeKept(kept, names);
     },
     recent: () => [...refused.list(), ...others.list()].toSorted((one, other) => (one.at < other.at ? -1 : 1)),
@@ -78,7 +78,9 @@ interface Ring {
   add(decision: Decision): void;
   /** Whether the decision is here. */
   addFacts(facts: DecisionFacts): boolean;
-  find(id: string): Kept | undefined;
+  get(id: string): Kept | undefined;
+  /** The last request whose caller chose this id. */
+  findChosen(id: string): Kept | undefined;
   list(): readonly Decision[];
 }
 
@@ -95,7 +97,8 @@ function createRing(size: number): Ring {
       if (one !== undefined) one.facts = facts;
       return one !== undefined;
     },
-    find: (id) => kept.get(id) ?? [...kept.values()].findLast(({ decision }) => decision.requestId === id),
+    get: (id) => kept.get(id),
+    findChosen: (id) => [...kept.values()].findLast(({ decision }) => decision.requestId === id),
     list: () => [...kept.values()].map(({ decision }) => decision),
   };
 }
