@@ -2,12 +2,40 @@ import { execFile } from 'node:child_process';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { exitCodes } from '../../src/service/process/exit.ts';
+import { send } from '../support/http-client.ts';
 import { needs, requireProgram } from '../support/programs.ts';
+import { startService } from '../support/service-process.ts';
+import { startTestProvider } from '../support/test-provider.ts';
+import { bearer, findVariant, readEnvironment } from '../support/variant-service.ts';
 
 const run = promisify(execFile);
 const unit = 'deploy/systemd/portcullis.service';
+const text = await readFile(unit, 'utf8');
+/** The values of a setting of the unit. */
+const valuesOf = (name: string): readonly string[] =>
+  [...text.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value);
+
+/** The system calls of a name: a group, which may contain groups, or one call. */
+async function expand(name: string): Promise<readonly string[]> {
+  if (!name.startsWith('@')) return [name];
+  const { stdout } = await run(requireProgram('systemd-analyze'), ['syscall-filter', name]);
+  const members = [...stdout.matchAll(/^ {4}([@\w-]+)$/gm)].map(([, member = '']) => member);
+  return (await Promise.all(members.map(expand))).flat();
+}
+
+/** The system calls that the unit permits. systemd adds @default to each list, and `~` removes (systemd.exec(5)). */
+async function readPermittedCalls(): Promise<readonly string[]> {
+  const permitted = new Set(await expand('@default'));
+  for (const value of valuesOf('SystemCallFilter')) {
+    const calls = (await Promise.all(value.replace(/^~/, '').split(' ').map(expand))).flat();
+    for (const call of calls) value.startsWith('~') ? permitted.delete(call) : permitted.add(call);
+  }
+  return [...permitted];
+}
 
 describe('the unit for systemd', needs('systemd-analyze'), () => {
   it('is valid, and so is its socket', async () => {
@@ -15,7 +43,6 @@ describe('the unit for systemd', needs('systemd-analyze'), () => {
     try {
       await cp('deploy/systemd', folder, { recursive: true });
       // The program is not installed where the unit expects it; another stands in, so that all the rest is looked at.
-      const text = await readFile(unit, 'utf8');
       await writeFile(join(folder, 'portcullis.service'), text.replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true'));
       const files = ['portcullis.service', 'portcullis.socket'].map((name) => join(folder, name));
       const { stderr } = await run(requireProgram('systemd-analyze'), ['verify', ...files]);
@@ -30,4 +57,71 @@ describe('the unit for systemd', needs('systemd-analyze'), () => {
     const level = Number(/exposure level for portcullis\.service: (\d+\.\d+)/.exec(stdout)?.[1]);
     expect(level).toBeLessThan(2);
   });
+});
+
+describe('the system calls that the unit permits', needs('systemd-analyze', 'python3'), () => {
+  const filtered = async (...program: readonly string[]): Promise<readonly string[]> => {
+    const launcher = fileURLToPath(new URL('../support/with-filter.py', import.meta.url));
+    return [requireProgram('python3'), launcher, JSON.stringify(await readPermittedCalls()), ...program];
+  };
+
+  it('a call that it does not permit (setpriority) → SIGSYS', async () => {
+    const [python = '', ...args] = await filtered('/bin/sh', '-c', 'echo runs; exec nice -n 1 true');
+    await expect(run(python, args)).rejects.toMatchObject({ signal: 'SIGSYS', stdout: 'runs\n' });
+  });
+
+  it('serve with two workers and keys on disk → a token is accepted, SIGHUP does not end it, SIGTERM ends it with 0', {
+    timeout: 40_000,
+  }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'portcullis-filter-'));
+    const provider = await startTestProvider();
+    try {
+      const service = await startService({
+        runtime: await filtered(process.execPath),
+        environment: {
+          ...readEnvironment(findVariant('b'), provider),
+          ...{ WORKERS: '2', KEYS_CACHE: join(folder, 'keys.json') },
+        },
+      });
+      const headers = bearer(await provider.sign());
+      expect((await send(service.url, '/api/private', { headers })).status).toBe(200);
+      service.signal('SIGHUP');
+      expect((await send(service.adminUrl ?? '', '/metrics')).status).toBe(200);
+      expect(await service.stop()).toBe(0);
+      expect(service.stderr).toBe('');
+      expect(await readFile(join(folder, 'keys.json'), 'utf8')).toContain(provider.kid);
+    } finally {
+      await provider.close();
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+describe('starts after a failure', () => {
+  const seconds = (name: string, byDefault: number): number => Number(valuesOf(name)[0] ?? byDefault);
+
+  it('a provider that is unreachable at startup, however long (69) → the limit for starts is never reached', () => {
+    // The defaults of systemd: five starts within 10 s, 0.1 s after each end.
+    const interval = seconds('StartLimitIntervalSec', 10);
+    const fastest = seconds('StartLimitBurst', 5) * seconds('RestartSec', 0.1);
+    expect(interval === 0 || fastest >= interval).toBe(true);
+    expect(seconds('RestartSec', 0.1)).toBeGreaterThanOrEqual(1);
+    expect(valuesOf('Restart')).toEqual(['on-failure']);
+  });
+
+  it('a wrong flag, wrong settings → no further start; an unreachable provider → another one', () => {
+    const final = valuesOf('RestartPreventExitStatus').join(' ').split(' ').map(Number);
+    expect(final.toSorted()).toEqual([exitCodes.usage, exitCodes.config]);
+  });
+});
+
+it('the files of secrets that the documentation names → those that systemd passes to the service', async () => {
+  const page = await readFile('docs/operations.md', 'utf8');
+  const [[, id = '', folder = ''] = []] = valuesOf('LoadCredential').map(
+    (value) => /^(\w+):(\/\S+)$/.exec(value) ?? [],
+  );
+  const name = 'dpop_nonce';
+  expect(page).toContain(`${folder}/${name}`);
+  expect(page).toContain(`DPOP_NONCE_SECRET_FILE=/run/credentials/portcullis.service/${id}_${name}`);
+  expect(valuesOf('DynamicUser')).toEqual(['yes']);
 });

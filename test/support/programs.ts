@@ -13,6 +13,7 @@ const packages = {
   nginx: 'nginx',
   prometheus: 'prometheus',
   promtool: 'prometheus',
+  python3: 'python3',
   'redis-sentinel': 'redis-sentinel',
   'redis-server': 'redis-server',
   'systemd-analyze': 'systemd',

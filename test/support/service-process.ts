@@ -28,6 +28,8 @@ export interface ServiceProcessOptions {
   readonly command?: 'serve' | 'gate';
   /** Follow the command on the command line. */
   readonly args?: readonly string[];
+  /** Program and arguments that run the service. Default: this Node, or `SERVICE_RUNTIME`. */
+  readonly runtime?: readonly string[];
 }
 
 /** The service in a process of its own, listening on loopback. */
@@ -72,7 +74,7 @@ export class ServiceStartError extends Error {
 const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 /** What runs the service: this Node, or another runtime with its arguments (`npm run runtimes`). */
-const [runtime = process.execPath, ...runtimeArgs] = process.env['SERVICE_RUNTIME']?.split(' ') ?? [];
+const ownRuntime = process.env['SERVICE_RUNTIME']?.split(' ') ?? [process.execPath];
 
 /**
  * Starts `portcullis serve` from `dist` and waits until it listens. Rejects with `ServiceStartError` where it ends
@@ -81,6 +83,7 @@ const [runtime = process.execPath, ...runtimeArgs] = process.env['SERVICE_RUNTIM
 export async function startService(options: ServiceProcessOptions = {}): Promise<ServiceProcess> {
   if (!existsSync(entry)) throw new Error('There is no build to test: run "npm run build" first.');
   const { environment = {}, command = 'serve', args = [] } = options;
+  const [runtime = '', ...runtimeArgs] = options.runtime ?? ownRuntime;
   const child = spawn(runtime, [...runtimeArgs, entry, command, ...args], {
     env: { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
