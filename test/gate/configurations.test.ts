@@ -74,8 +74,42 @@ describe('configurations in YAML', () => {
     ['istio.yaml', "statusOnError: '503'"],
     ['istio.yaml', 'normalization: NONE'],
     ['istio.yaml', 'attempts: 0'],
+    ['traefik.yml', 'http.aliasHeadersStrategy: delete'],
+    ['envoy.yaml', 'headers_with_underscores_action: DROP_HEADER'],
+    ['envoy.yaml', 'if not name:match("^:?[%w-]+$")'],
+    ['istio.yaml', 'if not name:match("^:?[%w-]+$")'],
   ])('%s says %s', (file, text) => {
     expect(read(file)).toContain(text);
+  });
+});
+
+describe('spellings of the identity headers', () => {
+  /** Each combination of hyphens and underscores. */
+  const spell = (name: string): readonly string[] =>
+    name
+      .split('-')
+      .reduce<readonly string[]>(
+        (spelled, part) =>
+          spelled.length === 0 ? [part] : spelled.flatMap((each) => [`${each}-${part}`, `${each}_${part}`]),
+        [],
+      );
+  const { http } = parse('traefik.yml')[0] as {
+    readonly http: {
+      readonly routers: { readonly api: { readonly middlewares: readonly string[] } };
+      readonly middlewares: { readonly strangers: { readonly headers: { readonly customRequestHeaders: object } } };
+    };
+  };
+  // Traefik compares names in any case.
+  const removed = Object.entries(http.middlewares.strangers.headers.customRequestHeaders).map(
+    ([name, value]) => `${name.toLowerCase()}=${value}`,
+  );
+
+  it.each(identity.flatMap(spell))('traefik.yml removes %s', (name) => {
+    expect(removed).toContain(`${name}=`);
+  });
+
+  it('traefik.yml removes them before the gate is asked', () => {
+    expect(http.routers.api.middlewares).toEqual(['strangers', 'portcullis']);
   });
 });
 

@@ -112,6 +112,12 @@ const disguises: readonly (readonly [what: string, headers: readonly string[]])[
   ['the identity headers, twice', [...identityNames, ...identityNames].flatMap((name) => [name, 'admin'])],
   ['the identity headers with underscores', identityNames.flatMap((name) => [name.replaceAll('-', '_'), 'admin'])],
   ['one underscore', ['X-Auth_Subject', 'admin', 'X_Auth-Client', 'admin']],
+  [
+    'the identity headers with each other character of a name (RFC 9110 §5.6.2), which CGI reads as an underscore',
+    [..."!#$%&'*+.^`|~"].flatMap((each) =>
+      [`X${each}Auth-Subject`, `X-Auth${each}Client`, `X${each}Auth${each}Scope`].flatMap((name) => [name, 'admin']),
+    ),
+  ],
   ['Connection with the names', ['Connection', `close, ${identityNames.join(', ')}`]],
 ];
 
