@@ -75,7 +75,7 @@ function compileIssuers(
       const place = { ...(jwksUri !== undefined && { jwksUri }), ...(insecure === true && { insecure }) };
       const full = readFullIssuer(issuer, insecure === true);
       const trusted = { issuer: full, ...place, rules } as TrustedIssuer; // what is undefined is absent
-      readIssuer(trusted, {}, refuseKeys);
+      readIssuer(trusted, { options: {} }, refuseKeys);
       if (jwksUri !== undefined) checkJwksUri(jwksUri, insecure === true);
       issuers.set(name, trusted);
     } catch (error) {

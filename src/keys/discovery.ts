@@ -13,6 +13,8 @@ export interface DiscoveryOptions {
   /** Whether plain http is allowed too, for the issuer and for its `jwks_uri`. Default `false`. */
   readonly insecure?: boolean;
   readonly fallback: DiscoveryFallback;
+  /** `jwks_uri` of an earlier document, used like one read here. */
+  readonly known?: string | undefined;
   readonly fetchJson: FetchJson;
 }
 
@@ -26,9 +28,10 @@ export const maxAnswerBytes = 256 * 1024;
  * Makes the discovery of one issuer (RFC 8414 §3, OpenID Connect Discovery §4). Where no JSON document
  * comes, the `jwks_uri` of an earlier one stands in, or the fallback; a document that says something wrong is not bridged.
  */
-export function createDiscovery({ issuer, insecure = false, fallback, fetchJson }: DiscoveryOptions): Discover {
+export function createDiscovery(options: DiscoveryOptions): Discover {
+  const { issuer, insecure = false, fallback, fetchJson } = options;
   const wellKnown = readWellKnown(issuer, insecure);
-  let known = fallback === 'well-known' ? `${wellKnown}jwks.json` : undefined;
+  let known = options.known ?? (fallback === 'well-known' ? `${wellKnown}jwks.json` : undefined);
   return async (timeoutSeconds) => {
     let document: JsonObject;
     try {
@@ -43,7 +46,8 @@ export function createDiscovery({ issuer, insecure = false, fallback, fetchJson 
   };
 }
 
-function readWellKnown(issuer: string, insecure: boolean): string {
+/** The `.well-known/` address of an issuer. Throws `TypeError` for an issuer without one. */
+export function readWellKnown(issuer: string, insecure: boolean): string {
   // RFC 8414 §2: https, no query, no fragment. An address that is wrong is not echoed: it may hold a password.
   if (!isKeyAddress(issuer, insecure) || /[?#]/.test(issuer)) {
     throw new TypeError(

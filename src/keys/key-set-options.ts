@@ -94,12 +94,15 @@ export function checkKeySetOptions(options: KeySetOptions): void {
   if (typeof insecure !== 'boolean') throw new TypeError('insecure: write true or false');
 }
 
-/** Where the keys are: known from the start, or discovered each time. Throws `TypeError` for a place that is none. */
-export function createLocate(options: KeySetOptions, fetchJson: FetchJson): Discover {
+/**
+ * Where the keys are: known from the start, or discovered each time, with `known` as the earlier `jwks_uri`. Throws
+ * `TypeError` for a place that is none.
+ */
+export function createLocate(options: KeySetOptions, fetchJson: FetchJson, known?: string): Discover {
   const { issuer, jwksUri, insecure = false, fallback } = options;
   if (jwksUri === undefined) {
     if (issuer === undefined) throw new TypeError('createKeySet: write issuer, jwksUri, or both');
-    return createDiscovery({ issuer, insecure, fallback: fallback ?? 'well-known', fetchJson });
+    return createDiscovery({ issuer, insecure, fallback: fallback ?? 'well-known', known, fetchJson });
   }
   if (fallback !== undefined) throw new TypeError('fallback: it is for discovery, and with jwksUri there is none');
   checkJwksUri(jwksUri, insecure);

@@ -11,7 +11,7 @@ import {
   type KeySetEvent,
   type KeySetOptions,
 } from './key-set-options.ts';
-import { createRefresher } from './refresher.ts';
+import { createRefresher, type RefresherState } from './refresher.ts';
 
 /** The published keys of one issuer. Looking a key up is synchronous; only a fetch is waited for. */
 export interface KeySet {
@@ -43,6 +43,34 @@ export interface ManagedKeySet extends KeySet {
   fetched(): FetchedKeys | undefined;
   /** Ends a fetch in flight, the refreshing and every connection. Keys that are loaded can be found until they are stale. */
   close(): void;
+}
+
+/** State of a closed key set, from which another one for the same place continues. */
+export interface KeySetState {
+  /** `generation` to begin with: greater than that of every key set that the place had before. */
+  readonly generation: number;
+  /** `undefined` if the place had no key set before, or its state was discarded. */
+  readonly saved?: SavedKeySet | undefined;
+}
+
+/** What a key set knows; small, because the keys are text. */
+export interface SavedKeySet {
+  /** The last good set: {@link FetchedKeys} as JSON; `undefined` before there is one. */
+  readonly fetched: string | undefined;
+  /** When the state was taken, in seconds on the clock of the key set. */
+  readonly at: number;
+  /** Throttle of fetches for unknown keys. */
+  readonly forcedAgainAt: number;
+  /** Keys that were last reported as dropped. */
+  readonly droppedBefore: string | undefined;
+  /** `jwks_uri` of the last discovery. */
+  readonly jwksUri: string | undefined;
+  readonly refresher: RefresherState;
+}
+
+/** A key set whose state another one can continue from. */
+export interface ResumableKeySet extends ManagedKeySet {
+  save(): SavedKeySet;
 }
 
 /** How a key set does; safe to show to an operator. */
@@ -79,11 +107,21 @@ interface Loaded extends Jwks {
 
 /** Makes the key set of an issuer; nothing is fetched before `ready()` or the first miss. A bad option: `TypeError`. */
 export function createKeySet(options: KeySetOptions): ManagedKeySet {
+  return resumeKeySet(options);
+}
+
+/**
+ * Like createKeySet, but continues from a state: its keys become stale, its retries back off and its throttle opens at the
+ * same times as if the earlier key set had stayed open.
+ */
+export function resumeKeySet(options: KeySetOptions, state?: KeySetState): ResumableKeySet {
   checkKeySetOptions(options);
+  const saved = state?.saved;
   const { mode = 'refreshing', staleSeconds = 3600, insecure = false } = options;
   const { now = () => performance.now() / 1000, random = Math.random, onEvent } = options;
   const outbound = createOutbound(options);
-  const discover = createLocate(options, outbound.fetchJson);
+  let jwksUri = saved?.jwksUri;
+  const discover = createLocate(options, outbound.fetchJson, jwksUri);
   const refresher = createRefresher({
     attempt: load,
     onFailure: ({ error, attempt }, retryInSeconds) =>
@@ -92,17 +130,20 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
     timer: mode === 'once' && options.restored === undefined ? 'off' : 'on',
     now,
     random,
+    state: saved?.refresher,
   });
   let loaded = options.restored === undefined ? undefined : restore(options.restored, now());
-  let generation = 0;
-  let droppedBefore: string | undefined;
+  // Its own JSON.
+  if (saved?.fetched !== undefined) loaded = restore(JSON.parse(saved.fetched) as FetchedKeys, saved.at);
+  let generation = state?.generation ?? 0;
+  let droppedBefore = saved?.droppedBefore;
   /** When all fetches for unknown keys are allowed again, in seconds. */
-  let forcedAgainAt = Number.NEGATIVE_INFINITY;
-  if (insecure) emit({ type: 'insecure' });
+  let forcedAgainAt = saved?.forcedAgainAt ?? Number.NEGATIVE_INFINITY;
+  if (insecure && saved === undefined) emit({ type: 'insecure' });
 
   async function load(): Promise<number> {
     const startedAt = now();
-    const jwksUri = await discover(discoverySeconds);
+    jwksUri = await discover(discoverySeconds);
     const timeoutSeconds = attemptSeconds - (now() - startedAt);
     const { value, maxAge } = await outbound.fetchJson(jwksUri, { timeoutSeconds, maxBytes: maxAnswerBytes });
     const jwks = readJwks(value);
@@ -193,16 +234,22 @@ export function createKeySet(options: KeySetOptions): ManagedKeySet {
         fetches: { ...refresher.attempts },
       };
     },
-    fetched() {
-      if (loaded === undefined) return undefined;
-      const { entries, published, at, lifetime } = loaded;
-      return { keys: entries, published: [...published], ageSeconds: now() - at, lifetimeSeconds: lifetime };
+    fetched: () => (loaded === undefined ? undefined : describe(loaded, now())),
+    save() {
+      const at = now();
+      const { lastAttemptAt, failure, dueAt } = refresher;
+      const fetched = loaded === undefined ? undefined : JSON.stringify(describe(loaded, at));
+      return { fetched, at, forcedAgainAt, droppedBefore, jwksUri, refresher: { lastAttemptAt, failure, dueAt } };
     },
     close() {
       refresher.stop();
       outbound.close();
     },
   };
+}
+
+function describe({ entries, published, at, lifetime }: Loaded, now: number): FetchedKeys {
+  return { keys: entries, published: [...published], ageSeconds: now - at, lifetimeSeconds: lifetime };
 }
 
 function restore({ keys, published, ageSeconds, lifetimeSeconds }: FetchedKeys, now: number): Loaded {

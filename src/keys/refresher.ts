@@ -11,12 +11,18 @@ export interface FailedAttempt {
   readonly retryAt: number;
 }
 
-/** Runs attempts, one at a time: ahead of need, after a failure, or when asked. */
-export interface Refresher {
+/** Progress of a refresher, from which another continues. */
+export interface RefresherState {
   /** When the last attempt began, in seconds; minus infinity before the first. */
   readonly lastAttemptAt: number;
   /** `undefined` before the first attempt, and when the last one succeeded. */
   readonly failure: FailedAttempt | undefined;
+  /** When the timer makes the next attempt, in seconds; infinity if it makes none. */
+  readonly dueAt: number;
+}
+
+/** Runs attempts, one at a time: ahead of need, after a failure, or when asked. */
+export interface Refresher extends RefresherState {
   /** Attempts so far. */
   readonly attempts: { readonly ok: number; readonly failed: number };
   /** Joins the attempt in flight, or makes one if that is allowed, which is asked only then. Never rejects. */
@@ -35,15 +41,23 @@ export interface RefresherOptions {
   readonly timer: 'on' | 'off';
   readonly now: () => number;
   readonly random: () => number;
+  /** State of an earlier refresher to continue from. */
+  readonly state?: RefresherState | undefined;
 }
 
 const maxBackoffSeconds = 30;
 
-/** Makes a refresher; it rests until the first request. */
-export function createRefresher({ attempt, onFailure, timer, now, random }: RefresherOptions): Refresher {
+const initial: RefresherState = {
+  lastAttemptAt: Number.NEGATIVE_INFINITY,
+  failure: undefined,
+  dueAt: Number.POSITIVE_INFINITY,
+};
+
+/** Makes a refresher; it rests until the first request, or until the attempt that is due by the state. */
+export function createRefresher(options: RefresherOptions): Refresher {
+  const { attempt, onFailure, timer, now, random, state = initial } = options;
   const attempts = { ok: 0, failed: 0 };
-  let lastAttemptAt = Number.NEGATIVE_INFINITY;
-  let failure: FailedAttempt | undefined;
+  let { lastAttemptAt, failure, dueAt } = state;
   let inFlight: Promise<void> | undefined;
   let next: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -76,6 +90,7 @@ export function createRefresher({ attempt, onFailure, timer, now, random }: Refr
   function schedule(seconds: number): void {
     clearTimeout(next);
     if (stopped || timer === 'off' || seconds === Number.POSITIVE_INFINITY) return;
+    dueAt = now() + seconds;
     next = setTimeout(start, seconds * 1000);
     next.unref?.(); // a number in runtimes whose timers hold nothing open
   }
@@ -86,7 +101,12 @@ export function createRefresher({ attempt, onFailure, timer, now, random }: Refr
     return inFlight;
   }
 
+  schedule(Math.max(0, dueAt - now()));
+
   return {
+    get dueAt() {
+      return dueAt;
+    },
     get lastAttemptAt() {
       return lastAttemptAt;
     },

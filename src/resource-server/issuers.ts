@@ -1,4 +1,4 @@
-import { createKeySet } from '../keys/key-set.ts';
+import { resumeKeySet } from '../keys/key-set.ts';
 import type { KeySetEvent } from '../keys/key-set-options.ts';
 import type { CertificateBinding } from '../token/confirmation.ts';
 import type { Emit } from './events.ts';
@@ -13,7 +13,7 @@ export function openIssuers(
   certificates: CertificateBinding,
   emit: Emit | undefined,
 ): Issuers {
-  const { issuer, issuers = [], keys, jwksUri, insecure, fetch, ca, keysStale } = options;
+  const { issuer, issuers = [], keys, jwksUri, insecure, fetch, ca, keysStale, maxOpenIssuers } = options;
   const single: TrustedIssuer | undefined =
     issuer === undefined
       ? undefined
@@ -27,16 +27,20 @@ export function openIssuers(
     issuers: single === undefined ? issuers : [single],
     rules: options,
     certificates,
-    openKeys: ({ issuer: name, jwksUri: place, insecure: isInsecure }) =>
-      createKeySet({
-        issuer: name,
-        ...(place !== undefined && { jwksUri: place }),
-        ...(isInsecure !== undefined && { insecure: isInsecure }),
-        ...(fetch !== undefined && { fetch }),
-        ...(ca !== undefined && { ca }),
-        ...(keysStale !== undefined && { staleSeconds: keysStale }),
-        ...(emit !== undefined && { onEvent: (event) => emit(tellOf(name, event)) }),
-      }),
+    maxOpen: maxOpenIssuers,
+    openKeys: ({ issuer: name, jwksUri: place, insecure: isInsecure }, state) =>
+      resumeKeySet(
+        {
+          issuer: name,
+          ...(place !== undefined && { jwksUri: place }),
+          ...(isInsecure !== undefined && { insecure: isInsecure }),
+          ...(fetch !== undefined && { fetch }),
+          ...(ca !== undefined && { ca }),
+          ...(keysStale !== undefined && { staleSeconds: keysStale }),
+          ...(emit !== undefined && { onEvent: (event) => emit(tellOf(name, event)) }),
+        },
+        state,
+      ),
   });
 }
 

@@ -25,7 +25,7 @@ import type { ServerNonces } from './server-nonces.ts';
 export interface JudgementRules {
   readonly mode: DpopMode;
   readonly readExternalUrl: ReadExternalUrl;
-  readonly issuers: Pick<Issuers, 'find'>;
+  readonly issuers: Pick<Issuers, 'find' | 'confirm'>;
   readonly cache: TokenCache | undefined;
   readonly introspection: Introspection | undefined;
   readonly readClientAddress: ReadClientAddress;
@@ -146,6 +146,7 @@ export function createJudge(rules: JudgementRules): Judge {
     const known = cache?.find(text, trusted.issuers, seconds);
     const token = known ?? verifyAccessToken(text, trusted, seconds);
     if (token instanceof AccessError) return token;
+    issuers.confirm(token.verifiedBy.issuer);
     if (known === undefined) cache?.remember(text, token);
     return { token, now: seconds };
   }

@@ -57,6 +57,12 @@ export interface AnyServerOptions<S extends Subject = Subject> extends TokenRule
   readonly insecure?: boolean;
   /** Several issuers, or what names them for a request. With none, every token is refused as `invalid_issuer`. */
   readonly issuers?: IssuerList | ResolveIssuers;
+  /**
+   * Key sets that are open at the same time, where a function names the issuers; more are open only while requests wait for
+   * their keys. Beyond it, the key set idle for the longest time is closed; when it is used again, it continues with the
+   * keys that it had. Default 1000.
+   */
+  readonly maxOpenIssuers?: number;
   /** Fetches keys in place of the built-in client, within the same limits. Default: undici, through the proxy of the environment. */
   readonly fetch?: Fetch;
   /** PEM certificates trusted besides the roots of Node when keys are fetched. Default: none. */
@@ -141,6 +147,10 @@ export const serverChecks: Checks<AnyServerOptions> = {
   issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
   issuers: [(value) => Array.isArray(value) || isFunction(value), 'write a list, or a function that gives one'],
+  maxOpenIssuers: [
+    (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= 100_000,
+    'write a whole number of key sets, 1 to 100000',
+  ],
   jwksUri: [isText, 'write the https URL of the JWK set'],
   insecure: oneOf(true, false),
   audience: [isAny, ''],
@@ -202,6 +212,9 @@ export function checkOptions(options: AnyServerOptions): void {
     if (options[name] !== undefined && issuer === undefined) {
       throw new TypeError(`${name}: write it beside issuer; in issuers each has its own: [{ issuer, ${name} }]`);
     }
+  }
+  if (options.maxOpenIssuers !== undefined && typeof issuers !== 'function') {
+    throw new TypeError('maxOpenIssuers: it is for issuers as a function; the keys of a fixed list stay open');
   }
   checkIntrospection(options);
   if (options.dpop?.nonceDemand === 'always' && options.dpop.nonces === undefined) {

@@ -64,8 +64,15 @@ export const issuerNames: readonly string[] = Object.keys({
   rules: true,
 } satisfies OptionMembers<TrustedIssuer>);
 
+/** Rules for issuers that do not say otherwise. */
+export interface DefaultRules {
+  readonly options: TokenRuleOptions;
+  /** The options, read once for all issuers without rules: there may be 100,000 of them. Default: read for each. */
+  readonly rules?: ReturnType<typeof readTokenRules>;
+}
+
 /** Reads one issuer; what its own rules do not say, `defaults` do. Throws `TypeError` for what cannot work. */
-export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOptions, openKeys: OpenKeys): IssuerRules {
+export function readIssuer(entry: string | TrustedIssuer, defaults: DefaultRules, openKeys: OpenKeys): IssuerRules {
   if (typeof entry === 'string') return readIssuer({ issuer: readIssuerName(entry) }, defaults, openKeys);
   if (typeof entry !== 'object' || entry === null)
     throw new TypeError('issuers: write issuers, or objects with an issuer');
@@ -80,7 +87,10 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: TokenRuleOpt
       "subject: an issuer can only demand it; write subject: 'optional' among the options of the server",
     );
   }
-  const tokenRules = readTokenRules({ ...defaults, ...rules });
+  const tokenRules =
+    entry.rules === undefined && defaults.rules !== undefined
+      ? defaults.rules
+      : readTokenRules({ ...defaults.options, ...rules });
   const policy = rules.policy === undefined ? undefined : checkPolicy(rules.policy);
   checkKeySource(entry);
   return { issuer, keys: keys === undefined ? openKeys(entry) : readKeys(keys), ...tokenRules, policy };

@@ -230,29 +230,6 @@ describe('several issuers', () => {
   });
 });
 
-describe('issuers that a resolver names without end', () => {
-  it('the thousand asked for last stay open, the others are closed and opened again', async () => {
-    const fetched: string[] = [];
-    const fetch: Fetch = async (url) => {
-      fetched.push(new URL(url).hostname);
-      return new Response(null, { status: 404 });
-    };
-    let name = '';
-    const server = open({ ...shared, fetch, issuers: () => ['https://hot.example/', `https://${name}.example/`] });
-    const token = createTestIssuer({ issuer: 'https://hot.example/', alg: 'ES256' }).token();
-    const ask = async (asked: string) => {
-      name = asked;
-      await judge(server, bearer(token));
-    };
-    for (let index = 0; index < 1100; index++) await ask(`tenant-${index}`);
-    // It was asked for each time: its keys were never given up, and so were not looked for anew.
-    const looked = fetched.filter((host) => host === 'hot.example').length;
-    await ask('tenant-0');
-    expect(fetched.filter((host) => host === 'hot.example').length - looked).toBeLessThanOrEqual(1);
-    expect(looked).toBeLessThan(20);
-  });
-});
-
 describe('a resolver of issuers', () => {
   const tenants: Readonly<Record<string, readonly TrustedIssuer[]>> = {
     'one.test': [{ issuer: first.issuer, keys: first.keys }],
@@ -623,6 +600,13 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, keysStale: -1 }, /^keysStale: write seconds beyond freshness, 0 to 86400/],
     [{ ...right, keysStale: 86_401 }, /^keysStale: /],
     [{ ...right, keysStale: '60' }, /^keysStale: /],
+    ...[0, -1, 1.5, 100_001, '10', Number.NaN].map((maxOpenIssuers): [unknown, RegExp] => [
+      { audience: 'api', issuers: () => [], maxOpenIssuers },
+      /^maxOpenIssuers: write a whole number/,
+    ]),
+    [{ ...right, maxOpenIssuers: 10 }, /^maxOpenIssuers: it is for issuers as a function/],
+    [{ audience: 'api', issuers: [first], maxOpenIssuers: 10 }, /^maxOpenIssuers: it is for issuers as a function/],
+    [{ audience: 'api', issuers: () => [], algorithms: [] }, /^algorithms: /],
     [{ ...right, onEvent: true }, /^onEvent: write a function/],
     [{ ...right, trustProxy: ['not an address'] }, /address or a CIDR range/],
     [{ ...right, trustProxy: true }, /^trustProxy: write 'none', 'all', or a list .*; true is none of these/],
