@@ -95,8 +95,7 @@ describe('what the service loads', () => {
   it('until it listens: neither the HTTP client nor Redis; the client for the first fetch of the keys', async () => {
     const [before, after] = await splitAtListening();
     expect(before).toContain('/node_modules/valibot/');
-    expect(before).not.toMatch(/\/node_modules\/(?:undici|@redis|@opentelemetry|zod)\//);
-    expect(after).toContain('/node_modules/undici/index.js');
+    expect(`${before}${after}`).not.toMatch(/\/node_modules\/(?:undici|@redis|@opentelemetry|zod)\//);
   });
 });
 

@@ -1,5 +1,6 @@
 import { X509Certificate } from 'node:crypto';
-import type { Dispatcher } from 'undici';
+import type { Agent as HttpAgent, request as httpRequest } from 'node:http';
+import type { SecureContext } from 'node:tls';
 import { readProxyAddress } from './proxy-address.ts';
 
 /** The part of a web-standard `fetch` that is used; the global one of any runtime fits. */
@@ -49,13 +50,15 @@ export interface HttpClientOptions {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const connectMilliseconds = 3000;
+/** Milliseconds that an idle connection stays open: less than most servers keep it. */
+const idleMilliseconds = 4000;
 
 /** Connections to one host at most: keys are fetched one after the other. */
 const fewConnections = 1;
 
 /**
- * Makes a client that goes through the proxy of the environment; HTTP_PROXY serves where HTTPS_PROXY is absent.
- * Nothing is loaded before the first call. A malformed proxy address or certificate: `TypeError`.
+ * Creates a client that connects directly, or through the proxy of the environment; HTTP_PROXY serves if HTTPS_PROXY is
+ * absent. Loads nothing before the first request. A malformed proxy address or certificate: `TypeError`.
  */
 export function createHttpClient(
   { ca, environment = process.env }: HttpClientOptions,
@@ -67,52 +70,126 @@ export function createHttpClient(
     noProxy: readVariable(environment, 'NO_PROXY'),
   };
   if (ca !== undefined) assertCertificate(ca);
-  let agent: Promise<FetchRoute> | undefined;
+  let client: Promise<HttpClient> | undefined;
   return {
     async fetch(url, init) {
-      // Half of the start-up time of the library, were it loaded with it.
-      const { fetch } = await import('undici');
-      // Begun once: calls that come together would each read the roots.
-      agent ??= createAgent();
-      return fetch(url, { ...init, ...(await agent) });
+      // Opened once: each of several simultaneous requests would otherwise read the roots.
+      client ??= open();
+      return (await client).fetch(url, init);
     },
-    // The undici of Bun has agents that need no end.
-    close: () => void agent?.then(({ dispatcher }) => dispatcher.destroy?.()).catch(() => undefined),
+    close: () => void client?.then(({ close }) => close()).catch(() => undefined),
   };
 
-  async function createAgent(): Promise<FetchRoute> {
+  async function open(): Promise<HttpClient> {
     const trust = ca === undefined ? undefined : await findTrust(ca);
-    const connect = { timeout: connectMilliseconds, ...trust?.connect };
-    const { Agent, EnvHttpProxyAgent } = await import('undici');
-    const dispatcher =
-      proxies.httpProxy === '' && proxies.httpsProxy === ''
-        ? new Agent({ connections, connect })
-        : new EnvHttpProxyAgent({
-            ...proxies,
-            ...{ connections, connect, requestTls: connect, proxyTls: connect },
-          });
-    return { dispatcher, ...(trust !== undefined && { tls: trust.tls }) };
+    return proxies.httpProxy === '' && proxies.httpsProxy === ''
+      ? openDirect(connections, trust)
+      : openProxied(proxies, connections, trust);
   }
 }
 
-/** How a call goes out: through an agent; the undici of Bun knows none, and is told of certificates beside it. */
-interface FetchRoute {
-  readonly dispatcher: Dispatcher;
-  readonly tls?: { readonly ca: readonly string[] };
+/** One scheme: how to send a request, over which connections, and the event that ends connecting. */
+interface Scheme {
+  readonly request: typeof httpRequest;
+  readonly agent: HttpAgent;
+  readonly connected: 'connect' | 'secureConnect';
 }
 
-let latest: { readonly ca: string; readonly trust: ReturnType<typeof createTrust> } | undefined;
+async function openDirect(connections: number, trust: Trust | undefined): Promise<HttpClient> {
+  const [http, https] = await Promise.all([import('node:http'), import('node:https')]);
+  const options = { keepAlive: true, maxSockets: connections, timeout: idleMilliseconds };
+  const plain: Scheme = { request: http.request, agent: new http.Agent(options), connected: 'connect' };
+  const secure: Scheme = {
+    request: https.request,
+    agent: new https.Agent({ ...options, ...(trust !== undefined && { secureContext: trust.secureContext }) }),
+    connected: 'secureConnect',
+  };
+  return {
+    fetch: (url, init) => fetchDirectly(url.startsWith('https:') ? secure : plain, url, init),
+    close() {
+      plain.agent.destroy();
+      secure.agent.destroy();
+    },
+  };
+}
 
-/** One context for all clients that trust the same: reading the roots again for each would cost tens of milliseconds. */
-function findTrust(ca: string): ReturnType<typeof createTrust> {
+function fetchDirectly({ request, agent, connected }: Scheme, url: string, init: FetchInit): Promise<FetchResponse> {
+  const { method, headers, body, signal } = init;
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers, agent });
+    sent.on('socket', (socket) => {
+      if (!socket.connecting) return;
+      const late = Object.assign(new Error('The connection was not established in time.'), { code: 'ETIMEDOUT' });
+      const deadline = setTimeout(() => sent.destroy(late), connectMilliseconds);
+      const stop = (): void => clearTimeout(deadline);
+      socket.once(connected, stop);
+      sent.once('close', stop);
+    });
+    sent.on('error', reject);
+    // The only event after a switch of protocols.
+    sent.on('close', () => reject(new Error('The connection closed without a response.')));
+    sent.on('response', (response) => {
+      // Aborted once its iteration has ended, it would end the process from Node 26 on.
+      response.on('error', () => undefined);
+      const get = (name: string): string | null => response.headers[name]?.toString() ?? null;
+      // A response always has a status.
+      resolve({ status: response.statusCode as number, redirected: false, headers: { get }, body: response });
+    });
+    // The `signal` of the request would fail a connection that is idle again, and this ends the process: nothing listens.
+    const abort = (): void => {
+      reject(signal.reason);
+      sent.destroy();
+    };
+    signal.addEventListener('abort', abort);
+    if (signal.aborted) abort();
+    sent.end(body);
+  });
+}
+
+/** Addresses of proxies, and the hosts that are reached without them; empty strings if absent. */
+interface Proxies {
+  readonly httpProxy: string;
+  readonly httpsProxy: string;
+  readonly noProxy: string;
+}
+
+async function openProxied(proxies: Proxies, connections: number, trust: Trust | undefined): Promise<HttpClient> {
+  const { EnvHttpProxyAgent, fetch } = await import('undici');
+  const connect = {
+    timeout: connectMilliseconds,
+    ...(trust !== undefined && { secureContext: trust.secureContext }),
+  };
+  const dispatcher = new EnvHttpProxyAgent({
+    ...proxies,
+    ...{ connections, connect, requestTls: connect, proxyTls: connect },
+  });
+  // The undici of Bun ignores agents, and reads certificates here.
+  const route = { dispatcher, ...(trust !== undefined && { tls: { ca: trust.roots } }) };
+  return {
+    fetch: (url, init) => fetch(url, { ...init, ...route }),
+    // The agents of Bun cannot be closed.
+    close: () => void dispatcher.destroy?.(),
+  };
+}
+
+/** Trusted certificates: the roots of Node and one more. */
+interface Trust {
+  readonly roots: readonly string[];
+  readonly secureContext: SecureContext;
+}
+
+let latest: { readonly ca: string; readonly trust: Promise<Trust> } | undefined;
+
+/** Finds the context that all clients with the same authority share: parsing the roots takes tens of milliseconds. */
+function findTrust(ca: string): Promise<Trust> {
   if (latest?.ca !== ca) latest = { ca, trust: createTrust(ca) };
   return latest.trust;
 }
 
-async function createTrust(ca: string) {
+async function createTrust(ca: string): Promise<Trust> {
   const { createSecureContext, rootCertificates } = await import('node:tls');
   const roots = [...rootCertificates, ca];
-  return { connect: { secureContext: createSecureContext({ ca: roots }) }, tls: { ca: roots } };
+  return { roots, secureContext: createSecureContext({ ca: roots }) };
 }
 
 function assertCertificate(ca: string): void {

@@ -63,7 +63,7 @@ export interface AnyServerOptions<S extends Subject = Subject> extends TokenRule
    * keys that it had. Default 1000.
    */
   readonly maxOpenIssuers?: number;
-  /** Fetches keys in place of the built-in client, within the same limits. Default: undici, through the proxy of the environment. */
+  /** Fetches keys instead of the built-in client, within the same limits. Default: `node:https`, or undici if the environment sets a proxy. */
   readonly fetch?: Fetch;
   /** PEM certificates trusted besides the roots of Node when keys are fetched. Default: none. */
   readonly ca?: string;

@@ -1,6 +1,9 @@
+import { once } from 'node:events';
+import { createServer as createHttpServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 import { inspect } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ByteStream, Fetch, FetchResponse } from '../../src/outbound/http-client.ts';
 import { createOutbound, type Outbound, type OutboundOptions } from '../../src/outbound/outbound.ts';
 import type { ProviderError } from '../../src/outbound/provider-error.ts';
@@ -27,6 +30,13 @@ function open(options: OutboundOptions = {}, connections?: number): Outbound {
   const outbound = createOutbound({ ca: provider.ca, environment: {}, ...options }, connections);
   outbounds.push(outbound);
   return outbound;
+}
+
+/** Listens on a free loopback port until the test ends. */
+async function listen(server: Server): Promise<number> {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port; // a TCP server that listens has an address of this shape
 }
 
 function bytes(text: string | Uint8Array): AsyncIterable<Uint8Array> {
@@ -107,6 +117,18 @@ describe('an answer over TLS', () => {
     expect(await failureOf(call)).toMatchObject({ kind: 'timeout' });
   });
 
+  it('a TLS handshake that does not end → network after 3 s, though more time is allowed', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const silent = createServer();
+    const port = await listen(silent);
+    const failure = failureOf(open().fetchJson(`https://127.0.0.1:${port}/`, limits));
+    const [socket] = await once(silent, 'connection');
+    vi.advanceTimersByTime(3000);
+    expect(await failure).toMatchObject({ kind: 'network', message: expect.stringContaining('ETIMEDOUT') });
+    await once(socket.resume(), 'close');
+  });
+
   it('connection refused → network, with the code', async () => {
     await provider.down();
     const error = await failureOf(open().fetchJson(provider.jwksUri, limits));
@@ -119,6 +141,40 @@ describe('an answer over TLS', () => {
   it('http → TypeError', async () => {
     const call = open().fetchJson('http://localhost/', limits);
     await expect(call).rejects.toThrow(new TypeError('Only https URLs are fetched.'));
+  });
+});
+
+describe('a response without TLS', () => {
+  const fetchPlain = async (respond: RequestListener) => {
+    const port = await listen(createHttpServer(respond));
+    const outbound = createOutbound({ insecure: true, environment: {} });
+    outbounds.push(outbound);
+    return outbound.fetchJson(`http://127.0.0.1:${port}/keys`, limits);
+  };
+
+  it('with insecure → a JSON object; no coding is accepted in the request', async () => {
+    let sent: IncomingHttpHeaders = {};
+    const { value } = await fetchPlain((request, response) => {
+      sent = request.headers;
+      response.end('{"keys":[]}');
+    });
+    expect(value).toEqual({ keys: [] });
+    expect(sent).toEqual({ accept: 'application/json', host: expect.any(String), connection: 'keep-alive' });
+  });
+
+  it('two cache-control lines → the first max-age', async () => {
+    const cacheControl = ['public', 'max-age=7', 'max-age=8'];
+    const fetched = await fetchPlain((_, response) => response.setHeader('cache-control', cacheControl).end('{}'));
+    expect(fetched.maxAge).toBe(7);
+  });
+
+  it.each<[string, string, RequestListener]>([
+    ['gzip', 'not_json', (_, out) => out.setHeader('content-encoding', 'gzip').end(gzipSync('{}'))],
+    ['cut off', 'network', (_, out) => out.writeHead(200, { 'content-length': 9 }).write('{', () => out.destroy())],
+    ['101', 'network', (_, out) => out.writeHead(101, { connection: 'upgrade', upgrade: 'x' }).end()],
+    ['headers over 16 KiB', 'network', (_, out) => out.setHeader('x-long', 'x'.repeat(20_000)).end('{}')],
+  ])('%s → %s', async (_, kind, respond) => {
+    expect(await failureOf(fetchPlain(respond))).toMatchObject({ name: 'ProviderError', kind });
   });
 });
 
@@ -194,6 +250,16 @@ describe('close', () => {
     outbound.close();
     expect(await failure).toMatchObject({ kind: 'closed' });
     await vi.waitFor(async () => expect(await provider.connections()).toBe(0));
+  });
+
+  it('while the client is loaded → closed, and no connection', async () => {
+    const outbound = open();
+    const failure = failureOf(outbound.fetchJson(provider.jwksUri, limits));
+    const before = provider.requests('jwks');
+    outbound.close();
+    expect(await failure).toMatchObject({ kind: 'closed' });
+    await vi.waitFor(async () => expect(await provider.connections()).toBe(0));
+    expect(provider.requests('jwks')).toBe(before);
   });
 
   it('drops idle connections', async () => {
@@ -293,7 +359,8 @@ describe('a fetch of the caller', () => {
     });
     const { value } = await open({ fetch: answering({}) }).fetchJson('https://idp.example.test/', limits);
     expect(value).toEqual({});
-    expect(await failureOf(open().fetchJson(provider.jwksUri, limits))).toMatchObject({ kind: 'network' });
+    const proxied = open({ environment: { HTTPS_PROXY: 'http://127.0.0.1:1' } });
+    expect(await failureOf(proxied.fetchJson(provider.jwksUri, limits))).toMatchObject({ kind: 'network' });
     vi.doUnmock('undici');
   });
 
