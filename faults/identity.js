@@ -5,7 +5,7 @@ import { loadX509, makeLocalhostCertificate } from '../build/certificate/localho
 
 const hourMilliseconds = 3_600_000;
 
-/** Makes a certificate and its key, both PEM; the service must trust `certificateFile`, which is in the folder. */
+/** Makes a certificate and its key, both PEM; the service must trust `certificateFile`; this and `keyFile` are in the folder. */
 export async function makeIdentity(folder) {
   const { certificate, key } = await makeLocalhostCertificate(await loadX509(), {
     organisation: 'Portcullis faults',
@@ -13,6 +13,8 @@ export async function makeIdentity(folder) {
     notAfter: new Date(Date.now() + 24 * hourMilliseconds),
   });
   const certificateFile = join(folder, 'certificate.pem');
+  const keyFile = join(folder, 'key.pem');
   await writeFile(certificateFile, certificate);
-  return { certificate, certificateFile, key };
+  await writeFile(keyFile, key, { mode: 0o600 });
+  return { certificate, certificateFile, key, keyFile };
 }

@@ -9,8 +9,17 @@ import { audience } from './tokens.js';
 const program = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url));
 const kibibytesPerMebibyte = 1024;
 
-/** Starts the service before a provider and waits until it listens; `environment` and `words` hold its settings. */
-export async function startService({ provider, identity, environment = {}, words = ['serve'] }) {
+/**
+ * Starts the service before a provider and waits until it listens; `environment` and `words` hold its settings, `onLine` gets
+ * each line of its log.
+ */
+export async function startService({
+  provider,
+  identity,
+  environment = {},
+  words = ['serve'],
+  onLine = (_line) => {},
+}) {
   const running = startChild(pin('service', [process.execPath, program, ...words]), {
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
@@ -34,6 +43,7 @@ export async function startService({ provider, identity, environment = {}, words
     const parts = (rest + text).split('\n');
     rest = parts.pop() ?? '';
     for (const part of parts) {
+      onLine(part);
       if (part.includes('"event":"request"'))
         requests++; // parsing each would cost the load its processor
       else lines.push({ ...JSON.parse(part), seenAt: performance.now() });

@@ -289,6 +289,7 @@ describe('the tests', () => {
     'differential',
     'examples',
     'hostile',
+    'isolation',
     'migration',
     'properties',
     'run-summary',

@@ -10,6 +10,7 @@ export const longestFiles: readonly string[] = [
   'service/process/keys-cache',
   'service/keys',
   'service/refusals',
+  'isolation/markers',
   'service/dpop-modes',
   'service/app/http',
   'hostile/catalogue',

@@ -74,7 +74,7 @@ export class ServiceStartError extends Error {
 const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
 /** What runs the service: this Node, or another runtime with its arguments (`npm run runtimes`). */
-const ownRuntime = process.env['SERVICE_RUNTIME']?.split(' ') ?? [process.execPath];
+export const [runtime = process.execPath, ...runtimeArgs] = process.env['SERVICE_RUNTIME']?.split(' ') ?? [];
 
 /**
  * Starts `portcullis serve` from `dist` and waits until it listens. Rejects with `ServiceStartError` where it ends
@@ -83,8 +83,8 @@ const ownRuntime = process.env['SERVICE_RUNTIME']?.split(' ') ?? [process.execPa
 export async function startService(options: ServiceProcessOptions = {}): Promise<ServiceProcess> {
   if (!existsSync(entry)) throw new Error('There is no build to test: run "npm run build" first.');
   const { environment = {}, command = 'serve', args = [] } = options;
-  const [runtime = '', ...runtimeArgs] = options.runtime ?? ownRuntime;
-  const child = spawn(runtime, [...runtimeArgs, entry, command, ...args], {
+  const [program = '', ...words] = options.runtime ?? [runtime, ...runtimeArgs];
+  const child = spawn(program, [...words, entry, command, ...args], {
     env: { PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', ...environment },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

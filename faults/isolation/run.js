@@ -1,0 +1,121 @@
+// The targets of the clients, and one run against each.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createTally, runClients } from './clients.js';
+import { kindsOf, writeRules } from './kinds.js';
+import { ownersOf } from './marker.js';
+import { startUpstream } from './upstream.js';
+
+/** The program that serves the adapters of the library. */
+export const libraryProgram = fileURLToPath(new URL('library-process.js', import.meta.url));
+
+const width = 48;
+const readySeconds = 35;
+
+/** What is started, and its `share` of the requests. */
+export const targets = [
+  { name: 'serve', share: 28, kinds: 'serve', command: 'serve' },
+  { name: 'serve, TLS', share: 6, kinds: 'serve', command: 'serve', tls: true },
+  { name: 'serve, two workers', share: 12, kinds: 'serve', command: 'serve', workers: 2 },
+  { name: 'gate as the proxy', share: 16, kinds: 'proxy', command: 'gate' },
+  { name: 'gate as the proxy, TLS', share: 4, kinds: 'proxy', command: 'gate', tls: true },
+  { name: 'gate as the proxy, two workers', share: 8, kinds: 'proxy', command: 'gate', workers: 2 },
+  { name: 'gate beside a proxy', share: 14, kinds: 'beside', command: 'gate' },
+  { name: 'library', share: 12, kinds: 'library', command: 'library' },
+];
+
+/** In CI the same cuts each time, elsewhere others; `PROPERTY_SEED` repeats a run. */
+export function chooseSeed() {
+  const { PROPERTY_SEED: seed, CI: ci } = process.env;
+  return Number(seed ?? (ci === undefined ? Math.floor(Math.random() * 2 ** 31) : 20_260_101));
+}
+
+/** The requests of a target among all of a run. */
+export function countRequests({ share }, requests) {
+  return Math.ceil((requests * share) / targets.reduce((sum, each) => sum + each.share, 0));
+}
+
+/**
+ * Sends `requests` to one target; resolves with what was counted, the defects, and the number for the next connection.
+ *
+ * `world.start({ command, args, environment, onLine })` starts `portcullis serve` or `portcullis gate` before the provider
+ * `issuer`, `world.startLibrary({ argument, onLine })` the program of the adapters; both resolve with `ports` and `stop()`,
+ * the first one also with `adminUrl`. `world.sign(claims)` signs a token with ES256, by a key of the provider's `jwks`;
+ * `world.certificate` has the files of a certificate, and `world.folder` takes other files.
+ *
+ * @param {typeof targets[number]} target
+ * @param {any} world
+ */
+export async function runTarget(target, world, { requests, seed, first }) {
+  const { issuer, audience, jwks, certificate, folder } = world;
+  const { kinds, command, tls = false, workers = 1 } = target;
+  const tally = createTally();
+  let lines = 0;
+  const onLine = (line) => {
+    const owners = ownersOf(line);
+    if (owners.size > 0) lines++;
+    if (owners.size > 1) tally.add(`a log line with the markers of several connections`, line.slice(0, 400));
+  };
+  const upstream = kinds === 'proxy' ? await startUpstream(tally.add) : undefined;
+  let running;
+  try {
+    running = command === 'library' ? await startLibrary() : await start();
+    if (running.adminUrl !== undefined) await awaitReady(running.adminUrl);
+    let next = first;
+    for (const port of running.ports) {
+      next = await runClients({
+        ...{ port, width, seed, first: next, tally, tls },
+        kinds: kindsOf[kinds],
+        requests: Math.ceil(requests / running.ports.length),
+        mint: (subject) => ({
+          token: sign(issuer, subject),
+          foreignToken: sign(`https://${subject.toLowerCase()}.example/`, subject),
+        }),
+      });
+    }
+    await running.stop();
+    running = undefined;
+    return { counts: { ...tally.counts, lines, received: upstream?.received }, defects: tally.defects, next };
+  } finally {
+    await running?.stop();
+    upstream?.close();
+  }
+
+  function start() {
+    const file = join(folder, 'isolation-rules.json');
+    if (command === 'gate') writeFileSync(file, JSON.stringify(writeRules(issuer, audience)));
+    return world.start({
+      command,
+      args: [
+        ...(command === 'gate' ? ['--rules', file] : []),
+        ...(upstream === undefined ? [] : ['--upstream', `http://127.0.0.1:${upstream.port}`]),
+      ],
+      environment: {
+        ALGORITHMS: 'RS256,ES256',
+        ...(tls && { TLS_CERT: certificate.certFile, TLS_KEY: certificate.keyFile }),
+        ...(workers > 1 && { WORKERS: `${workers}` }),
+        LOG_IDENTITY: 'plain',
+      },
+      onLine,
+    });
+  }
+
+  function startLibrary() {
+    return world.startLibrary({ argument: JSON.stringify({ issuer, audience, jwks }), onLine });
+  }
+
+  /** The scope is another one than any route requires. */
+  function sign(by, sub) {
+    const now = Math.floor(Date.now() / 1000);
+    return world.sign({ iss: by, aud: audience, sub, iat: now, exp: now + 3600, scope: 'read:other' });
+  }
+}
+
+async function awaitReady(adminUrl) {
+  for (const end = performance.now() + readySeconds * 1000; performance.now() < end; await sleep(50)) {
+    if ((await fetch(`${adminUrl}/readyz`)).status === 200) return;
+  }
+  throw new Error('the service is not ready');
+}
