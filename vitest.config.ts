@@ -17,6 +17,9 @@ const excluded = [
   ...(process.env['LIBRARY_RUNTIME'] === undefined ? ['test/runtimes/workers-example.test.ts'] : []),
 ];
 
+// The buffers that Node hands out are overwritten: test/isolation/overwritten-buffers.js.
+const setupFiles = process.env['OVERWRITE_BUFFERS'] === undefined ? [] : ['test/isolation/overwritten-buffers.js'];
+
 // In one process for many files, the counts of V8 lacked branches that had run.
 const isCounted = process.argv.includes('--coverage');
 
@@ -28,12 +31,12 @@ export default defineConfig({
           ...ofEach,
           name: 'shared',
           isolate: isCounted,
-          setupFiles: ['test/support/leftovers.ts'],
+          setupFiles: [...setupFiles, 'test/support/leftovers.ts'],
           include: ['test/**/*.test.ts'],
           exclude: [...excluded, ...isolatedFiles],
         },
       },
-      { test: { ...ofEach, name: 'isolated', include: [...isolatedFiles], exclude: excluded } },
+      { test: { ...ofEach, name: 'isolated', setupFiles, include: [...isolatedFiles], exclude: excluded } },
     ],
     globalSetup: ['test/support/packed-folder.ts', 'test/support/kept-folder.ts'],
     // Files that wait for a service leave processor time to others.

@@ -73,8 +73,14 @@ export class ServiceStartError extends Error {
 
 const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 
+const { SERVICE_RUNTIME: given, OVERWRITE_BUFFERS: overwrites } = process.env;
+const preload = new URL('../isolation/overwritten-buffers.js', import.meta.url).href;
+
 /** What runs the service: this Node, or another runtime with its arguments (`npm run runtimes`). */
-export const [runtime = process.execPath, ...runtimeArgs] = process.env['SERVICE_RUNTIME']?.split(' ') ?? [];
+export const [runtime, ...runtimeArgs] = [
+  ...(given?.split(' ') ?? [process.execPath]),
+  ...(overwrites === undefined ? [] : [`--import=${preload}`]),
+] as [string, ...string[]];
 
 /**
  * Starts `portcullis serve` from `dist` and waits until it listens. Rejects with `ServiceStartError` where it ends
