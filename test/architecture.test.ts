@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { builtinModules } from 'node:module';
 import { basename, dirname, join, posix, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -207,6 +208,43 @@ describe('direction of imports', () => {
 
   it('no file leads back to itself, types included', () => {
     expect(findCycles(imports)).toEqual([]);
+  });
+});
+
+describe('imports of packages', () => {
+  const read = (path: string): string => readFileSync(join(root, '..', path), 'utf8');
+  // A `.d.ts` declares the modules that it has types for.
+  const declared = readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.d.ts'))
+    .flatMap((path) =>
+      Array.from(read(`src/${path}`).matchAll(/^declare module '([^']+)'/gm), ([, name = '']) => ({ path, name })),
+    );
+  const imported = sources.flatMap(({ path, modules }) => modules.map(({ name }) => ({ path, name })));
+
+  /** Whether the package says that this path in it is public. */
+  function isExported(name: string): boolean {
+    const [, packageName = '', path = ''] = /^(@[^/]+\/[^/]+|[^@/][^/]*)\/(.+)$/.exec(name) ?? [];
+    const { exports = {} } = JSON.parse(read(`node_modules/${packageName}/package.json`)) as { exports?: object };
+    return Object.keys(exports).some((key) => {
+      const [start = '', end] = key.split('*');
+      const whole = `./${path}`;
+      return end === undefined ? key === whole : whole.startsWith(start) && whole.endsWith(end);
+    });
+  }
+
+  it('a path within a package → named by its exports', () => {
+    const paths = [...imported, ...declared].filter(({ name }) => /^(?!node:)(?:@[^/]+\/)?[^@/][^/]*\/./.test(name));
+    expect(imported.map(({ name }) => name)).toContain('hono/types');
+    expect(isExported('hono/types')).toBe(true);
+    expect(paths.filter(({ name }) => !isExported(name))).toEqual([]);
+  });
+
+  it('a module of Node → a public one', () => {
+    const ofNode = imported.filter(({ name }) => name.startsWith('node:'));
+    expect(ofNode.length).toBeGreaterThan(50);
+    expect(
+      ofNode.filter(({ name }) => !builtinModules.includes(name.slice(5)) || /^node:(?:_|internal)/.test(name)),
+    ).toEqual([]);
   });
 });
 

@@ -1,0 +1,64 @@
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-lint-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Every form in which a member is read, written, declared or imported; one on each line. */
+const forms = [
+  "import { _connectionListener } from 'node:http';",
+  "import { _connectionListener as listener } from 'node:http';",
+  'socket._handle.fd;',
+  'socket?._handle;',
+  'socket._paused = true;',
+  "socket['_paused'] = true;",
+  'socket["_paused"];',
+  'socket[`_paused`];',
+  "Reflect.get(socket, '_handle');",
+  'const { _handle } = socket;',
+  'const { _handle: handle } = socket;',
+  '({ _handle: handle } = socket);',
+  'Object.assign(socket, { _handle: null });',
+  'interface WithHandle { readonly _handle: object }',
+  'interface WithRead { _read(): void }',
+  'type WithHead = { _header: string };',
+];
+const allowed =
+  "series['_sum'] = name + '_FILE' + '_'; call((_event) => {}); const [, _rest] = list; type Of<_T> = string;";
+
+const files = {
+  'src/any.ts': forms.join('\n'),
+  'src/service/process/http-server.ts': 'socket._handle;',
+  'src/service/app/whole-answer.ts': forms.join('\n'),
+  'src/allowed.ts': allowed,
+};
+
+/** Where the linter of this repository finds a member that is not public: a file and a line each. */
+function findPrivate(): readonly string[] {
+  const config = JSON.parse(readFileSync(join(root, 'biome.json'), 'utf8').replaceAll('"./', `"${root}`));
+  writeFileSync(join(folder, 'biome.json'), JSON.stringify({ ...config, vcs: { enabled: false } }));
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), text);
+  }
+  const words = ['lint', '--reporter=github', '--max-diagnostics=none'];
+  const biome = join(root, 'node_modules/@biomejs/biome/bin/biome');
+  const { stdout } = spawnSync(process.execPath, [biome, ...words], { cwd: folder, encoding: 'utf8' });
+  return Array.from(
+    stdout.matchAll(/^::error title=plugin,file=([^,]+),line=(\d+),.*A member that begins with _ is not public/gm),
+    ([, file, line]) => `${file?.slice(file.indexOf('src/'))}:${line}`,
+  );
+}
+
+describe('lint: a member that begins with _', () => {
+  it('any form, in any file but whole-answer.ts → an error on its line', () => {
+    expect(findPrivate().toSorted()).toEqual(
+      [...forms.map((_form, index) => `src/any.ts:${index + 1}`), 'src/service/process/http-server.ts:1'].toSorted(),
+    );
+  });
+});
