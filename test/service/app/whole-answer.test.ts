@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, OutgoingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -63,7 +63,7 @@ async function exchange(port: number, sent: string): Promise<string> {
 const respondWith =
   (send: typeof sendAnswer, answer: Answer): RequestListener =>
   ({ url }, outgoing) =>
-    send(url === '/last' ? last : answer, outgoing);
+    send(url === '/last' ? last : answer, outgoing, url === '/with-id' ? 'a1b2-7' : undefined);
 
 const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
 
@@ -74,6 +74,7 @@ describe('the bytes are those that Node sends', () => {
     ['401 with two challenges', createAnswer(401, ['www-authenticate', challenge, 'www-authenticate', 'Bearer'], '{}')],
     ['no body', createAnswer(200, ['x-auth-subject', 'somebody'], '')],
     ['204', createAnswer(204, ['vary', 'Origin'], '')],
+    ['304', createAnswer(304, ['etag', '"a"'], '')],
     ['a status without a phrase', createAnswer(299, [], 'odd')],
     ['a body of several bytes a character', createAnswer(200, ['content-type', 'text/plain'], 'Jürgen, 東京, 🗝')],
     ['a body that fills many packets', createAnswer(200, ['content-type', 'text/plain'], 'body '.repeat(50_000))],
@@ -87,6 +88,10 @@ describe('the bytes are those that Node sends', () => {
     ['HTTP/1.0 that keeps the connection', 'GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n'],
     ['HTTP/1.0', 'GET / HTTP/1.0\r\n\r\n'],
     ['three at once', get.repeat(3)],
+    ['GET, with the id of its log line', 'GET /with-id HTTP/1.1\r\nHost: a\r\n\r\n'],
+    ['GET that closes the connection', 'GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'],
+    ['POST in chunks', 'POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'],
+    ['an expectation', 'POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc'],
   ];
   it.each(answers)('%s', async (_name, answer) => {
     const [ours, nodes] = [await serve(respondWith(sendWhole, answer)), await serve(respondWith(sendAnswer, answer))];
@@ -95,6 +100,51 @@ describe('the bytes are those that Node sends', () => {
       expect(expected, name).toContain(`HTTP/1.1 ${answer.status}`);
       expect(await exchange(ours, sent), name).toBe(expected);
     }
+  });
+});
+
+describe('the test of itself', () => {
+  it('on this version of Node → passed', () => {
+    expect(createSendWhole(keepAlive)).not.toBe(sendAnswer);
+  });
+
+  const head = Object.getOwnPropertyDescriptor(OutgoingMessage.prototype, 'headersSent');
+  const write = (socket: Socket | null, text: string): boolean => socket?.write(text) ?? false;
+  it.each<readonly [string, () => unknown]>([
+    [
+      'sends a head of its own',
+      () =>
+        vi.spyOn(ServerResponse.prototype, 'end').mockImplementation(function (this: ServerResponse) {
+          write(this.socket, 'HTTP/1.1 200 OK\r\n\r\n');
+          return this;
+        }),
+    ],
+    [
+      'sends more after it',
+      () =>
+        vi.spyOn(ServerResponse.prototype, 'end').mockImplementationOnce(function (this: ServerResponse) {
+          write(this.socket, '0\r\n\r\n');
+          return this.end();
+        }),
+    ],
+    ['has not ended', () => vi.spyOn(ServerResponse.prototype, 'end').mockReturnThis()],
+    [
+      'keeps the head elsewhere',
+      () => Object.defineProperty(OutgoingMessage.prototype, 'headersSent', { ...head, get: () => false }),
+    ],
+    [
+      'throws',
+      () =>
+        vi.spyOn(ServerResponse.prototype, 'assignSocket').mockImplementation(() => {
+          throw new TypeError('not a socket');
+        }),
+    ],
+  ])('a version that %s → the responses of Node', async (_name, change) => {
+    change();
+    const chosen = createSendWhole(keepAlive);
+    vi.restoreAllMocks();
+    Object.defineProperty(OutgoingMessage.prototype, 'headersSent', { ...head });
+    expect(chosen).toBe(sendAnswer);
   });
 });
 
