@@ -56,7 +56,8 @@ describe('issuers as a function', () => {
 
   it('provider that is down when its key set is opened again → its tokens are accepted', async () => {
     const server = open({ issuers: ({ headers }) => [nameOf(Number(headers.get('x-tenant')))], maxOpenIssuers: 1 });
-    const send = (tenant: number) => judge(server, { headers: { ...call(tenant).headers, 'x-tenant': String(tenant) } });
+    const send = (tenant: number) =>
+      judge(server, { headers: { ...call(tenant).headers, 'x-tenant': String(tenant) } });
     expect(await send(1)).toBe('accepted');
     expect(await send(2)).toBe('accepted');
     down.add('tenant-1.example');
