@@ -30,6 +30,8 @@ export interface Forwarding {
   /** Whether the peer is one whose X-Forwarded-For is believed, and goes on. */
   readonly isPeerTrusted: boolean;
   readonly credentials: Credentials;
+  /** The client, as {@link namePeer} names it; one without an address has no part of its own. */
+  readonly client: string;
   /** Answers with the refusal; called at most once, and only while nothing of an answer was sent. */
   readonly refuse: (error: AccessError) => void;
   /** Told if the answer was begun and could not be finished. The connection of the client is closed then. */

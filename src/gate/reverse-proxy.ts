@@ -23,6 +23,8 @@ export interface ReverseProxyOptions {
   readonly timeout?: number;
   /** Requests and tunnels that may be on their way at one time; one more is refused with 503. Default 4096. */
   readonly maxInFlight?: number;
+  /** Part of them that one client may take, over 0 and at most 1. Default: 1. */
+  readonly share?: number;
   /** PEM certificates that an `https://` upstream is trusted by; default those of Node. */
   readonly ca?: string;
 }
@@ -52,9 +54,11 @@ const defaultMaxInFlight = 4096;
  * `TypeError` for an upstream that is not a URL of the three forms, or has a path.
  */
 export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
-  const { maxInFlight = defaultMaxInFlight } = options;
+  const { maxInFlight = defaultMaxInFlight, share = 1 } = options;
+  const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
   const upstream = await openUpstream({ ...options, timeout: options.timeout ?? defaultTimeout });
   let inFlight = 0;
+  const inFlightOf = new Map<string, number>();
 
   const batch = createAnswerBatch<Answering>((answers) => {
     for (const answer of answers) answer.send();
@@ -63,6 +67,9 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
     batch,
     leave(forwarding) {
       inFlight--;
+      const left = (inFlightOf.get(forwarding.client) ?? 0) - 1;
+      if (left > 0) inFlightOf.set(forwarding.client, left);
+      else inFlightOf.delete(forwarding.client);
       forwarding.onDone?.();
     },
   };
@@ -81,7 +88,9 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       return framing;
     },
     forward(forwarding, framing) {
-      if (inFlight >= maxInFlight) {
+      const { client } = forwarding;
+      const ofClient = inFlightOf.get(client) ?? 0;
+      if (inFlight >= maxInFlight || (ofClient >= maxOfClient && client !== '')) {
         forwarding.refuse(new AccessError('upstream_overloaded'));
         discardRest(forwarding.incoming);
         forwarding.onDone?.();
@@ -89,6 +98,7 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       }
       const head = createRequestHead(forwarding, framing);
       inFlight++;
+      inFlightOf.set(client, ofClient + 1);
       const answering = new Answering(forwarding, answeringOptions);
       try {
         if (isWebSocketRequest(forwarding, head)) forwardUpgrade({ upstream, forwarding, head, answering });

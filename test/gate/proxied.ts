@@ -12,6 +12,7 @@ import {
   type ReverseProxyOptions,
 } from '../../src/gate/reverse-proxy.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
+import { namePeer } from '../../src/http/peer-name.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';
 import { createDescribeRefusal } from '../../src/refusal/refusal.ts';
 import { type Listener, listen } from '../../src/service/process/listener.ts';
@@ -137,7 +138,18 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     }
     const onCut: Forwarding['onCut'] = ({ reason }) => void cut.push(reason);
     proxy.forward(
-      { incoming, outgoing, takeSocket, identity, externalUrl, isPeerTrusted, credentials, refuse, onCut },
+      {
+        incoming,
+        outgoing,
+        takeSocket,
+        identity,
+        externalUrl,
+        isPeerTrusted,
+        credentials,
+        client: namePeer(request.headers.get('x-client') ?? undefined),
+        refuse,
+        onCut,
+      },
       framing,
     );
   };

@@ -555,6 +555,29 @@ describe('the pool', () => {
     expect(proxied.refused).toEqual(['upstream_unavailable']);
   });
 
+  it('a client that takes its part of the places → 503 for it, and another client is served', async () => {
+    const { upstream, proxied } = await stage(
+      (socket, arrived) => {
+        if (arrived.includes('/now')) socket.write(ok);
+      },
+      { maxInFlight: 8, share: 0.25 },
+    );
+    const request = (target: string, client: string): string =>
+      `GET ${target} HTTP/1.1\r\nHost: a\r\nX-Client: ${client}\r\nConnection: close\r\n\r\n`;
+    const held = ['2001:db8::1', '2001:db8::2'].map((client) => {
+      const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
+      socket.write(request('/held', client));
+      return socket;
+    });
+    await vi.waitFor(() => expect(upstream.arrivals.filter((bytes) => bytes.includes('/held'))).toHaveLength(2), 5000);
+    expect(statusOf(await sendRaw(proxied.port, request('/now', '2001:db8::3')))).toBe(503);
+    expect(statusOf(await sendRaw(proxied.port, request('/now', '2001:db8:0:1::3')))).toBe(200);
+    expect(proxied.refused).toEqual(['upstream_overloaded']);
+    for (const socket of held) socket.destroy();
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+    expect(statusOf(await sendRaw(proxied.port, request('/now', '2001:db8::3')))).toBe(200);
+  });
+
   it('a client that goes away → its request to the upstream is given up', async () => {
     const { upstream, proxied } = await stage(() => {});
     const clients = [get(), post('hello'), `POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf`].map(

@@ -1,7 +1,9 @@
 import { AccessError } from '../../failures.ts';
 import type { Admission, Gate, Rejection } from '../../gate/gate.ts';
 import { discardRest, type Forwarding, type Framing, type ReverseProxy } from '../../gate/reverse-proxy.ts';
+import type { ReadClientAddress } from '../../http/client-address.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../../http/external-url.ts';
+import { namePeer } from '../../http/peer-name.ts';
 import type { IsTrusted } from '../../http/trust.ts';
 import { after } from '../../maybe-promise.ts';
 import type { SettingNames } from '../settings/setting-names.ts';
@@ -17,6 +19,7 @@ export interface GateProxyAppOptions {
   readonly readExternalUrl: ReadExternalUrl;
   /** Whose X-Forwarded-* are believed. */
   readonly isTrusted: IsTrusted;
+  readonly readClientAddress: ReadClientAddress;
   readonly names: SettingNames;
   /** Told of each request that may pass. */
   readonly onAdmitted: (admission: Admission) => void;
@@ -24,7 +27,7 @@ export interface GateProxyAppOptions {
 
 /** Judges requests, and passes on those that may pass. */
 export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
-  const { current, proxy, readExternalUrl, isTrusted, names, onAdmitted } = options;
+  const { current, proxy, readExternalUrl, isTrusted, readClientAddress, names, onAdmitted } = options;
 
   const describe = (exchange: Exchange, { error, refusal }: Rejection): Answer => {
     noteRefusal(exchange, error, names);
@@ -49,7 +52,8 @@ export function createGateProxyApp(options: GateProxyAppOptions): StreamApp {
     onAdmitted(admission);
     if (dpopNonce !== undefined) wire.outgoing.setHeader('DPoP-Nonce', dpopNonce);
     const isPeerTrusted = isTrusted(connection.remoteAddress);
-    proxy.forward(new Passing(passage, { admission, externalUrl, isPeerTrusted }), framing);
+    const client = namePeer(readClientAddress(request, connection));
+    proxy.forward(new Passing(passage, { admission, externalUrl, isPeerTrusted, client }), framing);
     return passedOn;
   };
 
@@ -84,6 +88,7 @@ interface Pass {
   readonly admission: Admission;
   readonly externalUrl: ExternalUrl;
   readonly isPeerTrusted: boolean;
+  readonly client: string;
 }
 
 /** A request that passes. A class because there is one for each request. */
@@ -95,9 +100,10 @@ class Passing implements Forwarding {
   readonly externalUrl: ExternalUrl;
   readonly isPeerTrusted: boolean;
   readonly credentials: Forwarding['credentials'];
+  readonly client: string;
   readonly #passage: Passage;
 
-  constructor(passage: Passage, { admission, externalUrl, isPeerTrusted }: Pass) {
+  constructor(passage: Passage, { admission, externalUrl, isPeerTrusted, client }: Pass) {
     const { incoming, outgoing, takeSocket } = passage.wire;
     const { rule, identity } = admission;
     this.incoming = incoming;
@@ -106,6 +112,7 @@ class Passing implements Forwarding {
     this.identity = identity;
     this.externalUrl = externalUrl;
     this.isPeerTrusted = isPeerTrusted;
+    this.client = client;
     // A rule that only reports changes nothing of what the upstream got before.
     this.credentials = rule.mode === 'report' ? 'forward' : rule.credentials;
     this.#passage = passage;

@@ -3,6 +3,7 @@ import type { Admission, Gate } from '../../gate/gate.ts';
 import { createReverseProxy, type ReverseProxy } from '../../gate/reverse-proxy.ts';
 import { chooseTreatment } from '../../gate/rule-choice.ts';
 import type { Rules } from '../../gate/rules.ts';
+import { createReadClientAddress } from '../../http/client-address.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
 import { type IsTrusted, parseTrust } from '../../http/trust.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
@@ -67,6 +68,7 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
           ...{ ...common, proxy },
           readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
           isTrusted: parseTrust(settings.trustProxy),
+          readClientAddress: createReadClientAddress(settings.trustProxy),
         });
   const watch = options.watchDecisions?.({
     labels: labelSettings(settings, []),
@@ -113,8 +115,8 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   };
 }
 
-function openProxy({ upstream, upstreamTimeout }: Settings): Promise<ReverseProxy> {
-  return createReverseProxy({ upstream, timeout: upstreamTimeout });
+function openProxy({ upstream, upstreamTimeout, peerShare }: Settings): Promise<ReverseProxy> {
+  return createReverseProxy({ upstream, timeout: upstreamTimeout, share: peerShare });
 }
 
 /** Lets a set of servers follow the rules; `onSwap` is told of each gate that comes in force. */

@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net';
+import { namePeer } from '../../http/peer-name.ts';
 import type { IsTrusted } from '../../http/trust.ts';
 
 /** What one peer uses of the limits that all peers share. */
@@ -54,16 +54,4 @@ export function createPeers({ share = 1, isTrusted = () => false }: PeersOptions
     },
     partOf: (limit) => Math.max(1, Math.floor(limit * share)),
   };
-}
-
-/** Returns the name under which an address is counted: for IPv6 the /64, which is what one client is usually assigned. */
-export function namePeer(address: string | undefined): string {
-  if (address === undefined) return '';
-  if (!isIPv6(address)) return address;
-  if (address.startsWith('::ffff:') && address.includes('.')) return address.slice('::ffff:'.length);
-  const [head = '', tail] = address.split('::');
-  const groups = head === '' ? [] : head.split(':');
-  const missing = tail === undefined ? 0 : 8 - groups.length - (tail === '' ? 0 : tail.split(':').length);
-  const all = [...groups, ...Array<string>(missing).fill('0'), ...(tail ?? '').split(':')];
-  return `${all.slice(0, 4).join(':')}::/64`;
 }
