@@ -91,6 +91,7 @@ export interface ProxiedOptions extends ReverseProxyOptions {
   readonly credentials?: Forwarding['credentials'];
   readonly isPeerTrusted?: boolean;
   readonly unreadTimeout?: number;
+  readonly tunnelTimeout?: number;
   /** Called for each request before it is forwarded; it may answer by itself and return `true`. */
   readonly before?: (incoming: IncomingMessage, outgoing: ServerResponse) => boolean;
 }
@@ -103,6 +104,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     credentials = 'remove',
     isPeerTrusted = false,
     unreadTimeout,
+    tunnelTimeout,
     before,
     ...rest
   } = options;
@@ -163,6 +165,7 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     errorBody: errorBodyFormats.detail,
     beforeCut: proxy.sendReady,
     ...(unreadTimeout !== undefined && { unreadTimeout }),
+    ...(tunnelTimeout !== undefined && { tunnelTimeout }),
   });
   return {
     port: Number(new URL(listener.url).port),

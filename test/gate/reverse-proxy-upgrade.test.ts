@@ -143,6 +143,21 @@ describe('WebSocket', () => {
     socket.destroy();
   }, 30_000);
 
+  it('a tunnel that is idle for its time limit → closed at both ends; one with traffic stays', {
+    timeout: 30_000,
+  }, async () => {
+    const { upstream, proxied } = await stage(echo, { tunnelTimeout: 1 });
+    const [idle, busy] = [await openTunnel(proxied), await openTunnel(proxied)];
+    await Promise.all([idle.read('\r\n\r\n'), busy.read('\r\n\r\n')]);
+    const traffic = setInterval(() => busy.socket.write('ping'), 100);
+    await once(idle.socket, 'close');
+    expect(busy.socket.closed).toBe(false);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+    clearInterval(traffic);
+    await once(busy.socket, 'close');
+    await vi.waitFor(() => expect(proxied.proxy.inFlight()).toBe(0), 5000);
+  });
+
   it('the listener closes → tunnels end after the grace', async () => {
     const { proxied } = await stage(echo);
     const tunnel = await openTunnel(proxied);

@@ -57,6 +57,7 @@ export class ClientConnection extends Duplex implements Fed {
   #isEndPassed = false;
   #isClosed = false;
   #isDetached = false;
+  #isBroken = false;
   #whenResponded: (() => void) | undefined;
   readonly #end = (): void => {
     if (this.#isClosed) return;
@@ -194,13 +195,19 @@ export class ClientConnection extends Duplex implements Fed {
     this.#body = coding === undefined ? Number(length) : 'chunked';
   }
 
-  /** Lets the caller respond to a malformed request after the pending responses, or in place of the one whose body it is. */
-  afterResponses(respond: () => void): void {
+  /**
+   * Parses nothing more. Lets the caller respond to a malformed request after the pending responses, or instead of the one
+   * to whose request the malformed body belongs. Returns false if this was called before.
+   */
+  breakOff(respond: () => void): boolean {
+    if (this.#isBroken) return false;
+    this.#isBroken = true;
     if (this.#pending === 0 && this.#body === 0) respond();
     else if (this.#body === 0) this.#whenResponded = respond;
     else if (this.#latest?.headersSent === true) this.destroySoon();
     else if (this.#pending === 1) respond();
     else this.destroy();
+    return true;
   }
 
   /** Marks the pending response as the last one, unless its head was sent or another request follows. */
@@ -227,7 +234,8 @@ export class ClientConnection extends Duplex implements Fed {
   feed(): boolean {
     const end = this.#findEnd(this.#held);
     if (end === 0 || !this.#mayPass(this.#held.subarray(0, end))) return false;
-    this.#held = this.#held.subarray(end);
+    // A view without bytes would keep the entire read.
+    this.#held = end === this.#held.length ? nothing : this.#held.subarray(end);
     this.#isReading = true;
     const piece: Buffer | null = this.socket.read(end); // no encoding is set
     this.#isReading = false;
@@ -239,7 +247,8 @@ export class ClientConnection extends Duplex implements Fed {
   }
 
   #receive(chunk: Buffer): void {
-    if (this.#isReading) return;
+    // After the last response nothing is parsed, but read: unread bytes would reset the connection before it has arrived.
+    if (this.#isReading || this.#isBroken || this.writableEnded) return;
     if (this.#findEnd(chunk) === chunk.length && this.#mayPass(chunk)) {
       this.#pass(chunk);
       return;
@@ -262,7 +271,7 @@ export class ClientConnection extends Duplex implements Fed {
 
   #goOn(): void {
     if (this.#isDetached || this.destroyed) return;
-    if (this.#held.length > 0) {
+    if (this.#held.length > 0 && !this.#isBroken) {
       this.#options.intake.enqueue(this);
       return;
     }
@@ -286,9 +295,11 @@ export class ClientConnection extends Duplex implements Fed {
   }
 
   #mayPass(piece: Buffer): boolean {
-    if (this.readableFlowing !== true || this.destroyed || this.#isDetached) return false;
+    if (this.readableFlowing !== true || this.destroyed || this.#isDetached || this.#isBroken) return false;
+    // Whatever is unsent: a client may send an entire body before it reads.
+    if (this.#body !== 0) return true;
     if (this.socket.writableLength > maxUnsent) return false;
-    if (this.#pending === 0 || this.#body !== 0) return true;
+    if (this.#pending === 0) return true;
     const { intake, peer } = this.#options;
     return this.#pending < maxPending && intake.hasRoom(peer) && !namesUpgrade(piece);
   }

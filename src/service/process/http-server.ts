@@ -192,10 +192,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       return;
     }
     const status = statusOf(error);
-    options.onMalformed?.(status);
     const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
-    if (isNode) (socket as unknown as ClientConnection).afterResponses(respond);
-    else respond();
+    const isFirst = !isNode || (socket as unknown as ClientConnection).breakOff(respond);
+    if (isFirst) options.onMalformed?.(status);
+    if (!isNode) respond();
   });
   // Without a listener Node closes the connection itself, before pending responses are sent.
   server.on('connect', (_incoming, socket) => {

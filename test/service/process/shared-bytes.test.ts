@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const listener of opened.listeners.splice(0)) await listener.close(0);
 });
 
-async function open(options: Pick<ListenerOptions, 'onRequest' | 'onUpgrade'>): Promise<number> {
+async function open(options: Pick<ListenerOptions, 'onRequest' | 'onUpgrade' | 'onMalformed'>): Promise<number> {
   const listener = await listen({
     ...{ host: '127.0.0.1', port: 0, keepAlive: 60, errorBody: errorBodyFormats.detail },
     ...options,
@@ -138,10 +138,27 @@ describe('bytes of one connection', () => {
     await receive(socket, (all) => targets(all).length === 7);
   });
 
-  it('a malformed request after a pending one → 400 after the response, not instead of it', async () => {
-    const port = await open({ onRequest: (_incoming, outgoing) => void setTimeout(() => outgoing.end('first'), 50) });
+  it('a client that sends a body before it reads the response → both arrive, whatever is unsent', async () => {
+    const port = await open({
+      onRequest: (incoming, outgoing) => void incoming.pipe(outgoing),
+      onUpgrade: () => {},
+    });
     const socket = await dial(port);
-    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\nGET \x01 HTTP/1.1\r\n\r\n');
+    const body = randomBytes(300_000);
+    socket.write(`POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${body.length}\r\n\r\n`);
+    socket.write(body);
+    await once(socket, 'end');
+    expect(socket.received.length).toBeGreaterThan(body.length);
+  });
+
+  it('a malformed request after a pending one → 400 after the response, not instead of it', async () => {
+    const malformed: number[] = [];
+    const port = await open({
+      onRequest: (_incoming, outgoing) => void setTimeout(() => outgoing.end('first'), 50),
+      onMalformed: (status) => malformed.push(status),
+    });
+    const socket = await dial(port);
+    socket.write(`GET / HTTP/1.1\r\nHost: a\r\n\r\n${'GET \x01 HTTP/1.1\r\n\r\n'.repeat(3)}`);
     await once(socket, 'end');
     expect(socket.received.toString().match(/HTTP\/1\.1 \d+|first/g)).toEqual([
       'HTTP/1.1 200',
