@@ -405,9 +405,19 @@ describe('house rules', () => {
     ['a JWK set', /(?:type|interface) JwkSet\b/, 'jose/jwk.ts'],
     ['accepted schemes', /\['Bearer', 'DPoP'\];/, 'http/credentials.ts'],
     ['a plain https address', /\bfunction isPlainHttps\b|password === ''/, 'outbound/https-address.ts'],
+    ['a URL without its user information', /\*\*\*@/, 'http/shown-url.ts'],
     ['the address of a proxy', /\bdecodeURIComponent\(username/, 'outbound/proxy-address.ts'],
     ['the grammar of a domain', /\[a-z0-9\._-\]\*\[a-z0-9\]/, 'resource-server/issuer-name.ts'],
   ])('one place says it: %s', (_what, pattern, path) => {
     expect(sources.filter(({ text }) => pattern.test(text)).map((source) => source.path)).toEqual([path]);
+  });
+
+  it('what commands and the log print of a URL goes through showUrl', () => {
+    // A command to be copied has the URL as it is called.
+    const copied = new Set(['cli/bound-call.ts', 'cli/dev-tries.ts']);
+    const printed = sources.filter(
+      ({ path, text }) => !copied.has(path) && /\$\{[^{}]*(?<!showUrl\([^()]*)\.href\b/.test(text),
+    );
+    expect(printed.map(({ path }) => path)).toEqual([]);
   });
 });

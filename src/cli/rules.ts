@@ -5,6 +5,7 @@ import { findRuleWarnings } from '../gate/rule-warnings.ts';
 import type { Rules } from '../gate/rules.ts';
 import { type RulesFile, readRules } from '../gate/rules-reader.ts';
 import { formatRulesProblems, type RulesProblem } from '../gate/rules-text.ts';
+import { showUrl } from '../http/shown-url.ts';
 import { exitCodes } from '../service/process/exit.ts';
 import { asksForHelp } from './help.ts';
 
@@ -62,7 +63,7 @@ async function test(name: string, casesName: string): Promise<number> {
     differing++;
     const expected = sample.rule === undefined ? sample.expect : `${sample.expect} by rule ${sample.rule}`;
     process.stdout.write(
-      `${casesName}:${line}: ${sample.method} ${sample.url}: expected ${expected}, came out as ${describe(outcome)}\n`,
+      `${casesName}:${line}: ${sample.method} ${showUrl(sample.url)}: expected ${expected}, came out as ${describe(outcome)}\n`,
     );
   }
   const count = read.cases.length;

@@ -149,10 +149,16 @@ function readCall({ dpop, url, method, nonce }: Flags): Call | 'none' | string {
     const isSaid = url !== undefined || method !== undefined || nonce !== undefined;
     return isSaid ? '--url, --method and --nonce are for a proof: add --dpop.' : 'none';
   }
-  if (url !== undefined && !(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)))
-    return '--url takes a URL that begins with http:// or https://.';
+  const called = url !== undefined && URL.canParse(url) ? new URL(url) : undefined;
+  // The URL is a part of the command that is printed.
+  if (url !== undefined && !(called !== undefined && /^https?:$/.test(called.protocol) && !hasUserInfo(called)))
+    return '--url takes a URL that begins with http:// or https://, without user and password.';
   if (method !== undefined && !/^[A-Z]+$/i.test(method)) return '--method takes a method, as in POST.';
-  return { url: url === undefined ? undefined : new URL(url), method: method ?? 'GET', nonce };
+  return { url: called, method: method ?? 'GET', nonce };
+}
+
+function hasUserInfo({ username, password }: URL): boolean {
+  return `${username}${password}` !== '';
 }
 
 const options = {

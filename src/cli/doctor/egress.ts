@@ -1,6 +1,5 @@
 import { connect } from 'node:net';
 import { readProxyAddress } from '../../outbound/proxy-address.ts';
-import { hideCredentials } from '../../service/settings/setting-report.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -20,8 +19,8 @@ export function findProxy(url: URL, environment: Environment): EgressProxy | und
   const variable = read('HTTPS_PROXY') === '' || url.protocol === 'http:' ? 'HTTP_PROXY' : 'HTTPS_PROXY';
   const address = readProxyAddress(read(variable));
   if (read(variable) === '' || address === undefined) return undefined;
-  const { host } = new URL(address);
-  return { url: new URL(address), variable, shown: hideCredentials(host) };
+  const proxy = new URL(address);
+  return { url: proxy, variable, shown: proxy.host };
 }
 
 function isExempt({ hostname, port, protocol }: URL, list: string): boolean {

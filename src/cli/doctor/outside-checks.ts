@@ -1,4 +1,5 @@
 import { showText } from '../../explain/shown-text.ts';
+import { showUrl } from '../../http/shown-url.ts';
 import { type CallAnswer, call, codeOf, headerOf, isPlainHttp } from './call.ts';
 import type { DoctorCheck, Scene } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
@@ -23,7 +24,7 @@ async function checkOutside(scene: Scene): Promise<readonly Outcome[]> {
   const { outside } = scene;
   if (outside === undefined) return [skipped(noUrl)];
   const target = targetOf(outside, scene);
-  const shown = `${target.origin}${target.pathname}`;
+  const shown = showUrl(target.href);
   let answer: CallAnswer;
   try {
     answer = await call(target, { timeout: scene.timeout });
@@ -158,18 +159,19 @@ async function checkAdmin(scene: Scene): Promise<readonly Outcome[]> {
   const unanswered: string[] = [];
   for (const url of ways) {
     const answer = await call(url, { timeout }).catch(codeOf);
-    if (typeof answer === 'string') unanswered.push(`${url.href}: ${answer}`);
+    if (typeof answer === 'string') unanswered.push(`${showUrl(url.href)}: ${answer}`);
     else if (answer.status === 200 && answer.body.includes('portcullis_')) readable.push(url);
   }
   const [first] = unanswered;
   // The port of the admin listener is meant to be closed. Where clients call, silence shows only that nobody was reached.
-  if (readable.length === 0 && first?.startsWith(`${ways[0]?.href}: `)) {
+  if (readable.length === 0 && first?.startsWith(`${showUrl(ways[0]?.href ?? '')}: `)) {
     return [skipped(`could not look: ${first}. See outside`)];
   }
-  if (readable.length === 0) return [ok(`${ways.map((url) => url.href).join(' and ')} cannot be read from here`)];
+  if (readable.length === 0)
+    return [ok(`${ways.map((url) => showUrl(url.href)).join(' and ')} cannot be read from here`)];
   return readable.map((url) =>
     problem('D190', {
-      seen: `${url.href} shows the metrics`,
+      seen: `${showUrl(url.href)} shows the metrics`,
       expected: 'an answer of the API, or no connection',
       fix: `${subject.nameOf('adminHost')}=127.0.0.1, or close the port, or take the path out of the proxy`,
     }),

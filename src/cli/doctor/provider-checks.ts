@@ -1,4 +1,5 @@
 import { showText, showValue } from '../../explain/shown-text.ts';
+import { showUrl } from '../../http/shown-url.ts';
 import { readJwks } from '../../keys/jwks.ts';
 import { isPlainHttps } from '../../outbound/https-address.ts';
 import { isPlainHttp } from './call.ts';
@@ -149,7 +150,7 @@ async function checkKeys(scene: Scene): Promise<readonly Outcome[]> {
   if (!isPlainHttps(uri)) {
     return [
       problem('D200', {
-        seen: `jwks_uri is ${showValue(uri)}`,
+        seen: `jwks_uri is ${showValue(typeof uri === 'string' ? showUrl(uri) : uri)}`,
         expected: 'an https URL',
         fix: 'Let the provider publish its keys over https. Behind a proxy, tell the provider its public address.',
       }),
@@ -161,7 +162,7 @@ async function checkKeys(scene: Scene): Promise<readonly Outcome[]> {
     const seen = keys.kind === 'failed' ? keys.error.message : `status ${keys.status}`;
     return [
       problem('D201', {
-        seen: `${new URL(uri).origin}${new URL(uri).pathname}: ${seen}`,
+        seen: `${showUrl(uri)}: ${seen}`,
         expected: 'status 200 and a JSON document',
         fix: 'Look at the network from this machine to that address.',
       }),

@@ -1,4 +1,4 @@
-import { hideCredentials } from '../../service/settings/setting-report.ts';
+import { showUrl } from '../../http/shown-url.ts';
 import { codeOf } from './call.ts';
 import type { DoctorCheck, Scene } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
@@ -8,11 +8,10 @@ const refused = /^(?:WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password|ERR C
 
 async function checkRedis(scene: Scene): Promise<readonly Outcome[]> {
   const { replayStore } = scene.subject;
-  if (replayStore === undefined || !/^rediss?:/.test(replayStore)) {
-    return [skipped(`the replay store is ${replayStore === undefined ? 'not known without settings' : replayStore}`)];
-  }
+  if (replayStore === undefined) return [skipped('the replay store is not known without settings')];
+  const shown = showUrl(replayStore);
+  if (!/^rediss?:/.test(replayStore)) return [skipped(`the replay store is ${shown}`)];
   const name = scene.subject.nameOf('replayStore');
-  const shown = hideCredentials(replayStore).replace(/^\*\*\*@/, 'redis://***@');
   const redis = await import('@redis/client').catch(() => undefined);
   if (redis === undefined) {
     return [problem('D154', { seen: 'the package @redis/client is missing', fix: 'npm install @redis/client' })];

@@ -1,3 +1,4 @@
+import { showUrl } from '../../http/shown-url.ts';
 import { type Facts, textOf } from '../facts.ts';
 import { showText } from '../shown-text.ts';
 import type { Cause } from './cause.ts';
@@ -112,7 +113,7 @@ export const issuerCauses: readonly Cause[] = [
       if (pair === undefined || pair[0].hostname === 'sts.windows.net' || oktaOrg.test(pair[0].href)) return undefined;
       return {
         certainty: 'likely',
-        fix: `Let the client log in at ${pair[1].href}`,
+        fix: `Let the client log in at ${showUrl(pair[1].href)}`,
         or: facts.force.labels.issuer.set(showText(textOf(facts.seen.claims['iss']))),
         note: 'another tenant, realm or stage of the provider',
       };

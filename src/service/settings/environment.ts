@@ -64,11 +64,10 @@ export function readEnvironment(environment: Variables, known: readonly KnownNam
       problems.push({ name: file, value: undefined, fix: `${spelling} is set too. Write one of the two.` });
       continue;
     }
-    const path = variables.get(file) ?? '';
-    const secret = readSecret(path);
-    if (secret !== undefined) values[name] = secret;
-    else
-      problems.push({ name: file, value: path, fix: 'Name a readable file that holds the secret, and nothing else.' });
+    const secret = readSecret(variables.get(file) ?? '');
+    if (typeof secret === 'string') values[name] = secret;
+    // The path is not shown: it may be the secret itself.
+    else problems.push({ name: file, value: undefined, fix: `${secret.problem} ${fileFix}` });
   }
   for (const name of variables.keys()) {
     if (name.startsWith(prefix) && !names.has(name.slice(prefix.length))) problems.push(refuseUnknown(name, names));
@@ -85,14 +84,17 @@ function findSpelling(variables: ReadonlyMap<string, string>, name: string): str
   return [`${prefix}${name}`, name].find((spelling) => variables.has(spelling));
 }
 
-/** Editors and shells end a file with a line break, which is no part of the secret. */
-function readSecret(path: string): string | undefined {
+const fileFix = 'Name a readable file that holds the secret, and nothing else.';
+
+/** Reads the secret in a file, without the line break with which editors and shells end the file. */
+function readSecret(path: string): string | { readonly problem: string } {
   try {
-    if (statSync(path).size > maxFileBytes) return undefined;
+    if (statSync(path).size > maxFileBytes) return { problem: `The file has more than ${maxFileBytes} bytes.` };
     const text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
-    return text === '' ? undefined : text;
-  } catch {
-    return undefined;
+    return text === '' ? { problem: 'The file is empty.' } : text;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    return { problem: `The file cannot be read (${code}).` };
   }
 }
 

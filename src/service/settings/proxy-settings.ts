@@ -1,5 +1,6 @@
+import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
 import { readProxyAddress } from '../../outbound/proxy-address.ts';
-import { type EffectiveSetting, hideCredentials, type SettingProblem } from './setting-report.ts';
+import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
 
 /** The outbound settings that the client and Node read by themselves; shown, and held to their form. */
 export function readProxies(
@@ -12,7 +13,7 @@ export function readProxies(
     const value = environment[name.toLowerCase()] ?? environment[name];
     if (value === undefined || value === '') continue;
     const isProxy = name.startsWith('HTTP');
-    const shown = isProxy ? hideCredentials(value) : value;
+    const shown = (isProxy ? showUrl : hideUserInfo)(value);
     effective.push({ name, value: shown, source: 'environment' });
     if (isProxy && readProxyAddress(value) === undefined) {
       problems.push({ name, value: shown, fix: 'Write a URL such as http://proxy.example.com:3128.' });

@@ -24,10 +24,3 @@ export function formatProblems(problems: readonly SettingProblem[]): string {
   );
   return `portcullis: ${problems.length === 1 ? 'one setting is' : `${problems.length} settings are`} wrong\n${lines.join('\n')}\n`;
 }
-
-/** Hides everything that can be user information of a URL, well-formed or not. */
-export function hideCredentials(text: string): string {
-  if (text.includes('@')) return text.replace(/^.*@/s, '***@');
-  // The host, or its @, may have been forgotten: after a colon outside an IPv6 literal only a port is surely none.
-  return text.replace(/(?<!\[[^\]]*):(?!\/|\d{1,5}(?:[/?#]|$)).*/s, ':***');
-}

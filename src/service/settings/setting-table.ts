@@ -1,9 +1,9 @@
 import * as v from 'valibot';
 import { isUpstream } from '../../gate/reverse-proxy-upstream.ts';
+import { showUrl } from '../../http/shown-url.ts';
 import { proofAlgorithms, tokenAlgs } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type Variant, type VariantName, variants } from '../variants/variants.ts';
-import { hideCredentials } from './setting-report.ts';
 import {
   algorithmList,
   boolean,
@@ -47,6 +47,10 @@ export interface SettingRow {
 }
 
 const booleanFix = 'Write true or false.';
+/** Replacement for a secret in output. */
+export const hidden = '***';
+/** Hides what should be in the file that the setting names. */
+const hidePem = (value: string): string => (/-----|\p{Cc}/u.test(value) ? hidden : value);
 
 /** Every setting, in the order of the documentation. */
 export const settingTable = {
@@ -66,7 +70,7 @@ export const settingTable = {
     meaning:
       'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; another one goes into `ISSUER`.',
     fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash. An issuer with a path goes into ISSUER.',
-    redact: hideCredentials,
+    redact: showUrl,
   },
   issuer: {
     flag: 'issuer',
@@ -76,7 +80,7 @@ export const settingTable = {
     meaning:
       'The issuer in full, in place of the domain: any https URL, with a path too; compared byte for byte with `iss`.',
     fix: 'Write the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials or space.',
-    redact: hideCredentials,
+    redact: showUrl,
   },
   audience: {
     flag: 'audience',
@@ -130,7 +134,7 @@ export const settingTable = {
     meaning:
       'At least 32 bytes, the same for all instances; needed with `DPOP_NONCE=required`, and with Redis for clients to get through right after a restart of it.',
     fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
-    redact: (value) => (value === '' ? '' : '***'),
+    redact: (value) => (value === '' ? '' : hidden),
   },
   replayStore: {
     flag: 'replay-store',
@@ -141,7 +145,8 @@ export const settingTable = {
     meaning:
       'Where used proofs are remembered: `memory`, `off`, or a URL shared by instances: `redis://`, `redis+sentinel://` or `redis+cluster://`, each with `rediss` for TLS.',
     fix: 'Write memory, off, or a URL such as redis://localhost:6379, redis+sentinel://one:26379,two:26379/NAME or redis+cluster://one:6379,two:6379.',
-    redact: hideCredentials,
+    // Neither a word nor a URL: it may be a password.
+    redact: (value) => (/^(?:[a-z]{0,10}|rediss?(?:\+[a-z]+)?:\/\/.*)$/is.test(value) ? showUrl(value) : hidden),
   },
   replayTimeout: {
     flag: 'replay-timeout',
@@ -176,7 +181,7 @@ export const settingTable = {
     meaning:
       'Origin (and prefix) under which clients call this API. DPoP proofs are held against it, whatever `Host` and `X-Forwarded-*` say.',
     fix: 'Write the URL that clients call, without query and fragment, such as https://api.example.com or https://example.com/orders.',
-    redact: hideCredentials,
+    redact: showUrl,
   },
   drainDelay: {
     flag: 'drain-delay',
@@ -252,6 +257,7 @@ export const settingTable = {
     defaultValue: '',
     meaning: 'File with the certificate of the API listener and its chain, in PEM; read again on SIGHUP.',
     fix: 'Write the path of a file in PEM.',
+    redact: hidePem,
   },
   tlsKey: {
     flag: 'tls-key',
@@ -260,6 +266,7 @@ export const settingTable = {
     defaultValue: '',
     meaning: 'File with the private key that belongs to `TLS_CERT`, in PEM; read again on SIGHUP.',
     fix: 'Write the path of a file in PEM.',
+    redact: hidePem,
   },
   tlsClientCa: {
     flag: 'tls-client-ca',
@@ -380,7 +387,7 @@ export const settingTable = {
     defaultValue: '',
     meaning: 'At least 32 bytes, the same for all instances; needed with `LOG_IDENTITY=hashed`.',
     fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
-    redact: (value) => (value === '' ? '' : '***'),
+    redact: (value) => (value === '' ? '' : hidden),
   },
   logGrants: {
     flag: 'log-grants',
@@ -434,7 +441,7 @@ export const settingTable = {
     meaning:
       'Server that requests go on to, `http://host:port`, `https://host:port` or `unix:/path`. Without it the gate only answers other proxies.',
     fix: 'Write http://host:port, https://host:port or unix:/path/of/socket, with nothing behind it.',
-    redact: hideCredentials,
+    redact: showUrl,
   },
   upstreamTimeout: {
     flag: 'upstream-timeout',

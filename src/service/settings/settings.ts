@@ -1,13 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import * as v from 'valibot';
+import { hideUserInfo } from '../../http/shown-url.ts';
 import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
 import { findLikeliest } from '../../likeliest-name.ts';
 import { type Variant, variants } from '../variants/variants.ts';
 import { type KnownName, type Misspelling, readEnvironment, type Spellings } from './environment.ts';
 import { readProxies } from './proxy-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
-import { type SettingName, type SettingRow, settingTable } from './setting-table.ts';
+import { hidden, type SettingName, type SettingRow, settingTable } from './setting-table.ts';
 
 /** The values of all settings, as their schemas give them. */
 type Values = { readonly [Name in SettingName]: v.InferOutput<(typeof settingTable)[Name]['schema']> };
@@ -276,6 +277,7 @@ function findConflicts(values: Partial<Values>, call: (name: string) => string):
 /** The written value in one line of text, secrets redacted. */
 function show(row: SettingRow, value: unknown): string | undefined {
   if (value === undefined) return undefined;
+  if (row.secret !== undefined && typeof value !== 'string') return hidden;
   const text = typeof value === 'string' ? value : Array.isArray(value) ? value.join(',') : JSON.stringify(value);
-  return row.redact === undefined ? text : row.redact(text);
+  return (row.redact ?? hideUserInfo)(text);
 }

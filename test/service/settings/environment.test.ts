@@ -98,14 +98,17 @@ describe('NAME_FILE', () => {
   });
 
   it.each([
-    ['not there', () => join(folder, 'none')],
-    ['empty', () => writeFile('empty', '\n')],
-    ['a folder', () => folder],
-    ['too large', () => writeFile('large', 'x'.repeat(64 * 1024 + 1))],
-  ])('a file that is %s → a problem', (_name, makePath) => {
-    const path = makePath();
-    expect(readBad({ DPOP_NONCE_SECRET_FILE: path })).toEqual([
-      { name: 'DPOP_NONCE_SECRET_FILE', value: path, fix: expect.stringContaining('readable file') },
+    ['not there', () => join(folder, 'none'), 'The file cannot be read (ENOENT).'],
+    ['empty', () => writeFile('empty', '\n'), 'The file is empty.'],
+    ['a folder', () => folder, 'The file cannot be read (EISDIR).'],
+    ['too large', () => writeFile('large', 'x'.repeat(64 * 1024 + 1)), 'The file has more than 65536 bytes.'],
+  ])('a file that is %s → a problem that says so, without the path', (_name, makePath, problem) => {
+    expect(readBad({ DPOP_NONCE_SECRET_FILE: makePath() })).toEqual([
+      {
+        name: 'DPOP_NONCE_SECRET_FILE',
+        value: undefined,
+        fix: `${problem} Name a readable file that holds the secret, and nothing else.`,
+      },
     ]);
   });
 

@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hideUserInfo, showUrl } from '../../../src/http/shown-url.ts';
 import { algorithms } from '../../../src/jose/algorithms.ts';
 import {
   type EffectiveSetting,
   formatProblems,
-  hideCredentials,
   type SettingProblem,
 } from '../../../src/service/settings/setting-report.ts';
 import { type SettingRow, settingTable } from '../../../src/service/settings/setting-table.ts';
@@ -670,7 +670,7 @@ describe.each(rows)('$name', ({ name, key, good, bad }) => {
 
   it.each(bad)('%j → one problem with its fix', (text) => {
     const row = Object.values<SettingRow>(settingTable).find((each) => environmentName(each, variants.a) === name);
-    const shown = row?.redact === undefined ? text : row.redact(text);
+    const shown = (row?.redact ?? hideUserInfo)(text);
     expect(readBad({ [name]: text })).toEqual([{ name, value: shown, fix: row?.fix }]);
   });
 });
@@ -749,7 +749,7 @@ describe('outbound proxies', () => {
   it.each([
     ['http://proxy.example.test:3128', 'http://proxy.example.test:3128'],
     ['https://proxy.example.test', 'https://proxy.example.test'],
-    ['http://user:pass%20word@proxy.example.test:3128', '***@proxy.example.test:3128'],
+    ['http://user:pass%20word@proxy.example.test:3128', 'http://***@proxy.example.test:3128'],
     ['http://[::1]:3128', 'http://[::1]:3128'],
     ['proxy.example.test', 'proxy.example.test'],
     ['proxy.example.test:3128', 'proxy.example.test:3128'],
@@ -761,7 +761,7 @@ describe('outbound proxies', () => {
   });
 
   it.each(['proxy example', 'socks5://proxy.example.test', 'http://', 'http://u:%zz@h'])('%s → a problem', (value) => {
-    expect(readBad({ HTTPS_PROXY: value })).toMatchObject([{ name: 'HTTPS_PROXY', value: hideCredentials(value) }]);
+    expect(readBad({ HTTPS_PROXY: value })).toMatchObject([{ name: 'HTTPS_PROXY', value: showUrl(value) }]);
   });
 
   it('both cases → the lower one counts, as for the client', () => {
@@ -839,7 +839,15 @@ describe('secrets', () => {
     ['memory', 'memory'],
     ['a@b@c', '***@c'],
     ['redis://:123456', 'redis://:***'],
-  ])('hideCredentials: %s → %s', (text, shown) => {
-    expect(hideCredentials(text)).toBe(shown);
+    ['redis://:12345', 'redis://:***'],
+    ['redis+sentinel://one:26379,[::1]:26380/main', 'redis+sentinel://one:26379,[::1]:26380/main'],
+    ['rediss+cluster://user:p@ss@one:6379,two', 'rediss+cluster://***@one:6379,two'],
+    ['redis://one:6379/0?password=x', 'redis://one:6379/0?***'],
+    ['redis://user@one:6379:x', 'redis://***@one:***'],
+    ['https://id.example.test/realms/a:b', 'https://id.example.test/realms/a:b'],
+    ['secret://a@b', '***@b'],
+    ['unix:/run/app.sock', 'unix:/run/app.sock'],
+  ])('showUrl: %s → %s', (text, shown) => {
+    expect(showUrl(text)).toBe(shown);
   });
 });
