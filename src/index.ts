@@ -39,7 +39,9 @@ export type {
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './refusal/error-body.ts';
 export type { DescribeRefusal, Refusal, RefusalContext } from './refusal/refusal.ts';
 export { type EndAtExpiryOptions, endAtExpiry } from './resource-server/expiry.ts';
-export type { IssuerList, IssuerRequest, ResolveIssuers } from './resource-server/issuer-list.ts';
+export type { IssuerFinder } from './resource-server/issuer-finder.ts';
+export type { IssuerList, ResolveIssuers } from './resource-server/issuer-list.ts';
+export type { IssuerRequest } from './resource-server/issuer-request.ts';
 export type {
   AnyServerOptions,
   DpopOptions,

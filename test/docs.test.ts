@@ -23,7 +23,7 @@ if (process.env['UPDATE_DOCS'] !== undefined) {
 
 /** Types of the language, of Node and of frameworks, and parameters of types that have a word for a name. */
 const foreign = new Set(
-  `AbortSignal AsyncDisposable AsyncIterable Buffer Date Error Exclude Extract KeyObject NoInfer Omit Parameters Partial Pick Promise
+  `AbortSignal AsyncDisposable AsyncIterable Buffer Date Error Exclude Extract KeyObject NoInfer Omit Parameters Partial Pick Promise PromiseLike
   Readonly ReadonlyMap ReadonlySet Record Request Required Response StandardSchemaV1 Symbol Uint8Array WeakMap
   IncomingMessage RequestListener ServerResponse ErrorRequestHandler NextFunction RequestHandler
   FastifyInstance FastifyPluginCallback FastifyRequest FastifyReply RouteGenericInterface

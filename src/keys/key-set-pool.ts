@@ -12,7 +12,7 @@ export interface KeySetPool<Source> {
   close(): void;
 }
 
-/** What a pool is made of. */
+/** Options of a pool. */
 export interface KeySetPoolOptions<Source> {
   /** Key sets that are open at the same time. Those with requests waiting for a fetch come in addition. */
   readonly maxOpen: number;
@@ -26,11 +26,11 @@ interface OpenSet {
   /** Requests that wait for a fetch of it. */
   waiting: number;
   isConfirmed: boolean;
-  /** Where its state is kept once it is closed. */
+  /** Store of its state once it is closed. */
   saved: LRUCache<string, SavedKeySet>;
 }
 
-/** What the pooled key sets share. */
+/** Functions that the pooled key sets share. */
 interface Doors<Source> {
   /** The key set of the place; opens it if it is not open. */
   use(keys: PooledKeySet<Source>): OpenSet;
@@ -72,7 +72,7 @@ class PooledKeySet<Source> implements KeySet {
 
 /** Bytes of the states of closed key sets: of those that have verified a token, and of the others. */
 const savedBytes = { confirmed: 48 * 1024 * 1024, others: 16 * 1024 * 1024 } as const;
-/** What a state takes in addition to its text. */
+/** Bytes of a state in addition to its text. */
 const bytesPerState = 1024;
 /** Part of the open key sets that tokens with a false signature can take from those that have verified a token. */
 const unconfirmedShare = 1 / 4;

@@ -53,11 +53,11 @@ export interface KeySetState {
   readonly saved?: SavedKeySet | undefined;
 }
 
-/** What a key set knows; small, because the keys are text. */
+/** Saved state of a key set; small, because the keys are one string. */
 export interface SavedKeySet {
   /** The last good set: {@link FetchedKeys} as JSON; `undefined` before there is one. */
   readonly fetched: string | undefined;
-  /** When the state was taken, in seconds on the clock of the key set. */
+  /** Time at which the state was taken, in seconds on the clock of the key set. */
   readonly at: number;
   /** Throttle of fetches for unknown keys. */
   readonly forcedAgainAt: number;

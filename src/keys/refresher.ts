@@ -13,11 +13,11 @@ export interface FailedAttempt {
 
 /** Progress of a refresher, from which another continues. */
 export interface RefresherState {
-  /** When the last attempt began, in seconds; minus infinity before the first. */
+  /** Time at which the last attempt began, in seconds; minus infinity before the first. */
   readonly lastAttemptAt: number;
   /** `undefined` before the first attempt, and when the last one succeeded. */
   readonly failure: FailedAttempt | undefined;
-  /** When the timer makes the next attempt, in seconds; infinity if it makes none. */
+  /** Time of the next attempt by the timer, in seconds; infinity if it makes none. */
   readonly dueAt: number;
 }
 

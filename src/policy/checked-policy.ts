@@ -123,7 +123,8 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
+/** Reports whether a value is a promise, also one of another library or realm. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof Object(value).then === 'function';
 }
 

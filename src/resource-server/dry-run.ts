@@ -102,7 +102,7 @@ async function walkRequest(walk: Walk, g: Gathered): Promise<void> {
   if (lenient instanceof AccessError) return;
   g.credentials = lenient;
   g.ath = hash('sha256', lenient.token, 'base64url');
-  g.trusted = await rules.issuers.find(request, url);
+  g.trusted = await rules.issuers.find(request, url, lenient.token);
   const { introspection } = rules;
   if (introspection?.handles(lenient.token)) {
     const isTrusted = g.trusted.issuers.has(introspection.issuer) || rules.opaqueRules !== undefined;

@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { ExternalUrl } from '../http/external-url.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
+import type { KnownHeaders } from '../jose/jws.ts';
 import { readWellKnown } from '../keys/discovery.ts';
 import type { KeySet, KeySetState, ResumableKeySet } from '../keys/key-set.ts';
 import { checkJwksUri } from '../keys/key-set-options.ts';
@@ -10,20 +11,13 @@ import { after } from '../maybe-promise.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
 import type { CertificateBinding } from '../token/confirmation.ts';
+import { createIssuerSearch, type IssuerFinder } from './issuer-finder.ts';
+import { describeRequest, type IssuerRequest } from './issuer-request.ts';
 import { readAlgorithms, readRecipients, readTokenRules, type TokenRuleOptions } from './token-rules.ts';
 import { type KeySource, readIssuer, type TrustedIssuer } from './trusted-issuer.ts';
 
 /** Issuers by name, or with keys and rules of their own. */
 export type IssuerList = readonly (string | TrustedIssuer)[];
-
-/** What a resolver sees of a request: no credentials, so that no token can choose who is trusted. */
-export interface IssuerRequest {
-  readonly method: string;
-  /** As the client called it, proxies that are trusted taken into account; without query and fragment. */
-  readonly url: string;
-  /** `authorization` and `dpop` are `null`. */
-  readonly headers: ResourceRequest['headers'];
-}
 
 /**
  * Names the issuers that are trusted for a request. An issuer is read once for each object, so the same objects should
@@ -33,8 +27,10 @@ export type ResolveIssuers = (request: IssuerRequest) => IssuerList | Promise<Is
 
 /** The issuers of one resource server. */
 export interface Issuers {
-  /** Those of a request. Throws, or rejects with, what the resolver does; `TypeError` for a list that cannot work. */
-  find(request: ResourceRequest, url: ExternalUrl): AccessTokenRules | Promise<AccessTokenRules>;
+  /**
+   * Issuers of a request with a token. Throws, or rejects with, what the resolver does; `TypeError` for issuers that cannot work.
+   */
+  find(request: ResourceRequest, url: ExternalUrl, token: string): AccessTokenRules | Promise<AccessTokenRules>;
   /** Called after a token of the issuer was verified. */
   confirm(issuer: IssuerRules): void;
   /** What challenges name: every audience that is accepted, else every issuer, as far as known before a request. */
@@ -47,9 +43,11 @@ export interface Issuers {
 
 /** What the issuers are made of. */
 export interface IssuersOptions {
-  readonly issuers: IssuerList | ResolveIssuers;
+  readonly issuers: IssuerList | ResolveIssuers | IssuerFinder;
   /** For issuers that do not say otherwise. */
   readonly rules: TokenRuleOptions;
+  /** Issuer that a token names, which is not verified; `undefined` if the token is refused regardless of its issuer. */
+  readonly nameOf: (token: string, known: KnownHeaders) => string | undefined;
   readonly openKeys: (source: KeySource, state?: KeySetState) => ResumableKeySet;
   /** Key sets that a function's issuers may have open at the same time. Default 1000. */
   readonly maxOpen?: number | undefined;
@@ -60,7 +58,7 @@ export interface IssuersOptions {
 interface KnownList {
   readonly entries: IssuerList;
   readonly rules: AccessTokenRules;
-  /** When all entries were compared, in seconds. */
+  /** Time of the last comparison of all entries, in seconds. */
   comparedAt: number;
 }
 
@@ -73,9 +71,14 @@ const comparedEntries = 64;
 
 /** Reads the issuers. Throws `TypeError` for a list that cannot work; that of a resolver is read with each request. */
 export function createIssuers(options: IssuersOptions): Issuers {
-  return typeof options.issuers === 'function'
-    ? createResolvedIssuers(options, options.issuers)
-    : createFixedIssuers(options, options.issuers);
+  return isFixed(options.issuers)
+    ? createFixedIssuers(options, options.issuers)
+    : createDynamicIssuers(options, options.issuers);
+}
+
+/** Reports whether issuers are an array, which has a `find` too. */
+export function isFixed(issuers: IssuersOptions['issuers']): issuers is IssuerList {
+  return Array.isArray(issuers);
 }
 
 function createFixedIssuers(
@@ -106,47 +109,69 @@ function createFixedIssuers(
   };
 }
 
-function createResolvedIssuers(options: IssuersOptions, resolve: ResolveIssuers): Issuers {
-  const { rules: defaults, openKeys, certificates = 'off', maxOpen = 1000 } = options;
+function createDynamicIssuers(options: IssuersOptions, issuers: ResolveIssuers | IssuerFinder): Issuers {
+  const { rules: defaults, nameOf, openKeys, certificates = 'off', maxOpen = 1000 } = options;
   const pool = createKeySetPool({ maxOpen, open: openKeys });
   const open = (source: KeySource): KeySet => pool.keysOf(readPlace(source), source);
-  const rules = { options: defaults, rules: readTokenRules(defaults) };
-  const readEntry = createEntryReader((entry) => readIssuer(entry, rules, open), maxOpen * keptPerOpen);
+  // Issuers that are found may each say for whom their tokens are.
+  const isSaid = typeof issuers === 'function' || defaults.audience !== undefined || defaults.clientIds !== undefined;
+  const rules = isSaid ? readTokenRules(defaults) : undefined;
+  const all = { options: defaults, ...(rules !== undefined && { rules }) };
+  const maxFound = maxOpen * keptPerOpen;
+  const readEntry = createEntryReader((entry) => readIssuer(entry, all, open), maxFound);
   const headers = createHeaders();
-  const lists = new WeakMap<IssuerList, KnownList>();
-
-  /** A list that is the same as before, entry for entry: it may have been changed in place. */
-  const readKnownList = (entries: IssuerList): AccessTokenRules => {
-    const known = lists.get(entries);
-    const seconds = performance.now() / 1000;
-    if (known !== undefined && isSame(known, entries, seconds)) return known.rules;
-    const rules = readList(entries, { readEntry, defaults, certificates, headers });
-    lists.set(entries, { entries: [...entries], rules, comparedAt: seconds });
-    return rules;
-  };
-
+  const parts = { readEntry, certificates, headers };
   return {
-    find: (request, url) => after(resolve(withoutCredentials(request, url)), readKnownList, undefined),
+    find:
+      typeof issuers === 'function'
+        ? createResolution(issuers, { ...parts, defaults })
+        : createIssuerSearch({ ...parts, finder: issuers, nameOf: (token) => nameOf(token, headers), maxFound }),
     confirm: ({ keys }) => pool.confirm(keys),
-    realm: [...rules.rules.audiences].join(' '),
+    realm: [...(rules?.audiences ?? [])].join(' '),
     ready: async () => undefined,
     close: () => pool.close(),
   };
 }
 
-/** Reads each name once, and each object once. */
+function createResolution(resolve: ResolveIssuers, parts: ListParts): Issuers['find'] {
+  const lists = new WeakMap<IssuerList, KnownList>();
+  /** A list that is the same as before, entry for entry: it may have been changed in place. */
+  const readKnownList = (entries: IssuerList): AccessTokenRules => {
+    const known = lists.get(entries);
+    const seconds = performance.now() / 1000;
+    if (known !== undefined && isSame(known, entries, seconds)) return known.rules;
+    const rules = readList(entries, parts);
+    lists.set(entries, { entries: [...entries], rules, comparedAt: seconds });
+    return rules;
+  };
+  return (request, url) => after(resolve(describeRequest(request, url)), readKnownList, undefined);
+}
+
+/** Reads each object once, and each name and place once: the token cache compares rules as objects. */
 function createEntryReader(read: ReadEntry, max: number): ReadEntry {
-  const byName = new LRUCache<string, IssuerRules>({ max });
+  const byText = new LRUCache<string, IssuerRules>({ max });
   const byObject = new WeakMap<TrustedIssuer, IssuerRules>();
   return (entry) => {
-    const known = typeof entry === 'string' ? byName.get(entry) : byObject.get(entry);
+    const text = writeEntry(entry);
+    const known = text === undefined ? byObject.get(entry as TrustedIssuer) : byText.get(text); // a name has a text
     if (known !== undefined) return known;
     const rules = read(entry);
-    if (typeof entry === 'string') byName.set(entry, rules);
-    else byObject.set(entry, rules);
+    if (text !== undefined) byText.set(text, rules);
+    else byObject.set(entry as TrustedIssuer, rules);
     return rules;
   };
 }
+
+/** An entry as text; `undefined` for one with keys or rules, which may change, and for what is not an entry. */
+function writeEntry(entry: string | TrustedIssuer): string | undefined {
+  if (typeof entry === 'string') return JSON.stringify(entry);
+  if (typeof entry !== 'object' || entry === null) return undefined;
+  const { issuer, jwksUri, insecure, keys, rules } = entry;
+  const isPlace = keys === undefined && rules === undefined && Object.keys(entry).every((name) => placeNames.has(name));
+  return isPlace ? JSON.stringify([issuer, jwksUri, insecure]) : undefined;
+}
+
+const placeNames: ReadonlySet<string> = new Set(['issuer', 'jwksUri', 'insecure'] satisfies (keyof TrustedIssuer)[]);
 
 /** Names the place of keys: an issuer may publish others elsewhere. Throws `TypeError` for a place that cannot work. */
 function readPlace({ issuer, jwksUri, insecure = false }: KeySource): string {
@@ -189,14 +214,6 @@ function isSame(known: KnownList, now: IssuerList, seconds: number): boolean {
   if (entries.length > comparedEntries && seconds < comparedAt + 1) return true;
   known.comparedAt = seconds;
   return entries.every((entry, index) => entry === now[index]);
-}
-
-function withoutCredentials({ method, headers }: ResourceRequest, { origin, path }: ExternalUrl): IssuerRequest {
-  return {
-    method,
-    url: `${origin}${path}`,
-    headers: { get: (name) => (/^(?:authorization|dpop)$/i.test(name) ? null : headers.get(name)) },
-  };
 }
 
 async function awaitKeys(keys: KeySet): Promise<void> {

@@ -1,19 +1,35 @@
 import { resumeKeySet } from '../keys/key-set.ts';
 import type { KeySetEvent } from '../keys/key-set-options.ts';
+import { readUnverifiedIssuer } from '../token/access-token.ts';
 import type { CertificateBinding } from '../token/confirmation.ts';
+import type { TokenCache } from '../token/token-cache.ts';
 import type { Emit } from './events.ts';
 import { createIssuers, type Issuers } from './issuer-list.ts';
 import { readIssuerName } from './issuer-name.ts';
 import type { AnyServerOptions, ResourceServerEvent } from './options.ts';
 import type { TrustedIssuer } from './trusted-issuer.ts';
 
+/** Parts that the issuers share with the rest of a server. */
+export interface IssuersParts {
+  readonly certificates: CertificateBinding;
+  readonly emit: Emit | undefined;
+  readonly cache: TokenCache | undefined;
+}
+
 /** Makes the issuers that the options name, and the key sets that nobody else has made. */
-export function openIssuers(
-  options: AnyServerOptions,
-  certificates: CertificateBinding,
-  emit: Emit | undefined,
-): Issuers {
-  const { issuer, issuers = [], keys, jwksUri, insecure, fetch, ca, keysStale, maxOpenIssuers } = options;
+export function openIssuers(options: AnyServerOptions, { certificates, emit, cache }: IssuersParts): Issuers {
+  const {
+    issuer,
+    issuers = [],
+    keys,
+    jwksUri,
+    insecure,
+    fetch,
+    ca,
+    keysStale,
+    maxOpenIssuers,
+    introspection,
+  } = options;
   const single: TrustedIssuer | undefined =
     issuer === undefined
       ? undefined
@@ -28,6 +44,10 @@ export function openIssuers(
     rules: options,
     certificates,
     maxOpen: maxOpenIssuers,
+    nameOf: (token, known) =>
+      introspection?.handles(token)
+        ? introspection.issuer
+        : (cache?.issuerOf(token) ?? readUnverifiedIssuer(token, known)),
     openKeys: ({ issuer: name, jwksUri: place, insecure: isInsecure }, state) =>
       resumeKeySet(
         {

@@ -91,7 +91,7 @@ export function createJudge(rules: JudgementRules): Judge {
     const credentials = readCredentials(request.headers, mode);
     if (credentials instanceof AccessError) return credentials;
     const call: Call = { request, connection, policy, url, credentials };
-    return after(issuers.find(request, url), judgeToken, call);
+    return after(issuers.find(request, url, credentials.token), judgeToken, call);
   };
 
   const judgeToken = (trusted: AccessTokenRules, call: Call): MaybePromise<Judged> => {

@@ -14,7 +14,8 @@ import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts
 import type { TokenCacheOptions } from '../token/token-cache.ts';
 import type { DenyCheck } from '../token-status/deny-check.ts';
 import type { Introspection } from '../token-status/introspection.ts';
-import type { IssuerList, ResolveIssuers } from './issuer-list.ts';
+import type { IssuerFinder } from './issuer-finder.ts';
+import { type IssuerList, isFixed, type ResolveIssuers } from './issuer-list.ts';
 import { readIssuerName } from './issuer-name.ts';
 import type { Recipients, TokenRuleOptions } from './token-rules.ts';
 import type { TrustedIssuer } from './trusted-issuer.ts';
@@ -55,10 +56,10 @@ export interface AnyServerOptions<S extends Subject = Subject> extends TokenRule
    * it once. Default `false`.
    */
   readonly insecure?: boolean;
-  /** Several issuers, or what names them for a request. With none, every token is refused as `invalid_issuer`. */
-  readonly issuers?: IssuerList | ResolveIssuers;
+  /** Several issuers; or a function that names them for a request; or what finds the issuer of a token. With none, every token is refused as `invalid_issuer`. */
+  readonly issuers?: IssuerList | ResolveIssuers | IssuerFinder;
   /**
-   * Key sets that are open at the same time, where a function names the issuers; more are open only while requests wait for
+   * Key sets that are open at the same time, if `issuers` is a function or has `find`; more are open only while requests wait for
    * their keys. Beyond it, the key set idle for the longest time is closed; when it is used again, it continues with the
    * keys that it had. Default 1000.
    */
@@ -111,7 +112,7 @@ export type IssuerWithRecipients = TrustedIssuer & { readonly rules: Recipients 
  * issuer; all else has a default.
  */
 export type ResourceServerOptions<S extends Subject = 'required'> = AnyServerOptions<S> &
-  ({ readonly issuers: readonly IssuerWithRecipients[] } | Recipients);
+  ({ readonly issuers: readonly IssuerWithRecipients[] | IssuerFinder<IssuerWithRecipients> } | Recipients);
 
 /** What happens in a resource server, for logs and metrics; never a token, a proof or a key. */
 export type ResourceServerEvent =
@@ -146,7 +147,10 @@ const hasMethod = (name: string) => (value: unknown) =>
 export const serverChecks: Checks<AnyServerOptions> = {
   issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
-  issuers: [(value) => Array.isArray(value) || isFunction(value), 'write a list, or a function that gives one'],
+  issuers: [
+    (value) => isFunction(value) || hasMethod('find')(value),
+    'write a list, a function that gives one, or an object with a function find(iss, request)',
+  ],
   maxOpenIssuers: [
     (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= 100_000,
     'write a whole number of key sets, 1 to 100000',
@@ -213,8 +217,8 @@ export function checkOptions(options: AnyServerOptions): void {
       throw new TypeError(`${name}: write it beside issuer; in issuers each has its own: [{ issuer, ${name} }]`);
     }
   }
-  if (options.maxOpenIssuers !== undefined && typeof issuers !== 'function') {
-    throw new TypeError('maxOpenIssuers: it is for issuers as a function; the keys of a fixed list stay open');
+  if (options.maxOpenIssuers !== undefined && (issuers === undefined || isFixed(issuers))) {
+    throw new TypeError('maxOpenIssuers: it is for issuers as a function or with find; the keys of a list stay open');
   }
   checkIntrospection(options);
   if (options.dpop?.nonceDemand === 'always' && options.dpop.nonces === undefined) {
@@ -227,7 +231,7 @@ export function checkOptions(options: AnyServerOptions): void {
 
 /** What a fixed list of issuers leaves out can be found out now; a resolver is read with each request. */
 function checkIntrospection({ introspection, issuer, insecure, issuers = [] }: AnyServerOptions): void {
-  if (introspection === undefined || typeof issuers === 'function') return;
+  if (introspection === undefined || !isFixed(issuers)) return;
   const named = [...(issuer === undefined ? [] : [issuer]), ...issuers];
   const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each, insecure) : each.issuer));
   if (names.length === 0 || names.includes(introspection.issuer)) return;

@@ -100,10 +100,10 @@ export function createResourceServer<S extends Subject = 'required'>(
   const readCertificate =
     clientCertificate === undefined ? undefined : createReadClientCertificate(clientCertificate, trustProxy);
   const certificates = readCertificate === undefined ? 'off' : 'on';
-  const issuers = openIssuers(options, certificates, emit);
+  const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
+  const issuers = openIssuers(options, { certificates, emit, cache });
   // Only opaque tokens: then there is no list that the issuer could be missing from.
   const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
-  const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
   const readExternalUrl = createReadExternalUrl({
     trust: trustProxy,
     ...(options.externalUrl !== undefined && { pinned: options.externalUrl }),

@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { addEvidence, type Check, createCheck, refuseByFirst } from '../check.ts';
 import { AccessError } from '../failures.ts';
-import { type Algorithm, readAlg } from '../jose/algorithms.ts';
+import { type Algorithm, algorithms, readAlg } from '../jose/algorithms.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { isKid } from '../jose/jwk.ts';
 import { findRefusedParameter, type Jws, type JwsDefect, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
@@ -188,6 +188,19 @@ export function readToken(token: string, known?: KnownHeaders): Jws | AccessErro
 /** The claims of a token, not yet looked into. */
 export function readClaims({ payload }: Jws): JsonObject | AccessError {
   return parseJsonObject(payload) ?? new AccessError('malformed_claims');
+}
+
+const knownAlgorithms: ReadonlySet<string> = new Set(algorithms.keys());
+
+/** `iss` of a token that is not verified; `undefined` if the token is refused before its issuer is compared. */
+export function readUnverifiedIssuer(token: string, known: KnownHeaders): string | undefined {
+  const jws = readToken(token, known);
+  if (jws instanceof AccessError) return undefined;
+  const claims = readClaims(jws);
+  if (claims instanceof AccessError) return undefined;
+  if (refuseByFirst(headerChecks, { header: jws.header, algorithms: knownAlgorithms }) !== undefined) return undefined;
+  const { iss } = claims;
+  return typeof iss === 'string' ? iss : undefined;
 }
 
 /** The claims are still unverified here: this can only refuse. */

@@ -35,6 +35,8 @@ export interface TokenCache {
    * still published, and the clock agrees. The refusal of a token that is good but for the time.
    */
   find(token: string, issuers: ReadonlyMap<string, IssuerRules>, now: number): VerifiedToken | AccessError | undefined;
+  /** Issuer of a token that is cached, whether it still holds or not. */
+  issuerOf(token: string): string | undefined;
   /** Keeps a token that came before; notes one that has not. */
   remember(token: string, verified: VerifiedToken): void;
   status(): TokenCacheStatus;
@@ -88,6 +90,10 @@ export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
       }
       hits++;
       return verified;
+    },
+    issuerOf(token) {
+      const entry = entries.peek(token.slice(-tailLength));
+      return entry?.text === token ? entry.verified.verifiedBy.issuer.issuer : undefined;
     },
     remember(token, verified) {
       const tail = token.slice(-tailLength);

@@ -30,6 +30,33 @@ const resolved =
     return (await stage.open({ issuers })).bear(world.issuer.token());
   };
 
+/** The issuer of each token is found by its name. */
+const found =
+  (
+    find: (iss: string, request: IssuerRequest, world: LibraryWorld) => unknown,
+    make: (world: LibraryWorld) => string = ({ issuer }) => issuer.token(),
+  ): Play =>
+  async (stage, world) => {
+    const issuers = {
+      find: (iss: string, request: IssuerRequest) => find(iss, request, world) as TrustedIssuer, // programs without types
+    };
+    return (await stage.open({ issuers })).bear(make(world));
+  };
+const directory = (iss: string, _request: IssuerRequest, { issuer, other }: LibraryWorld) =>
+  [issuer, other].find((each) => each.issuer === iss);
+
+/** A token that is admitted at the host of its tenant, then sent to another host. */
+const atOtherHost =
+  (wrap: (entry: TrustedIssuer | undefined) => unknown): Play =>
+  async (stage, { issuer, marker }) => {
+    const find = (_iss: string, { url }: IssuerRequest) =>
+      wrap(url.startsWith('http://other.test/') ? undefined : issuer) as TrustedIssuer; // programs without types
+    const api = await stage.open({ issuers: { find } });
+    const token = issuer.token({ marker });
+    await api.admit(token);
+    return api.call(['Host', 'other.test', 'Authorization', `Bearer ${token}`]);
+  };
+
 /** Two issuers whose keys have the same `kid`. */
 const sameKid =
   (make: (world: LibraryWorld) => string): Play =>
@@ -262,11 +289,57 @@ export const issuers = listLibraryCases([
     ],
   },
   {
+    attack: 'name in a token that is used before the token is verified',
+    source: 'RFC 8725 §3.8, §3.10',
+    reason: 'invalid_issuer',
+    cases: [
+      ['unknown name', found(() => undefined)],
+      ['unknown name, null', found(() => null)],
+      ['another issuer is found', found((_iss, _request, { other }) => other)],
+      [
+        'an issuer in other letters is found',
+        found(
+          (_iss, _request, { issuer }) => issuer,
+          ({ issuer }) => issuer.token({ iss: issuer.issuer.toUpperCase() }),
+        ),
+      ],
+      [
+        'iss of the one, signed by the other',
+        found(directory, ({ issuer, other }) => other.token({ iss: issuer.issuer })),
+        { reason: 'unknown_kid' },
+      ],
+      [
+        'iss and kid of the one, key of the other',
+        found(directory, ({ issuer, other }) => other.token({ iss: issuer.issuer }, { kid: issuer.kid })),
+        { reason: 'invalid_signature' },
+      ],
+      ...['__proto__', 'constructor', '', 'https://issuer.test/\u0000'].map(
+        (iss) => [`iss ${JSON.stringify(iss)}`, found(directory, ({ issuer }) => issuer.token({ iss }))] as const,
+      ),
+      ['verified at the host of its tenant, then sent to another', atOtherHost((entry) => entry)],
+      ['the same, found by a promise', atOtherHost(async (entry) => entry)],
+    ],
+  },
+  {
     attack: 'resolver that fails: nobody is let in',
     source: 'CWE-636, RFC 9110 §15.6.1',
     status: 500,
     reason: 'unexpected',
     cases: [
+      ['find gives a number', found(() => 7)],
+      ['find gives a list', found((_iss, _request, { issuer }) => [issuer])],
+      [
+        'find throws',
+        found(() => {
+          throw new Error('The directory of tenants is gone.');
+        }),
+      ],
+      [
+        'find rejects',
+        found(async () => {
+          throw new Error('The directory of tenants is gone.');
+        }),
+      ],
       ['it gives nothing', resolved(() => undefined)],
       ['it gives null', resolved(() => null)],
       ['it gives a name', resolved((_, { issuer }) => issuer.issuer)],
@@ -292,6 +365,7 @@ export const issuers = listLibraryCases([
     ...harmless,
     cases: [
       ['of the one', both(({ issuer }) => issuer.token())],
+      ['of the one, found by its name', found(directory)],
       ['of the other', both(({ other }) => other.token())],
       ['at their own tenant', atTenant(['Host', 'one.test'], ({ issuer }) => issuer.token())],
       ['the same kid at both', sameKid(({ other }) => other.token({}, { kid: 'same' }))],

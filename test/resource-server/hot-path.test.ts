@@ -3,6 +3,8 @@ import type { IncomingMessage } from 'node:http';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
 import { AccessError } from '../../src/failures.ts';
+import type { IssuerFinder } from '../../src/resource-server/issuer-finder.ts';
+import type { IssuerList } from '../../src/resource-server/issuer-list.ts';
 import { type Access, createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { TokenCacheOptions } from '../../src/token/token-cache.ts';
@@ -25,8 +27,8 @@ function count() {
   return { signatures: of(verify), hashes: of(hash) + of(createHash), parsed: parse.mock.calls.length };
 }
 
-function createCase(tokenCache: TokenCacheOptions = {}) {
-  const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, tokenCache });
+function createCase(tokenCache: TokenCacheOptions = {}, issuers: IssuerList | IssuerFinder = [issuer]) {
+  const server = createResourceServer({ issuers, audience: issuer.audience, tokenCache });
   const call = (headers: Readonly<Record<string, string>>): Access => {
     const rawHeaders = ['Host', 'api.example.test', ...Object.entries(headers).flat()];
     const incoming = { method: 'GET', url: '/messages', rawHeaders, socket: {} } as IncomingMessage; // all that is read
@@ -61,6 +63,18 @@ describe('what a call costs', () => {
     counted(headers);
     // Kept when it comes for the second time.
     expect(counted(headers)).toEqual({ signatures: 1, hashes: 0, parsed: 1 });
+    expect(counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
+  });
+
+  it.each<[string, IssuerFinder['find']]>([
+    ['object', () => issuer],
+    ['new object', ({ length }) => (length > 0 ? { issuer: issuer.issuer, keys: issuer.keys } : undefined)],
+  ])('the same, its issuer found by name as %s → no hash, no signature, nothing parsed', (_name, find) => {
+    const { counted } = createCase({}, { find });
+    const headers = bearer();
+    counted(headers);
+    // Its claims are read once for the name, and once to be verified.
+    expect(counted(headers)).toEqual({ signatures: 1, hashes: 0, parsed: 2 });
     expect(counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
   });
 

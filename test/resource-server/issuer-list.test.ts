@@ -8,7 +8,7 @@ const { nameOf, call, fetch, fetched, down, kit } = createTenants();
 
 const opened: ResourceServer[] = [];
 function open(options: Partial<ResourceServerOptions>): ResourceServer {
-  const server = createResourceServer({ audience: kit.audience, algorithms: ['ES256'], fetch, ...options });
+  const server = createResourceServer({ audience: kit.audience, algorithms: ['EdDSA'], fetch, ...options });
   opened.push(server);
   return server;
 }

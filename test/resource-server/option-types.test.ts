@@ -29,6 +29,7 @@ import {
   type RegisteredClaims,
   type ResourceServer,
   type ResourceServerOptions,
+  type TrustedIssuer,
 } from '../../src/index.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 
@@ -205,5 +206,22 @@ describe('options', () => {
     // @ts-expect-error: neither
     expect(() => createKeySet({})).toThrow(/^createKeySet: write issuer, jwksUri, or both$/);
     expect(() => createKeySet({ jwksUri: 'https://idp.test/jwks', fallback: 'none' })).toThrow(/^fallback: /);
+  });
+});
+
+describe('issuers with find', () => {
+  const tenants = new Map<string, TrustedIssuer>([[issuer.issuer, issuer]]);
+
+  it('returns any entry of a list, or a promise; its parameters have types', () => {
+    const options = { audience, algorithms: ['ES256'] } as const;
+    createResourceServer({ ...options, issuers: { find: (iss) => tenants.get(iss) } });
+    createResourceServer({ ...options, issuers: { find: async (iss, { url }) => (url === iss ? iss : undefined) } });
+    createResourceServer({ issuers: { find: (iss) => ({ issuer: iss, rules: { audience: 'a' } }) } });
+    // @ts-expect-error: nothing states the audience
+    createResourceServer({ issuers: { find: (iss) => iss } });
+    // @ts-expect-error: not an issuer
+    createResourceServer({ ...options, issuers: { find: () => 5 } });
+    // @ts-expect-error: there is no such member
+    createResourceServer({ ...options, issuers: { find: (iss) => iss, close: () => undefined } });
   });
 });
