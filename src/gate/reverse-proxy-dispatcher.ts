@@ -1,9 +1,10 @@
-import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { AccessError } from '../failures.ts';
 import type { Answering } from './reverse-proxy-answer.ts';
+import { endsConnection } from './reverse-proxy-connection.ts';
 import type { Forwarding } from './reverse-proxy-forwarding.ts';
 import type { RequestHead } from './reverse-proxy-head.ts';
+import type { PooledClient } from './reverse-proxy-pool.ts';
 import type { Upstream } from './reverse-proxy-upstream.ts';
 
 /** All that is needed to forward one request. */
@@ -26,11 +27,11 @@ export function describeFailure(cause: Error): AccessError {
 }
 
 /** Forwards a request without a body. */
-export function forwardByDispatcher({ upstream, forwarding, head, answering }: Errand): void {
-  const { method, target: path } = head;
-  const headers = head.headers as string[]; // it is only read
-  const request = { method, path, headers, body: null, servername: upstream.servername };
-  upstream.pool.dispatch(request, new AnswerHandler(forwarding.outgoing, answering));
+export function forwardByDispatcher(errand: Errand): void {
+  const { method, target: path } = errand.head;
+  const headers = errand.head.headers as string[]; // it is only read
+  const pooled = errand.upstream.pool.take();
+  pooled.client.dispatch({ method, path, headers, body: null }, new AnswerHandler(errand, pooled));
 }
 
 /**
@@ -38,17 +39,24 @@ export function forwardByDispatcher({ upstream, forwarding, head, answering }: E
  * and so changes those that are not. A class because there is one for each request.
  */
 class AnswerHandler implements Dispatcher.DispatchHandler {
-  readonly #outgoing: ServerResponse;
+  readonly #errand: Errand;
   readonly #answering: Answering;
+  /** Absent once another request may have it. */
+  #pooled: PooledClient | undefined;
+  #isReusable: boolean;
+  #isDraining = false;
   #goOn: (() => void) | undefined;
 
-  constructor(outgoing: ServerResponse, answering: Answering) {
-    this.#outgoing = outgoing;
-    this.#answering = answering;
+  constructor(errand: Errand, pooled: PooledClient) {
+    this.#errand = errand;
+    this.#answering = errand.answering;
+    this.#pooled = pooled;
+    this.#isReusable = errand.upstream.keepAlive === 'on';
   }
 
   onConnect(abort: () => void): void {
-    this.#answering.onAbort(abort);
+    if (this.#answering.isOver()) abort();
+    else this.#answering.onAbort(() => this.#cut());
   }
 
   onHeaders(status: number, rawHeaders: readonly (Buffer | string)[], resume: () => void): boolean {
@@ -57,23 +65,40 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
       this.#answering.inform(status, headers);
       return true;
     }
+    if (endsConnection(this.#errand.head.method, status)) this.#isReusable = false;
     this.#goOn = resume;
     this.#answering.begin(status, headers);
     return true;
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.#answering.write(chunk)) return true;
-    if (this.#goOn !== undefined) this.#outgoing.once('drain', this.#goOn);
+    if (this.#answering.write(chunk) || this.#isDraining) return true;
+    if (this.#goOn !== undefined) this.#errand.forwarding.outgoing.once('drain', this.#goOn);
     return false;
   }
 
   onComplete(trailers: readonly (Buffer | string)[] | null): void {
     this.#answering.end(trailers === null ? [] : decode(trailers));
+    this.#leave(this.#isReusable ? 'release' : 'reset');
   }
 
   onError(error: Error): void {
+    this.#leave('discard');
     this.#answering.fail(describeFailure(error));
+  }
+
+  #cut(): void {
+    // The end of a connection whose response is paused would fail an assertion of undici.
+    this.#isDraining = true;
+    this.#goOn?.();
+    this.#leave('reset');
+  }
+
+  #leave(way: 'release' | 'reset' | 'discard'): void {
+    const pooled = this.#pooled;
+    if (pooled === undefined) return;
+    this.#pooled = undefined;
+    this.#errand.upstream.pool[way](pooled);
   }
 }
 

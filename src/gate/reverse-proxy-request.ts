@@ -1,17 +1,22 @@
-import { type ClientRequest, request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import { type ClientRequest, type IncomingMessage, request as openHttp, type RequestOptions } from 'node:http';
+import type { Socket } from 'node:net';
 import { AccessError } from '../failures.ts';
 import { readTrailers } from './reverse-proxy-answer-headers.ts';
+import { endsConnection, resetConnection } from './reverse-proxy-connection.ts';
 import { describeFailure, type Errand } from './reverse-proxy-dispatcher.ts';
 import type { RequestHead } from './reverse-proxy-head.ts';
 import { findFates, isTrailer } from './reverse-proxy-names.ts';
-import type { Upstream } from './reverse-proxy-upstream.ts';
+import { maxAnswerHeaderBytes } from './reverse-proxy-upstream.ts';
 
-/** Opens a request to the upstream by the client of Node. */
-export function openRequest(upstream: Upstream, head: RequestHead, more: readonly string[]): ClientRequest {
-  const open = upstream.isTls ? httpsRequest : httpRequest;
-  const request = open({
-    ...upstream.requestOptions,
+/** Opens a request to the upstream by the client of Node, on the connection that `way` gives. */
+export function openRequest(
+  way: Pick<RequestOptions, 'agent' | 'createConnection'>,
+  head: RequestHead,
+  more: readonly string[],
+): ClientRequest {
+  const request = openHttp({
+    ...way,
+    maxHeaderSize: maxAnswerHeaderBytes,
     method: head.method,
     path: head.target,
     headers: [...head.headers, ...more],
@@ -19,6 +24,23 @@ export function openRequest(upstream: Upstream, head: RequestHead, more: readonl
   // Their size is bounded; a bound on their number would drop some without a word.
   request.maxHeadersCount = 0;
   return request;
+}
+
+/** The response in flight on each connection that is used again, or the last one. */
+const responses = new WeakMap<Socket, IncomingMessage | undefined>();
+
+/** Ends the connection of a request when a byte arrives after its response: Node before 26 drops it, and uses the connection again. */
+function endOnStrayByte(request: ClientRequest): void {
+  request.on('socket', (socket) => {
+    // Before the parser, which would already have completed the response with this read.
+    if (!responses.has(socket)) socket.prependListener('data', destroyIfStray);
+    responses.set(socket, undefined);
+  });
+  request.on('response', (response) => responses.set(response.socket, response));
+}
+
+function destroyIfStray(this: Socket): void {
+  if (responses.get(this)?.complete === true) resetConnection(this);
 }
 
 function describeFraming({ body, headers, expectsContinue }: RequestHead): readonly string[] {
@@ -32,8 +54,10 @@ function describeFraming({ body, headers, expectsContinue }: RequestHead): reado
 /** Forwards a request with a body, both ways at once; with `Expect: 100-continue`, the upstream says when to go on. */
 export function forwardByRequest({ upstream, forwarding, head, answering }: Errand): void {
   const { incoming, outgoing, identity, credentials } = forwarding;
-  const request = openRequest(upstream, head, describeFraming(head));
+  const request = openRequest({ agent: upstream.agent }, head, describeFraming(head));
+  endOnStrayByte(request);
   let isAnswerHeld = false;
+  let isComplete = false;
 
   const expire = (): void => {
     if (isAnswerHeld) {
@@ -70,6 +94,8 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
   };
   answering.onAbort(() => {
     detach();
+    // After the response, another request may have the connection.
+    if (!isComplete && request.socket !== null) resetConnection(request.socket);
     request.destroy();
   });
 
@@ -91,6 +117,7 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
     answering.fail(new AccessError('upstream_unavailable', { context: { part: 'status 101' } }));
   });
   request.on('response', (response) => {
+    const { socket } = response; // null at its end
     touch();
     response.on('data', (chunk: Buffer) => {
       touch();
@@ -104,9 +131,11 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
       });
     });
     response.on('end', () => {
+      isComplete = true;
       detach();
       answering.end(response.rawTrailers);
       if (!request.writableFinished) request.destroy();
+      else if (endsConnection(head.method, response.statusCode ?? 0)) resetConnection(socket);
     });
     response.on('error', (error) => answering.fail(describeFailure(error)));
     answering.begin(response.statusCode ?? 0, response.rawHeaders);

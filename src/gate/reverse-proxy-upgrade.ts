@@ -32,9 +32,8 @@ export function isWebSocketRequest({ incoming, takeSocket }: Forwarding, head: R
 /** Forwards a request for a WebSocket; an answer other than 101 is passed on like any other. */
 export function forwardUpgrade({ upstream, forwarding, head, answering }: Errand): void {
   const { incoming, outgoing, takeSocket } = forwarding;
-  const request = openRequest({ ...upstream, requestOptions: { ...upstream.requestOptions, agent: false } }, head, [
-    ...['Connection', 'Upgrade', 'Upgrade', 'websocket'],
-  ]);
+  const lines = ['Connection', 'Upgrade', 'Upgrade', 'websocket'];
+  const request = openRequest({ createConnection: upstream.open }, head, lines);
   const deadline = setTimeout(() => answering.fail(new AccessError('upstream_timeout')), upstream.timeoutMilliseconds);
   let other: Duplex | undefined;
   answering.onAbort(() => {

@@ -1,24 +1,25 @@
-import { Agent as HttpAgent, type RequestOptions } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
-import type { Pool } from 'undici';
+import { Agent } from 'node:http';
+import { type Address, createOpenConnection, type OpenConnection } from './reverse-proxy-connection.ts';
+import { createPool, type Pool } from './reverse-proxy-pool.ts';
 
 /** What is needed to reach the upstream. */
 export interface UpstreamOptions {
   readonly upstream: string;
   /** Seconds. */
   readonly timeout: number;
+  /** `off`: one connection for each request. */
+  readonly keepAlive: 'on' | 'off';
   readonly ca?: string;
 }
 
 /** An upstream, and two ways to it. */
 export interface Upstream {
-  readonly isTls: boolean;
+  readonly keepAlive: 'on' | 'off';
+  readonly open: OpenConnection;
   /** For requests without a body: the fastest client. */
   readonly pool: Pool;
-  /** For what the pool cannot do: trailers of requests, `Expect: 100-continue`, upgrades that are refused. */
-  readonly requestOptions: RequestOptions;
-  /** The name in the certificate of the upstream; not the Host that the client sent. */
-  readonly servername: string | null;
+  /** For what the pool cannot do: bodies with trailers, and `Expect: 100-continue`. */
+  readonly agent: Agent;
   readonly timeoutMilliseconds: number;
   close(): void;
 }
@@ -29,49 +30,34 @@ const maxIdleMilliseconds = 60_000;
 /** Bytes of the headers of an answer. */
 export const maxAnswerHeaderBytes = 64 * 1024;
 
-interface Address {
-  readonly isTls: boolean;
-  readonly hostname: string;
-  readonly port: number;
-  readonly socketPath: string | undefined;
-}
-
 /** Loads the client and makes the pools; no connection is opened. */
-export async function openUpstream({ upstream, timeout, ca }: UpstreamOptions): Promise<Upstream> {
+export async function openUpstream({ upstream, timeout, keepAlive, ca }: UpstreamOptions): Promise<Upstream> {
   const address = parseUpstream(upstream);
   if (!(timeout > 0) || timeout > 3600) throw new TypeError('timeout must be over 0 and at most 3600 seconds.');
-  const { isTls, hostname, port, socketPath } = address;
   const timeoutMilliseconds = timeout * 1000;
-  const servername = isTls ? hostname.replace(/^\[|\]$/g, '') : null;
-  const tls = isTls && ca !== undefined ? { ca } : {};
-  const { Pool: PoolClass } = await import('undici');
-  const pool = new PoolClass(`${isTls ? 'https' : 'http'}://${hostname}:${port}`, {
-    pipelining: 1,
+  const open = createOpenConnection(address, ca);
+  const pool = await createPool({
+    open,
+    isTls: address.isTls,
+    pipelining: keepAlive === 'on' ? 1 : 0,
+    connectTimeout: timeoutMilliseconds,
     headersTimeout: timeoutMilliseconds,
     bodyTimeout: timeoutMilliseconds,
     keepAliveTimeout: idleMilliseconds,
     keepAliveMaxTimeout: maxIdleMilliseconds,
     maxHeaderSize: maxAnswerHeaderBytes,
-    connect: { timeout: timeoutMilliseconds, ...tls },
-    ...(socketPath !== undefined && { socketPath }),
   });
-  const agentOptions = { keepAlive: true, timeout: idleMilliseconds, scheduling: 'lifo' } as const;
-  const agent = isTls ? new HttpsAgent({ ...agentOptions, ...tls }) : new HttpAgent(agentOptions);
-  const place = socketPath === undefined ? { host: hostname.replace(/^\[|\]$/g, ''), port } : { socketPath };
+  const agent = new Agent({ keepAlive: keepAlive === 'on', timeout: idleMilliseconds, scheduling: 'lifo' });
+  agent.createConnection = open;
   return {
-    isTls,
+    keepAlive,
+    open,
     pool,
-    requestOptions: {
-      ...place,
-      agent,
-      maxHeaderSize: maxAnswerHeaderBytes,
-      ...(servername !== null && { servername }),
-    },
-    servername,
+    agent,
     timeoutMilliseconds,
     close() {
       agent.destroy();
-      void pool.destroy();
+      pool.close();
     },
   };
 }
@@ -104,7 +90,7 @@ function parseUpstream(text: string): Address {
   }
   return {
     isTls,
-    hostname: url.hostname,
+    hostname: url.hostname.replace(/^\[|\]$/g, ''),
     port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
     socketPath: undefined,
   };

@@ -21,6 +21,8 @@ export interface ReverseProxyOptions {
   readonly upstream: string;
   /** Seconds for the upstream to take a connection, to begin its answer, and between two parts of it. Default 60. */
   readonly timeout?: number;
+  /** `off`: one connection to the upstream for each request. Default `on`. */
+  readonly keepAlive?: 'on' | 'off';
   /** Requests and tunnels that may be on their way at one time; one more is refused with 503. Default 4096. */
   readonly maxInFlight?: number;
   /** Part of them that one client may take, over 0 and at most 1. Default: 1. */
@@ -54,9 +56,9 @@ const defaultMaxInFlight = 4096;
  * `TypeError` for an upstream that is not a URL of the three forms, or has a path.
  */
 export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
-  const { maxInFlight = defaultMaxInFlight, share = 1 } = options;
+  const { maxInFlight = defaultMaxInFlight, share = 1, timeout = defaultTimeout, keepAlive = 'on' } = options;
   const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
-  const upstream = await openUpstream({ ...options, timeout: options.timeout ?? defaultTimeout });
+  const upstream = await openUpstream({ ...options, timeout, keepAlive });
   let inFlight = 0;
   const inFlightOf = new Map<string, number>();
 

@@ -752,25 +752,38 @@ describe('kinds of upstream', () => {
     expect(bodyOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toContain('POST hello');
   });
 
-  it('https:// → over TLS; the name of the upstream counts, not the Host of the client', async () => {
-    const { key, cert, ca } = await createTestCertificates();
-    const hosts: (string | undefined)[] = [];
-    const authority = await serve(
-      (incoming, outgoing) => {
-        hosts.push(incoming.headers.host);
-        void text(incoming).then((body) => outgoing.end(`${incoming.method} ${body}`));
-      },
-      createTlsServer({ key, cert }) as unknown as Server,
-    ); // it has the same events
-    const url = `https://localhost:${authority.split(':')[1]}`;
-    const proxied = keep(await startProxied({ upstream: url, ca }));
-    expect(bodyOf(await sendRaw(proxied.port, last()))).toContain('GET ');
-    expect(bodyOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toContain('POST hello');
-    expect(hosts).toEqual(['api.example', 'api.example']);
-    const distrustful = keep(await startProxied({ upstream: url }));
-    expect(statusOf(await sendRaw(distrustful.port, last()))).toBe(502);
-    expect(statusOf(await sendRaw(distrustful.port, post('a', 'Connection: close\r\n')))).toBe(502);
-  });
+  it.each(['localhost', '127.0.0.1'])(
+    'https://%s → over TLS; the name of the upstream counts, not the Host of the client',
+    async (name) => {
+      const { key, cert, ca } = await createTestCertificates();
+      const hosts: (string | undefined)[] = [];
+      const resumed: boolean[] = [];
+      const server = createTlsServer({ key, cert });
+      server.on('secureConnection', (socket) => resumed.push(socket.isSessionReused()));
+      server.on('upgrade', (_, socket) => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'));
+      const authority = await serve(
+        (incoming, outgoing) => {
+          hosts.push(incoming.headers.host);
+          void text(incoming).then((body) => outgoing.end(`${incoming.method} ${body}`));
+        },
+        server as unknown as Server,
+      ); // it has the same events
+      const url = `https://${name}:${authority.split(':')[1]}`;
+      const proxied = keep(await startProxied({ upstream: url, ca }));
+      expect(bodyOf(await sendRaw(proxied.port, last()))).toContain('GET ');
+      expect(bodyOf(await sendRaw(proxied.port, post('hello', 'Connection: close\r\n')))).toContain('POST hello');
+      expect(hosts).toEqual(['api.example', 'api.example']);
+      const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n';
+      expect(statusOf(await sendRaw(proxied.port, get('/', upgrade)))).toBe(403);
+      expect(statusOf(await sendRaw(proxied.port, last().replace('GET', 'HEAD')))).toBe(200);
+      expect(statusOf(await sendRaw(proxied.port, last()))).toBe(200);
+      // For GET, POST, the upgrade, and GET after HEAD.
+      expect(resumed).toEqual([false, true, true, true]);
+      const distrustful = keep(await startProxied({ upstream: url }));
+      expect(statusOf(await sendRaw(distrustful.port, last()))).toBe(502);
+      expect(statusOf(await sendRaw(distrustful.port, post('a', 'Connection: close\r\n')))).toBe(502);
+    },
+  );
 
   it.each([
     '',

@@ -115,8 +115,9 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   };
 }
 
-function openProxy({ upstream, upstreamTimeout, peerShare }: Settings): Promise<ReverseProxy> {
-  return createReverseProxy({ upstream, timeout: upstreamTimeout, share: peerShare });
+function openProxy(settings: Settings): Promise<ReverseProxy> {
+  const { upstream, upstreamTimeout: timeout, upstreamKeepAlive: keepAlive, peerShare: share } = settings;
+  return createReverseProxy({ upstream, timeout, keepAlive, share });
 }
 
 /** Lets a set of servers follow the rules; `onSwap` is told of each gate that comes in force. */

@@ -452,6 +452,15 @@ export const settingTable = {
     meaning: 'Seconds for the upstream to take a connection, to begin its answer, and between two parts of it.',
     fix: 'Write a number of seconds from 1 to 3600.',
   },
+  upstreamKeepAlive: {
+    flag: 'upstream-keep-alive',
+    environment: 'UPSTREAM_KEEP_ALIVE',
+    schema: v.picklist(['on', 'off']),
+    defaultValue: 'on',
+    meaning:
+      'Of `gate`: `off` opens a connection to the upstream for each request, for an upstream that may send more bytes than its `Content-Length`.',
+    fix: 'Write on or off.',
+  },
   scope: {
     flag: 'scope',
     environment: 'SCOPE',

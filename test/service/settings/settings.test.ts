@@ -107,6 +107,7 @@ describe('defaults', () => {
       rules: '',
       upstream: '',
       upstreamTimeout: 60,
+      upstreamKeepAlive: 'on',
       scope: '',
     });
   });

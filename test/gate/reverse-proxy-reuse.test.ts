@@ -1,0 +1,136 @@
+import { connect } from 'node:net';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import {
+  ok,
+  type Proxied,
+  type ProxiedOptions,
+  type RawUpstream,
+  sendRaw,
+  startProxied,
+  startRawUpstream,
+} from './proxied.ts';
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).toReversed()) await one.close();
+});
+
+/** Bytes that a client must not receive as the response to its request. */
+const stray = 'HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison';
+
+const get = 'GET /next HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
+const post = 'POST /next HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello';
+const isWhole = (arrived: string): boolean =>
+  arrived.endsWith('hello') || (arrived.endsWith('\r\n\r\n') && !/\r\nContent-Length: 5\r\n.*$/s.test(arrived));
+
+const noContent = 'HTTP/1.1 204 No Content\r\n\r\n';
+const notModified = 'HTTP/1.1 304 Not Modified\r\nETag: "a"\r\n\r\n';
+const large = `HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n${'x'.repeat(300_000)}`;
+const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n';
+
+const head: [string, string, string] = ['HEAD', get.replace('GET', 'HEAD'), ok.slice(0, -2)];
+
+/** When the stray bytes follow the response. */
+const delays = {
+  'with it': undefined,
+  'just after it': () => Promise.resolve(),
+  'an event-loop iteration later': () => setImmediate(),
+  '50 ms later': () => sleep(50),
+};
+type Delay = keyof typeof delays;
+
+/** Responds to the first request with `first` and then the stray bytes, to the others with 200 after 150 ms. */
+async function stage(
+  first: string,
+  when: Delay,
+  options: Partial<ProxiedOptions> = {},
+): Promise<[RawUpstream, Proxied]> {
+  let isFirst = true;
+  const upstream = await startRawUpstream(async (socket, arrived) => {
+    if (!isWhole(arrived)) return;
+    if (!isFirst) {
+      await sleep(150);
+      socket.write(ok);
+      return;
+    }
+    isFirst = false;
+    const delay = delays[when];
+    socket.write(delay === undefined ? first + stray : first);
+    if (delay === undefined) return;
+    await delay();
+    socket.write(stray);
+  });
+  open.push(upstream);
+  const proxied = await startProxied({ upstream: upstream.url, ...options });
+  open.push(proxied);
+  return [upstream, proxied];
+}
+
+async function sendAndLeave(port: number, bytes: string): Promise<void> {
+  const socket = connect(port, '127.0.0.1');
+  socket.write(bytes);
+  await sleep(100);
+  socket.destroy();
+}
+
+describe.each([
+  ['the pool', get],
+  ['the agent', post],
+])('%s: a connection that is not used again', (_client, request) => {
+  // After an orderly close its local port would be in use for a minute, and the ports of all are few.
+  it.each([
+    ['204', noContent, sendRaw],
+    ['304', notModified, sendRaw],
+    ['a client that leaves', '', sendAndLeave],
+  ])('%s → reset', async (_name, response, send) => {
+    const errors: (string | undefined)[] = [];
+    const upstream = await startRawUpstream((socket, arrived) => {
+      if (!isWhole(arrived)) return;
+      socket.on('error', ({ code }: NodeJS.ErrnoException) => errors.push(code));
+      socket.write(response);
+    });
+    open.push(upstream);
+    const proxied = await startProxied({ upstream: upstream.url });
+    open.push(proxied);
+    await send(proxied.port, request);
+    await vi.waitFor(() => expect(errors).toEqual(['ECONNRESET']), 5000);
+  });
+});
+
+describe.each([
+  ['the pool', get],
+  ['the agent', post],
+])('%s: bytes that no request expects', (_client, request) => {
+  describe.each(Object.keys(delays) as Delay[])('%s', (when) => {
+    it.each<[string, string, string]>([
+      ['204', request, noContent],
+      ['304', request, notModified],
+      ...(request === get ? [head] : []),
+    ])('after %s → not the response to the next request, sent at once', async (_name, first, response) => {
+      const [upstream, proxied] = await stage(response, when);
+      expect(await sendRaw(proxied.port, first)).toMatch(/^HTTP\/1\.1 /);
+      expect(await sendRaw(proxied.port, request)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
+      expect(upstream.arrivals).toHaveLength(2);
+    });
+
+    it.each([
+      ['Content-Length', ok],
+      ['Content-Length, in many reads', large],
+      ['chunks', chunked],
+    ])('after a body with %s → the connection ends before its next use', async (_name, response) => {
+      const [upstream, proxied] = await stage(response, when);
+      await sendRaw(proxied.port, request);
+      await sleep(100);
+      expect(await sendRaw(proxied.port, request)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
+      expect(upstream.arrivals).toHaveLength(2);
+    });
+
+    it('after a body, keepAlive off → not the response to the next request, sent at once', async () => {
+      const [upstream, proxied] = await stage(ok, when, { keepAlive: 'off' });
+      await sendRaw(proxied.port, request);
+      expect(await sendRaw(proxied.port, request)).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
+      expect(upstream.arrivals.map((bytes) => /\r\nconnection: (\S+)/i.exec(bytes)?.[1])).toEqual(['close', 'close']);
+    });
+  });
+});
