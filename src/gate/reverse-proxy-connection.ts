@@ -38,7 +38,7 @@ export function createOpenConnection({ isTls, hostname, port, socketPath }: Addr
 
 /**
  * Reports whether a response has no body by definition (RFC 9112 §6.3). Its connection is closed: an upstream that sends a
- * body all the same may send it when the next client's request is already in flight, and no delay rules that out.
+ * body nevertheless may send it when the next client's request is already in flight, and no delay rules that out.
  */
 export function endsConnection(method: string, status: number): boolean {
   return method === 'HEAD' || status === 204 || status === 304;

@@ -51,6 +51,7 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
     this.#errand = errand;
     this.#answering = errand.answering;
     this.#pooled = pooled;
+    pooled.handler = this;
     this.#isReusable = errand.upstream.keepAlive === 'on';
   }
 
@@ -87,10 +88,14 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
     this.#answering.fail(describeFailure(error));
   }
 
-  #cut(): void {
-    // The end of a connection whose response is paused would fail an assertion of undici.
+  /** Reads the rest of the response without pauses. */
+  drain(): void {
     this.#isDraining = true;
     this.#goOn?.();
+  }
+
+  #cut(): void {
+    this.drain();
     this.#leave('reset');
   }
 
@@ -98,6 +103,7 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
     const pooled = this.#pooled;
     if (pooled === undefined) return;
     this.#pooled = undefined;
+    pooled.handler = undefined;
     this.#errand.upstream.pool[way](pooled);
   }
 }

@@ -2,11 +2,19 @@ import type { Socket } from 'node:net';
 import type { Client } from 'undici';
 import { type OpenConnection, resetConnection } from './reverse-proxy-connection.ts';
 
+/** Reader of a response that can be paused. */
+export interface ResponseReader {
+  /** Reads the rest without pauses. */
+  drain(): void;
+}
+
 /** A client of undici, which has at most one connection and one request at a time. */
 export interface PooledClient {
   readonly client: Client;
   /** Its connection, or the last one; absent before the first. */
   socket?: Socket;
+  /** The request in flight. */
+  handler?: ResponseReader | undefined;
 }
 
 /** Clients of one upstream. */
@@ -30,11 +38,16 @@ export interface PoolOptions extends Client.Options {
   readonly connectTimeout: number;
 }
 
+/** Hides the one error that undici treats as the end of a response without a length. */
+function hideReset(error: NodeJS.ErrnoException): void {
+  if (error.code === 'ECONNRESET') error.code = 'ECONNABORTED';
+}
+
 /** Creates the pool; opens no connection. */
 export async function createPool({ open, isTls, connectTimeout, ...options }: PoolOptions): Promise<Pool> {
   const { Client } = await import('undici');
   const all = new Set<PooledClient>();
-  /** The last one is taken first, so that those that are not needed become old and close. */
+  /** The last one is taken first, so that those that are not needed close when idle for long. */
   const idle: PooledClient[] = [];
 
   function create(): PooledClient {
@@ -45,6 +58,10 @@ export async function createPool({ open, isTls, connectTimeout, ...options }: Po
         connect(_, done) {
           const socket = open();
           pooled.socket = socket;
+          // Both before the listeners of undici: the end of a connection whose response is paused would fail an assertion
+          // there, and end the process.
+          socket.on('end', () => pooled.handler?.drain());
+          socket.on('error', hideReset);
           connected(socket).then(
             () => done(null, socket),
             (error: Error) => done(error, null),

@@ -1,6 +1,13 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type IncomingMessage, type RequestListener, request, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  request,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -516,6 +523,49 @@ describe('back-pressure', () => {
     expect(proxied.proxy.inFlight()).toBe(0);
     client.destroy();
   }, 30_000);
+});
+
+describe('a client that does not read, and an upstream that ends the connection', () => {
+  /** Responds until the proxy pauses the response, then ends the connection; the client reads after that. */
+  async function meet(framing: string, end: (socket: Socket, proxied: Proxied) => void) {
+    let outgoing: ServerResponse | undefined;
+    let written = 0;
+    const respond = async (socket: Socket): Promise<void> => {
+      socket.write(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n`);
+      while (outgoing?.writableNeedDrain === false) {
+        socket.write('x'.repeat(65_536));
+        written += 65_536;
+        await sleep(5);
+      }
+      end(socket, proxied);
+    };
+    const before: ProxiedOptions['before'] = (_incoming, response) => {
+      outgoing = response;
+      return false;
+    };
+    const { proxied, upstream } = await stage((socket) => void respond(socket), { before });
+    const client = connect(proxied.port, '127.0.0.1').on('error', () => {});
+    client.pause().write(last());
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(1), 5000);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 10_000);
+    const body = bodyOf(await text(client.setEncoding('latin1')));
+    return { received: body.replace(/[^x]/g, '').length, isWhole: body.endsWith('\r\n0\r\n\r\n'), written, proxied };
+  }
+
+  it('FIN ends the body → the complete body', async () => {
+    const { received, written, isWhole } = await meet('Connection: close', (socket) => socket.end());
+    expect([received, isWhole]).toEqual([written, true]);
+  });
+
+  it.each<[string, string, (socket: Socket, proxied: Proxied) => void]>([
+    ['a reset', 'Connection: close', (socket) => socket.resetAndDestroy()],
+    ['FIN before the length', 'Connection: close\r\nContent-Length: 100000000', (socket) => socket.end()],
+    ['the proxy closing', 'Connection: close', (_, proxied) => proxied.proxy.close()],
+  ])('%s → cut, and never ends as if it were whole', async (_name, framing, end) => {
+    const { isWhole, proxied } = await meet(framing, end);
+    expect(isWhole).toBe(false);
+    expect(proxied.cut).toEqual(['upstream_unavailable']);
+  });
 });
 
 describe('the pool', () => {
