@@ -1,7 +1,7 @@
 /** One row of the table of reasons. */
 export interface Failure {
   /** HTTP status of the refusal. */
-  readonly status: 400 | 401 | 403 | 417 | 500 | 502 | 503 | 504;
+  readonly status: 400 | 401 | 403 | 408 | 417 | 500 | 502 | 503 | 504;
   /** OAuth error code on the wire; `null` if RFC 6750 §3.1 wants none. */
   readonly error: string | null;
   /** What the client is told: fixed text, never an echo of its input. */
@@ -455,6 +455,13 @@ export const failures = {
     'The server behind this gate did not answer in time.',
     'The upstream took longer than the time set for it to take the connection or to send a part of its answer. Look why it is slow, or raise the time.',
   ),
+  upload_timeout: {
+    ...request(
+      'The body of the request did not arrive in time.',
+      'The client sent no byte of the body for longer than the time set for it. Check the network of the client, or raise the time.',
+    ),
+    status: 408,
+  },
 
   // Availability and surprises
   keys_unavailable: unavailable(
@@ -488,7 +495,7 @@ export type Reason = keyof typeof failures;
 /** What only the gate refuses for: neither the library nor the endpoints of the service do. */
 export const gateReasons: ReadonlySet<Reason> = new Set<Reason>([
   ...(['ambiguous_path', 'ambiguous_request', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
-  ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout'] as const),
+  ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout', 'upload_timeout'] as const),
 ]);
 
 /** What the listener of the service and of the gate refuses for, before anything is judged: the library does not. */

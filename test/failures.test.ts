@@ -7,7 +7,7 @@ const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the ke
 /** What each error code goes with (RFC 6750 §3.1, RFC 9449 §7.1). */
 const statuses: ReadonlyMap<string | null, readonly number[]> = new Map([
   [null, [401]],
-  ['invalid_request', [400, 417]],
+  ['invalid_request', [400, 408, 417]],
   ['invalid_token', [401]],
   ['invalid_dpop_proof', [401]],
   ['use_dpop_nonce', [401]],

@@ -66,6 +66,7 @@ const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
   400: OAuthErrorCode.InvalidRequest,
   401: OAuthErrorCode.InvalidToken,
   403: OAuthErrorCode.InsufficientScope,
+  408: OAuthErrorCode.InvalidRequest,
   417: OAuthErrorCode.InvalidRequest,
   500: OAuthErrorCode.ServerError,
   502: OAuthErrorCode.ServerError,

@@ -64,11 +64,16 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
       deadline.refresh();
       return;
     }
-    const waitsForClient = !incoming.complete && !request.writableNeedDrain;
-    if (waitsForClient) incoming.socket.destroy();
+    // The client has its own time limit.
+    if (isUploading()) deadline.refresh();
     else answering.fail(new AccessError('upstream_timeout'));
   };
+  const isUploading = (): boolean => !incoming.complete && !request.writableNeedDrain;
   const deadline = setTimeout(expire, upstream.timeoutMilliseconds);
+  const uploadDeadline = setTimeout(() => {
+    if (isUploading()) answering.fail(new AccessError('upload_timeout'));
+    else if (!incoming.complete) uploadDeadline.refresh();
+  }, upstream.uploadMilliseconds);
   const touch = (): void => {
     deadline.refresh();
   };
@@ -76,6 +81,7 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
   let hasBegun = false;
   const upload = (chunk: Buffer): void => {
     touch();
+    uploadDeadline.refresh();
     hasBegun = true;
     if (!request.write(chunk)) incoming.pause();
   };
@@ -89,6 +95,7 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
   };
   const detach = (): void => {
     clearTimeout(deadline);
+    clearTimeout(uploadDeadline);
     incoming.off('data', upload);
     incoming.off('end', finish);
   };

@@ -7,6 +7,8 @@ export interface UpstreamOptions {
   readonly upstream: string;
   /** Seconds. */
   readonly timeout: number;
+  /** Seconds. */
+  readonly uploadTimeout: number;
   /** `off`: one connection for each request. */
   readonly keepAlive: 'on' | 'off';
   readonly ca?: string;
@@ -21,6 +23,7 @@ export interface Upstream {
   /** For what the pool cannot do: bodies with trailers, and `Expect: 100-continue`. */
   readonly agent: Agent;
   readonly timeoutMilliseconds: number;
+  readonly uploadMilliseconds: number;
   close(): void;
 }
 
@@ -31,7 +34,8 @@ const maxIdleMilliseconds = 60_000;
 export const maxAnswerHeaderBytes = 64 * 1024;
 
 /** Loads the client and makes the pools; no connection is opened. */
-export async function openUpstream({ upstream, timeout, keepAlive, ca }: UpstreamOptions): Promise<Upstream> {
+export async function openUpstream(options: UpstreamOptions): Promise<Upstream> {
+  const { upstream, timeout, uploadTimeout, keepAlive, ca } = options;
   const address = parseUpstream(upstream);
   if (!(timeout > 0) || timeout > 3600) throw new TypeError('timeout must be over 0 and at most 3600 seconds.');
   const timeoutMilliseconds = timeout * 1000;
@@ -55,6 +59,7 @@ export async function openUpstream({ upstream, timeout, keepAlive, ca }: Upstrea
     pool,
     agent,
     timeoutMilliseconds,
+    uploadMilliseconds: uploadTimeout * 1000,
     close() {
       agent.destroy();
       pool.close();

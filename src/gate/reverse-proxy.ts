@@ -25,6 +25,8 @@ export interface ReverseProxyOptions {
   readonly keepAlive?: 'on' | 'off';
   /** Requests and tunnels that may be on their way at one time; one more is refused with 503. Default 4096. */
   readonly maxInFlight?: number;
+  /** Seconds without a byte of an upload after which it is refused with 408. Default: 60. */
+  readonly uploadTimeout?: number;
   /** Part of them that one client may take, over 0 and at most 1. Default: 1. */
   readonly share?: number;
   /** PEM certificates that an `https://` upstream is trusted by; default those of Node. */
@@ -49,6 +51,7 @@ export interface ReverseProxy {
 }
 
 const defaultTimeout = 60;
+const defaultUploadTimeout = 60;
 const defaultMaxInFlight = 4096;
 
 /**
@@ -56,9 +59,10 @@ const defaultMaxInFlight = 4096;
  * `TypeError` for an upstream that is not a URL of the three forms, or has a path.
  */
 export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
-  const { maxInFlight = defaultMaxInFlight, share = 1, timeout = defaultTimeout, keepAlive = 'on' } = options;
+  const { maxInFlight = defaultMaxInFlight, share = 1, keepAlive = 'on' } = options;
+  const { timeout = defaultTimeout, uploadTimeout = defaultUploadTimeout } = options;
   const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
-  const upstream = await openUpstream({ ...options, timeout, keepAlive });
+  const upstream = await openUpstream({ ...options, timeout, uploadTimeout, keepAlive });
   let inFlight = 0;
   const inFlightOf = new Map<string, number>();
 

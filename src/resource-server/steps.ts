@@ -109,6 +109,7 @@ export const reasonsWithoutStep: readonly Reason[] = [
   'upstream_unavailable',
   'upstream_overloaded',
   'upstream_timeout',
+  'upload_timeout',
 ];
 
 function stage(id: StageId): StepKind {

@@ -774,11 +774,32 @@ describe('what goes wrong', () => {
     expect(statusOf(await sendRaw(proxied.port, last('/fine')))).toBe(200);
   });
 
-  it('a body that stops in the middle → the request is given up after the time limit', async () => {
-    const { upstream, proxied } = await stage(() => {}, slow);
-    const answer = await sendRaw(proxied.port, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf');
-    expect(answer).toBe('');
-    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+  it.each(['Content-Length: 9\r\n\r\nhalf', 'Transfer-Encoding: chunked\r\n\r\n9\r\nhalf'])(
+    'a body that stops in the middle (%j) → 408 after the time limit, and the request is given up',
+    async (rest) => {
+      const { upstream, proxied } = await stage(() => {}, { timeout: 60, uploadTimeout: 0.3 });
+      const response = await sendRaw(proxied.port, `POST / HTTP/1.1\r\nHost: a\r\n${rest}`);
+      expect(statusOf(response)).toBe(408);
+      expect(proxied.refused).toEqual(['upload_timeout']);
+      await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 5000);
+      expect(proxied.proxy.inFlight()).toBe(0);
+    },
+  );
+
+  it('a body that arrives slowly, and an upstream that waits for all of it → no time limit is reached', async () => {
+    const { proxied } = await stage(
+      (socket, arrived) => {
+        if (arrived.endsWith('012345678')) socket.write(ok);
+      },
+      { timeout: 0.3, uploadTimeout: 0.3 },
+    );
+    const socket = connect(proxied.port, '127.0.0.1').setNoDelay(true).setEncoding('latin1');
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 9\r\n\r\n');
+    for (const byte of '012345678') {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      socket.write(byte);
+    }
+    expect(statusOf(await text(socket))).toBe(200);
   });
 });
 

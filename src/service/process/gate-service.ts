@@ -116,8 +116,14 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
 }
 
 function openProxy(settings: Settings): Promise<ReverseProxy> {
-  const { upstream, upstreamTimeout: timeout, upstreamKeepAlive: keepAlive, peerShare: share } = settings;
-  return createReverseProxy({ upstream, timeout, keepAlive, share });
+  const {
+    upstream,
+    upstreamTimeout: timeout,
+    upstreamKeepAlive: keepAlive,
+    uploadTimeout,
+    peerShare: share,
+  } = settings;
+  return createReverseProxy({ upstream, timeout, uploadTimeout, keepAlive, share });
 }
 
 /** Lets a set of servers follow the rules; `onSwap` is told of each gate that comes in force. */

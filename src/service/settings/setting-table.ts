@@ -418,10 +418,20 @@ export const settingTable = {
   tunnelTimeout: {
     flag: 'tunnel-timeout',
     environment: 'TUNNEL_TIMEOUT',
+    readBy: 'gate',
     schema: integer(1, 86_400),
     defaultValue: '3600',
-    meaning: 'Of `gate` as the proxy: seconds after which an idle tunnel (WebSocket) is closed.',
+    meaning: 'Seconds after which an idle tunnel (WebSocket) is closed.',
     fix: 'Write a number of seconds from 1 to 86400.',
+  },
+  uploadTimeout: {
+    flag: 'upload-timeout',
+    environment: 'UPLOAD_TIMEOUT',
+    readBy: 'gate',
+    schema: integer(1, 3600),
+    defaultValue: '60',
+    meaning: 'As the proxy: seconds without a byte of an upload after which it is refused with 408.',
+    fix: 'Write a number of seconds from 1 to 3600.',
   },
   rules: {
     flag: 'rules',
@@ -455,10 +465,11 @@ export const settingTable = {
   upstreamKeepAlive: {
     flag: 'upstream-keep-alive',
     environment: 'UPSTREAM_KEEP_ALIVE',
+    readBy: 'gate',
     schema: v.picklist(['on', 'off']),
     defaultValue: 'on',
     meaning:
-      'Of `gate`: `off` opens a connection to the upstream for each request, for an upstream that may send more bytes than its `Content-Length`.',
+      '`off` opens a connection to the upstream for each request, for an upstream that may send more bytes than its `Content-Length`.',
     fix: 'Write on or off.',
   },
   scope: {

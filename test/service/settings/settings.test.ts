@@ -104,6 +104,7 @@ describe('defaults', () => {
       keepAlive: 5,
       peerShare: 0.25,
       tunnelTimeout: 3600,
+      uploadTimeout: 60,
       rules: '',
       upstream: '',
       upstreamTimeout: 60,
@@ -626,6 +627,15 @@ const rows: readonly Row[] = [
       ['86400', 86_400],
     ],
     bad: ['0', '86401', '1h'],
+  },
+  {
+    name: 'UPLOAD_TIMEOUT',
+    key: 'uploadTimeout',
+    good: [
+      ['1', 1],
+      ['3600', 3600],
+    ],
+    bad: ['0', '3601', '1m'],
   },
   {
     name: 'ERROR_BODY',
