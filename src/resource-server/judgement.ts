@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { addEvidence, refuseByFirst } from '../check.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
 import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
-import { AccessError, type Reason } from '../failures.ts';
+import { AccessError } from '../failures.ts';
 import type { ReadClientAddress } from '../http/client-address.ts';
 import type { ReadClientCertificate } from '../http/client-certificate.ts';
 import { type Credentials, type DpopMode, readCredentials } from '../http/credentials.ts';
@@ -19,6 +19,7 @@ import type { RefuseDenied } from '../token-status/deny-check.ts';
 import type { Introspection } from '../token-status/introspection.ts';
 import { type Access, grantAccess } from './access.ts';
 import type { Issuers } from './issuer-list.ts';
+import { createRefetchKeys } from './key-refetch.ts';
 import type { ServerNonces } from './server-nonces.ts';
 
 /** What one resource server judges by. */
@@ -83,6 +84,7 @@ interface Proven extends Owned {
 export function createJudge(rules: JudgementRules): Judge {
   const { mode, readExternalUrl, issuers, cache, introspection, refuseDenied, verifyProof, replay, nonces, now } =
     rules;
+  const refetchKeys = createRefetchKeys(rules.readClientAddress, now);
 
   const judge: Judge = (request, policy, connection) => {
     // Host and forwarded headers are held to their grammar always, whatever is made of them (RFC 9112 §3.2).
@@ -137,7 +139,7 @@ export function createJudge(rules: JudgementRules): Judge {
   /** By the keys of the issuer; if the one that the token names is not there, they are fetched once. */
   function verifyByKeys(trusted: AccessTokenRules, call: Call): MaybePromise<Verified | AccessError> {
     const verified = verifyAtHand(trusted, call);
-    const fetched = verified instanceof AccessError ? refetchKeys(verified, trusted) : undefined;
+    const fetched = verified instanceof AccessError ? refetchKeys(verified, trusted, call) : undefined;
     return fetched === undefined ? verified : fetched.then(() => verifyAtHand(trusted, call));
   }
 
@@ -218,15 +220,6 @@ function attest(refusal: AccessError, { claims, verifiedBy: { kid } }: ValidToke
 
 function admitBearer(verdict: Verdict, owned: Owned): Judged {
   return verdict instanceof AccessError ? attest(verdict, owned.token) : grantAccess(owned, verdict, undefined);
-}
-
-const missingKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'keys_unavailable']);
-
-/** Fetches the keys that were missing; `undefined` if the refusal has another cause, or a fetch is not allowed now. */
-function refetchKeys({ reason, context }: AccessError, { issuers }: AccessTokenRules): Promise<void> | undefined {
-  if (!missingKeys.has(reason)) return undefined;
-  const issuer = context?.['issuer'];
-  return typeof issuer === 'string' ? issuers.get(issuer)?.keys.refetch() : undefined;
 }
 
 /** A store of the caller's own may fail with any error: nobody was let in, and the client may try again. */

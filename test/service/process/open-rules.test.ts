@@ -68,7 +68,7 @@ describe.concurrent('a file of rules that changes', { timeout: 30_000 }, () => {
     expect(seen).toEqual(['first', 'rules_loaded', 'all', 'rules_loaded']);
   });
 
-  it('changing without end → loaded while it changes', async ({ expect }) => {
+  it('changing without end → loaded while it changes', { timeout: 60_000 }, async ({ expect }) => {
     const { path, seen } = await open();
     let count = 0;
     await writeUntil(

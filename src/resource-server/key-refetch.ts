@@ -1,0 +1,44 @@
+import { LRUCache } from 'lru-cache';
+import type { AccessError, Reason } from '../failures.ts';
+import type { ReadClientAddress } from '../http/client-address.ts';
+import { namePeer } from '../http/peer-name.ts';
+import type { Connection, ResourceRequest } from '../http/request.ts';
+import type { KeySet } from '../keys/key-set.ts';
+import type { AccessTokenRules } from '../token/access-token.ts';
+
+/** Fetches the keys that a refused token lacked. Returns `undefined` for another cause, or if a fetch is not allowed now. */
+export type RefetchKeys = (
+  refusal: AccessError,
+  trusted: AccessTokenRules,
+  sender: { readonly request: ResourceRequest; readonly connection: Connection | undefined },
+) => Promise<void> | undefined;
+
+/**
+ * Seconds in which one client may cause one fetch for unknown keys. A key set allows three at once, then one in this time,
+ * so that one client leaves fetches to others: they may have tokens with a new key.
+ */
+const forcedEvery = 10;
+const maxClients = 1000;
+const missingKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'keys_unavailable']);
+
+/** Creates the function that fetches missing keys. `now` returns seconds since the epoch. */
+export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () => number): RefetchKeys {
+  const inFlight = new WeakMap<KeySet, Promise<void>>();
+  const allowedFrom = new LRUCache<string, number>({ max: maxClients });
+  return ({ reason, context }, { issuers }, { request, connection }) => {
+    const issuer = missingKeys.has(reason) ? context?.['issuer'] : undefined;
+    const keys = typeof issuer === 'string' ? issuers.get(issuer)?.keys : undefined;
+    if (keys === undefined) return undefined;
+    const joined = inFlight.get(keys);
+    if (joined !== undefined) return joined;
+    const client = reason === 'unknown_kid' ? namePeer(readClientAddress(request, connection)) : '';
+    const seconds = now();
+    if (client !== '' && seconds < (allowedFrom.get(client) ?? 0)) return undefined;
+    const fetched = keys.refetch();
+    if (fetched === undefined) return undefined;
+    if (client !== '') allowedFrom.set(client, seconds + forcedEvery);
+    inFlight.set(keys, fetched);
+    void fetched.then(() => inFlight.delete(keys));
+    return fetched;
+  };
+}
