@@ -4,9 +4,10 @@ import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { rolldown } from 'rolldown';
 
-const { exports, bin } = JSON.parse(readFileSync('package.json', 'utf8'));
+const { exports, imports, bin } = JSON.parse(readFileSync('package.json', 'utf8'));
 const modules = Object.values(exports).flatMap(({ default: path }) => path ?? []);
-const entries = [...modules, ...Object.values(bin)].map((path) =>
+const replacements = Object.values(imports).map(({ workerd }) => workerd);
+const entries = [...modules, ...replacements, ...Object.values(bin)].map((path) =>
   path.replace(/^(?:\.\/)?dist\//, '').replace(/\.js$/, ''),
 );
 

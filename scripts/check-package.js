@@ -1,13 +1,27 @@
 // Packs the package and treats the tarball as a stranger would: lints it, installs it in an empty folder, runs it.
 import { execFileSync } from 'node:child_process';
-import { lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, posix, resolve } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { rolldown } from 'rolldown';
 
 /** What `npm install portcullis` brings into an empty folder at most, this package included. The README says so too. */
 const maxPackages = 7;
 const maxMebibytes = 14;
 const promise = `at most ${maxPackages} packages and ${maxMebibytes} MiB`;
+
+/** Compressed size of the example of Workers as it is deployed, without minification. */
+const maxWorkerKibibytes = 80;
 
 /** A token of the test kit before a resource server; what listens names the optional package, which is left out here. */
 const useTestKit = `
@@ -43,6 +57,21 @@ function measure(path) {
   const status = lstatSync(path);
   const own = status.blocks * 512;
   return status.isDirectory() ? readdirSync(path).reduce((sum, name) => sum + measure(join(path, name)), own) : own;
+}
+
+/** Bundles the example of Workers in a folder where the package is installed, as wrangler does: its modules, and its code. */
+async function bundleWorker(folder) {
+  const input = join(folder, 'worker.ts');
+  copyFileSync('examples/workers/worker.ts', input);
+  const conditionNames = ['workerd', 'worker', 'browser', 'import', 'default'];
+  const bundle = await rolldown({ input, platform: 'neutral', resolve: { conditionNames }, external: /^node:/ });
+  const { output } = await bundle.generate({ format: 'esm' });
+  await bundle.close();
+  const chunks = output.filter(({ type }) => type === 'chunk');
+  return {
+    modules: chunks.flatMap((chunk) => Object.keys(chunk.modules)),
+    code: chunks.map(({ code }) => code).join(''),
+  };
 }
 
 /** Links to files, from the pages of the tarball, that lead to no file of the tarball. */
@@ -99,6 +128,15 @@ try {
     .map((subpath) => `portcullis${subpath.slice(1)}`);
   const peers = Object.keys(manifest.peerDependencies).join(' ');
   console.log(run('node', ['--input-type=module', '--eval', importAll, entries.join(' '), peers], folder).trim());
+
+  const { modules, code } = await bundleWorker(folder);
+  const workerKibibytes = Math.ceil(gzipSync(code).length / 1024);
+  console.log(`bundle for Workers: ${workerKibibytes} KiB compressed (at most ${maxWorkerKibibytes})`);
+  if (!modules.some((path) => path.includes('/portcullis/dist/')))
+    throw new Error('the bundle for Workers is not of the package');
+  if (modules.some((path) => path.includes('/node_modules/undici/')))
+    throw new Error('the bundle for Workers has undici');
+  if (workerKibibytes > maxWorkerKibibytes) throw new Error('the bundle for Workers is too large');
 
   const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
   const count = Object.keys(lock.packages).length;

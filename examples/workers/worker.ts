@@ -12,7 +12,7 @@ type Handler = (request: Request, env: Env) => Response | Promise<Response>;
 let messages: Handler | undefined;
 
 function createMessages({ ISSUER: issuer, AUDIENCE: audience }: Env): Handler {
-  // The platform's own, in place of undici; it must not be called as a method of anything.
+  // The platform's own; it must not be called as a method of anything.
   const resourceServer = createResourceServer({ issuer, audience, fetch: (url, init) => fetch(url, init) });
   const protect = createProtect(resourceServer);
   return protect({ scopes: ['read:messages'] }, (_request, { claims }, _env: Env) =>

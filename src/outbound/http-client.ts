@@ -154,7 +154,7 @@ interface Proxies {
 }
 
 async function openProxied(proxies: Proxies, connections: number, trust: Trust | undefined): Promise<HttpClient> {
-  const { EnvHttpProxyAgent, fetch } = await import('undici');
+  const { EnvHttpProxyAgent, fetch } = await import('#undici');
   const connect = {
     timeout: connectMilliseconds,
     ...(trust !== undefined && { secureContext: trust.secureContext }),

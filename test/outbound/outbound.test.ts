@@ -354,14 +354,14 @@ describe('a fetch of the caller', () => {
   });
 
   it('is enough where the built-in client cannot be loaded', async () => {
-    vi.doMock('undici', () => {
+    vi.doMock('#undici', () => {
       throw new Error('no sockets here');
     });
     const { value } = await open({ fetch: answering({}) }).fetchJson('https://idp.example.test/', limits);
     expect(value).toEqual({});
     const proxied = open({ environment: { HTTPS_PROXY: 'http://127.0.0.1:1' } });
     expect(await failureOf(proxied.fetchJson(provider.jwksUri, limits))).toMatchObject({ kind: 'network' });
-    vi.doUnmock('undici');
+    vi.doUnmock('#undici');
   });
 
   it('that does not heed its signal is bound in time', async () => {
