@@ -2,7 +2,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { AccessError } from '../failures.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { createExpiringSet, type Fingerprint } from './expiring-set.ts';
-import { isAfterStart, openHorizon, type ReadNonce } from './horizon.ts';
+import { type Horizon, isAfterStart, openHorizon, type ReadNonce } from './horizon.ts';
 
 /** Whether a proof is seen for the first time, or why that cannot be told. */
 export type Witnessed = boolean | AccessError;
@@ -42,8 +42,8 @@ export interface MemoryReplayOptions {
   readonly now?: () => number;
   /**
    * Seconds since the epoch. A proof with this `iat` or an earlier one may have been used before the store was there: it
-   * needs a nonce that is younger. Default: the second in which the store is made. 0 turns that off, for tests, and for
-   * processes that live for a few requests only.
+   * needs a nonce that is younger. Default: the second in which the store is created, or first used if the clock has no time
+   * before (module top on Workers). 0 turns that off, for tests, and for processes that live for a few requests only.
    */
   readonly since?: number;
 }
@@ -67,13 +67,23 @@ export function createMemoryReplayStore(options: MemoryReplayOptions = {}): Memo
   }
   const { since = now() } = options;
   if (!(Number.isFinite(since) && since >= 0)) throw new TypeError('since: write seconds since the epoch, 0 or more');
-  const horizon = openHorizon(since);
   const seen = createExpiringSet(capacity);
-  const key = randomBytes(32).toString('base64url');
+  let opened: { readonly horizon: Horizon; readonly key: string } | undefined;
+  // On first use: at module top, Workers have neither random values nor the time.
+  const open = () => {
+    if (opened === undefined) {
+      const start = options.since === undefined && since === 0 ? now() : since;
+      opened = { horizon: openHorizon(start), key: randomBytes(32).toString('base64url') };
+    }
+    return opened;
+  };
 
   return {
-    generation: horizon.generation,
+    get generation() {
+      return open().horizon.generation;
+    },
     witness(jkt, jti, until, readNonce) {
+      const { horizon, key } = open();
       const seconds = now();
       seen.expire(Math.floor(seconds));
       if (!isAfterStart(horizon, seconds, { until, readNonce })) return new AccessError('proof_before_start');

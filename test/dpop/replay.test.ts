@@ -73,6 +73,23 @@ describe('a proof that may have been used before the store was there', () => {
     expect(open({ now: start }, start - 100).witness(start - 99)).toBeUndefined();
   });
 
+  it('created a minute before its first use → the time of creation', () => {
+    const clock = { now: start };
+    const { witness } = open(clock);
+    clock.now += 60;
+    expect(witness(start)).toBe('proof_before_start');
+    expect(witness(start + 1)).toBeUndefined();
+  });
+
+  it('created without time, as at module top on workerd → the time of its first use', () => {
+    const clock = { now: 0 };
+    const { witness } = open(clock);
+    clock.now = start;
+    expect(witness(start)).toBe('proof_before_start');
+    clock.now += 60;
+    expect(witness(start + 1)).toBeUndefined();
+  });
+
   it.each([Number.NaN, -1, Number.POSITIVE_INFINITY])('since: %s → TypeError', (since) => {
     expect(() => createMemoryReplayStore({ since })).toThrow('since: write seconds since the epoch');
   });

@@ -1,5 +1,6 @@
 import type { Reason } from '../../src/failures.ts';
 import { findLimits } from './limits.ts';
+import { type ModuleTop, useModuleTop } from './module-top.ts';
 import { judgeSignatures, type SignatureCase } from './signatures.ts';
 
 /** What a program is asked beside requests; each question has its path. */
@@ -7,11 +8,12 @@ export interface Control {
   refused(): Promise<readonly Reason[]>;
   signatures(cases: readonly SignatureCase[]): Promise<readonly boolean[]>;
   limits(ca: string): Promise<Readonly<Record<string, string>>>;
+  moduleTop(): Promise<ModuleTop>;
 }
 
 /** Answers in this process. */
 export function createControl(refused: () => Promise<readonly Reason[]>): Control {
-  return { refused, signatures: async (cases) => judgeSignatures(cases), limits: findLimits };
+  return { refused, signatures: async (cases) => judgeSignatures(cases), limits: findLimits, moduleTop: useModuleTop };
 }
 
 /** Answers a question that came over HTTP: a POST of JSON. */
@@ -20,6 +22,7 @@ export async function answerControl(control: Control, path: string, body: string
     '/refused': control.refused,
     '/signatures': control.signatures,
     '/limits': control.limits,
+    '/module-top': control.moduleTop,
   };
   // What is sent is what `askControl` has sent.
   return JSON.stringify(await questions[path]?.(JSON.parse(body) as never));
@@ -36,5 +39,6 @@ export function askControl(origin: string): Control {
     refused: () => ask('/refused'),
     signatures: (cases) => ask('/signatures', cases),
     limits: (ca) => ask('/limits', ca),
+    moduleTop: () => ask('/module-top'),
   };
 }

@@ -14,4 +14,12 @@ describe('limits', () => {
   it('what cannot work on this runtime fails where it is made, and says why', async () => {
     expect(await runtime().limits(certificate)).toEqual(expected);
   });
+
+  it('a server and a replay store created at module top → both work, and earlier proofs need a nonce', async () => {
+    expect(await runtime().moduleTop()).toEqual({
+      server: 'missing_credentials',
+      before: 'proof_before_start',
+      after: true,
+    });
+  });
 });
