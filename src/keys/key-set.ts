@@ -2,6 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import { attempt } from '../attempt.ts';
 import { createOutbound } from '../outbound/outbound.ts';
 import { ProviderError, type ProviderFailure } from '../outbound/provider-error.ts';
+import { pickByPlatform } from '../platform.ts';
 import { maxAnswerBytes } from './discovery.ts';
 import { type DroppedKey, type Jwks, readJwks } from './jwks.ts';
 import {
@@ -90,6 +91,7 @@ export interface KeySetStatus {
 }
 
 const attemptSeconds = 3;
+const waiting = pickByPlatform({ workerd: 'state', others: 'promise' } as const);
 const discoverySeconds = 2; // leaves time for the fallback
 const freshSeconds = { least: 60, usual: 600, most: 3600 } as const;
 /** Shares of the freshness, left to chance between the two: instances that started together do not stay together. */
@@ -131,6 +133,8 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     now,
     random,
     state: saved?.refresher,
+    waiting,
+    attemptSeconds,
   });
   let loaded = options.restored === undefined ? undefined : restore(options.restored, now());
   // Its own JSON.

@@ -25,7 +25,7 @@ export interface RefresherState {
 export interface Refresher extends RefresherState {
   /** Attempts so far. */
   readonly attempts: { readonly ok: number; readonly failed: number };
-  /** Joins the attempt in flight, or makes one if that is allowed, which is asked only then. Never rejects. */
+  /** Waits for the attempt in flight, or makes one if that is allowed, which is asked only then. Never rejects. */
   request(isAllowed: () => boolean): Promise<void> | undefined;
   /** Makes no attempt any more. */
   stop(): void;
@@ -37,6 +37,13 @@ export interface RefresherOptions {
   readonly attempt: () => Promise<number>;
   /** Told of each failure, with the seconds until the backoff allows the next attempt. */
   readonly onFailure: (failure: FailedAttempt, retryInSeconds: number) => void;
+  /**
+   * How a request waits for the attempt of another request. `promise`: for its end. `state`: until it has ended or had its
+   * time, on a timer of its own; on Workers the attempt of a request that has ended may never end.
+   */
+  readonly waiting: 'promise' | 'state';
+  /** Seconds that one attempt takes at most. */
+  readonly attemptSeconds: number;
   /** Whether attempts are made unasked, by a timer. */
   readonly timer: 'on' | 'off';
   readonly now: () => number;
@@ -47,6 +54,7 @@ export interface RefresherOptions {
 
 const maxBackoffSeconds = 30;
 
+const stateMilliseconds = 20;
 const initial: RefresherState = {
   lastAttemptAt: Number.NEGATIVE_INFINITY,
   failure: undefined,
@@ -55,14 +63,16 @@ const initial: RefresherState = {
 
 /** Makes a refresher; it rests until the first request, or until the attempt that is due by the state. */
 export function createRefresher(options: RefresherOptions): Refresher {
-  const { attempt, onFailure, timer, now, random, state = initial } = options;
+  const { attempt, onFailure, waiting, attemptSeconds, timer, now, random, state = initial } = options;
   const attempts = { ok: 0, failed: 0 };
   let { lastAttemptAt, failure, dueAt } = state;
   let inFlight: Promise<void> | undefined;
   let next: NodeJS.Timeout | undefined;
   let stopped = false;
+  let latest = 0;
 
   async function run(): Promise<void> {
+    const own = ++latest;
     lastAttemptAt = now();
     try {
       const dueInSeconds = await attempt();
@@ -72,7 +82,18 @@ export function createRefresher(options: RefresherOptions): Refresher {
     } catch (error) {
       if (!stopped) fail(toProviderError(error));
     } finally {
-      inFlight = undefined;
+      // A later attempt may have replaced one that had its time.
+      if (own === latest) inFlight = undefined;
+    }
+  }
+
+  async function watch(isAllowed: () => boolean): Promise<void> {
+    while (inFlight !== undefined && !stopped) {
+      if (now() >= lastAttemptAt + attemptSeconds) {
+        if (isAllowed()) await start();
+        return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, stateMilliseconds));
     }
   }
 
@@ -115,6 +136,7 @@ export function createRefresher(options: RefresherOptions): Refresher {
     },
     attempts,
     request(isAllowed) {
+      if (inFlight !== undefined && waiting === 'state') return watch(isAllowed);
       if (inFlight !== undefined || stopped || !isAllowed()) return inFlight;
       return start();
     },

@@ -4,6 +4,7 @@ import type { ReadClientAddress } from '../http/client-address.ts';
 import { namePeer } from '../http/peer-name.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { KeySet } from '../keys/key-set.ts';
+import { pickByPlatform } from '../platform.ts';
 import type { AccessTokenRules } from '../token/access-token.ts';
 
 /** Fetches the keys that a refused token lacked. Returns `undefined` for another cause, or if a fetch is not allowed now. */
@@ -19,6 +20,7 @@ export type RefetchKeys = (
  */
 const forcedEvery = 10;
 const maxClients = 1000;
+const joinsFetches = pickByPlatform({ workerd: false, others: true });
 const missingKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'keys_unavailable']);
 
 /** Creates the function that fetches missing keys. `now` returns seconds since the epoch. */
@@ -29,6 +31,8 @@ export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () 
     const issuer = missingKeys.has(reason) ? context?.['issuer'] : undefined;
     const keys = typeof issuer === 'string' ? issuers.get(issuer)?.keys : undefined;
     if (keys === undefined) return undefined;
+    // There a fetch of another request may never end, so each request watches over it (RefresherOptions.waiting).
+    if (!joinsFetches) return keys.refetch();
     const joined = inFlight.get(keys);
     if (joined !== undefined) return joined;
     const client = reason === 'unknown_kid' ? namePeer(readClientAddress(request, connection)) : '';

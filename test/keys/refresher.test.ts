@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createRefresher } from '../../src/keys/refresher.ts';
 
 /** A refresher whose attempts stay in flight until they are settled, and what it did. */
-function startRefresher() {
+function startRefresher(waiting: 'promise' | 'state' = 'promise') {
   const settle: { readonly ok: (dueInSeconds: number) => void; readonly fail: () => void }[] = [];
   const refresher = createRefresher({
     attempt: () =>
@@ -10,6 +10,8 @@ function startRefresher() {
         settle.push({ ok: resolve, fail: () => reject(new Error('injected')) });
       }),
     onFailure: () => undefined,
+    waiting,
+    attemptSeconds: 3,
     timer: 'on',
     now: () => Date.now() / 1000,
     random: () => 0,
@@ -37,6 +39,65 @@ describe('one attempt at a time', () => {
     expect(settle).toHaveLength(2);
     await vi.advanceTimersByTimeAsync(1000);
     expect(settle).toHaveLength(2);
+    refresher.stop();
+  });
+});
+
+describe('a request that waits for the attempt of another request, on Workers', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  async function startTwo(isAllowed = true) {
+    const { refresher, settle } = startRefresher('state');
+    const first = refresher.request(() => true);
+    let isOver = false;
+    const second = refresher
+      .request(() => isAllowed)
+      ?.then(() => {
+        isOver = true;
+      });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect([isOver, settle.length]).toEqual([false, 1]);
+    return { refresher, settle, first, second, isOver: () => isOver };
+  }
+
+  it('the attempt ends → over soon, without its promise and without a second attempt', async () => {
+    const { refresher, settle, first, isOver } = await startTwo();
+    settle[0]?.ok(60);
+    await first;
+    expect(isOver()).toBe(false);
+    await vi.advanceTimersByTimeAsync(100);
+    expect([isOver(), settle.length]).toEqual([true, 1]);
+    refresher.stop();
+  });
+
+  it('the attempt never ends → an attempt of its own after 3 s, which later requests wait for', async () => {
+    const { refresher, settle, isOver } = await startTwo();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(settle).toHaveLength(2);
+    // The first ends late: it is no longer the one in flight.
+    settle[0]?.fail();
+    await vi.advanceTimersByTimeAsync(100);
+    void refresher.request(() => true);
+    expect([isOver(), settle.length]).toEqual([false, 2]);
+    settle[1]?.ok(60);
+    await vi.advanceTimersByTimeAsync(100);
+    expect([isOver(), settle.length]).toEqual([true, 2]);
+    refresher.stop();
+  });
+
+  it.each<[string, boolean, (refresher: { stop(): void }) => void]>([
+    ['and another is not allowed', false, () => undefined],
+    ['and the refresher is stopped', true, (refresher) => refresher.stop()],
+  ])('the attempt never ends, %s → over, without another attempt', async (_claim, isAllowed, act) => {
+    const { refresher, settle, isOver } = await startTwo(isAllowed);
+    act(refresher);
+    await vi.advanceTimersByTimeAsync(2000);
+    expect([isOver(), settle.length]).toEqual([true, 1]);
     refresher.stop();
   });
 });
