@@ -144,7 +144,9 @@ export class Answering {
     }
     forwarding.onCut?.(error);
     // To a client of HTTP/1.0 the end of the connection is the end of the body: a reset is not.
-    if (incoming.httpVersionMinor === 0) outgoing.socket?.resetAndDestroy();
+    if (incoming.httpVersionMinor === 0) incoming.socket.resetAndDestroy();
+    // Behind a pending response it has no socket, and Node 24 and later do not destroy the one that it gets.
+    else if (outgoing.socket === null) incoming.socket.destroy();
     else outgoing.destroy();
   }
 

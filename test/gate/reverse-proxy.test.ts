@@ -714,6 +714,22 @@ describe('what goes wrong', () => {
     expect(error.code).toBe('ECONNRESET');
   });
 
+  it('the upstream dies in a response behind a pending one → cut', async () => {
+    const { proxied } = await stage((socket, arrived) => {
+      if (!arrived.startsWith('GET /cut')) {
+        setTimeout(() => socket.write(ok), 100);
+        return;
+      }
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc');
+      setImmediate(() => socket.destroy());
+    });
+    const socket = connect(proxied.port, '127.0.0.1').on('error', () => {});
+    socket.resume();
+    socket.write('GET /late HTTP/1.1\r\nHost: a\r\n\r\nGET /cut HTTP/1.1\r\nHost: a\r\n\r\n');
+    await vi.waitFor(() => expect(proxied.cut).toEqual(['upstream_unavailable']), 5000);
+    await vi.waitFor(() => expect(socket.closed).toBe(true), 5000);
+  });
+
   it.each([
     [
       'a length and chunks',
