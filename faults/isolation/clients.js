@@ -44,7 +44,15 @@ export async function runClients({ port, kinds, requests, width, seed, first, mi
   const work = async () => {
     while (tally.counts.requests - start < requests) {
       const number = next++;
-      await converse({ port, kinds, number, mint, tally, tls, random: createRandom(seed + number) });
+      await converse({
+        port,
+        kinds,
+        number,
+        mint,
+        tally,
+        tls,
+        random: createRandom(Math.imul(seed, 0x9e3779b1) ^ number),
+      });
     }
   };
   await Promise.all(Array.from({ length: width }, work));

@@ -286,7 +286,11 @@ const library = [
     },
   })),
   plain(1, [403], ({ token, marker }) => ({ target: `/scoped?m=${marker}`, lines: [bearer(token)] })),
-  plain(1, [401], (context) => ({ method: 'POST', target: `/echo?m=${context.marker}`, body: bodyOf(context) })),
+  {
+    ...plain(1, [401], (context) => ({ method: 'POST', target: `/echo?m=${context.marker}`, body: bodyOf(context) })),
+    // Some frameworks close a connection whose body no handler has read.
+    ...{ isLast: true, isLossy: true },
+  },
   ...refused(0.5, ({ marker }) => `/echo?m=${marker}`),
   ...fatal.map((kind) => ({ ...kind, weight: kind.weight * 0.1 })),
 ];
