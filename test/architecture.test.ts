@@ -4,10 +4,10 @@ import { basename, dirname, join, posix, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { type Failure, failures } from '../src/failures.ts';
-import { nameSettings } from '../src/service/settings/setting-names.ts';
-import { settingTable } from '../src/service/settings/setting-table.ts';
-import { environmentName } from '../src/service/settings/settings.ts';
-import { variants } from '../src/service/variants/variants.ts';
+import { nameSettings } from '../src/server/settings/setting-names.ts';
+import { settingTable } from '../src/server/settings/setting-table.ts';
+import { environmentName } from '../src/server/settings/settings.ts';
+import { variants } from '../src/serve/variants/variants.ts';
 
 /** One source file, and what its text says. */
 interface Source {

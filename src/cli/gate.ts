@@ -1,12 +1,12 @@
 import cluster from 'node:cluster';
-import { exitCodes, StartFailure } from '../service/process/exit.ts';
-import { createGateCommand } from '../service/process/gate-command.ts';
-import { RulesError } from '../service/process/rules-source.ts';
-import { run } from '../service/process/run.ts';
-import { readGateSettings } from '../service/settings/gate-settings.ts';
-import { demandSettings, warnOfSettings } from '../service/settings/running-settings.ts';
-import { formatProblems } from '../service/settings/setting-report.ts';
-import type { Settings } from '../service/settings/settings.ts';
+import { exitCodes, StartFailure } from '../server/process/exit.ts';
+import { createGateCommand } from '../gate/gate-command.ts';
+import { RulesError } from '../gate/rules/rules-source.ts';
+import { run } from '../server/process/run.ts';
+import { readGateSettings } from '../server/settings/gate-settings.ts';
+import { demandSettings, warnOfSettings } from '../server/settings/running-settings.ts';
+import { formatProblems } from '../server/settings/setting-report.ts';
+import type { Settings } from '../server/settings/settings.ts';
 import { openCommandLog } from './command-log.ts';
 
 /** `portcullis gate`: judges requests for other servers, until it is asked to stop. */

@@ -1,5 +1,5 @@
-import { findCacheFolder } from '../local-idp/cache-folder.ts';
-import { findParty } from '../local-idp/running.ts';
+import { findCacheFolder } from '../dev/provider/cache-folder.ts';
+import { findParty } from '../dev/provider/running.ts';
 
 type Environment = NodeJS.ProcessEnv;
 

@@ -1,9 +1,9 @@
 import cluster from 'node:cluster';
-import { exitCodes, StartFailure } from '../service/process/exit.ts';
-import { run } from '../service/process/run.ts';
-import { demandSettings, warnOfSettings } from '../service/settings/running-settings.ts';
-import { formatProblems } from '../service/settings/setting-report.ts';
-import { readSettings, type Settings } from '../service/settings/settings.ts';
+import { exitCodes, StartFailure } from '../server/process/exit.ts';
+import { run } from '../server/process/run.ts';
+import { demandSettings, warnOfSettings } from '../server/settings/running-settings.ts';
+import { formatProblems } from '../server/settings/setting-report.ts';
+import { readSettings, type Settings } from '../server/settings/settings.ts';
 import { openCommandLog } from './command-log.ts';
 
 /** `portcullis serve`: runs the service until it is asked to stop. */

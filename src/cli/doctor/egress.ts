@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { readProxyAddress } from '../../outbound/proxy-address.ts';
-import { hideCredentials } from '../../service/settings/setting-report.ts';
+import { hideCredentials } from '../../server/settings/setting-report.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

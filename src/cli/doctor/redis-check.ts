@@ -1,4 +1,4 @@
-import { hideCredentials } from '../../service/settings/setting-report.ts';
+import { hideCredentials } from '../../server/settings/setting-report.ts';
 import { codeOf } from './call.ts';
 import type { DoctorCheck, Scene } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { readRules } from '../../gate/rules-reader.ts';
-import { readGateSettings } from '../../service/settings/gate-settings.ts';
-import { formatProblems } from '../../service/settings/setting-report.ts';
-import { readSettings } from '../../service/settings/settings.ts';
+import { readRules } from '../../gate/rules/rules-reader.ts';
+import { readGateSettings } from '../../server/settings/gate-settings.ts';
+import { formatProblems } from '../../server/settings/setting-report.ts';
+import { readSettings } from '../../server/settings/settings.ts';
 import { readSubject, type Subject } from './subject.ts';
 
 type Environment = NodeJS.ProcessEnv;

@@ -1,0 +1,28 @@
+import type { Exchange } from '../../server/http/exchange.ts';
+import { type CheckWalkOptions, createCheckWalk } from './check-walk.ts';
+import { describeDecision } from './decision.ts';
+import { createDecisionFlow, type SendBatch } from './decision-flow.ts';
+
+/** Is told of each answered request. */
+export type WatchDecision = (exchange: Exchange, status: number, milliseconds: number) => void;
+
+/** Creates what watches the decisions of one process. */
+export type CreateDecisionWatch = (options: Omit<CheckWalkOptions, 'deliver'>) => WatchDecision;
+
+/** Makes decisions of answered requests while there is room for more, and sends them in batches. */
+export function openDecisionWatch(send: SendBatch): CreateDecisionWatch {
+  return (options) => {
+    const flow = createDecisionFlow(send);
+    const walkChecks = createCheckWalk({ ...options, deliver: flow.addFacts });
+    return (exchange, status, milliseconds) => {
+      const { reason, wouldRefuse } = exchange;
+      // What is not shown is not described either.
+      if (!flow.hasRoom(reason === undefined && wouldRefuse === undefined ? 'other' : 'refused')) {
+        flow.drop();
+        return;
+      }
+      flow.add(describeDecision(exchange, status, milliseconds));
+      walkChecks(exchange);
+    };
+  };
+}

@@ -1,0 +1,24 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TakeSocket } from '../../gate/proxy/reverse-proxy.ts';
+import type { Answer } from './answer.ts';
+import type { Exchange } from './exchange.ts';
+
+/** What an app needs that does not answer by itself: the request and the answer as streams. */
+export interface Wire {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  /** Present if the client asks for an upgrade. */
+  readonly takeSocket: TakeSocket | undefined;
+  /** Tells that nothing more will be sent. */
+  onDone(): void;
+}
+
+/** Says that somebody else answers, and calls `onDone`. */
+export const passedOn = Symbol('passed on');
+
+/** Answers a request, or has it answered. Throws nothing. */
+export type StreamApp = (
+  exchange: Exchange,
+  target: string,
+  wire: Wire,
+) => Answer | typeof passedOn | Promise<Answer | typeof passedOn>;
