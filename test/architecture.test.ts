@@ -7,7 +7,7 @@ import { type Failure, failures } from '../src/failures.ts';
 import { nameSettings } from '../src/server/settings/setting-names.ts';
 import { settingTable } from '../src/server/settings/setting-table.ts';
 import { environmentName } from '../src/server/settings/settings.ts';
-import { variants } from '../src/serve/variants/variants.ts';
+import { variants } from '../src/server/variants/variants.ts';
 
 /** One source file, and what its text says. */
 interface Source {

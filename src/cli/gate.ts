@@ -1,9 +1,10 @@
 import cluster from 'node:cluster';
-import { exitCodes, StartFailure } from '../server/process/exit.ts';
+import { consoleLoader } from '../console/server/console-loader.ts';
 import { createGateCommand } from '../gate/gate-command.ts';
+import { readGateSettings } from '../gate/gate-settings.ts';
 import { RulesError } from '../gate/rules/rules-source.ts';
+import { exitCodes, StartFailure } from '../server/process/exit.ts';
 import { run } from '../server/process/run.ts';
-import { readGateSettings } from '../server/settings/gate-settings.ts';
 import { demandSettings, warnOfSettings } from '../server/settings/running-settings.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import type { Settings } from '../server/settings/settings.ts';
@@ -26,7 +27,8 @@ export async function runGate(args: readonly string[], environment: NodeJS.Proce
   if (cluster.isPrimary) warnOfSettings(result, 'gate', log);
   try {
     const readAgain = (): Settings => demandSettings(readGateSettings({ args, environment }));
-    return await run({ settings: result.settings, readAgain, environment, log, command: createGateCommand(result) });
+    const command = createGateCommand(result);
+    return await run({ settings: result.settings, readAgain, environment, log, command, console: consoleLoader });
   } catch (error) {
     if (error instanceof RulesError) {
       const separator = error.message.includes('\n') ? '\n' : ': ';

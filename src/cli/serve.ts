@@ -1,4 +1,6 @@
 import cluster from 'node:cluster';
+import { consoleLoader } from '../console/server/console-loader.ts';
+import { serveCommand } from '../serve/serve-command.ts';
 import { exitCodes, StartFailure } from '../server/process/exit.ts';
 import { run } from '../server/process/run.ts';
 import { demandSettings, warnOfSettings } from '../server/settings/running-settings.ts';
@@ -25,7 +27,14 @@ export async function runServe(args: readonly string[], environment: NodeJS.Proc
   if (cluster.isPrimary) warnOfSettings(result, 'serve', log);
   const readAgain = (): Settings => demandSettings(readSettings({ args, environment }));
   try {
-    return await run({ settings: result.settings, readAgain, environment, log });
+    return await run({
+      settings: result.settings,
+      readAgain,
+      environment,
+      log,
+      command: serveCommand,
+      console: consoleLoader,
+    });
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
     process.stderr.write(`portcullis: ${error.message}.\n`);

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { createBoundCall } from '../dev/bound-call.ts';
 import { findCacheFolder } from '../dev/provider/cache-folder.ts';
 import type { LocalIdpFailure } from '../dev/provider/failure.ts';
 import type { IdpClient } from '../dev/provider/idp-client.ts';
@@ -6,7 +7,6 @@ import { describeMissing } from '../dev/provider/libraries.ts';
 import { findRunning, findService } from '../dev/provider/running.ts';
 import type { TokenOrder } from '../dev/tokens/token-order.ts';
 import { exitCodes } from '../server/process/exit.ts';
-import { createBoundCall } from './bound-call.ts';
 import { describeFlagError } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
 

@@ -1,8 +1,8 @@
 import { failures, type Reason } from '../failures.ts';
+import type { Settings } from '../server/settings/settings.ts';
+import type { Endpoint } from '../server/variants/endpoint.ts';
 import { clientIds } from './provider/defaults.ts';
 import type { LocalIdp } from './provider/local-idp.ts';
-import type { Settings } from '../server/settings/settings.ts';
-import type { Endpoint } from '../serve/variants/endpoint.ts';
 
 /** Where the service listens. */
 export interface Listening {

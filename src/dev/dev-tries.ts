@@ -1,11 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
 import { type IncomingMessage, request } from 'node:http';
-import type { TriedCall, TryKind, TryOrder, TryResult } from '../console/page/wire.ts';
-import { shorten } from '../explain/shown-text.ts';
-import type { TokenOrder } from './tokens/token-order.ts';
+import type { TriedCall, TryKind, TryOrder, TryResult } from '../console/page/try-wire.ts';
 import type { FromDev, ToDev } from '../console/server/tries-ipc.ts';
-import { createBoundCall } from '../cli/bound-call.ts';
-import { writeTryCommand } from '../cli/try-command.ts';
+import { shorten } from '../explain/shown-text.ts';
+import { createBoundCall } from './bound-call.ts';
+import type { TokenOrder } from './tokens/token-order.ts';
+import { writeTryCommand } from './try-command.ts';
 
 /** What calls are tried with. */
 export interface TriesOptions {

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { EffectiveSetting } from '../server/settings/setting-report.ts';
 import { type SettingRow, settingTable } from '../server/settings/setting-table.ts';
 import { environmentName } from '../server/settings/settings.ts';
-import { variants } from '../serve/variants/variants.ts';
+import { variants } from '../server/variants/variants.ts';
 
 const files: ReadonlySet<string> = new Set(['RULES', 'DENY_LIST']);
 /** What tells nothing about how calls are judged: the console needs a key file, which is no business of others. */

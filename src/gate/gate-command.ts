@@ -1,12 +1,12 @@
 import cluster from 'node:cluster';
+import type { Command } from '../server/process/run-options.ts';
 import type { Gate } from './gate.ts';
-import { describeRules } from '../console/server/route-views.ts';
-import type { GateSettings } from '../server/settings/gate-settings.ts';
 import { createGateServers } from './gate-servers.ts';
 import { createGateFollower, createGateService, readCommonOptions } from './gate-service.ts';
+import type { GateSettings } from './gate-settings.ts';
 import { type OwnedRules, openRules } from './rules/open-rules.ts';
+import { describeRules } from './rules/rule-views.ts';
 import { followRules, shareRules } from './rules/rules-ipc.ts';
-import type { Command } from '../server/process/run-options.ts';
 
 /** The gate as a command of the service: one process reads the rules, and all follow. */
 export function createGateCommand({ settings, rules: origin }: GateSettings): Command {

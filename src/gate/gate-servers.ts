@@ -1,11 +1,11 @@
-import { createGate, type Gate, type ServerOrder } from './gate.ts';
-import type { Rules } from './rules/rules.ts';
 import type { AnyServerOptions, IssuerWithRecipients } from '../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import type { TokenCacheStatus } from '../token/token-cache.ts';
-import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
+import { createGate, type Gate, type ServerOrder } from './gate.ts';
+import type { Rules } from './rules/rules.ts';
 
 /** What the resource servers of a gate have in common. */
 export type CommonOptions = Omit<AnyServerOptions, 'issuer' | 'issuers' | 'keys' | 'jwksUri' | 'insecure' | 'audience'>;

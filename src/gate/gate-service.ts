@@ -1,30 +1,30 @@
 import { AccessError } from '../failures.ts';
-import type { Admission, Gate } from './gate.ts';
-import { createReverseProxy, type ReverseProxy } from './proxy/reverse-proxy.ts';
-import { chooseTreatment } from './match/rule-choice.ts';
-import type { Rules } from './rules/rules.ts';
 import { createReadClientAddress } from '../http/client-address.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import { type IsTrusted, parseTrust } from '../http/trust.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
 import type { Readiness } from '../server/admin/admin.ts';
-import { createGateApp } from './beside/gate-app.ts';
-import { createGateProxyApp } from './proxy/gate-proxy-app.ts';
 import { createRefuse } from '../server/http/refuse.ts';
-import { describeRules } from '../console/server/route-views.ts';
 import { registerCacheMetrics } from '../server/observation/cache-metrics.ts';
 import type { Metrics, Series } from '../server/observation/metrics.ts';
 import { registerProcessMetrics } from '../server/observation/process-metrics.ts';
-import { labelSettings } from '../server/settings/setting-labels.ts';
-import { nameSettings } from '../server/settings/setting-names.ts';
-import type { Settings } from '../server/settings/settings.ts';
-import { type CommonOptions, createGateServers, type GateServers } from './gate-servers.ts';
 import { observeApp } from '../server/process/observed-app.ts';
 import { openDenyList } from '../server/process/open-deny-list.ts';
 import { isReplayAway, replayAway } from '../server/process/open-replay.ts';
 import { openSecrets } from '../server/process/open-secrets.ts';
+import type { Service, ServiceOptions } from '../server/process/service.ts';
+import { labelSettings } from '../server/settings/setting-labels.ts';
+import { nameSettings } from '../server/settings/setting-names.ts';
+import type { Settings } from '../server/settings/settings.ts';
+import { createGateApp } from './beside/gate-app.ts';
+import type { Admission, Gate } from './gate.ts';
+import { type CommonOptions, createGateServers, type GateServers } from './gate-servers.ts';
+import { chooseTreatment } from './match/rule-choice.ts';
+import { createGateProxyApp } from './proxy/gate-proxy-app.ts';
+import { createReverseProxy, type ReverseProxy } from './proxy/reverse-proxy.ts';
+import { describeRules } from './rules/rule-views.ts';
+import type { Rules } from './rules/rules.ts';
 import type { RulesFollower, RulesSource } from './rules/rules-source.ts';
-import type { Service, ServiceOptions } from '../serve/service.ts';
 
 /** What one process of the gate is made from. */
 export interface GateServiceOptions extends ServiceOptions {

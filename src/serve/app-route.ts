@@ -3,12 +3,12 @@ import type { DpopMode } from '../http/credentials.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import type { ResourceServer } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
-import type { Settings } from '../server/settings/settings.ts';
 import type { Answer, HeaderList } from '../server/http/answer.ts';
 import type { Exchange } from '../server/http/exchange.ts';
-import type { FindFlows } from './docs/provider-flows.ts';
 import type { Route } from '../server/http/router.ts';
+import type { Settings } from '../server/settings/settings.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
+import type { FindFlows } from './docs/provider-flows.ts';
 
 /** What the app is made of. */
 export interface AppOptions {

@@ -6,18 +6,16 @@ import { errorBodyFormats } from '../refusal/error-body.ts';
 import { linkMetadata, metadataPath } from '../refusal/metadata-link.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
-import { nameSettings } from '../server/settings/setting-names.ts';
-import type { Endpoint, ProtectedEndpoint } from './variants/endpoint.ts';
 import { type Answer, answerRefusal, createAnswer, type HeaderList, plainError } from '../server/http/answer.ts';
+import { type Exchange, noteRefusal } from '../server/http/exchange.ts';
+import { createRouter } from '../server/http/router.ts';
+import type { App } from '../server/http/stream.ts';
+import { nameSettings } from '../server/settings/setting-names.ts';
+import type { Endpoint, ProtectedEndpoint } from '../server/variants/endpoint.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
 import { type AppOptions, json, type Respond } from './app-route.ts';
 import { createCors } from './cors.ts';
 import { documentationRoutes } from './docs/documentation.ts';
-import { type Exchange, noteRefusal } from '../server/http/exchange.ts';
-import { createRouter } from '../server/http/router.ts';
-
-/** Answers a request; a promise only where something has to be waited for. Throws nothing. */
-export type App = (exchange: Exchange, target: string) => MaybePromise<Answer>;
 
 /** One in so many answers is kept. */
 const keptOf = 8;

@@ -1,5 +1,5 @@
-import { describeEndpoints } from '../console/server/route-views.ts';
 import type { Command } from '../server/process/run-options.ts';
+import { describeEndpoints } from './endpoint-views.ts';
 import { createService } from './service.ts';
 
 /** The service with the endpoints of its variant. */

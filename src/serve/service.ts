@@ -1,73 +1,26 @@
-import type { RequestListener } from 'node:http';
-import type { RouteView } from '../console/page/wire.ts';
-import type { ReplayStore } from '../dpop/replay.ts';
 import type { DpopMode } from '../http/credentials.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import { maxAnswerBytes } from '../keys/discovery.ts';
 import { createResourceServer } from '../resource-server/resource-server.ts';
-import type { Readiness } from '../server/admin/admin.ts';
-import { createApp } from './app.ts';
-import { describeScopes } from './docs/openapi.ts';
-import { createFindFlows, type FindFlows } from './docs/provider-flows.ts';
 import { createRefuse } from '../server/http/refuse.ts';
-import type { CreateDecisionWatch } from '../console/server/decision-watch.ts';
-import { describeEndpoints } from '../console/server/route-views.ts';
+import type { ServiceKeys } from '../server/keys/service-keys.ts';
 import { registerCacheMetrics } from '../server/observation/cache-metrics.ts';
 import type { Log } from '../server/observation/log.ts';
-import type { Metrics } from '../server/observation/metrics.ts';
 import { registerProcessMetrics } from '../server/observation/process-metrics.ts';
-import { labelSettings } from '../server/settings/setting-labels.ts';
-import { nameSettings } from '../server/settings/setting-names.ts';
-import type { Settings } from '../server/settings/settings.ts';
-import type { Variant } from './variants/variants.ts';
 import { observeApp } from '../server/process/observed-app.ts';
 import { openDenyList } from '../server/process/open-deny-list.ts';
 import { isReplayAway, replayAway } from '../server/process/open-replay.ts';
 import { openSecrets } from '../server/process/open-secrets.ts';
-import type { Reloads } from '../server/process/reload.ts';
-import type { KeySource, ServiceKeys } from '../server/keys/service-keys.ts';
-import type { UpgradeListener } from '../server/listener/upgrades.ts';
+import type { Service, ServiceOptions } from '../server/process/service.ts';
 import { readVersion } from '../server/process/version.ts';
-
-/** What one process of the service is made from. */
-export interface ServiceOptions {
-  readonly settings: Settings;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly keySource: KeySource;
-  readonly reloads: Reloads;
-  /** Reads the settings once more. Throws if they are wrong. */
-  readonly readAgain: () => Settings;
-  /** Where used proofs are remembered. */
-  readonly replay: ReplayStore | 'off';
-  /** For nonces that are asked for after a start, if no secret is set. Default: one of this process. */
-  readonly startNonceSecret?: string | undefined;
-  /** Watches decisions for the console; absent if it is off. */
-  readonly watchDecisions?: CreateDecisionWatch | undefined;
-}
-
-/** The service without its sockets. */
-export interface Service {
-  readonly onRequest: RequestListener;
-  /** Refuses a request that expects what no server can promise. */
-  readonly onExpectation: RequestListener;
-  /** Of a service of streams. */
-  readonly onUpgrade?: UpgradeListener;
-  /** Sends what is answered and not yet sent: a connection is about to be closed. */
-  sendReady(): void;
-  /** Counts a request that was not HTTP enough to reach the app. */
-  noteMalformed(status: number): void;
-  /** Counts a connection that was opened (1) or closed (-1). */
-  noteConnection(change: 1 | -1): void;
-  readiness(): Readiness;
-  /** The routes or rules in force. */
-  routes(): readonly RouteView[];
-  /** Fetches the keys in the background. Called once the service listens: loading the HTTP client would delay that. */
-  fetchKeys(): void;
-  /** From now on not ready: the process is about to end. */
-  drain(): void;
-  close(): void;
-}
+import { labelSettings } from '../server/settings/setting-labels.ts';
+import { nameSettings } from '../server/settings/setting-names.ts';
+import type { Settings } from '../server/settings/settings.ts';
+import type { Variant } from '../server/variants/variants.ts';
+import { createApp } from './app.ts';
+import { describeScopes } from './docs/openapi.ts';
+import { createFindFlows, type FindFlows } from './docs/provider-flows.ts';
+import { describeEndpoints } from './endpoint-views.ts';
 
 /** Composes the service. Rejects with `StartFailure` where the keys must be there first and are not. */
 export async function createService(options: ServiceOptions): Promise<Service> {

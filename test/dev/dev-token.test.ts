@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createIntrospection, createResourceServer } from '../../src/index.ts';
 import { clientIds } from '../../src/dev/provider/defaults.ts';
-import { clientAuthorization } from '../../src/dev/tokens/dev-token.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
+import { clientAuthorization } from '../../src/dev/tokens/dev-token.ts';
+import { createIntrospection, createResourceServer } from '../../src/index.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, createCall } from './call.ts';
 

@@ -2,10 +2,11 @@ import { Socket } from 'node:net';
 import { expect, it } from 'vitest';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
-import { type App, createApp } from '../../src/serve/app.ts';
+import { createApp } from '../../src/serve/app.ts';
 import { beginExchange } from '../../src/server/http/exchange.ts';
+import type { App } from '../../src/server/http/stream.ts';
 import { readSettings } from '../../src/server/settings/settings.ts';
-import type { Endpoint } from '../../src/serve/variants/endpoint.ts';
+import type { Endpoint } from '../../src/server/variants/endpoint.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 
 const issuer = createTestIssuer({ alg: 'ES256' });

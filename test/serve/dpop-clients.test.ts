@@ -12,7 +12,7 @@ import { clientIds, defaultAudience } from '../../src/dev/provider/defaults.ts';
 import { loadLibraries, muteNotices } from '../../src/dev/provider/libraries.ts';
 import { startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { exportJwk, makeSigningKey } from '../../src/dev/provider/signing-key.ts';
-import { variants } from '../../src/serve/variants/variants.ts';
+import { variants } from '../../src/server/variants/variants.ts';
 import { type Binding, libraries, type Session } from '../support/client-libraries.ts';
 import { passStart } from '../support/pass-start.ts';
 import { findProgram, needs } from '../support/programs.ts';

@@ -2,7 +2,7 @@ import { formatReasonPage } from '../../src/cli/explain/reason-page.ts';
 import { failures, type Reason } from '../../src/failures.ts';
 import { describeSetting, type SettingRow, settingTable } from '../../src/server/settings/setting-table.ts';
 import { environmentName } from '../../src/server/settings/settings.ts';
-import { type Variant, variants } from '../../src/serve/variants/variants.ts';
+import { type Variant, variants } from '../../src/server/variants/variants.ts';
 import { migrationTable } from '../migration/differences.ts';
 import { explainTables } from './explain-tables.ts';
 import { hostileTables } from './hostile-tables.ts';

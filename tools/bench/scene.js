@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { thumbprint } from '../../build/jose/jwk.js';
 import { ensureIdentity } from '../../build/dev/provider/identity.js';
+import { thumbprint } from '../../build/jose/jwk.js';
 import { endChild, processors, startChild } from './children.js';
 import { makeClaims, makeKeyPair, publicJwk, signJws, startMint } from './mint.js';
 

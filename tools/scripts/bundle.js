@@ -1,6 +1,6 @@
 // Makes what is shipped, in dist/: the code of the sources in few files, so that a process starts sooner, and the types of
 // build/. There is a file for each entry point, and one for each part that several of them share or that is loaded on demand.
-import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -34,3 +34,6 @@ for (const path of declarations) {
   mkdirSync(join('dist', dirname(path)), { recursive: true });
   copyFileSync(join('build', path), join('dist', path));
 }
+
+// The page of the console runs in a browser, as the modules that it consists of.
+cpSync('build/console/page', 'dist/console', { recursive: true });

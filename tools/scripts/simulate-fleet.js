@@ -2,8 +2,8 @@
 // when the provider is away. The key sets are those of the build, on a simulated clock; the provider is simulated too.
 import { generateKeyPairSync } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { makeRandom, quantile } from '../bench/statistics.js';
 import { createKeySet } from '../../build/keys/key-set.js';
+import { makeRandom, quantile } from '../bench/statistics.js';
 import { createSimulatedClock } from './simulated-clock.js';
 
 // Half a million fetches fail here, and nobody reads where.

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
+import { readGateSettings } from '../../gate/gate-settings.ts';
 import { readRules } from '../../gate/rules/rules-reader.ts';
-import { readGateSettings } from '../../server/settings/gate-settings.ts';
 import { formatProblems } from '../../server/settings/setting-report.ts';
 import { readSettings } from '../../server/settings/settings.ts';
 import { readSubject, type Subject } from './subject.ts';

@@ -7,6 +7,7 @@ import { showText } from '../../explain/shown-text.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { AccessError, failures } from '../../failures.ts';
 import { orderOf } from '../../gate/gate.ts';
+import { readCommonOptions } from '../../gate/gate-service.ts';
 import { type ChooseRule, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
 import type { Rule, Rules } from '../../gate/rules/rules.ts';
 import { readRules } from '../../gate/rules/rules-reader.ts';
@@ -15,7 +16,6 @@ import { createReadExternalUrl, type ReadExternalUrl } from '../../http/external
 import type { ResourceRequest } from '../../http/request.ts';
 import type { IssuerWithRecipients } from '../../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
-import { readCommonOptions } from '../../gate/gate-service.ts';
 import { readDenyList } from '../../server/process/open-deny-list.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';

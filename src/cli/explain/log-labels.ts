@@ -2,7 +2,7 @@ import type { SettingLabels } from '../../explain/facts.ts';
 import type { LogLineInput } from '../../explain/input/input.ts';
 import { labelSettings } from '../../server/settings/setting-labels.ts';
 import { readSettings } from '../../server/settings/settings.ts';
-import { variants } from '../../serve/variants/variants.ts';
+import { variants } from '../../server/variants/variants.ts';
 import type { SplitFlags } from '../split-flags.ts';
 import { labelRules } from './rule-labels.ts';
 

@@ -1,9 +1,9 @@
 import { textOf } from '../../explain/facts.ts';
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import { readUnverified } from '../../explain/unverified.ts';
+import { readGateSettings } from '../../gate/gate-settings.ts';
 import { readIssuerName } from '../../resource-server/issuer-name.ts';
 import { exitCodes, StartFailure } from '../../server/process/exit.ts';
-import { readGateSettings } from '../../server/settings/gate-settings.ts';
 import { formatProblems } from '../../server/settings/setting-report.ts';
 import { readSettings, type Settings } from '../../server/settings/settings.ts';
 import type { LocalService } from '../local-service.ts';

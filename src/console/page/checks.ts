@@ -1,6 +1,6 @@
+import type { CauseView, CheckView } from '../../server/console/wire.ts';
 import { nameCheck, parts, verdictTexts } from './texts.ts';
 import { html, type View } from './view.ts';
-import type { CauseView, CheckView } from './wire.ts';
 
 /** Every check of a call, by the part that it belongs to. */
 export function Checks({ checks, label }: { readonly checks: readonly CheckView[]; readonly label: string }): View {

@@ -1,9 +1,9 @@
+import type { Decision } from '../../server/console/wire.ts';
 import { DecisionView } from './decision-view.ts';
 import type { Live } from './live.ts';
 import { Empty, Status, Time } from './parts.ts';
 import { outcomeTexts } from './texts.ts';
 import { html, useEffect, useRef, useState, type View } from './view.ts';
-import type { Decision } from './wire.ts';
 
 type Filter = 'all' | 'refused';
 

@@ -1,9 +1,9 @@
+import type { DecisionDetail } from '../../server/console/wire.ts';
 import { Checks, Decisive } from './checks.ts';
 import { fetchDecision } from './fetching.ts';
 import { Status, Time } from './parts.ts';
 import { outcomeTexts } from './texts.ts';
 import { html, useEffect, useRef, useState, type View } from './view.ts';
-import type { DecisionDetail } from './wire.ts';
 
 type Found = DecisionDetail | 'asking' | 'gone';
 

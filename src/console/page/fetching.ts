@@ -1,4 +1,5 @@
-import type { ConsoleState, DecisionDetail, TryOrder, TryResult } from './wire.ts';
+import type { ConsoleState, DecisionDetail } from '../../server/console/wire.ts';
+import type { TryOrder, TryResult } from './try-wire.ts';
 
 /** The service as it is now; `undefined` if it does not answer. */
 export async function fetchState(): Promise<ConsoleState | undefined> {

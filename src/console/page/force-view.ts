@@ -1,6 +1,6 @@
+import type { ConsoleState, KeysView, Note, RouteView } from '../../server/console/wire.ts';
 import { Empty, Time } from './parts.ts';
 import { html, type View } from './view.ts';
-import type { ConsoleState, KeysView, Note, RouteView } from './wire.ts';
 
 /** What is in force: rules or endpoints, keys, settings, and what happened to them. */
 export function ForceView({ state }: { readonly state: ConsoleState }): View {

@@ -1,5 +1,5 @@
+import type { Decision, Note, StreamedDecisions } from '../../server/console/wire.ts';
 import { useEffect, useState } from './view.ts';
-import type { Decision, Note, StreamedDecisions } from './wire.ts';
 
 /** Whether the page hears of decisions: `over` if the service does not know this browser any more. */
 export type Line = 'opening' | 'open' | 'waiting' | 'over';

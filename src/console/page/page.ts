@@ -1,3 +1,4 @@
+import type { ConsoleState } from '../../server/console/wire.ts';
 import { DecisionList } from './decision-list.ts';
 import { fetchState } from './fetching.ts';
 import { ForceView } from './force-view.ts';
@@ -5,7 +6,6 @@ import { type Line, useLive } from './live.ts';
 import { Gate } from './parts.ts';
 import { TryView } from './try-view.ts';
 import { html, render, useEffect, useState, type View } from './view.ts';
-import type { ConsoleState } from './wire.ts';
 
 const views = [
   { name: 'decisions', title: 'Decisions' },

@@ -1,5 +1,5 @@
+import type { Decision } from '../../server/console/wire.ts';
 import { html, useState, type View } from './view.ts';
-import type { Decision } from './wire.ts';
 
 /** A status with the outcome as its colour; the number and the words carry the meaning. */
 export function Status({ status, outcome }: { readonly status: number; readonly outcome: Decision['outcome'] }): View {

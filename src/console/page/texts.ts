@@ -1,4 +1,5 @@
-import type { CheckView, Decision, TryKind } from './wire.ts';
+import type { CheckView, Decision } from '../../server/console/wire.ts';
+import type { TryKind } from './try-wire.ts';
 
 /** What the outcome of a call is called. */
 export const outcomeTexts: Readonly<Record<Decision['outcome'], string>> = {

@@ -1,7 +1,7 @@
 import { Explained, useDecision } from './decision-view.ts';
 import { AnswerStatus, Code } from './parts.ts';
+import type { TriedCall, TryResult } from './try-wire.ts';
 import { html, useEffect, useRef, type View } from './view.ts';
-import type { TriedCall, TryResult } from './wire.ts';
 
 /** What came of a try: each call with its answer and its checks. */
 export function Tried({ result }: { readonly result: TryResult }): View {

@@ -1,9 +1,10 @@
+import type { ConsoleState, RouteView } from '../../server/console/wire.ts';
 import { sendTry } from './fetching.ts';
 import { Empty } from './parts.ts';
 import { tryTexts } from './texts.ts';
 import { Tried } from './tried.ts';
+import { type TryKind, type TryResult, tryKinds } from './try-wire.ts';
 import { html, useState, type View } from './view.ts';
-import { type ConsoleState, type RouteView, type TryKind, type TryResult, tryKinds } from './wire.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 

@@ -1,4 +1,4 @@
-import type { DecisionDetail } from '../page/wire.ts';
+import type { DecisionDetail } from '../../server/console/wire.ts';
 import type { Hub } from './hub.ts';
 
 /** Milliseconds in which a call that was just answered is surely told of, with its checks. */

@@ -1,31 +1,13 @@
-import type { DecisionFacts } from '../page/wire.ts';
 import { secretsOf } from '../../explain/call-facts.ts';
 import { decideBy } from '../../explain/deciding-rule.ts';
-import type { SettingLabels } from '../../explain/facts.ts';
 import { createWithhold, shorten, showValue } from '../../explain/shown-text.ts';
-import type { Rule } from '../../gate/rules/rules.ts';
-import type { Connection } from '../../http/request.ts';
-import type { Policy } from '../../policy/policy.ts';
-import type { ResourceServer } from '../../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../../token/claims.ts';
+import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
+import type { DecisionFacts } from '../../server/console/wire.ts';
 import type { Exchange } from '../../server/http/exchange.ts';
 import { describeRefusal } from '../../server/observation/refusal-facts.ts';
 
-/** What judged a request. */
-export interface Judged {
-  readonly server: ResourceServer<RegisteredClaims>;
-  readonly policy: Policy<unknown> | undefined;
-  readonly connection: Connection;
-  /** Of a gate. */
-  readonly rule?: Pick<Rule, 'id' | 'mode'>;
-}
-
 /** How checks are walked. */
-export interface CheckWalkOptions {
-  /** Finds what judged a request; `undefined` if no token was looked at. */
-  readonly findJudged: (exchange: Exchange) => Judged | undefined;
-  readonly labels: SettingLabels;
-  readonly domainHasScheme: boolean;
+export interface CheckWalkOptions extends DecisionWatchOptions {
   readonly deliver: (facts: DecisionFacts) => void;
 }
 

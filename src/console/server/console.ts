@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
-import type { ConsoleState } from '../page/wire.ts';
+import type { ConsoleState } from '../../server/console/wire.ts';
 import { type Answer, createAnswer, sendAnswer } from '../../server/http/answer.ts';
 import { type ConsoleRefusal, isPrefetch, refuseForeignPage, refuseOutsiders } from './admission.ts';
 import { awaitDecision } from './awaited-decision.ts';

@@ -1,13 +1,11 @@
-import type { Decision, DecisionBatch, DecisionFacts } from '../page/wire.ts';
+import type { SendBatch } from '../../server/console/opened-console.ts';
+import type { Decision, DecisionFacts } from '../../server/console/wire.ts';
 
 /** Milliseconds for which decisions are gathered. */
 const interval = 100;
 /** Decisions of one batch, at most: the refused ones are not lost among the others. */
 const maxRefused = 40;
 const maxOthers = 20;
-
-/** Sends a batch, and calls back when it is taken: the next one waits for that. */
-export type SendBatch = (batch: DecisionBatch, onTaken: () => void) => void;
 
 /** Takes decisions, as many as come; what is too much is only counted. */
 export interface DecisionFlow {

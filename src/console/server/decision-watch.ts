@@ -1,13 +1,7 @@
-import type { Exchange } from '../../server/http/exchange.ts';
-import { type CheckWalkOptions, createCheckWalk } from './check-walk.ts';
+import type { CreateDecisionWatch, SendBatch } from '../../server/console/opened-console.ts';
+import { createCheckWalk } from './check-walk.ts';
 import { describeDecision } from './decision.ts';
-import { createDecisionFlow, type SendBatch } from './decision-flow.ts';
-
-/** Is told of each answered request. */
-export type WatchDecision = (exchange: Exchange, status: number, milliseconds: number) => void;
-
-/** Creates what watches the decisions of one process. */
-export type CreateDecisionWatch = (options: Omit<CheckWalkOptions, 'deliver'>) => WatchDecision;
+import { createDecisionFlow } from './decision-flow.ts';
 
 /** Makes decisions of answered requests while there is room for more, and sends them in batches. */
 export function openDecisionWatch(send: SendBatch): CreateDecisionWatch {

@@ -1,5 +1,5 @@
-import type { Decision, Outcome } from '../page/wire.ts';
 import { showText } from '../../explain/shown-text.ts';
+import type { Decision, Outcome } from '../../server/console/wire.ts';
 import type { Exchange } from '../../server/http/exchange.ts';
 
 const requestIdForm = /^[\w.:-]{1,128}$/;

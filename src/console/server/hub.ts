@@ -1,3 +1,4 @@
+import { type Failure, failures } from '../../failures.ts';
 import type {
   Decision,
   DecisionBatch,
@@ -5,8 +6,7 @@ import type {
   DecisionFacts,
   Note,
   StreamedDecisions,
-} from '../page/wire.ts';
-import { type Failure, failures } from '../../failures.ts';
+} from '../../server/console/wire.ts';
 import { formatFix, type SettingNames } from '../../server/settings/setting-names.ts';
 
 /** Decisions that are kept, with their facts. */

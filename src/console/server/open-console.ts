@@ -1,45 +1,17 @@
-import type { RequestListener } from 'node:http';
-import type { ConsoleState, DecisionBatch, KeysView, Note, RouteView } from '../page/wire.ts';
 import { showValue } from '../../explain/shown-text.ts';
 import type { Readiness } from '../../server/admin/admin.ts';
-import { createConsole } from './console.ts';
-import { type ConsoleKey, openConsoleKey } from './console-key.ts';
-import { type CreateDecisionWatch, openDecisionWatch } from './decision-watch.ts';
-import { createHub, type Hub } from './hub.ts';
+import type { OpenConsoleOptions, OpenedConsole, StateSources } from '../../server/console/opened-console.ts';
+import type { ConsoleState, Note } from '../../server/console/wire.ts';
 import type { Log, LogFields, LogLevel } from '../../server/observation/log.ts';
+import { exitCodes, StartFailure } from '../../server/process/exit.ts';
+import { readVersion } from '../../server/process/version.ts';
 import { nameSettings } from '../../server/settings/setting-names.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import { exitCodes, StartFailure } from '../../server/process/exit.ts';
-import type { Command } from '../../server/process/run-options.ts';
+import { createConsole } from './console.ts';
+import { type ConsoleKey, openConsoleKey } from './console-key.ts';
+import { openDecisionWatch } from './decision-watch.ts';
+import { createHub, type Hub } from './hub.ts';
 import { openTries } from './tries-ipc.ts';
-import { readVersion } from '../../server/process/version.ts';
-
-/** The console of one service, in the process that listens for the operator. */
-export interface OpenedConsole {
-  /** Writes what it is given, and remembers it for the page. */
-  readonly log: Log;
-  /** For a service of one process. */
-  readonly watchDecisions: CreateDecisionWatch;
-  /** For the decisions of workers. */
-  readonly take: (batch: DecisionBatch) => void;
-  createListener(sources: StateSources): RequestListener;
-  close(): Promise<void>;
-}
-
-/** What the page shows besides decisions. */
-export interface StateSources {
-  readonly command: Command;
-  readonly workers: number;
-  readonly readiness: () => Readiness | Promise<Readiness>;
-  readonly routes: () => readonly RouteView[];
-  readonly keys: () => readonly KeysView[];
-}
-
-/** What it is opened with. */
-export interface OpenConsoleOptions {
-  readonly settings: Settings;
-  readonly log: Log;
-}
 
 /** Opens the console and writes its key. Rejects with `StartFailure` if the file of the key cannot be written. */
 export async function openConsole({ settings, log }: OpenConsoleOptions): Promise<OpenedConsole> {
@@ -109,7 +81,7 @@ function describeLine(level: LogLevel, event: string, fields: LogFields = {}): N
 }
 
 /** What tokens and proofs are judged by; of the gate, each rule says it. */
-function describeSettings(settings: Settings, command: Command): ConsoleState['settings'] {
+function describeSettings(settings: Settings, command: StateSources['command']): ConsoleState['settings'] {
   const { dpopEnabled, dpopRequired, dpopAlgorithms, dpopNonce, replayStore, clockTolerance, algorithms } = settings;
   const { issuer, audience, externalUrl, trustProxy, upstream } = settings;
   const { exp, nbf } = clockTolerance;

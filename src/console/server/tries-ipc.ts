@@ -1,4 +1,4 @@
-import type { TryOrder, TryResult } from '../page/wire.ts';
+import type { TryOrder, TryResult } from '../page/try-wire.ts';
 import type { Tries } from './tries.ts';
 
 /** What `dev`, which runs the local provider, tells the service that it has started. */

@@ -1,4 +1,4 @@
-import { type TryOrder, type TryResult, tryKinds } from '../page/wire.ts';
+import { type TryOrder, type TryResult, tryKinds } from '../page/try-wire.ts';
 
 /** Tries calls with tokens of the local provider; only whoever runs that provider can. */
 export interface Tries {

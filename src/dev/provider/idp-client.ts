@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { type RequestOptions, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { clientAuthorization, devTokenPath } from '../tokens/dev-token.ts';
+import { isPlain, type TokenOrder } from '../tokens/token-order.ts';
 import { LocalIdpFailure } from './failure.ts';
 import type { Identity } from './identity.ts';
-import { isPlain, type TokenOrder } from '../tokens/token-order.ts';
 
 /** A running local identity provider, as its service client sees it. */
 export interface IdpClient {

@@ -1,20 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import {
+  createDevTokenEndpoint,
+  createIntrospectionEndpoint,
+  devTokenPath,
+  introspectionPath,
+} from '../tokens/dev-token.ts';
+import { createMinting } from '../tokens/minting.ts';
+import type { TokenOrder } from '../tokens/token-order.ts';
 import { jsonAnswer, send } from './answer.ts';
 import { type Environment, findCacheFolder, makeCacheFolder } from './cache-folder.ts';
-import { createDevTokenEndpoint, createIntrospectionEndpoint, devTokenPath, introspectionPath } from '../tokens/dev-token.ts';
 import { errorCode, LocalIdpFailure } from './failure.ts';
 import { ensureIdentity, type Identity } from './identity.ts';
 import { createIdpClient } from './idp-client.ts';
 import { createInteraction, interactionPath } from './interaction.ts';
 import { describeRuntime, type Libraries, loadLibraries } from './libraries.ts';
 import { isLocalRequest } from './local-request.ts';
-import { createMinting } from '../tokens/minting.ts';
 import { createProvider } from './provider.ts';
 import { announceRunning } from './running.ts';
 import { makeSigningKey, type SigningKey } from './signing-key.ts';
-import type { TokenOrder } from '../tokens/token-order.ts';
 
 /** Options of {@link startLocalIdp}. */
 export interface LocalIdpOptions {

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type Provider from 'oidc-provider';
 import type { Configuration } from 'oidc-provider';
+import { demoClaims } from '../tokens/minting.ts';
 import { apiScopes, clientIds, demoUser, tokenLifetime } from './defaults.ts';
 import { interactionPath } from './interaction.ts';
 import { type Libraries, muteNotices } from './libraries.ts';
 import { isLoopbackOrigin } from './local-request.ts';
-import { demoClaims } from '../tokens/minting.ts';
 import { exportJwk, type SigningKey } from './signing-key.ts';
 
 /** What the provider is made from. */

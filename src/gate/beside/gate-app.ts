@@ -1,14 +1,14 @@
 import { AccessError } from '../../failures.ts';
-import type { Admission, Gate, Rejection } from '../gate.ts';
-import { readOriginalRequest, readSubrequest, type Subrequest } from './original-request.ts';
 import type { IsTrusted } from '../../http/trust.ts';
 import { after } from '../../maybe-promise.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import type { Refusal } from '../../refusal/refusal.ts';
-import type { SettingNames } from '../../server/settings/setting-names.ts';
 import { type Answer, answerRefusal, createAnswer, plainError } from '../../server/http/answer.ts';
-import type { App } from '../../serve/app.ts';
 import { type Exchange, noteRefusal, noteWouldRefuse } from '../../server/http/exchange.ts';
+import type { App } from '../../server/http/stream.ts';
+import type { SettingNames } from '../../server/settings/setting-names.ts';
+import type { Admission, Gate, Rejection } from '../gate.ts';
+import { readOriginalRequest, readSubrequest, type Subrequest } from './original-request.ts';
 
 /** What the gate beside a proxy is made of. */
 export interface GateAppOptions {

@@ -1,9 +1,9 @@
 import { AccessError } from '../../failures.ts';
 import type { ReadExternalUrl } from '../../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
+import type { Rule, Rules } from '../rules/rules.ts';
 import { readRequestPath } from './request-path.ts';
 import { type RequestHost, readOriginHost } from './rule-host.ts';
-import type { Rule, Rules } from '../rules/rules.ts';
 
 /** Finds the rule of a request, or the reason why there is none that may be asked. */
 export type ChooseRule = (request: ResourceRequest, connection: Connection | undefined) => Rule | AccessError;

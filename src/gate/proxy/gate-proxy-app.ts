@@ -1,15 +1,15 @@
 import { AccessError } from '../../failures.ts';
-import type { Admission, Gate, Rejection } from '../gate.ts';
-import { discardRest, type Forwarding, type Framing, type ReverseProxy } from './reverse-proxy.ts';
 import type { ReadClientAddress } from '../../http/client-address.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../../http/external-url.ts';
 import { namePeer } from '../../http/peer-name.ts';
 import type { IsTrusted } from '../../http/trust.ts';
 import { after } from '../../maybe-promise.ts';
-import type { SettingNames } from '../../server/settings/setting-names.ts';
 import { type Answer, answerRefusal, sendAnswer } from '../../server/http/answer.ts';
 import { type Exchange, noteRefusal, noteWouldRefuse } from '../../server/http/exchange.ts';
 import { passedOn, type StreamApp, type Wire } from '../../server/http/stream.ts';
+import type { SettingNames } from '../../server/settings/setting-names.ts';
+import type { Admission, Gate, Rejection } from '../gate.ts';
+import { discardRest, type Forwarding, type Framing, type ReverseProxy } from './reverse-proxy.ts';
 
 /** What the gate as the proxy is made of. */
 export interface GateProxyAppOptions {

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { Dispatcher } from 'undici';
 import { AccessError } from '../../failures.ts';
-import type { Answering } from './response.ts';
 import type { Forwarding } from './forwarding.ts';
 import type { RequestHead } from './request-head.ts';
+import type { Answering } from './response.ts';
 import type { Upstream } from './upstream.ts';
 
 /** All that is needed to forward one request. */

@@ -1,10 +1,10 @@
 import { type ClientRequest, request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { AccessError } from '../../failures.ts';
-import { readTrailers } from './response-headers.ts';
+import { findFates, isTrailer } from './header-names.ts';
 import { describeFailure, type Errand } from './pool-forwarding.ts';
 import type { RequestHead } from './request-head.ts';
-import { findFates, isTrailer } from './header-names.ts';
+import { readTrailers } from './response-headers.ts';
 import type { Upstream } from './upstream.ts';
 
 /** Opens a request to the upstream by the client of Node. */

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { AccessError } from '../../failures.ts';
+import { readOriginHost } from '../match/rule-host.ts';
 import type { Forwarding } from './forwarding.ts';
 import { type Fate, findFates, findFramingPart, namesFraming, removedByConnection } from './header-names.ts';
-import { readOriginHost } from '../match/rule-host.ts';
 
 /** Where a request goes, and where it ends: what all who read it must agree on. */
 export interface Framing {

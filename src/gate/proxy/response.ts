@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
-import type { AnswerBatch } from '../../server/http/answer-batch.ts';
 import { AccessError } from '../../failures.ts';
-import { readAnswerHeaders, readTrailers } from './response-headers.ts';
+import type { AnswerBatch } from '../../server/http/answer-batch.ts';
 import { discardRest } from './discard.ts';
 import type { Forwarding } from './forwarding.ts';
+import { readAnswerHeaders, readTrailers } from './response-headers.ts';
 
 /** What all answers of one proxy have in common. */
 export interface AnsweringOptions {

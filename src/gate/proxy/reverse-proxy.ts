@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { createAnswerBatch } from '../../server/http/answer-batch.ts';
 import { AccessError } from '../../failures.ts';
-import { Answering, type AnsweringOptions } from './response.ts';
+import { createAnswerBatch } from '../../server/http/answer-batch.ts';
 import { discardRest } from './discard.ts';
-import { forwardByDispatcher } from './pool-forwarding.ts';
 import type { Forwarding } from './forwarding.ts';
-import { createRequestHead, type Framing, readFraming } from './request-head.ts';
+import { forwardByDispatcher } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';
+import { createRequestHead, type Framing, readFraming } from './request-head.ts';
+import { Answering, type AnsweringOptions } from './response.ts';
 import { forwardUpgrade, isWebSocketRequest } from './upgrade.ts';
 import { openUpstream } from './upstream.ts';
 

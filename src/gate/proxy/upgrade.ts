@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { AccessError } from '../../failures.ts';
-import { readAnswerHeaders } from './response-headers.ts';
-import { describeFailure, type Errand } from './pool-forwarding.ts';
 import type { Forwarding } from './forwarding.ts';
-import type { RequestHead } from './request-head.ts';
+import { describeFailure, type Errand } from './pool-forwarding.ts';
 import { openRequest } from './request-forwarding.ts';
+import type { RequestHead } from './request-head.ts';
+import { readAnswerHeaders } from './response-headers.ts';
 
 /** RFC 6455 §1.3. */
 const webSocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';

@@ -1,6 +1,7 @@
 import { Agent as HttpAgent, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import type { Pool } from 'undici';
+import { parseUpstream } from '../../http/upstream-address.ts';
 
 /** What is needed to reach the upstream. */
 export interface UpstreamOptions {
@@ -28,13 +29,6 @@ const idleMilliseconds = 4000;
 const maxIdleMilliseconds = 60_000;
 /** Bytes of the headers of an answer. */
 export const maxAnswerHeaderBytes = 64 * 1024;
-
-interface Address {
-  readonly isTls: boolean;
-  readonly hostname: string;
-  readonly port: number;
-  readonly socketPath: string | undefined;
-}
 
 /** Loads the client and makes the pools; no connection is opened. */
 export async function openUpstream({ upstream, timeout, ca }: UpstreamOptions): Promise<Upstream> {
@@ -73,39 +67,5 @@ export async function openUpstream({ upstream, timeout, ca }: UpstreamOptions): 
       agent.destroy();
       void pool.destroy();
     },
-  };
-}
-
-/** Whether a text names an upstream; for settings, which report problems together. */
-export function isUpstream(text: string): boolean {
-  try {
-    parseUpstream(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function parseUpstream(text: string): Address {
-  if (text.startsWith('unix:/')) {
-    return { isTls: false, hostname: 'localhost', port: 80, socketPath: text.slice('unix:'.length) };
-  }
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  const isTls = url?.protocol === 'https:';
-  const isPlain =
-    url !== undefined &&
-    (isTls || url.protocol === 'http:') &&
-    `${url.username}${url.password}${url.search}${url.hash}` === '' &&
-    url.pathname === '/';
-  if (!isPlain) {
-    throw new TypeError(
-      'The upstream is not an address. Write it as http://host:port, https://host:port or unix:/path/of/socket, with nothing behind it.',
-    );
-  }
-  return {
-    isTls,
-    hostname: url.hostname,
-    port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
-    socketPath: undefined,
   };
 }

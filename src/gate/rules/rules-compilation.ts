@@ -3,11 +3,12 @@ import { checkPolicy } from '../../policy/checked-policy.ts';
 import type { PlainPolicy } from '../../policy/policy.ts';
 import { readIssuerName } from '../../resource-server/issuer-name.ts';
 import { readIssuer, type TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
+import { unmatched } from '../../server/http/unmatched.ts';
 import { foldHeaderName, refuseHeaderName, usualIdentity } from '../identity/identity-names.ts';
 import { readRuleHost } from '../match/rule-host.ts';
 import { createRuleMatcher } from '../match/rule-matcher.ts';
 import { readRulePath } from '../match/rule-path.ts';
-import { type Rule, type Rules, unmatched } from './rules.ts';
+import type { Rule, Rules } from './rules.ts';
 import { hostFix, type IssuerEntry, type RuleEntry, type RulesDocument } from './rules-schema.ts';
 import type { ParsedText, RulesProblem, Step } from './rules-text.ts';
 

@@ -1,6 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { RulesFile } from './rules-reader.ts';
 import type { OwnedRules } from './open-rules.ts';
+import type { RulesFile } from './rules-reader.ts';
 import { type PreparedRules, parseRules, RulesError, type RulesFollower, type RulesSource } from './rules-source.ts';
 
 /** What the primary process tells workers of rules. */

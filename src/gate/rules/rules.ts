@@ -3,9 +3,6 @@ import type { PlainPolicy } from '../../policy/policy.ts';
 import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
 import type { RequestHost } from '../match/rule-host.ts';
 
-/** The name of no rule: logs and metrics use it for requests without a rule or an endpoint. */
-export const unmatched = 'unmatched';
-
 /** Who a rule lets in: with a token, also without one, everybody, nobody. */
 export type RuleAccess = 'token' | 'optional' | 'open' | 'deny';
 

@@ -2,7 +2,7 @@ import { failures, type Reason } from '../../failures.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { isJsonObject } from '../../jose/json.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
-import type { Endpoint } from '../variants/endpoint.ts';
+import type { Endpoint } from '../../server/variants/endpoint.ts';
 
 /** What answers depend on. */
 export interface AnswerSources {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { DpopMode } from '../../http/credentials.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { metadataPath } from '../../refusal/metadata-link.ts';
-import type { Endpoint } from '../variants/endpoint.ts';
+import type { Endpoint } from '../../server/variants/endpoint.ts';
 import { answersOf, scopesOf } from './docs-answers.ts';
 import { runDocsPage } from './docs-script.ts';
 import { docsStyle } from './docs-style.ts';

@@ -2,7 +2,7 @@ import { type Failure, failures, gateReasons, listenerReasons, type Reason } fro
 import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credentials.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { metadataPath } from '../../refusal/metadata-link.ts';
-import type { Endpoint } from '../variants/endpoint.ts';
+import type { Endpoint } from '../../server/variants/endpoint.ts';
 import type { OAuthFlows } from './provider-flows.ts';
 
 /** What the document is made from. */

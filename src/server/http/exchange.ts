@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import type { Span } from '@opentelemetry/api';
 import { type Evidence, findEvidence } from '../../check.ts';
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
-import { unmatched } from '../../gate/rules/rules.ts';
 import { readScheme } from '../../http/credentials.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameHint, type SettingNames } from '../settings/setting-names.ts';
+import { unmatched } from './unmatched.ts';
 
 /** One request, and what happened to it: for the answer, the log line and the metrics. */
 export interface Exchange {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { TakeSocket } from '../../gate/proxy/reverse-proxy.ts';
+import type { MaybePromise } from '../../maybe-promise.ts';
+import type { TakenSocket } from '../listener/upgrades.ts';
 import type { Answer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -8,13 +9,16 @@ export interface Wire {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   /** Present if the client asks for an upgrade. */
-  readonly takeSocket: TakeSocket | undefined;
+  readonly takeSocket: (() => TakenSocket) | undefined;
   /** Tells that nothing more will be sent. */
   onDone(): void;
 }
 
 /** Says that somebody else answers, and calls `onDone`. */
 export const passedOn = Symbol('passed on');
+
+/** Answers a request; a promise only where something has to be waited for. Throws nothing. */
+export type App = (exchange: Exchange, target: string) => MaybePromise<Answer>;
 
 /** Answers a request, or has it answered. Throws nothing. */
 export type StreamApp = (

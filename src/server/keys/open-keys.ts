@@ -1,11 +1,11 @@
-import type { KeysView } from '../../console/page/wire.ts';
 import { showText } from '../../explain/shown-text.ts';
 import { createKeySet, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
+import type { KeysView } from '../console/wire.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
-import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from '../process/exit.ts';
+import type { Settings } from '../settings/settings.ts';
 import { registerKeyMetrics } from './key-metrics.ts';
 import { openKeysCache } from './keys-cache.ts';
 import { type KeyNews, type KeyPlace, type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';

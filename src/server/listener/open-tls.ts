@@ -3,9 +3,9 @@ import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Server, TlsOptions } from 'node:tls';
 import { onBun, onDeno } from '../../platform.ts';
 import type { Log } from '../observation/log.ts';
-import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from '../process/exit.ts';
 import type { Reloads } from '../process/reload.ts';
+import type { Settings } from '../settings/settings.ts';
 
 /** Creates the server that accepts TLS connections; on Bun and Deno it also speaks HTTP. */
 export type CreateTlsServer = (options: ServerOptions) => HttpServer & Server;

@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
-import { createAnswerBatch } from '../http/answer-batch.ts';
 import { AccessError } from '../../failures.ts';
 import { after } from '../../maybe-promise.ts';
 import type { Answer } from '../http/answer.ts';
+import { createAnswerBatch } from '../http/answer-batch.ts';
 import { beginExchange, type Exchange } from '../http/exchange.ts';
 import type { Refuse } from '../http/refuse.ts';
 import { passedOn, type StreamApp, type Wire } from '../http/stream.ts';

@@ -1,8 +1,8 @@
-import type { DecisionBatch } from '../../console/page/wire.ts';
 import type { Horizon } from '../../dpop/horizon.ts';
 import type { Readiness } from '../admin/admin.ts';
-import type { MetricsSnapshot } from '../observation/metrics.ts';
+import type { DecisionBatch } from '../console/wire.ts';
 import type { KeyNews, KeyPlace } from '../keys/service-keys.ts';
+import type { MetricsSnapshot } from '../observation/metrics.ts';
 
 /** What one worker knows of itself. */
 export interface WorkerReport {

@@ -1,15 +1,15 @@
 import cluster, { type Worker } from 'node:cluster';
-import type { DecisionBatch } from '../../console/page/wire.ts';
 import type { Readiness } from '../admin/admin.ts';
+import type { DecisionBatch } from '../console/wire.ts';
+import type { KeyOwner } from '../keys/open-keys.ts';
+import { nameKeys } from '../keys/service-keys.ts';
 import type { Log } from '../observation/log.ts';
 import type { MetricsSnapshot } from '../observation/metrics.ts';
 import { createWorkerMetrics, describeWorkers } from '../observation/worker-metrics.ts';
 import { exitCodes } from './exit.ts';
 import type { HandOver } from './hand-over.ts';
 import type { ToPrimary, ToWorker, WorkerReport } from './messages.ts';
-import type { KeyOwner } from '../keys/open-keys.ts';
 import { answerWitness, type PrimaryReplay } from './replay-ipc.ts';
-import { nameKeys } from '../keys/service-keys.ts';
 
 /** What the primary process runs with. */
 export interface PrimaryOptions {

@@ -1,14 +1,15 @@
-import type { RouteView } from '../../console/page/wire.ts';
 import { parseTrust } from '../../http/trust.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
+import type { ConsoleLoader } from '../console/opened-console.ts';
+import type { RouteView } from '../console/wire.ts';
+import type { KeyOwner } from '../keys/open-keys.ts';
+import type { HttpServerOptions } from '../listener/http-server.ts';
+import { createPeers } from '../listener/peers.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { HttpServerOptions } from '../listener/http-server.ts';
-import type { KeyOwner } from '../keys/open-keys.ts';
-import { createPeers } from '../listener/peers.ts';
 import type { Reloads } from './reload.ts';
-import type { Service, ServiceOptions } from '../../serve/service.ts';
+import type { Service, ServiceOptions } from './service.ts';
 
 /** What a process of the service runs with. */
 export interface RunOptions {
@@ -17,8 +18,9 @@ export interface RunOptions {
   readonly readAgain: () => Settings;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: Log;
-  /** What is run. Default: the service with the endpoints of its variant. */
-  readonly command?: Command;
+  /** What is run. */
+  readonly command: Command;
+  readonly console: ConsoleLoader;
 }
 
 /** What the primary process has opened for its workers. */

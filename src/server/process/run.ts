@@ -4,24 +4,23 @@ import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type AdminSources, createAdmin } from '../admin/admin.ts';
+import type { OpenedConsole } from '../console/opened-console.ts';
+import { openKeyOwner } from '../keys/open-keys.ts';
+import { createConnectionLimit } from '../listener/descriptors.ts';
+import { type AddressSettings, describeListenFailure } from '../listener/listen-failure.ts';
+import { type ListenAddress, type Listener, listen } from '../listener/listener.ts';
+import { openTls } from '../listener/open-tls.ts';
 import type { Log } from '../observation/log.ts';
 import { createMetrics, formatMetrics, mergeSnapshots } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
-import { createConnectionLimit } from '../listener/descriptors.ts';
 import { exitCodes, StartFailure } from './exit.ts';
 import { openHandOver } from './hand-over.ts';
-import { type AddressSettings, describeListenFailure } from '../listener/listen-failure.ts';
-import { type ListenAddress, type Listener, listen } from '../listener/listener.ts';
-import type { OpenedConsole } from '../../console/server/open-console.ts';
 import { tryDenyList } from './open-deny-list.ts';
-import { openKeyOwner } from '../keys/open-keys.ts';
 import { openReplay, openSharedReplay } from './open-replay.ts';
-import { openTls } from '../listener/open-tls.ts';
 import { startWorkers } from './primary.ts';
 import { watchReloads } from './reload.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
-import { serveCommand } from '../../serve/serve-command.ts';
 import { watchSignals } from './shutdown.ts';
 import { flushSpans } from './spans.ts';
 import { findActivatedSocket, notifySystemd } from './systemd.ts';
@@ -36,8 +35,7 @@ export async function run(options: RunOptions): Promise<number> {
   const count = workers === 'auto' ? availableParallelism() : workers;
   if (cluster.isWorker) return runWorker(options);
   const { settings, log } = options;
-  // Loaded only for a console that is on.
-  const opened = settings.console === 'on' ? await (await import('../../console/server/open-console.ts')).openConsole(options) : undefined;
+  const opened = settings.console === 'on' ? await options.console.openConsole(options) : undefined;
   const watched = { ...options, log: opened?.log ?? log };
   try {
     return await (count > 1 ? runPrimary(watched, count, opened) : runSingle(watched, opened));
@@ -47,13 +45,12 @@ export async function run(options: RunOptions): Promise<number> {
 }
 
 async function runSingle(options: RunOptions, opened: OpenedConsole | undefined): Promise<number> {
-  const { settings, log } = options;
+  const { settings, log, command } = options;
   const shutdown = watchSignals();
   const reloads = watchReloads(log, { onSignal: 'reload' });
   const metrics = createMetrics();
   const replay = await openReplay({ ...options, metrics });
   const keySource = await openKeyOwner({ ...options, metrics });
-  const { command = serveCommand } = options;
   const service = await command.createService({
     ...{ ...options, metrics, reloads, keySource, replay: replay.store },
     watchDecisions: opened?.watchDecisions,
@@ -87,7 +84,7 @@ async function runSingle(options: RunOptions, opened: OpenedConsole | undefined)
 }
 
 async function runPrimary(options: RunOptions, count: number, opened: OpenedConsole | undefined): Promise<number> {
-  const { settings, log } = options;
+  const { settings, log, command } = options;
   const shutdown = watchSignals();
   const reloads = watchReloads(log, { onSignal: 'reload' });
   if (settings.denyList !== '') tryDenyList(settings.denyList);
@@ -96,7 +93,6 @@ async function runPrimary(options: RunOptions, count: number, opened: OpenedCons
   // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
   const replay = settings.replayStore === 'memory' ? openSharedReplay(metrics) : undefined;
   const keyOwner = await openKeyOwner({ ...options, metrics });
-  const { command = serveCommand } = options;
   const { onReady, routes } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
   const scheme = settings.tlsCert === '' ? 'http' : 'https';
   const limit = createConnectionLimit(log, metrics);

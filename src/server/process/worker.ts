@@ -1,18 +1,16 @@
 import type { Socket } from 'node:net';
-import type { DecisionBatch } from '../../console/page/wire.ts';
-import type { CreateDecisionWatch } from '../../console/server/decision-watch.ts';
-import { createMetrics } from '../observation/metrics.ts';
-import { createConnectionLimit } from '../listener/descriptors.ts';
-import { exitCodes } from './exit.ts';
+import type { DecisionBatch } from '../console/wire.ts';
 import { followKeys } from '../keys/followed-keys.ts';
+import { createConnectionLimit } from '../listener/descriptors.ts';
 import { createHttpServer } from '../listener/http-server.ts';
+import { openTls } from '../listener/open-tls.ts';
+import { createMetrics } from '../observation/metrics.ts';
+import { exitCodes } from './exit.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { openReplay } from './open-replay.ts';
-import { openTls } from '../listener/open-tls.ts';
 import { watchReloads } from './reload.ts';
 import { askForReplay, createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
-import { serveCommand } from '../../serve/serve-command.ts';
 import { watchSignals } from './shutdown.ts';
 import { flushSpans } from './spans.ts';
 
@@ -21,7 +19,7 @@ const countInterval = 500;
 
 /** Runs one worker, which takes its connections from the primary process, until that tells it to stop. */
 export async function runWorker(options: RunOptions): Promise<number> {
-  const { settings, log, command = serveCommand } = options;
+  const { settings, log, command } = options;
   const channel = createPrimaryChannel();
   // Who signals a worker usually signals all processes: the primary process decides what ends when.
   const shutdown = watchSignals({ onSignal: () => channel.send({ type: 'leaving' }) });
@@ -44,7 +42,7 @@ export async function runWorker(options: RunOptions): Promise<number> {
     replay: replay.store,
     startNonceSecret: shared?.nonceSecret,
     keySource: followKeys(channel),
-    watchDecisions: settings.console === 'on' ? await openWatch() : undefined,
+    watchDecisions: settings.console === 'on' ? await options.console.openDecisionWatch(sendDecisions) : undefined,
   });
   channel.onMessage((message) => {
     if (message.type === 'drain') service.drain();
@@ -74,12 +72,6 @@ export async function runWorker(options: RunOptions): Promise<number> {
   await log.end();
   process.disconnect();
   return exitCodes.ok;
-}
-
-/** Loaded only for a console that is on. */
-async function openWatch(): Promise<CreateDecisionWatch> {
-  const { openDecisionWatch } = await import('../../console/server/decision-watch.ts');
-  return openDecisionWatch(sendDecisions);
 }
 
 /** The next batch waits until the channel has taken this one: what the primary process does not read must not pile up here. */

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
-import { isUpstream } from '../../gate/proxy/upstream.ts';
+import { isUpstream } from '../../http/upstream-address.ts';
 import { proofAlgorithms, tokenAlgs } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
-import { type Variant, type VariantName, variants } from '../../serve/variants/variants.ts';
+import { type Variant, type VariantName, variants } from '../variants/variants.ts';
 import { hideCredentials } from './setting-report.ts';
 import {
   algorithmList,

@@ -3,7 +3,7 @@ import { parseArgs } from 'node:util';
 import * as v from 'valibot';
 import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
 import { findLikeliest } from '../../likeliest-name.ts';
-import { type Variant, variants } from '../../serve/variants/variants.ts';
+import { type Variant, variants } from '../variants/variants.ts';
 import { type KnownName, type Misspelling, readEnvironment, type Spellings } from './environment.ts';
 import { readProxies } from './proxy-settings.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, it, onTestFinished, vi } from 'vitest';
+import { openRules } from '../../../src/gate/rules/open-rules.ts';
 import type { Log } from '../../../src/server/observation/log.ts';
 import { createMetrics } from '../../../src/server/observation/metrics.ts';
-import { openRules } from '../../../src/gate/rules/open-rules.ts';
 
 const first = 'rules:\n  - { id: first, path: /**, access: open }\n';
 const opening = 'rules:\n  - { id: all, path: /**, access: open }\n';

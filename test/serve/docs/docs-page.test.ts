@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
 import { metadataPath } from '../../../src/refusal/metadata-link.ts';
 import { createDocsPage, type DocsPageSources } from '../../../src/serve/docs/docs-page.ts';
-import type { Endpoint } from '../../../src/serve/variants/endpoint.ts';
-import { type Variant, type VariantName, variants } from '../../../src/serve/variants/variants.ts';
+import type { Endpoint } from '../../../src/server/variants/endpoint.ts';
+import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
 
 const names = Object.keys(variants) as VariantName[]; // the keys are the names
 

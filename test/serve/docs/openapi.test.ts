@@ -5,7 +5,7 @@ import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
 import { metadataPath } from '../../../src/refusal/metadata-link.ts';
 import { createOpenApi, describeScopes, placeDocument } from '../../../src/serve/docs/openapi.ts';
 import { createFindFlows, readFlows } from '../../../src/serve/docs/provider-flows.ts';
-import { type Variant, type VariantName, variants } from '../../../src/serve/variants/variants.ts';
+import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
 
 // The part of OpenAPI 3.1 that the document uses.
 interface MediaType {

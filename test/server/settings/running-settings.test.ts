@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readGateSettings } from '../../../src/server/settings/gate-settings.ts';
+import { readGateSettings } from '../../../src/gate/gate-settings.ts';
 import { warnOfSettings } from '../../../src/server/settings/running-settings.ts';
 import { readSettings } from '../../../src/server/settings/settings.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { labelSettings } from '../../../src/server/settings/setting-labels.ts';
 import type { EffectiveSetting } from '../../../src/server/settings/setting-report.ts';
-import { variants } from '../../../src/serve/variants/variants.ts';
+import { variants } from '../../../src/server/variants/variants.ts';
 
 const setting = (name: string, source: EffectiveSetting['source'], value = 'x'): EffectiveSetting => ({
   name,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type Failure, failures } from '../../../src/failures.ts';
 import { formatFix, nameHint, nameSettings } from '../../../src/server/settings/setting-names.ts';
-import { variants } from '../../../src/serve/variants/variants.ts';
+import { variants } from '../../../src/server/variants/variants.ts';
 
 const a = nameSettings({ variant: variants.a });
 const b = nameSettings({ variant: variants.b });

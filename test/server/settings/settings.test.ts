@@ -16,7 +16,7 @@ import {
   type Settings,
   type SettingsResult,
 } from '../../../src/server/settings/settings.ts';
-import { variants } from '../../../src/serve/variants/variants.ts';
+import { variants } from '../../../src/server/variants/variants.ts';
 
 let folder = '';
 let files = 0;

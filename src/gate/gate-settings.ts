@@ -1,6 +1,6 @@
-import type { RulesFile } from '../../gate/rules/rules-reader.ts';
-import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
-import { readSettings, type SettingSources, type Settings, type SettingsResult } from './settings.ts';
+import type { EffectiveSetting, SettingProblem } from '../server/settings/setting-report.ts';
+import { readSettings, type SettingSources, type Settings, type SettingsResult } from '../server/settings/settings.ts';
+import type { RulesFile } from './rules/rules-reader.ts';
 
 /** Where the gate has its rules from: a file that may change, or the settings. */
 export type RulesOrigin =

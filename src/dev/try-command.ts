@@ -1,4 +1,4 @@
-import type { TryKind, TryOrder } from '../console/page/wire.ts';
+import type { TryKind, TryOrder } from '../console/page/try-wire.ts';
 
 /** What a command is written for. */
 export interface TryCommandOptions {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Endpoint, EndpointSettings } from '../../../src/serve/variants/endpoint.ts';
-import { type Variant, type VariantName, variants } from '../../../src/serve/variants/variants.ts';
+import type { Endpoint, EndpointSettings } from '../../../src/server/variants/endpoint.ts';
+import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
 
 const names = Object.keys(variants) as VariantName[]; // the keys are the names
 const settings: EndpointSettings = { customClaim: 'https://portcullis.example/claim' };
