@@ -1,4 +1,4 @@
-import { exitCodes } from '../server/process/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings } from '../server/settings/settings.ts';
 

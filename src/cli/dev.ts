@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { type DevFlags, runLocally } from '../dev/dev.ts';
 import { defaultAudience, defaultIdpPort } from '../dev/provider/defaults.ts';
-import { exitCodes } from '../server/process/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { describeFlagError } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
 

@@ -3,7 +3,7 @@ import { consoleLoader } from '../console/server/console-loader.ts';
 import { createGateCommand } from '../gate/gate-command.ts';
 import { readGateSettings } from '../gate/gate-settings.ts';
 import { RulesError } from '../gate/rules/rules-source.ts';
-import { exitCodes, StartFailure } from '../server/process/exit.ts';
+import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
 import { run } from '../server/process/run.ts';
 import { demandSettings, warnOfSettings } from '../server/settings/running-settings.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import * as modules from 'node:module';
 import { join } from 'node:path';
-import { exitCodes } from '../server/process/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { refuseOldNode } from './node-version.ts';
 
 // What is imported here is parsed by any Node that somebody may have; every other module is loaded behind the check below.
@@ -102,7 +102,7 @@ async function main(): Promise<number> {
     return name === undefined ? exitCodes.usage : exitCodes.ok;
   }
   if (name === '--version' || name === '-v' || name === 'version') {
-    const { readVersion } = await import('../server/process/version.ts');
+    const { readVersion } = await import('../server/lifecycle/version.ts');
     process.stdout.write(`${readVersion()}\n`);
     return exitCodes.ok;
   }

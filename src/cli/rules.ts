@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { type CaseOutcome, runCases } from '../gate/rules/rule-cases.ts';
-import { readCases } from '../gate/rules/rule-cases-reader.ts';
-import { findRuleWarnings } from '../gate/rules/rule-warnings.ts';
+import { type CaseOutcome, runCases } from '../gate/review/rule-cases.ts';
+import { readCases } from '../gate/review/rule-cases-reader.ts';
+import { findRuleWarnings } from '../gate/review/rule-warnings.ts';
 import type { Rules } from '../gate/rules/rules.ts';
 import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
 import { formatRulesProblems, type RulesProblem } from '../gate/rules/rules-text.ts';
-import { exitCodes } from '../server/process/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { asksForHelp } from './help.ts';
 
 const usage = `portcullis rules looks at a rules file of the gate. Write one of:

@@ -1,7 +1,7 @@
 import cluster from 'node:cluster';
 import { consoleLoader } from '../console/server/console-loader.ts';
 import { serveCommand } from '../serve/serve-command.ts';
-import { exitCodes, StartFailure } from '../server/process/exit.ts';
+import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
 import { run } from '../server/process/run.ts';
 import { demandSettings, warnOfSettings } from '../server/settings/running-settings.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';

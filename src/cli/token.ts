@@ -6,7 +6,7 @@ import type { IdpClient } from '../dev/provider/idp-client.ts';
 import { describeMissing } from '../dev/provider/libraries.ts';
 import { findRunning, findService } from '../dev/provider/running.ts';
 import type { TokenOrder } from '../dev/tokens/token-order.ts';
-import { exitCodes } from '../server/process/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { describeFlagError } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
 

@@ -4,7 +4,7 @@ import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { packageFolder } from '../package-folder.ts';
-import { exitCodes } from '../server/process/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { prefix } from '../server/settings/environment.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings, type Settings } from '../server/settings/settings.ts';

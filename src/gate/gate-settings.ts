@@ -1,11 +1,7 @@
 import type { EffectiveSetting, SettingProblem } from '../server/settings/setting-report.ts';
 import { readSettings, type SettingSources, type Settings, type SettingsResult } from '../server/settings/settings.ts';
 import type { RulesFile } from './rules/rules-reader.ts';
-
-/** Where the gate has its rules from: a file that may change, or the settings. */
-export type RulesOrigin =
-  | { readonly kind: 'file'; readonly path: string }
-  | { readonly kind: 'settings'; readonly file: RulesFile };
+import type { RulesOrigin } from './rules/rules-source.ts';
 
 /** The effective settings of the gate. */
 export interface GateSettings extends Pick<ReadSettings, 'settings' | 'effective' | 'misspellings'> {

@@ -6,7 +6,7 @@ import { readCall } from '../../src/cli/explain/explained-call.ts';
 import { openGate } from '../../src/cli/explain/explained-gate.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { readGateSettings } from '../../src/gate/gate-settings.ts';
-import { runCases } from '../../src/gate/rules/rule-cases.ts';
+import { runCases } from '../../src/gate/review/rule-cases.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';

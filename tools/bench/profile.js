@@ -41,8 +41,8 @@ const places = [
   ['signature', (url) => url === 'node:internal/crypto/sig'],
   ['buffers, base64', (url) => url === 'node:buffer' || url === 'node:internal/buffer'],
   ['HTTP, streams, sockets, timers', (url) => /^(?:node|internal):/.test(url)],
-  ['Portcullis: log line', (url) => /\/src\/service\/observation\/(?:log|request-l)|\/sonic-boom\//.test(url)],
-  ['Portcullis: around the gate', (url) => url.includes('/src/service/') || url.includes('/src/adapters/')],
+  ['Portcullis: log line', (url) => /\/src\/server\/observation\/(?:log|request-l)|\/sonic-boom\//.test(url)],
+  ['Portcullis: around the gate', (url) => /\/src\/(?:server|serve|adapters)\//.test(url)],
   ['Portcullis: the gate', (url) => url.includes('/src/') || url.includes('/node_modules/')],
 ];
 const rawFloor = (name) => ({ open: name, 'open-token': name, warm: name });

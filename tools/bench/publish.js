@@ -34,7 +34,7 @@ export function describeMachine() {
 }
 
 const resultsFile = file('results.json');
-const pages = ['../docs/performance.md', '../docs/performance-tables.md', '../docs/scaling.md'].map(file);
+const pages = ['../../docs/performance.md', '../../docs/performance-tables.md', '../../docs/scaling.md'].map(file);
 
 /** Everything that was kept, by the bench that measured it. */
 export const readResults = () => JSON.parse(readFileSync(resultsFile, 'utf8'));
@@ -55,7 +55,7 @@ export function writePages() {
     );
     writeFileSync(page, text);
   }
-  if (results.http !== undefined) writeFileSync(file('../docs/performance.svg'), formatChart(results.http));
+  if (results.http !== undefined) writeFileSync(file('../../docs/performance.svg'), formatChart(results.http));
 }
 
 /** Four digits are more than a run can tell apart. */

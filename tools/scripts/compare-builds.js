@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 
-/** The program that runs what is measured: `NODE=… node scripts/…` for another version of Node. */
+/** The program that runs what is measured: `NODE=… node tools/scripts/…` for another version of Node. */
 export const node = process.env['NODE'] ?? process.execPath;
 const rounds = Number(process.env['ROUNDS'] ?? 15);
 const folders = process.argv.length > 2 ? process.argv.slice(2) : ['.'];

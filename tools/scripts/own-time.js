@@ -16,10 +16,12 @@ const folder = resolve(process.argv[2] ?? '.');
 const modules = existsSync(`${folder}/build`) ? 'build' : 'dist';
 /** @type {(path: string) => Promise<any>} */
 const load = (path) => import(pathToFileURL(`${folder}/${modules}/${path}`).href);
-const [{ createService }, { createMetrics }, { createLog }, { createTestIssuer }, { readSettings }] = await Promise.all(
-  ['service/process/service', 'service/observation/metrics', 'service/observation/log', 'testing/index']
-    .concat('service/settings/settings')
-    .map((path) => load(`${path}.js`)),
+// Older builds have them under service/.
+const names = existsSync(`${folder}/${modules}/serve`)
+  ? ['serve/service', 'server/observation/metrics', 'server/observation/log', 'server/settings/settings']
+  : ['service/process/service', 'service/observation/metrics', 'service/observation/log', 'service/settings/settings'];
+const [{ createService }, { createMetrics }, { createLog }, { readSettings }, { createTestIssuer }] = await Promise.all(
+  [...names, 'testing/index'].map((path) => load(`${path}.js`)),
 );
 
 const issuer = createTestIssuer({ issuer: 'https://idp.test/' });

@@ -9,8 +9,8 @@ import { installPackages } from '../bench/install.js';
 import { libraryRuntimes, runtimes } from '../bench/runtimes.js';
 
 const services = [
-  ...['refusals', 'keys', 'dpop-modes', 'app/http', 'process/running'],
-  ...['variants/endpoints', 'variants/variants', 'settings/settings-process'],
+  ...['serve/refusals', 'serve/keys', 'serve/dpop-modes', 'serve/http', 'server/process/running'],
+  ...['server/variants/endpoints', 'server/variants/variants', 'server/settings/settings-process'],
 ];
 const report = `coverage/runtimes-${process.pid}.json`;
 const page = 'docs/runtimes.md';
@@ -53,7 +53,7 @@ const suites = {
   service: {
     runtimes,
     variable: 'SERVICE_RUNTIME',
-    tests: services.map((test) => `test/service/${test}.test.ts`),
+    tests: services.map((test) => `test/${test}.test.ts`),
     head: ['service on', 'passed', 'failed'],
     toCells: (cases) => {
       const failed = cases.filter(isFailed);

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { findRuleWarnings, type RuleWarning } from '../../gate/rules/rule-warnings.ts';
+import { findRuleWarnings, type RuleWarning } from '../../gate/review/rule-warnings.ts';
 import { readRules } from '../../gate/rules/rules-reader.ts';
 import { formatRulesProblems } from '../../gate/rules/rules-text.ts';
 import type { Code } from './codes.ts';

@@ -38,7 +38,7 @@ export async function readExamined(
 /** What `portcullis dev` runs on this machine; `undefined` if it runs nothing. */
 async function readLocal(environment: Environment): Promise<Examined | undefined> {
   // Only who has no settings waits for it.
-  const { findLocalService, tellLocal } = await import('../local-service.ts');
+  const { findLocalService, tellLocal } = await import('../../dev/local-service.ts');
   const local = await findLocalService(environment, '');
   if (local === undefined) return undefined;
   const { ca, issuer, service } = local;

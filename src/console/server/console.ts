@@ -5,9 +5,9 @@ import { type ConsoleRefusal, isPrefetch, refuseForeignPage, refuseOutsiders } f
 import { awaitDecision } from './awaited-decision.ts';
 import type { ConsoleKey } from './console-key.ts';
 import { createEventStreams } from './event-stream.ts';
+import { consoleHeaders, readPageFiles } from './files/page-files.ts';
+import { enteredHtml } from './files/page-html.ts';
 import type { Hub } from './hub.ts';
-import { consoleHeaders, readPageFiles } from './page-files.ts';
-import { enteredHtml } from './page-html.ts';
 import { createSessions } from './sessions.ts';
 import { readTryOrder, type Tries } from './tries.ts';
 

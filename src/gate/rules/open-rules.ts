@@ -1,11 +1,10 @@
+import { IrregularFile, LargeFile, readRegularFile } from '../../server/lifecycle/regular-file.ts';
+import type { Reloads } from '../../server/lifecycle/reload.ts';
+import { watchSettledFile } from '../../server/lifecycle/watched-file.ts';
 import type { Log } from '../../server/observation/log.ts';
 import type { Metrics } from '../../server/observation/metrics.ts';
-import { IrregularFile, LargeFile, readRegularFile } from '../../server/process/regular-file.ts';
-import type { Reloads } from '../../server/process/reload.ts';
-import { watchSettledFile } from '../../server/process/watched-file.ts';
-import type { RulesOrigin } from '../gate-settings.ts';
 import type { RulesFile } from './rules-reader.ts';
-import { parseRules, RulesError, type RulesFollower, type RulesSource } from './rules-source.ts';
+import { parseRules, RulesError, type RulesFollower, type RulesOrigin, type RulesSource } from './rules-source.ts';
 
 /** What the rules are opened with, in the process that reads their file. */
 export interface OpenRulesOptions {

@@ -2,6 +2,11 @@ import type { Rules } from './rules.ts';
 import { type RulesFile, readRules } from './rules-reader.ts';
 import { formatRulesProblems } from './rules-text.ts';
 
+/** Where the gate has its rules from: a file that may change, or the settings. */
+export type RulesOrigin =
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'settings'; readonly file: RulesFile };
+
 /** What takes over new rules: all of it or nothing. */
 export interface RulesFollower {
   /** Makes everything ready, and changes nothing yet. Rejects if the rules cannot be used. */

@@ -1,8 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { MaybePromise } from '../../maybe-promise.ts';
-import type { TakenSocket } from '../listener/upgrades.ts';
 import type { Answer } from './answer.ts';
 import type { Exchange } from './exchange.ts';
+
+/** A client's connection for another protocol, and the bytes that followed the request. */
+export interface TakenSocket {
+  readonly socket: Socket;
+  readonly head: Buffer;
+}
 
 /** What an app needs that does not answer by itself: the request and the answer as streams. */
 export interface Wire {

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs';
 import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Server, TlsOptions } from 'node:tls';
 import { onBun, onDeno } from '../../platform.ts';
+import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import type { Reloads } from '../lifecycle/reload.ts';
 import type { Log } from '../observation/log.ts';
-import { exitCodes, StartFailure } from '../process/exit.ts';
-import type { Reloads } from '../process/reload.ts';
 import type { Settings } from '../settings/settings.ts';
 
 /** Creates the server that accepts TLS connections; on Bun and Deno it also speaks HTTP. */

@@ -1,13 +1,8 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { TakenSocket } from '../http/stream.ts';
 import type { ClientConnection } from './client-connection.ts';
 import { createUpgradeAnswer } from './upgrade-answer.ts';
-
-/** A client's connection for another protocol, and the bytes that followed the request. */
-export interface TakenSocket {
-  readonly socket: Socket;
-  readonly head: Buffer;
-}
 
 /** Called for a request for a WebSocket: it responds, or takes the connection. */
 export type UpgradeListener = (incoming: IncomingMessage, outgoing: ServerResponse, take: () => TakenSocket) => void;

@@ -1,6 +1,7 @@
 import { createReadClientAddress } from '../../http/client-address.ts';
 import type { Refuse } from '../http/refuse.ts';
 import type { StreamApp } from '../http/stream.ts';
+import { readVersion } from '../lifecycle/version.ts';
 import { createDescribeIdentity, type DescribeIdentity } from '../observation/identity.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
@@ -8,7 +9,6 @@ import { type Observed, observe } from '../observation/observe.ts';
 import { createRequestLog, type WriteRequestLine } from '../observation/request-log.ts';
 import { registerServiceMetrics } from '../observation/service-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
-import { readVersion } from './version.ts';
 
 /** An app with log lines, spans and metrics around it, and what of the listener is counted. */
 export interface ObservedApp extends Observed {

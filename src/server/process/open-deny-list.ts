@@ -1,11 +1,11 @@
 import cluster from 'node:cluster';
 import { parseJsonObject } from '../../jose/json.ts';
 import { createDenyList, type DenyList, type DenyValues } from '../../token-status/deny-list.ts';
+import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import { IrregularFile, LargeFile, readRegularFile } from '../lifecycle/regular-file.ts';
+import type { Reloads } from '../lifecycle/reload.ts';
+import { watchSettledFile } from '../lifecycle/watched-file.ts';
 import type { Log } from '../observation/log.ts';
-import { exitCodes, StartFailure } from './exit.ts';
-import { IrregularFile, LargeFile, readRegularFile } from './regular-file.ts';
-import type { Reloads } from './reload.ts';
-import { watchSettledFile } from './watched-file.ts';
 
 /** A deny list that follows a file. */
 export interface OpenDenyList {

@@ -1,9 +1,9 @@
 import { createMemoryReplayStore, type MemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
 import { createRedisReplayStore } from '../../dpop/replay-redis.ts';
+import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
-import { exitCodes, StartFailure } from './exit.ts';
 import { openPrimaryReplay, type PrimaryReplay } from './replay-ipc.ts';
 
 /** What the replay store is opened with. */

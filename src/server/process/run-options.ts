@@ -3,12 +3,12 @@ import { errorBodyFormats } from '../../refusal/error-body.ts';
 import type { ConsoleLoader } from '../console/opened-console.ts';
 import type { RouteView } from '../console/wire.ts';
 import type { KeyOwner } from '../keys/open-keys.ts';
+import type { Reloads } from '../lifecycle/reload.ts';
 import type { HttpServerOptions } from '../listener/http-server.ts';
 import { createPeers } from '../listener/peers.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { Reloads } from './reload.ts';
 import type { Service, ServiceOptions } from './service.ts';
 
 /** What a process of the service runs with. */

@@ -6,6 +6,11 @@ import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type AdminSources, createAdmin } from '../admin/admin.ts';
 import type { OpenedConsole } from '../console/opened-console.ts';
 import { openKeyOwner } from '../keys/open-keys.ts';
+import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import { watchReloads } from '../lifecycle/reload.ts';
+import { watchSignals } from '../lifecycle/shutdown.ts';
+import { flushSpans } from '../lifecycle/spans.ts';
+import { findActivatedSocket, notifySystemd } from '../lifecycle/systemd.ts';
 import { createConnectionLimit } from '../listener/descriptors.ts';
 import { type AddressSettings, describeListenFailure } from '../listener/listen-failure.ts';
 import { type ListenAddress, type Listener, listen } from '../listener/listener.ts';
@@ -14,16 +19,11 @@ import type { Log } from '../observation/log.ts';
 import { createMetrics, formatMetrics, mergeSnapshots } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import type { Settings } from '../settings/settings.ts';
-import { exitCodes, StartFailure } from './exit.ts';
 import { openHandOver } from './hand-over.ts';
 import { tryDenyList } from './open-deny-list.ts';
 import { openReplay, openSharedReplay } from './open-replay.ts';
 import { startWorkers } from './primary.ts';
-import { watchReloads } from './reload.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
-import { watchSignals } from './shutdown.ts';
-import { flushSpans } from './spans.ts';
-import { findActivatedSocket, notifySystemd } from './systemd.ts';
 import { runWorker } from './worker.ts';
 
 /** Seconds after which a worker that has not ended by itself is killed. */

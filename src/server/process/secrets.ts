@@ -1,7 +1,7 @@
 import { createNonces, type Nonces } from '../../dpop/nonce.ts';
+import type { Reloads } from '../lifecycle/reload.ts';
 import type { Log } from '../observation/log.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { Reloads } from './reload.ts';
 
 /** The settings whose values may change while the service runs, if they come from files. */
 export type Secrets = Pick<Settings, 'dpopNonceSecret' | 'logIdentitySecret' | 'replayStore'>;

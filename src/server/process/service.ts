@@ -4,11 +4,11 @@ import type { Readiness } from '../admin/admin.ts';
 import type { CreateDecisionWatch } from '../console/opened-console.ts';
 import type { RouteView } from '../console/wire.ts';
 import type { KeySource } from '../keys/service-keys.ts';
+import type { Reloads } from '../lifecycle/reload.ts';
 import type { UpgradeListener } from '../listener/upgrades.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
-import type { Reloads } from './reload.ts';
 
 /** What one process of the service is made from. */
 export interface ServiceOptions {

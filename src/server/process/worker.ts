@@ -1,18 +1,18 @@
 import type { Socket } from 'node:net';
 import type { DecisionBatch } from '../console/wire.ts';
-import { followKeys } from '../keys/followed-keys.ts';
+import { exitCodes } from '../lifecycle/exit.ts';
+import { watchReloads } from '../lifecycle/reload.ts';
+import { watchSignals } from '../lifecycle/shutdown.ts';
+import { flushSpans } from '../lifecycle/spans.ts';
 import { createConnectionLimit } from '../listener/descriptors.ts';
 import { createHttpServer } from '../listener/http-server.ts';
 import { openTls } from '../listener/open-tls.ts';
 import { createMetrics } from '../observation/metrics.ts';
-import { exitCodes } from './exit.ts';
+import { followKeys } from './followed-keys.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { openReplay } from './open-replay.ts';
-import { watchReloads } from './reload.ts';
 import { askForReplay, createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
 import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
-import { watchSignals } from './shutdown.ts';
-import { flushSpans } from './spans.ts';
 
 /** Milliseconds between two reports of what a worker has counted: at most so much is lost if it is killed. */
 const countInterval = 500;

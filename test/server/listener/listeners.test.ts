@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import { connect as connectTls } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { exitCodes } from '../../../src/server/process/exit.ts';
+import { exitCodes } from '../../../src/server/lifecycle/exit.ts';
 import { send } from '../../support/http-client.ts';
 import { findChildren } from '../../support/processes.ts';
 import { type ServiceProcess, superviseChild } from '../../support/service-process.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { packageFolder } from '../../package-folder.ts';
-import { type Answer, createAnswer } from '../../server/http/answer.ts';
+import { packageFolder } from '../../../package-folder.ts';
+import { type Answer, createAnswer } from '../../../server/http/answer.ts';
 import { pageHtml } from './page-html.ts';
 import { pageStyle } from './page-style.ts';
 

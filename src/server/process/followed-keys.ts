@@ -1,6 +1,6 @@
 import { type Jwks, readJwks } from '../../keys/jwks.ts';
-import type { PrimaryChannel } from '../process/replay-ipc.ts';
-import { type KeyNews, type KeyPlace, type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';
+import { type KeyNews, type KeyPlace, type KeySource, nameKeys, type ServiceKeys } from '../keys/service-keys.ts';
+import type { PrimaryChannel } from './replay-ipc.ts';
 
 /** Milliseconds that the owner may take for one fetch, and its answer. */
 const answerTimeout = 5000;

@@ -1,6 +1,6 @@
 import { AccessError } from '../../failures.ts';
+import type { RuleEntry, RulesDocument } from '../rules/rules-schema.ts';
 import type { RuleSamples } from './rule-samples.ts';
-import type { RuleEntry, RulesDocument } from './rules-schema.ts';
 
 /** A rule that no request can reach. */
 export interface Unreachable {

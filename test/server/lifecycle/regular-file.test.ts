@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { IrregularFile, LargeFile, readRegularFile } from '../../../src/server/process/regular-file.ts';
+import { IrregularFile, LargeFile, readRegularFile } from '../../../src/server/lifecycle/regular-file.ts';
 import { needs } from '../../support/programs.ts';
 
 let folder: string;

@@ -1,8 +1,8 @@
 import * as v from 'valibot';
 import { isJsonObject } from '../../jose/json.ts';
+import { parseRulesText, type RulesFile } from '../rules/rules-reader.ts';
+import type { RulesProblem, Step } from '../rules/rules-text.ts';
 import { caseSchema, type RuleCase } from './rule-cases.ts';
-import { parseRulesText, type RulesFile } from './rules-reader.ts';
-import type { RulesProblem, Step } from './rules-text.ts';
 
 /** A case, and the line that it begins on. */
 export interface PlacedCase {

@@ -1,7 +1,7 @@
 import { AccessError } from '../../failures.ts';
+import type { Rule, Rules } from '../rules/rules.ts';
+import type { RulesDocument } from '../rules/rules-schema.ts';
 import type { RuleSamples } from './rule-samples.ts';
-import type { Rule, Rules } from './rules.ts';
-import type { RulesDocument } from './rules-schema.ts';
 
 /** A rule with methods or hosts, and a rule that requires less of the other methods or hosts of its path. */
 export interface Weaker {

@@ -2,8 +2,8 @@ import type { AccessError } from '../../failures.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
 import { createChooseRule } from '../match/rule-choice.ts';
 import { readRuleHost } from '../match/rule-host.ts';
-import type { Rule, Rules } from './rules.ts';
-import type { RuleEntry, RulesDocument } from './rules-schema.ts';
+import type { Rule, Rules } from '../rules/rules.ts';
+import type { RuleEntry, RulesDocument } from '../rules/rules-schema.ts';
 
 /** Sample requests for rules: for what a rule leaves open they have names that are in no rule. */
 export interface RuleSamples {

@@ -1,5 +1,5 @@
-import { findCacheFolder } from '../dev/provider/cache-folder.ts';
-import { findParty } from '../dev/provider/running.ts';
+import { findCacheFolder } from './provider/cache-folder.ts';
+import { findParty } from './provider/running.ts';
 
 type Environment = NodeJS.ProcessEnv;
 

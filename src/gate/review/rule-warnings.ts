@@ -1,8 +1,8 @@
+import type { Rules } from '../rules/rules.ts';
+import { checkForm } from '../rules/rules-form.ts';
+import { parseRulesText, type RulesFile } from '../rules/rules-reader.ts';
+import type { Place } from '../rules/rules-text.ts';
 import { createRuleSamples } from './rule-samples.ts';
-import type { Rules } from './rules.ts';
-import { checkForm } from './rules-form.ts';
-import { parseRulesText, type RulesFile } from './rules-reader.ts';
-import type { Place } from './rules-text.ts';
 import { describeUnreachable, findUnreachable, fixUnreachable } from './unreachable-rules.ts';
 import { describeWeaker, findWeaker, fixWeaker } from './weaker-rules.ts';
 

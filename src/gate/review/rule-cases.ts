@@ -8,7 +8,7 @@ import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
 import type { ClaimPath } from '../../token/claim-path.ts';
 import { createGate, type Decision, type Gate, type ServerOrder } from '../gate.ts';
-import type { Rules } from './rules.ts';
+import type { Rules } from '../rules/rules.ts';
 
 /** What a case may expect. */
 const expectations = ['allowed', ...Object.keys(failures)];
