@@ -6,6 +6,7 @@ import { type Variant, variants } from '../../src/server/variants/variants.ts';
 import { migrationTable } from '../migration/differences.ts';
 import { explainTables } from './explain-tables.ts';
 import { hostileTables } from './hostile-tables.ts';
+import { formatSourceTree } from './source-tree.ts';
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
@@ -71,6 +72,7 @@ export const readmeTables: Readonly<Record<string, string>> = {
   settings: settings(),
   refusals: refusals(),
   migration: migrationTable(),
+  layout: formatSourceTree(),
   ...explainTables,
   ...hostileTables,
 };
