@@ -39,17 +39,17 @@ async function findRunning(): Promise<readonly string[]> {
   }
 }
 
-it('one Bearer call of the library: at most 10 files to open, and all that runs is in the lists', async () => {
+it('one Bearer call of the library: at most 12 files to open, and all that runs is in the lists', async () => {
   const running = await findRunning();
-  expect(opened.length).toBeLessThanOrEqual(10);
+  expect(opened.length).toBeLessThanOrEqual(12);
   expect(running.length).toBeGreaterThanOrEqual(opened.length);
   expect(opened.filter((file) => !running.includes(file))).toEqual([]);
   expect(running.filter((file) => !opened.includes(file) && !beside.some((name) => file.startsWith(name)))).toEqual([]);
 });
 
-it('one GET of the service: at most 16 files to open, with those of the library', () => {
+it('one GET of the service: at most 18 files to open, with those of the library', () => {
   const files = filesIn(ofService);
   expect(files.length).toBeGreaterThan(3);
-  expect(files.length + opened.length).toBeLessThanOrEqual(16);
+  expect(files.length + opened.length).toBeLessThanOrEqual(18);
   for (const file of files) expect(readFileSync(`src/${file}`, 'utf8')).toMatch(/^export /m);
 });

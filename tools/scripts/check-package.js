@@ -48,9 +48,10 @@ function measure(path) {
 /** Links to files, from the pages of the tarball, that lead to no file of the tarball. */
 function findBrokenLinks(paths) {
   const link = /\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)/g;
+  const code = /^```[\s\S]*?^```/gm;
   const links = paths
     .filter((path) => path.endsWith('.md'))
-    .flatMap((page) => [...readFileSync(page, 'utf8').matchAll(link)].map(([, target]) => [page, target]));
+    .flatMap((page) => [...readFileSync(page, 'utf8').replace(code, '').matchAll(link)].map(([, to]) => [page, to]));
   const broken = links.filter(([page, target]) => !paths.includes(posix.normalize(posix.join(dirname(page), target))));
   console.log(`links between the pages of the tarball: ${links.length}, ${broken.length} of them broken`);
   return broken.map(([page, target]) => `${page} → ${target}`);
