@@ -16,7 +16,7 @@ export default {
   timeoutMS: 15_000,
   timeoutFactor: 3,
   tempDirName: '.stryker-tmp',
-  ignorePatterns: ['coverage', 'reports', 'build', 'dist', 'bench', 'deploy', 'docs'],
+  ignorePatterns: ['coverage', 'reports', 'build', 'dist', 'tools', 'deploy', 'docs'],
   reporters: ['clear-text', 'json', 'progress-append-only'],
   clearTextReporter: { reportTests: false, allowColor: false },
   jsonReporter: { fileName: `${report}.json` },

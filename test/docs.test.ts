@@ -5,14 +5,15 @@ import { readmeTables } from './support/readme-tables.ts';
 import { writeReference } from './support/reference.ts';
 
 const place = /<!-- table: (\w+) -->\n([\s\S]*?)<!-- end -->/g;
-const places = pages.flatMap((page) =>
+const withTables = [...pages, 'CONTRIBUTING.md'];
+const places = withTables.flatMap((page) =>
   [...readFileSync(page, 'utf8').matchAll(place)].map(([, name = '', text = '']) => ({ page, name, text })),
 );
 
 // `npm run docs` writes tables, copies of files and the reference anew.
 if (process.env['UPDATE_DOCS'] !== undefined) {
   writeFileSync(referencePage, writeReference());
-  for (const page of pages) {
+  for (const page of withTables) {
     const text = readFileSync(page, 'utf8').replace(
       place,
       (_, name: string) => `<!-- table: ${name} -->\n${readmeTables[name] ?? ''}\n<!-- end -->`,

@@ -33,8 +33,8 @@ const allowed =
 
 const files = {
   'src/any.ts': forms.join('\n'),
-  'src/service/process/http-server.ts': 'socket._handle;',
-  'src/service/app/whole-answer.ts': forms.join('\n'),
+  'src/server/listener/http-server.ts': 'socket._handle;',
+  'src/server/http/whole-answer.ts': forms.join('\n'),
   'src/allowed.ts': allowed,
 };
 
@@ -58,7 +58,7 @@ function findPrivate(): readonly string[] {
 describe('lint: a member that begins with _', () => {
   it('any form, in any file but whole-answer.ts → an error on its line', () => {
     expect(findPrivate().toSorted()).toEqual(
-      [...forms.map((_form, index) => `src/any.ts:${index + 1}`), 'src/service/process/http-server.ts:1'].toSorted(),
+      [...forms.map((_form, index) => `src/any.ts:${index + 1}`), 'src/server/listener/http-server.ts:1'].toSorted(),
     );
   });
 });

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type Failure, failures } from '../src/failures.ts';
-import { settingTable } from '../src/service/settings/setting-table.ts';
+import { settingTable } from '../src/server/settings/setting-table.ts';
 import { pages, referencePage } from './support/pages.ts';
 
 /** Words that hurried readers stumble over, each with the everyday word. */

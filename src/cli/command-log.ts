@@ -1,5 +1,5 @@
-import { createLog, type Log } from '../service/observation/log.ts';
-import type { Settings } from '../service/settings/settings.ts';
+import { createLog, type Log } from '../server/observation/log.ts';
+import type { Settings } from '../server/settings/settings.ts';
 
 /** The log of a command that runs the service: standard output, for people if it is a terminal. */
 export function openCommandLog({ workers }: Pick<Settings, 'workers'>): Log {

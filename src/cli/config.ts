@@ -1,6 +1,6 @@
-import { exitCodes } from '../service/process/exit.ts';
-import { formatProblems } from '../service/settings/setting-report.ts';
-import { readSettings } from '../service/settings/settings.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
+import { formatProblems } from '../server/settings/setting-report.ts';
+import { readSettings } from '../server/settings/settings.ts';
 
 /** `portcullis config`: prints the effective settings with their source, secrets redacted. */
 export async function runConfig(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {

@@ -1,22 +1,7 @@
-import { type StdioOptions, spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { get } from 'node:http';
-import { createServer } from 'node:net';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { findCacheFolder } from '../local-idp/cache-folder.ts';
-import { consoleKeyPrefix, defaultAudience, defaultCustomClaim, defaultIdpPort } from '../local-idp/defaults.ts';
-import { errorCode, LocalIdpFailure } from '../local-idp/failure.ts';
-import { type LocalIdp, startLocalIdp } from '../local-idp/local-idp.ts';
-import { packageFolder } from '../package-folder.ts';
-import { exitCodes } from '../service/process/exit.ts';
-import { prefix } from '../service/settings/environment.ts';
-import { formatProblems } from '../service/settings/setting-report.ts';
-import { readSettings, type Settings } from '../service/settings/settings.ts';
-import { variants } from '../service/variants/variants.ts';
-import { announceGate, announceProvider, announceService, type Listening } from './dev-announcement.ts';
-import { offerTries } from './dev-tries.ts';
-import { tellVariables } from './dev-variables.ts';
+import { type DevFlags, runLocally } from '../dev/dev.ts';
+import { defaultAudience, defaultIdpPort } from '../dev/provider/defaults.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { describeFlagError } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
 
@@ -30,11 +15,6 @@ const usage = `portcullis dev runs a local identity provider and the service bef
 Every other setting is read from the environment, as portcullis serve reads it.
 `;
 
-const taken = 'is taken. Choose another with --port, or 0 for a free one.';
-
-/** The service's own entry point. */
-const main = join(packageFolder, 'dist/cli/main.js');
-
 /** `portcullis dev`: runs a local identity provider and the service until told to stop; the exit status. */
 export async function runDev(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
   if (asksForHelp(args)) {
@@ -42,88 +22,18 @@ export async function runDev(args: readonly string[], environment: NodeJS.Proces
     return exitCodes.ok;
   }
   const flags = readFlags(args);
-  if (typeof flags === 'string') return fail(`portcullis: ${flags}\n${usage}`, exitCodes.usage);
-  const customClaim = readVariable(environment, 'CUSTOM_CLAIM') || defaultCustomClaim;
-  try {
-    const idp = await startLocalIdp({ port: flags.idpPort, audience: flags.audience, customClaim, environment });
-    try {
-      if (flags.onlyProvider) return await waitForStop(announceProvider(idp, flags.audience));
-      return await runService(idp, serviceEnvironment(idp, flags, environment));
-    } finally {
-      await idp.close();
-    }
-  } catch (error) {
-    if (!(error instanceof LocalIdpFailure)) throw error;
-    return fail(`portcullis: ${error.message}\n`, exitCodes.unavailable);
+  if (typeof flags === 'string') {
+    process.stderr.write(`portcullis: ${flags}\n${usage}`);
+    return exitCodes.usage;
   }
+  return runLocally(flags, environment);
 }
-
-async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promise<number> {
-  const result = readSettings({ args: [], environment });
-  if (result.kind === 'problems') return fail(formatProblems(result.problems), exitCodes.config);
-  const { settings } = result;
-  if (await isTaken(settings))
-    return fail(`portcullis: Port ${settings.port} of the service ${taken}\n`, exitCodes.unavailable);
-  const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc'];
-  // In a group of its own: a Ctrl-C of the terminal reaches the service once, through us.
-  const child = spawn(process.execPath, [main, settings.upstream === '' ? 'serve' : 'gate'], {
-    env: environment,
-    stdio,
-    detached: true,
-  });
-  const stop = () => child.kill('SIGTERM');
-  const exited = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? 1)));
-  const listening = new Promise<Listening>((resolve) => {
-    child.once('message', (message) => resolve(message as Listening)); // the service sends one message, this one
-  });
-  for (const signal of stopSignals) process.on(signal, stop);
-  try {
-    const first = await Promise.race([listening, exited]);
-    if (typeof first !== 'number') {
-      await answered(new URL('/api/public', first.url));
-      await idp.announceService(first.url, tellVariables(result.effective));
-      const announce = settings.upstream === '' ? announceService : announceGate;
-      offerTries(child, { url: first.url, token: idp.token });
-      process.stdout.write(
-        await announce(idp, settings, { ...first, console: await describeConsole(settings, first) }),
-      );
-    }
-    return await exited;
-  } finally {
-    for (const signal of stopSignals) process.off(signal, stop);
-  }
-}
-
-/** Where the console is, and how to get in. The key goes to a person at a terminal only. */
-async function describeConsole(settings: Settings, { adminUrl }: Listening): Promise<string> {
-  const { console, consoleKeyFile: file } = settings;
-  if (console === 'off' || adminUrl === undefined) return 'off';
-  const page = new URL('/console', adminUrl).href;
-  if (!process.stdout.isTTY) return `${page}?key=KEY, with the key of ${file}`;
-  const key = (await readFile(file, 'utf8')).trim();
-  return `${page}?key=${key}\n  for the next time  a new key is in ${file}`;
-}
-
-/** Prints how to use the provider, and waits until it is told to stop. */
-async function waitForStop(text: string): Promise<number> {
-  const stopped = new Promise<void>((resolve) => {
-    for (const signal of stopSignals) process.once(signal, () => resolve());
-  });
-  // A promise does not keep a process alive; the listener of the provider does.
-  process.stdout.write(text);
-  await stopped;
-  return exitCodes.ok;
-}
-
-const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
-type Flags = Exclude<ReturnType<typeof readFlags>, string>;
 
 const text = { type: 'string' } as const;
 const flag = { type: 'boolean', default: false } as const;
 const options = { port: text, 'idp-port': text, variant: text, audience: text, upstream: text, 'only-provider': flag };
 
-function readFlags(args: readonly string[]) {
+function readFlags(args: readonly string[]): DevFlags | string {
   try {
     const { values } = parseArgs({ args: [...args], options });
     const {
@@ -139,67 +49,4 @@ function readFlags(args: readonly string[]) {
   } catch (error) {
     return describeFlagError(error, Object.keys(options));
   }
-}
-
-/** The environment of the service: it trusts the local provider, and differs from production in nothing else. */
-function serviceEnvironment(idp: LocalIdp, flags: Flags, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  const provider = Object.values(variants).flatMap(({ names }) => [
-    [names.domain, idp.domain],
-    [names.audience, flags.audience],
-  ]);
-  // The provider is on this machine: no proxy stands before it.
-  const noProxy = [environment['no_proxy'] || environment['NO_PROXY'], 'localhost'].filter(Boolean).join(',');
-  const given = (name: string): string | undefined => readVariable(environment, name);
-  const own: NodeJS.ProcessEnv = {
-    ...Object.fromEntries(provider),
-    // It would stand in the place of the local provider.
-    ISSUER: '',
-    HOST: given('HOST') || '127.0.0.1',
-    PORT: flags.port ?? given('PORT'),
-    ADMIN_PORT: given('ADMIN_PORT') || '0',
-    CONSOLE: given('CONSOLE') || (given('ADMIN_PORT') === 'off' ? 'off' : 'on'),
-    // The port of the provider tells two of them apart.
-    CONSOLE_KEY_FILE:
-      given('CONSOLE_KEY_FILE') || join(findCacheFolder(environment), `${consoleKeyPrefix}${new URL(idp.issuer).port}`),
-    VARIANT: flags.variant ?? given('VARIANT'),
-    UPSTREAM: flags.upstream ?? given('UPSTREAM'),
-  };
-  // The spelling with the prefix would win over what is set here.
-  const prefixed = Object.keys(own).map((name) => [`${prefix}${name}`, undefined]);
-  return {
-    ...environment,
-    ...own,
-    ...Object.fromEntries(prefixed),
-    NODE_EXTRA_CA_CERTS: idp.certificateFile,
-    NO_PROXY: noProxy,
-    no_proxy: noProxy,
-  };
-}
-
-/** A variable in either spelling; an empty one is not set. */
-function readVariable(environment: NodeJS.ProcessEnv, name: string): string | undefined {
-  return environment[`${prefix}${name}`] || environment[name];
-}
-
-async function isTaken({ host, port }: Settings): Promise<boolean> {
-  const probe = createServer();
-  try {
-    await new Promise<void>((resolve, reject) => probe.once('error', reject).listen(port, host, resolve));
-    return false;
-  } catch (error) {
-    return errorCode(error) === 'EADDRINUSE';
-  } finally {
-    probe.close();
-  }
-}
-
-function answered(url: URL): Promise<void> {
-  return new Promise((resolve, reject) => {
-    get(url, { agent: false }, (response) => response.resume().once('end', resolve)).once('error', reject);
-  });
-}
-
-function fail(message: string, status: number): number {
-  process.stderr.write(message);
-  return status;
 }

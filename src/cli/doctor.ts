@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { exitCodes } from '../service/process/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { type ClientCredentials, createScene, type DoctorCheck, examine } from './doctor/examination.ts';
 import type { Finding } from './doctor/finding.ts';
 import { outsideChecks } from './doctor/outside-checks.ts';

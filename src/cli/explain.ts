@@ -4,7 +4,7 @@ import { formatExplanation } from '../explain/terminal-text.ts';
 import { failures } from '../failures.ts';
 import { findLikeliest } from '../likeliest-name.ts';
 import type { Policy } from '../policy/policy.ts';
-import { exitCodes, StartFailure } from '../service/process/exit.ts';
+import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
 import { readCall } from './explain/explained-call.ts';
 import { explainById, type NamedCall } from './explain/explained-id.ts';
 import { labelLogLine } from './explain/log-labels.ts';

@@ -1,12 +1,13 @@
 import cluster from 'node:cluster';
-import { exitCodes, StartFailure } from '../service/process/exit.ts';
-import { createGateCommand } from '../service/process/gate-command.ts';
-import { RulesError } from '../service/process/rules-source.ts';
-import { run } from '../service/process/run.ts';
-import { readGateSettings } from '../service/settings/gate-settings.ts';
-import { demandSettings, warnOfSettings } from '../service/settings/running-settings.ts';
-import { formatProblems } from '../service/settings/setting-report.ts';
-import type { Settings } from '../service/settings/settings.ts';
+import { consoleLoader } from '../console/server/console-loader.ts';
+import { createGateCommand } from '../gate/gate-command.ts';
+import { readGateSettings } from '../gate/gate-settings.ts';
+import { RulesError } from '../gate/rules/rules-source.ts';
+import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
+import { run } from '../server/process/run.ts';
+import { demandSettings, warnOfSettings } from '../server/settings/running-settings.ts';
+import { formatProblems } from '../server/settings/setting-report.ts';
+import type { Settings } from '../server/settings/settings.ts';
 import { openCommandLog } from './command-log.ts';
 
 /** `portcullis gate`: judges requests for other servers, until it is asked to stop. */
@@ -26,7 +27,8 @@ export async function runGate(args: readonly string[], environment: NodeJS.Proce
   if (cluster.isPrimary) warnOfSettings(result, 'gate', log);
   try {
     const readAgain = (): Settings => demandSettings(readGateSettings({ args, environment }));
-    return await run({ settings: result.settings, readAgain, environment, log, command: createGateCommand(result) });
+    const command = createGateCommand(result);
+    return await run({ settings: result.settings, readAgain, environment, log, command, console: consoleLoader });
   } catch (error) {
     if (error instanceof RulesError) {
       const separator = error.message.includes('\n') ? '\n' : ': ';

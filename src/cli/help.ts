@@ -1,6 +1,6 @@
-import { describeSetting, type SettingRow, settingTable } from '../service/settings/setting-table.ts';
-import { environmentName } from '../service/settings/settings.ts';
-import { variants } from '../service/variants/variants.ts';
+import { describeSetting, type SettingRow, settingTable } from '../server/settings/setting-table.ts';
+import { environmentName } from '../server/settings/settings.ts';
+import { variants } from '../server/variants/variants.ts';
 
 /** Whether a command is asked what it does, rather than to do it. */
 export function asksForHelp(args: readonly string[]): boolean {

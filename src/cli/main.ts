@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import * as modules from 'node:module';
 import { join } from 'node:path';
-import { exitCodes } from '../service/process/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { refuseOldNode } from './node-version.ts';
 
 // What is imported here is parsed by any Node that somebody may have; every other module is loaded behind the check below.
@@ -72,7 +72,7 @@ const commands: ReadonlyMap<string, { readonly summary: string; readonly load: (
 async function keepCompiledCode(environment: NodeJS.ProcessEnv): Promise<void> {
   const { enableCompileCache } = modules as { readonly enableCompileCache?: (folder: string) => unknown }; // of newer types
   if (enableCompileCache === undefined) return;
-  const { findCacheFolder } = await import('../local-idp/cache-folder.ts');
+  const { findCacheFolder } = await import('../dev/provider/cache-folder.ts');
   try {
     enableCompileCache(join(findCacheFolder(environment), 'compiled'));
   } catch {
@@ -102,7 +102,7 @@ async function main(): Promise<number> {
     return name === undefined ? exitCodes.usage : exitCodes.ok;
   }
   if (name === '--version' || name === '-v' || name === 'version') {
-    const { readVersion } = await import('../service/process/version.ts');
+    const { readVersion } = await import('../server/lifecycle/version.ts');
     process.stdout.write(`${readVersion()}\n`);
     return exitCodes.ok;
   }

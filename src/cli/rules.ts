@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { type CaseOutcome, runCases } from '../gate/rule-cases.ts';
-import { readCases } from '../gate/rule-cases-reader.ts';
-import { findRuleWarnings } from '../gate/rule-warnings.ts';
-import type { Rules } from '../gate/rules.ts';
-import { type RulesFile, readRules } from '../gate/rules-reader.ts';
-import { formatRulesProblems, type RulesProblem } from '../gate/rules-text.ts';
+import { type CaseOutcome, runCases } from '../gate/review/rule-cases.ts';
+import { readCases } from '../gate/review/rule-cases-reader.ts';
+import { findRuleWarnings } from '../gate/review/rule-warnings.ts';
+import type { Rules } from '../gate/rules/rules.ts';
+import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
+import { formatRulesProblems, type RulesProblem } from '../gate/rules/rules-text.ts';
 import { showUrl } from '../http/shown-url.ts';
-import { exitCodes } from '../service/process/exit.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { asksForHelp } from './help.ts';
 
 const usage = `portcullis rules looks at a rules file of the gate. Write one of:

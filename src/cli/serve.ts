@@ -1,9 +1,11 @@
 import cluster from 'node:cluster';
-import { exitCodes, StartFailure } from '../service/process/exit.ts';
-import { run } from '../service/process/run.ts';
-import { demandSettings, warnOfSettings } from '../service/settings/running-settings.ts';
-import { formatProblems } from '../service/settings/setting-report.ts';
-import { readSettings, type Settings } from '../service/settings/settings.ts';
+import { consoleLoader } from '../console/server/console-loader.ts';
+import { serveCommand } from '../serve/serve-command.ts';
+import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
+import { run } from '../server/process/run.ts';
+import { demandSettings, warnOfSettings } from '../server/settings/running-settings.ts';
+import { formatProblems } from '../server/settings/setting-report.ts';
+import { readSettings, type Settings } from '../server/settings/settings.ts';
 import { openCommandLog } from './command-log.ts';
 
 /** `portcullis serve`: runs the service until it is asked to stop. */
@@ -25,7 +27,14 @@ export async function runServe(args: readonly string[], environment: NodeJS.Proc
   if (cluster.isPrimary) warnOfSettings(result, 'serve', log);
   const readAgain = (): Settings => demandSettings(readSettings({ args, environment }));
   try {
-    return await run({ settings: result.settings, readAgain, environment, log });
+    return await run({
+      settings: result.settings,
+      readAgain,
+      environment,
+      log,
+      command: serveCommand,
+      console: consoleLoader,
+    });
   } catch (error) {
     if (!(error instanceof StartFailure)) throw error;
     process.stderr.write(`portcullis: ${error.message}.\n`);

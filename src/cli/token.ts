@@ -1,12 +1,12 @@
 import { parseArgs } from 'node:util';
-import { findCacheFolder } from '../local-idp/cache-folder.ts';
-import type { LocalIdpFailure } from '../local-idp/failure.ts';
-import type { IdpClient } from '../local-idp/idp-client.ts';
-import { describeMissing } from '../local-idp/libraries.ts';
-import { findRunning, findService } from '../local-idp/running.ts';
-import type { TokenOrder } from '../local-idp/token-order.ts';
-import { exitCodes } from '../service/process/exit.ts';
-import { createBoundCall } from './bound-call.ts';
+import { createBoundCall } from '../dev/bound-call.ts';
+import { findCacheFolder } from '../dev/provider/cache-folder.ts';
+import type { LocalIdpFailure } from '../dev/provider/failure.ts';
+import type { IdpClient } from '../dev/provider/idp-client.ts';
+import { describeMissing } from '../dev/provider/libraries.ts';
+import { findRunning, findService } from '../dev/provider/running.ts';
+import type { TokenOrder } from '../dev/tokens/token-order.ts';
+import { exitCodes } from '../server/lifecycle/exit.ts';
 import { describeFlagError } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
 

@@ -9,9 +9,9 @@ import { isAccess, refusalOf } from '../resource-server/access.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity-headers.ts';
-import { chooseTreatment, createChooseRule } from './rule-choice.ts';
-import type { Rule, Rules } from './rules.ts';
+import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity/identity-headers.ts';
+import { chooseTreatment, createChooseRule } from './match/rule-choice.ts';
+import type { Rule, Rules } from './rules/rules.ts';
 
 /** What judges the tokens of some rules. */
 export interface ServerOrder {

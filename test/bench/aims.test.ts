@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { aims, judge, unsettledPairs } from '../../bench/aims.js';
-import { formatComparison } from '../../bench/compare.js';
-import { runUndisturbed } from '../../bench/measure.js';
-import { readSpeed } from '../../bench/openssl.js';
+import { aims, judge, unsettledPairs } from '../../tools/bench/aims.js';
+import { formatComparison } from '../../tools/bench/compare.js';
+import { runUndisturbed } from '../../tools/bench/measure.js';
+import { readSpeed } from '../../tools/bench/openssl.js';
 
 /** Measurements of one server and one workload, with these costs in µs, one a round. */
 const rounds = (costs: readonly (number | undefined)[]) =>

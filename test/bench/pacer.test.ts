@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { afterEach, expect, it } from 'vitest';
 
 const run = promisify(execFile);
-const pacer = fileURLToPath(new URL('../../bench/pacer.js', import.meta.url));
+const pacer = fileURLToPath(new URL('../../tools/bench/pacer.js', import.meta.url));
 let server: Server;
 let folder: string;
 

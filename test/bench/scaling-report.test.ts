@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checksPerToken, workersFor } from '../../bench/scaling-report.js';
+import { checksPerToken, workersFor } from '../../tools/bench/scaling-report.js';
 
 describe('signature checks of one token', () => {
   it('one worker and many calls → two: it is kept from its second time on', () => {

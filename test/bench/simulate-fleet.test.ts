@@ -12,7 +12,7 @@ interface Outcome {
 }
 
 const instances = 20;
-const script = fileURLToPath(new URL('../../scripts/simulate-fleet.js', import.meta.url));
+const script = fileURLToPath(new URL('../../tools/scripts/simulate-fleet.js', import.meta.url));
 const words = [script, '--instances', String(instances), '--json'];
 const found: Readonly<Record<string, Outcome>> = JSON.parse(
   execFileSync(process.execPath, words, { encoding: 'utf8' }),

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tellVariables } from '../../src/cli/dev-variables.ts';
-import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
-import { readSettings } from '../../src/service/settings/settings.ts';
+import { tellVariables } from '../../src/dev/dev-variables.ts';
+import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
+import { readSettings } from '../../src/server/settings/settings.ts';
 import { runCommand } from '../support/command-runs.ts';
 
 const audience = 'https://api.example/';

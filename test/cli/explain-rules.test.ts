@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCall } from '../../src/cli/explain/explained-call.ts';
 import { openGate } from '../../src/cli/explain/explained-gate.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
-import { runCases } from '../../src/gate/rule-cases.ts';
-import { readRules } from '../../src/gate/rules-reader.ts';
-import { readGateSettings } from '../../src/service/settings/gate-settings.ts';
+import { readGateSettings } from '../../src/gate/gate-settings.ts';
+import { runCases } from '../../src/gate/review/rule-cases.ts';
+import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 

@@ -10,7 +10,7 @@ import { promisify } from 'node:util';
 import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, EmbeddedJWK, jwtVerify } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { runToken } from '../../src/cli/token.ts';
-import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 import { hashToken } from '../support/proofs.ts';

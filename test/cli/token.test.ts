@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { runToken } from '../../src/cli/token.ts';
-import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 
 const options = { port: 0, audience: 'https://api.example/', customClaim: 'claim' } as const;

@@ -310,7 +310,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
 
 describe('the view library of the page', () => {
   it('is the file of the package htm, but for the comment on top', () => {
-    const vendored = readFileSync('src/console/vendor/htm-preact.ts', 'utf8');
+    const vendored = readFileSync('src/console/page/vendor/htm-preact.ts', 'utf8');
     const comment = vendored.slice(0, vendored.indexOf(' */\n') + 4);
     expect(vendored.slice(comment.length)).toBe(readFileSync('node_modules/htm/preact/standalone.mjs', 'utf8'));
     const { version } = JSON.parse(readFileSync('node_modules/htm/package.json', 'utf8')) as { version: string };

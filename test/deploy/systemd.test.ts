@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { exitCodes } from '../../src/service/process/exit.ts';
+import { exitCodes } from '../../src/server/lifecycle/exit.ts';
 import { send } from '../support/http-client.ts';
 import { needs, requireProgram } from '../support/programs.ts';
 import { startService } from '../support/service-process.ts';

@@ -14,8 +14,8 @@ import {
 import type { ManagedKeySet } from 'portcullis';
 import { Agent, fetch as fetchOverTls } from 'undici';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { clientIds } from '../../src/local-idp/defaults.ts';
-import { type LocalIdp, startLocalIdp } from '../../src/local-idp/local-idp.ts';
+import { clientIds } from '../../src/dev/provider/defaults.ts';
+import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { buildPages } from '../support/packed-pages.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 

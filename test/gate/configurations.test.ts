@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { usualIdentity } from '../../src/gate/identity-names.ts';
-import { caseSchema, runCases } from '../../src/gate/rule-cases.ts';
-import { readCases } from '../../src/gate/rule-cases-reader.ts';
-import { readRules } from '../../src/gate/rules-reader.ts';
+import { usualIdentity } from '../../src/gate/identity/identity-names.ts';
+import { caseSchema, runCases } from '../../src/gate/review/rule-cases.ts';
+import { readCases } from '../../src/gate/review/rule-cases-reader.ts';
+import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { readCodeBlocks } from '../support/pages.ts';
 
 const page = readFileSync('docs/gate.md', 'utf8');

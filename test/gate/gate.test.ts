@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createGate } from '../../src/gate/gate.ts';
-import type { Rule, Rules } from '../../src/gate/rules.ts';
+import type { Rule, Rules } from '../../src/gate/rules/rules.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 

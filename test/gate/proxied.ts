@@ -10,12 +10,12 @@ import {
   type Identity,
   type ReverseProxy,
   type ReverseProxyOptions,
-} from '../../src/gate/reverse-proxy.ts';
+} from '../../src/gate/proxy/reverse-proxy.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
 import { namePeer } from '../../src/http/peer-name.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';
 import { createDescribeRefusal } from '../../src/refusal/refusal.ts';
-import { type Listener, listen } from '../../src/service/process/listener.ts';
+import { type Listener, listen } from '../../src/server/listener/listener.ts';
 
 /** What one connection of the proxy has sent to the upstream, byte by byte. */
 export interface Arrival {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { readRequestPath } from '../../src/gate/request-path.ts';
-import { readOriginHost, readRuleHost } from '../../src/gate/rule-host.ts';
-import { createRuleMatcher } from '../../src/gate/rule-matcher.ts';
-import { readRulePath } from '../../src/gate/rule-path.ts';
+import { readRequestPath } from '../../src/gate/match/request-path.ts';
+import { readOriginHost, readRuleHost } from '../../src/gate/match/rule-host.ts';
+import { createRuleMatcher } from '../../src/gate/match/rule-matcher.ts';
+import { readRulePath } from '../../src/gate/match/rule-path.ts';
 
 interface Pattern {
   readonly hosts?: readonly string[];

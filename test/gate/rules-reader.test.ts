@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Rules } from '../../src/gate/rules.ts';
-import { readRules } from '../../src/gate/rules-reader.ts';
+import type { Rules } from '../../src/gate/rules/rules.ts';
+import { readRules } from '../../src/gate/rules/rules-reader.ts';
 
 const staff = '"staff": { "issuer": "https://id.example/", "audience": "orders" }';
 const partner = '"partner": { "issuer": "https://partner.example/", "audience": "orders" }';

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { toJsonSchema } from '@valibot/to-json-schema';
 import { expect, it } from 'vitest';
-import { rulesSchema } from '../../src/gate/rules-schema.ts';
+import { rulesSchema } from '../../src/gate/rules/rules-schema.ts';
 
 const file = 'schema/rules.schema.json';
 const written = toJsonSchema(rulesSchema, { target: 'draft-07' });

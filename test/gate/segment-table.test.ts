@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SegmentTable } from '../../src/gate/segment-table.ts';
+import { SegmentTable } from '../../src/gate/match/segment-table.ts';
 
 /** As `Map` would: each text has its own value, and no other text has one. */
 describe('every text is found, and no other', () => {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { createRuleSamples } from '../../src/gate/rule-samples.ts';
-import { compileRules } from '../../src/gate/rules-compilation.ts';
-import type { RulesDocument } from '../../src/gate/rules-schema.ts';
-import { describeUnreachable, findUnreachable } from '../../src/gate/unreachable-rules.ts';
+import { createRuleSamples } from '../../src/gate/review/rule-samples.ts';
+import { describeUnreachable, findUnreachable } from '../../src/gate/review/unreachable-rules.ts';
+import { compileRules } from '../../src/gate/rules/rules-compilation.ts';
+import type { RulesDocument } from '../../src/gate/rules/rules-schema.ts';
 
 type Entry = Partial<RulesDocument['rules'][number]> & { readonly path: string };
 

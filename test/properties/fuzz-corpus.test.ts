@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 
-const harness = fileURLToPath(new URL('../../fuzz/main.js', import.meta.url));
+const harness = fileURLToPath(new URL('../../tools/fuzz/main.js', import.meta.url));
 
 it('every input that fuzzing has kept → no finding', () => {
   const output = execFileSync(process.execPath, [harness, '--seconds', '0'], { encoding: 'utf8' });

@@ -1,6 +1,6 @@
 import * as oauth from 'oauth4webapi';
 import * as openid from 'openid-client';
-import { clientIds } from '../../src/local-idp/defaults.ts';
+import { clientIds } from '../../src/dev/provider/defaults.ts';
 
 /** What a client library has to be told. */
 interface Setup {

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DecisionDetail, StreamedDecisions } from '../../src/console/wire.ts';
+import type { DecisionDetail, StreamedDecisions } from '../../src/server/console/wire.ts';
 import { send } from './http-client.ts';
 
 /** A folder for the file of the key. */

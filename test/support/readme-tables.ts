@@ -1,11 +1,12 @@
 import { formatReasonPage } from '../../src/cli/explain/reason-page.ts';
 import { failures, type Reason } from '../../src/failures.ts';
-import { describeSetting, type SettingRow, settingTable } from '../../src/service/settings/setting-table.ts';
-import { environmentName } from '../../src/service/settings/settings.ts';
-import { type Variant, variants } from '../../src/service/variants/variants.ts';
+import { describeSetting, type SettingRow, settingTable } from '../../src/server/settings/setting-table.ts';
+import { environmentName } from '../../src/server/settings/settings.ts';
+import { type Variant, variants } from '../../src/server/variants/variants.ts';
 import { migrationTable } from '../migration/differences.ts';
 import { explainTables } from './explain-tables.ts';
 import { hostileTables } from './hostile-tables.ts';
+import { formatSourceTree } from './source-tree.ts';
 
 const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
@@ -71,6 +72,7 @@ export const readmeTables: Readonly<Record<string, string>> = {
   settings: settings(),
   refusals: refusals(),
   migration: migrationTable(),
+  layout: formatSourceTree(),
   ...explainTables,
   ...hostileTables,
 };

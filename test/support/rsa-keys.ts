@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
-import type { SigningKey } from '../../src/local-idp/signing-key.ts';
+import type { SigningKey } from '../../src/dev/provider/signing-key.ts';
 import { nextPlace } from './kept.ts';
 
 /** Both halves of a key. */

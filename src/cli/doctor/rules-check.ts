@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { findRuleWarnings, type RuleWarning } from '../../gate/rule-warnings.ts';
-import { readRules } from '../../gate/rules-reader.ts';
-import { formatRulesProblems } from '../../gate/rules-text.ts';
+import { findRuleWarnings, type RuleWarning } from '../../gate/review/rule-warnings.ts';
+import { readRules } from '../../gate/rules/rules-reader.ts';
+import { formatRulesProblems } from '../../gate/rules/rules-text.ts';
 import type { Code } from './codes.ts';
 import type { DoctorCheck, Scene } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';

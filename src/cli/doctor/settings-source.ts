@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { readRules } from '../../gate/rules-reader.ts';
-import { readGateSettings } from '../../service/settings/gate-settings.ts';
-import { formatProblems } from '../../service/settings/setting-report.ts';
-import { readSettings } from '../../service/settings/settings.ts';
+import { readGateSettings } from '../../gate/gate-settings.ts';
+import { readRules } from '../../gate/rules/rules-reader.ts';
+import { formatProblems } from '../../server/settings/setting-report.ts';
+import { readSettings } from '../../server/settings/settings.ts';
 import { readSubject, type Subject } from './subject.ts';
 
 type Environment = NodeJS.ProcessEnv;
@@ -38,7 +38,7 @@ export async function readExamined(
 /** What `portcullis dev` runs on this machine; `undefined` if it runs nothing. */
 async function readLocal(environment: Environment): Promise<Examined | undefined> {
   // Only who has no settings waits for it.
-  const { findLocalService, tellLocal } = await import('../local-service.ts');
+  const { findLocalService, tellLocal } = await import('../../dev/local-service.ts');
   const local = await findLocalService(environment, '');
   if (local === undefined) return undefined;
   const { ca, issuer, service } = local;

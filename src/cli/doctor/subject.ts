@@ -1,6 +1,6 @@
-import { type SettingName, settingTable } from '../../service/settings/setting-table.ts';
-import { environmentName, type Settings } from '../../service/settings/settings.ts';
-import { variants } from '../../service/variants/variants.ts';
+import { type SettingName, settingTable } from '../../server/settings/setting-table.ts';
+import { environmentName, type Settings } from '../../server/settings/settings.ts';
+import { variants } from '../../server/variants/variants.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

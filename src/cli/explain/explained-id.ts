@@ -2,11 +2,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { type IncomingMessage, request } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import type { DecisionDetail } from '../../console/wire.ts';
+import { findCacheFolder } from '../../dev/provider/cache-folder.ts';
+import { consoleKeyPrefix } from '../../dev/provider/defaults.ts';
 import type { Explanation } from '../../explain/explanation.ts';
 import { failures } from '../../failures.ts';
-import { findCacheFolder } from '../../local-idp/cache-folder.ts';
-import { consoleKeyPrefix } from '../../local-idp/defaults.ts';
+import type { DecisionDetail } from '../../server/console/wire.ts';
 import { isReason } from './reason-page.ts';
 
 /** Which call is explained, and where the console is that knows it. */

@@ -10,10 +10,10 @@ import { createStaticKeySet } from '../../keys/static-key-set.ts';
 import type { Policy } from '../../policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import type { KeySource } from '../../resource-server/trusted-issuer.ts';
-import { readDenyList } from '../../service/process/open-deny-list.ts';
-import { labelSettings } from '../../service/settings/setting-labels.ts';
-import type { EffectiveSetting } from '../../service/settings/setting-report.ts';
-import type { Settings } from '../../service/settings/settings.ts';
+import { readDenyList } from '../../server/process/open-deny-list.ts';
+import { labelSettings } from '../../server/settings/setting-labels.ts';
+import type { EffectiveSetting } from '../../server/settings/setting-report.ts';
+import type { Settings } from '../../server/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 
 /** What a call is explained against. */

@@ -1,8 +1,8 @@
 import type { SettingLabels } from '../../explain/facts.ts';
 import type { LogLineInput } from '../../explain/input/input.ts';
-import { labelSettings } from '../../service/settings/setting-labels.ts';
-import { readSettings } from '../../service/settings/settings.ts';
-import { variants } from '../../service/variants/variants.ts';
+import { labelSettings } from '../../server/settings/setting-labels.ts';
+import { readSettings } from '../../server/settings/settings.ts';
+import { variants } from '../../server/variants/variants.ts';
 import type { SplitFlags } from '../split-flags.ts';
 import { labelRules } from './rule-labels.ts';
 

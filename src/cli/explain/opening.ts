@@ -1,12 +1,12 @@
+import type { LocalService } from '../../dev/local-service.ts';
 import { textOf } from '../../explain/facts.ts';
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import { readUnverified } from '../../explain/unverified.ts';
+import { readGateSettings } from '../../gate/gate-settings.ts';
 import { readIssuerName } from '../../resource-server/issuer-name.ts';
-import { exitCodes, StartFailure } from '../../service/process/exit.ts';
-import { readGateSettings } from '../../service/settings/gate-settings.ts';
-import { formatProblems } from '../../service/settings/setting-report.ts';
-import { readSettings, type Settings } from '../../service/settings/settings.ts';
-import type { LocalService } from '../local-service.ts';
+import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
+import { formatProblems } from '../../server/settings/setting-report.ts';
+import { readSettings, type Settings } from '../../server/settings/settings.ts';
 import type { SplitFlags } from '../split-flags.ts';
 import { labelDev } from './dev-labels.ts';
 import { type KeyOptions, openNamed, openNothing, openSettings } from './explained-server.ts';
@@ -96,7 +96,7 @@ async function openFromSettings({ flags, environment, keys, input, local }: Sour
 /** Without settings the call is held against what `portcullis dev` runs; `undefined` if it runs nothing. */
 async function openLocal({ environment, keys, ...sources }: Sources): Promise<Explainer | number | undefined> {
   // Only who has no settings waits for it.
-  const { findLocalService, tellLocal } = await import('../local-service.ts');
+  const { findLocalService, tellLocal } = await import('../../dev/local-service.ts');
   const issuer = textOf(readToken(sources.input).claims['iss']);
   const local = keys.network === 'offline' ? undefined : await findLocalService(environment, issuer);
   if (local === undefined) return undefined;

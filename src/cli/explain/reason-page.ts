@@ -1,6 +1,6 @@
 import { type Failure, failures, type Reason } from '../../failures.ts';
-import { formatFix, nameSettings } from '../../service/settings/setting-names.ts';
-import { variants } from '../../service/variants/variants.ts';
+import { formatFix, nameSettings } from '../../server/settings/setting-names.ts';
+import { variants } from '../../server/variants/variants.ts';
 
 /** Whether a text is the name of a reason. */
 export function isReason(text: string): text is Reason {

@@ -1,6 +1,6 @@
 import { optionLabels, type SettingLabels } from '../../explain/facts.ts';
-import { labelSettings } from '../../service/settings/setting-labels.ts';
-import type { Settings } from '../../service/settings/settings.ts';
+import { labelSettings } from '../../server/settings/setting-labels.ts';
+import type { Settings } from '../../server/settings/settings.ts';
 
 /** How the rules file calls what a fix is about. */
 export function labelRules(file: string, settings: Pick<Settings, 'variant' | 'spellings'>): SettingLabels {

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type LocalIdp, startLocalIdp } from '../../../src/local-idp/local-idp.ts';
+import { type LocalIdp, startLocalIdp } from '../../../src/dev/provider/local-idp.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
 import { findVariant, startVariant } from '../../support/variant-service.ts';
 import { runDoctor } from './run-doctor.ts';

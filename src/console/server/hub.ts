@@ -1,0 +1,121 @@
+import { type Failure, failures } from '../../failures.ts';
+import type {
+  Decision,
+  DecisionBatch,
+  DecisionDetail,
+  DecisionFacts,
+  Note,
+  StreamedDecisions,
+} from '../../server/console/wire.ts';
+import { formatFix, type SettingNames } from '../../server/settings/setting-names.ts';
+
+/** Decisions that are kept, with their facts. */
+const maxRefused = 200;
+const maxOthers = 100;
+/** Things that happened to the service. */
+const maxNotes = 30;
+
+/** What goes on in the service, for those who watch it. */
+export type HubEvent =
+  | { readonly type: 'decisions'; readonly streamed: StreamedDecisions }
+  /** Checks were walked. */
+  | { readonly type: 'facts' }
+  | { readonly type: 'note'; readonly note: Note };
+
+/** The last decisions of all processes of a service. */
+export interface Hub {
+  take(batch: DecisionBatch): void;
+  note(note: Note): void;
+  /** Finds by the id of the service; only if there is none, by the id that the caller chose. */
+  find(id: string): DecisionDetail | undefined;
+  /** Those that are kept, oldest first. */
+  recent(): readonly Decision[];
+  notes(): readonly Note[];
+  /** Returns how to end it. */
+  subscribe(listener: (event: HubEvent) => void): () => void;
+}
+
+/** Creates the place where decisions come together. It keeps the last refused ones, and fewer of the others. */
+export function createHub(names: SettingNames): Hub {
+  const refused = createRing(maxRefused);
+  const others = createRing(maxOthers);
+  const notes: Note[] = [];
+  const listeners = new Set<(event: HubEvent) => void>();
+  const tell = (event: HubEvent): void => {
+    for (const listener of listeners) listener(event);
+  };
+  return {
+    take({ decisions, facts, dropped }) {
+      for (const decision of decisions) (decision.reason === undefined ? others : refused).add(decision);
+      for (const each of facts) if (!refused.addFacts(each)) others.addFacts(each);
+      if (facts.length > 0) tell({ type: 'facts' });
+      if (decisions.length + dropped > 0) tell({ type: 'decisions', streamed: { decisions, dropped } });
+    },
+    note(note) {
+      notes.push(note);
+      if (notes.length > maxNotes) notes.shift();
+      tell({ type: 'note', note });
+    },
+    find(id) {
+      const kept = refused.get(id) ?? others.get(id) ?? refused.findChosen(id) ?? others.findChosen(id);
+      return kept === undefined ? undefined : describeKept(kept, names);
+    },
+    recent: () => [...refused.list(), ...others.list()].toSorted((one, other) => (one.at < other.at ? -1 : 1)),
+    notes: () => notes,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}
+
+interface Kept {
+  readonly decision: Decision;
+  facts: DecisionFacts | undefined;
+}
+
+interface Ring {
+  add(decision: Decision): void;
+  /** Whether the decision is here. */
+  addFacts(facts: DecisionFacts): boolean;
+  get(id: string): Kept | undefined;
+  /** The last request whose caller chose this id. */
+  findChosen(id: string): Kept | undefined;
+  list(): readonly Decision[];
+}
+
+function createRing(size: number): Ring {
+  const kept = new Map<string, Kept>();
+  return {
+    add(decision) {
+      kept.set(decision.id, { decision, facts: undefined });
+      const [oldest] = kept.keys();
+      if (kept.size > size && oldest !== undefined) kept.delete(oldest);
+    },
+    addFacts(facts) {
+      const one = kept.get(facts.id);
+      if (one !== undefined) one.facts = facts;
+      return one !== undefined;
+    },
+    get: (id) => kept.get(id),
+    findChosen: (id) => [...kept.values()].findLast(({ decision }) => decision.requestId === id),
+    list: () => [...kept.values()].map(({ decision }) => decision),
+  };
+}
+
+function describeKept({ decision, facts }: Kept, names: SettingNames): DecisionDetail {
+  const { reason } = decision;
+  const failure: Failure | undefined =
+    reason !== undefined && Object.hasOwn(failures, reason)
+      ? failures[reason as keyof typeof failures] // an own member, as just seen
+      : undefined;
+  return {
+    decision,
+    walked: facts !== undefined,
+    facts: facts?.facts ?? [],
+    ...(facts?.explanation !== undefined && { explanation: facts.explanation }),
+    ...(failure !== undefined && {
+      refusal: { description: failure.description, fix: formatFix(failure, names) },
+    }),
+  };
+}

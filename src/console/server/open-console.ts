@@ -1,0 +1,110 @@
+import { showValue } from '../../explain/shown-text.ts';
+import type { Readiness } from '../../server/admin/admin.ts';
+import type { OpenConsoleOptions, OpenedConsole, StateSources } from '../../server/console/opened-console.ts';
+import type { ConsoleState, Note } from '../../server/console/wire.ts';
+import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
+import { readVersion } from '../../server/lifecycle/version.ts';
+import type { Log, LogFields, LogLevel } from '../../server/observation/log.ts';
+import { nameSettings } from '../../server/settings/setting-names.ts';
+import type { Settings } from '../../server/settings/settings.ts';
+import { createConsole } from './console.ts';
+import { type ConsoleKey, openConsoleKey } from './console-key.ts';
+import { openDecisionWatch } from './decision-watch.ts';
+import { createHub, type Hub } from './hub.ts';
+import { openTries } from './tries-ipc.ts';
+
+/** Opens the console and writes its key. Rejects with `StartFailure` if the file of the key cannot be written. */
+export async function openConsole({ settings, log }: OpenConsoleOptions): Promise<OpenedConsole> {
+  const hub = createHub(nameSettings(settings));
+  const key = await openKey(settings.consoleKeyFile, log);
+  const tries = openTries();
+  return {
+    log: rememberLines(log, hub),
+    watchDecisions: openDecisionWatch((batch, onTaken) => {
+      hub.take(batch);
+      onTaken();
+    }),
+    take: hub.take,
+    createListener({ command, workers, readiness, routes, keys }) {
+      const version = readVersion();
+      const state = async (): Promise<ConsoleState> => ({
+        ...{ command: command.name, version, workers },
+        ...pickReadiness(await readiness()),
+        settings: describeSettings(settings, command),
+        ...{ routes: routes(), keys: keys(), notes: hub.notes() },
+        tries: tries.isOffered(),
+      });
+      return createConsole({ hub, key, state, tries });
+    },
+    close: key.close,
+  };
+}
+
+async function openKey(file: string, log: Log): Promise<ConsoleKey> {
+  const describe = (error: unknown): string =>
+    error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+  try {
+    return await openConsoleKey({
+      file,
+      onProblem: (error) => log.write('error', 'console_key_not_written', { file, problem: describe(error) }),
+    });
+  } catch (cause) {
+    throw new StartFailure(
+      `CONSOLE_KEY_FILE cannot be written (${describe(cause)}). Name a file in a folder that this service can write to`,
+      exitCodes.config,
+      { cause },
+    );
+  }
+}
+
+function pickReadiness({ ready, checks }: Readiness): Pick<ConsoleState, 'ready' | 'checks'> {
+  return { ready, checks };
+}
+
+/** Lines about the service itself; those of requests are decisions. */
+function rememberLines(log: Log, hub: Hub): Log {
+  return {
+    ...log,
+    write(level: LogLevel, event: string, fields?: LogFields) {
+      log.write(level, event, fields);
+      hub.note(describeLine(level, event, fields));
+    },
+  };
+}
+
+function describeLine(level: LogLevel, event: string, fields: LogFields = {}): Note {
+  const text = Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name.replaceAll('_', ' ')}: ${showValue(value, 600).replace(/\.$/, '')}`)
+    .join('; ');
+  return { at: new Date().toISOString(), level, event, text };
+}
+
+/** What tokens and proofs are judged by; of the gate, each rule says it. */
+function describeSettings(settings: Settings, command: StateSources['command']): ConsoleState['settings'] {
+  const { dpopEnabled, dpopRequired, dpopAlgorithms, dpopNonce, replayStore, clockTolerance, algorithms } = settings;
+  const { issuer, audience, externalUrl, trustProxy, upstream } = settings;
+  const { exp, nbf } = clockTolerance;
+  const mode = dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off';
+  return [
+    ...(command.name === 'serve'
+      ? ([
+          ['Issuer', issuer ?? 'none'],
+          ['Audience', audience],
+        ] as const)
+      : []),
+    ...(upstream === '' ? [] : ([['Upstream', upstream]] as const)),
+    ['Token algorithms', algorithms.join(', ')],
+    ['Clock tolerance', exp === nbf ? `${exp} s` : `exp ${exp} s, nbf ${nbf} s`],
+    ['DPoP', mode],
+    ...(mode === 'off'
+      ? []
+      : ([
+          ['Proof algorithms', dpopAlgorithms.join(', ')],
+          ['Nonces', dpopNonce],
+          ['Used proofs', /^(?:memory|off)$/.test(replayStore) ? replayStore : 'Redis'],
+        ] as const)),
+    ['Trusted proxies', typeof trustProxy === 'string' ? trustProxy : trustProxy.join(', ')],
+    ...(externalUrl === '' ? [] : ([['External URL', externalUrl]] as const)),
+  ];
+}

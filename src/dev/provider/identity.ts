@@ -1,0 +1,101 @@
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto';
+import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { makeLocalhostCertificate } from '../../certificate/localhost-certificate.ts';
+import { loadLibraries } from './libraries.ts';
+
+/** What the local identity provider keeps from one start to the next. */
+export interface Identity {
+  /** PEM. */
+  readonly certificate: string;
+  readonly certificateFile: string;
+  /** PEM. */
+  readonly key: string;
+  /** Secret of the client for client credentials. */
+  readonly clientSecret: string;
+  readonly clientSecretFile: string;
+  /** End of the certificate. Seconds since the epoch. */
+  readonly expires: number;
+}
+
+/** Seconds. */
+const day = 86_400;
+const lifetime = 365 * day;
+
+/** Reads the identity kept in the cache folder; `undefined` where there is none that can be used. */
+export async function readIdentity(cacheFolder: string): Promise<Identity | undefined> {
+  const files = identityFiles(join(cacheFolder, 'identity'));
+  try {
+    const [certificate, key, clientSecret] = await Promise.all([
+      readFile(files.certificate, 'utf8'),
+      readFile(files.key, 'utf8'),
+      readFile(files.clientSecret, 'utf8'),
+    ]);
+    const fits = new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key)) && clientSecret.length >= 32;
+    return fits ? identify(cacheFolder, { certificate, key, clientSecret }) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The identity kept in the cache folder, or a new one where there is none, or it ends within a day. `now` in seconds. */
+export async function ensureIdentity(cacheFolder: string, now: number): Promise<Identity> {
+  const kept = await readLasting(cacheFolder, now);
+  if (kept !== undefined) return kept;
+  // Made aside and put in place in one step, so that a second start at the same time never sees half of it.
+  const fresh = await mkdtemp(join(cacheFolder, 'identity-'));
+  const made = await writeIdentity(fresh, now);
+  const target = join(cacheFolder, 'identity');
+  try {
+    await rename(fresh, target);
+  } catch {
+    const other = await readLasting(cacheFolder, now);
+    await rm(other === undefined ? target : fresh, { recursive: true });
+    if (other !== undefined) return other;
+    await rename(fresh, target);
+  }
+  return identify(cacheFolder, made);
+}
+
+type Secrets = Pick<Identity, 'certificate' | 'key' | 'clientSecret'>;
+
+function identify(cacheFolder: string, secrets: Secrets): Identity {
+  const files = identityFiles(join(cacheFolder, 'identity'));
+  return {
+    ...secrets,
+    certificateFile: files.certificate,
+    clientSecretFile: files.clientSecret,
+    expires: Date.parse(new X509Certificate(secrets.certificate).validTo) / 1000,
+  };
+}
+
+async function readLasting(cacheFolder: string, now: number): Promise<Identity | undefined> {
+  const identity = await readIdentity(cacheFolder);
+  return identity !== undefined && identity.expires > now + day ? identity : undefined;
+}
+
+async function writeIdentity(folder: string, now: number): Promise<Secrets> {
+  const { x509 } = await loadLibraries();
+  const { certificate, key } = await makeLocalhostCertificate(x509, {
+    organisation: 'Portcullis local identity provider',
+    // A minute ahead, for clocks that are set back.
+    notBefore: new Date((now - 60) * 1000),
+    notAfter: new Date((now + lifetime) * 1000),
+  });
+  const clientSecret = randomBytes(32).toString('base64url');
+  const files = identityFiles(folder);
+  await Promise.all([
+    writeFile(files.certificate, certificate, { mode: 0o600 }),
+    writeFile(files.key, key, { mode: 0o600 }),
+    writeFile(files.clientSecret, clientSecret, { mode: 0o600 }),
+  ]);
+  return { certificate, key, clientSecret };
+}
+
+function identityFiles(folder: string) {
+  return {
+    certificate: join(folder, 'certificate.pem'),
+    key: join(folder, 'key.pem'),
+    clientSecret: join(folder, 'client-secret'),
+  };
+}

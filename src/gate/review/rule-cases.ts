@@ -1,0 +1,145 @@
+import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
+import * as v from 'valibot';
+import { AccessError, failures } from '../../failures.ts';
+import type { ResourceRequest } from '../../http/request.ts';
+import { thumbprint } from '../../jose/jwk.ts';
+import { type Signer, signCompact } from '../../jose/sign.ts';
+import { createResourceServer } from '../../resource-server/resource-server.ts';
+import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
+import type { ClaimPath } from '../../token/claim-path.ts';
+import { createGate, type Decision, type Gate, type ServerOrder } from '../gate.ts';
+import type { Rules } from '../rules/rules.ts';
+
+/** What a case may expect. */
+const expectations = ['allowed', ...Object.keys(failures)];
+
+export const caseSchema = v.strictObject({
+  method: v.optional(v.pipe(v.string(), v.regex(/^[A-Z][A-Z0-9-]*$/)), 'GET'),
+  url: v.pipe(v.string(), v.regex(/^https?:\/\/[^/?#@\s]+(?:\/\S*)?$/)),
+  /**
+   * Claims of the token. `issuer` is a name of the rules, or any other `iss`; `scope` and `permissions` become the claims
+   * in which the issuer has them. Absent: no token is sent.
+   */
+  token: v.optional(v.looseObject({ issuer: v.optional(v.string()) })),
+  /** Sends a token that is bound to a key, with a proof. */
+  dpop: v.optional(v.boolean(), false),
+  headers: v.optional(v.record(v.string(), v.string()), {}),
+  expect: v.picklist(expectations),
+  rule: v.optional(v.string()),
+});
+
+/** One sample request, and what must come of it. */
+export type RuleCase = v.InferOutput<typeof caseSchema>;
+
+/** What came of a case. */
+export interface CaseOutcome {
+  /** `allowed`, or the reason of the refusal; of a rule that only reports, the reason it would have had. */
+  readonly decision: string;
+  readonly rule: string | undefined;
+  readonly asExpected: boolean;
+}
+
+/** A key pair of this process. */
+interface SampleKey extends Signer {
+  readonly alg: 'ES256';
+  readonly jwk: Readonly<Record<string, unknown>>;
+}
+
+const lifetime = 3600;
+
+/** Runs sample requests against rules, with tokens that are signed here in the name of their issuers. Nothing is fetched. */
+export async function runCases(rules: Rules, cases: readonly RuleCase[]): Promise<readonly CaseOutcome[]> {
+  const signer = createKey();
+  const gate = createGate({ rules, openServer: (order) => openSampleServer(order, signer) });
+  const outcomes: CaseOutcome[] = [];
+  for (const each of cases) outcomes.push(await runCase(each, gate, signer));
+  return outcomes;
+}
+
+async function runCase(each: RuleCase, gate: Gate, signer: SampleKey): Promise<CaseOutcome> {
+  const decided = await gate.decide(createRequest(each, gate.rules, signer), undefined);
+  const decision = nameDecision(decided);
+  const rule = decided.rule?.id;
+  return { decision, rule, asExpected: decision === each.expect && (each.rule === undefined || each.rule === rule) };
+}
+
+function nameDecision(decision: Decision): string {
+  const error = decision.kind === 'refused' ? decision.error : decision.wouldRefuse;
+  if (error === undefined) return 'allowed';
+  return error instanceof AccessError ? error.reason : 'unexpected';
+}
+
+function createRequest(each: RuleCase, rules: Rules, signer: SampleKey): ResourceRequest {
+  const { method, url } = each;
+  const [, host = '', path = ''] = /^https?:\/\/([^/]+)(.*)$/.exec(url) ?? [];
+  const headers = new Map([
+    ...Object.entries(each.headers).map(([name, value]) => [name.toLowerCase(), value] as const),
+    ['host', host],
+    ...credentialsOf(each, rules, signer),
+  ]);
+  return { method, url, target: path || '/', headers: { get: (name) => headers.get(name.toLowerCase()) ?? null } };
+}
+
+function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonly (readonly [string, string])[] {
+  if (each.token === undefined) return [];
+  const { issuer: name, scope, permissions, ...claims } = each.token;
+  const [first, ...others] = rules.issuers.values();
+  const issuer = name !== undefined ? rules.issuers.get(name) : others.length === 0 ? first : undefined;
+  const { audience, scopeClaim = 'scope', permissionsClaim = 'permissions' } = issuer?.rules ?? {};
+  const now = Math.floor(Date.now() / 1000);
+  const holder = each.dpop ? createKey() : undefined;
+  const token = signCompact(
+    { alg: signer.alg, typ: 'at+jwt', kid: 'sample' },
+    {
+      iss: issuer?.issuer ?? name,
+      aud: audience,
+      sub: 'sample',
+      client_id: 'sample',
+      jti: randomUUID(),
+      iat: now,
+      exp: now + lifetime,
+      ...(holder !== undefined && { cnf: { jkt: thumbprint(holder.jwk) } }),
+      ...nameClaim(scopeClaim, scope),
+      ...nameClaim(permissionsClaim, permissions),
+      ...claims,
+    },
+    signer,
+  );
+  if (holder === undefined) return [['authorization', `Bearer ${token}`]];
+  const proof = signCompact(
+    { alg: holder.alg, typ: 'dpop+jwt', jwk: holder.jwk },
+    {
+      htm: each.method,
+      htu: each.url.replace(/[?#].*$/, ''),
+      jti: randomUUID(),
+      iat: now,
+      ath: hash('sha256', token, 'base64url'),
+    },
+    holder,
+  );
+  return [
+    ['authorization', `DPoP ${token}`],
+    ['dpop', proof],
+  ];
+}
+
+/** Writes a claim under the name, or the path, that the issuer has for it. */
+function nameClaim(path: ClaimPath, value: unknown): Readonly<Record<string, unknown>> {
+  const [name = '', ...rest] = [path].flat();
+  return value === undefined ? {} : { [name]: rest.length === 0 ? value : nameClaim(rest, value) };
+}
+
+/** The issuers with a key of this process in place of their own. */
+function openSampleServer({ issuers, dpop = 'allowed' }: ServerOrder, signer: SampleKey) {
+  const keys = { keys: [{ ...signer.jwk, kid: 'sample', alg: signer.alg, use: 'sig' }] };
+  const sampled = issuers.map(
+    ({ issuer, rules }): TrustedIssuer => ({ issuer, keys, rules: { ...rules, algorithms: [signer.alg] } }),
+  );
+  return createResourceServer({ issuers: sampled, audience: 'none', dpop: { mode: dpop, replay: 'off' } });
+}
+
+/** Signs with ES256: an RSA key takes longer to make than all that is decided with it. */
+function createKey(): SampleKey {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return { alg: 'ES256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } };
+}

@@ -1,0 +1,138 @@
+import { admitOrRefuse } from '../adapters/admission.ts';
+import { AccessError } from '../failures.ts';
+import type { ReadExternalUrl } from '../http/external-url.ts';
+import { after, type MaybePromise, settle } from '../maybe-promise.ts';
+import { errorBodyFormats } from '../refusal/error-body.ts';
+import { linkMetadata, metadataPath } from '../refusal/metadata-link.ts';
+import type { Refusal } from '../refusal/refusal.ts';
+import type { Access } from '../resource-server/resource-server.ts';
+import { type Answer, answerRefusal, createAnswer, type HeaderList, plainError } from '../server/http/answer.ts';
+import { type Exchange, noteRefusal } from '../server/http/exchange.ts';
+import { createRouter } from '../server/http/router.ts';
+import type { App } from '../server/http/stream.ts';
+import { nameSettings } from '../server/settings/setting-names.ts';
+import type { Endpoint, ProtectedEndpoint } from '../server/variants/endpoint.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
+import { type AppOptions, json, type Respond } from './app-route.ts';
+import { createCors } from './cors.ts';
+import { documentationRoutes } from './docs/documentation.ts';
+
+/** One in so many answers is kept. */
+const keptOf = 8;
+const privateJson: HeaderList = [...json, 'cache-control', 'no-store'];
+
+/** The routes of the service; no sockets. Every variant is served from its records. */
+export function createApp(options: AppOptions): App {
+  const { settings, resourceServer, readExternalUrl } = options;
+  const errorBody = errorBodyFormats[settings.errorBody];
+  const names = nameSettings(settings);
+  const cors = settings.corsOrigins.length > 0 ? createCors(settings.corsOrigins) : undefined;
+  linkMetadata(resourceServer, 'request');
+  const findRoute = createRouter([
+    ...settings.variant.endpoints.map((endpoint) => ({ path: endpoint.path, respond: respondTo(endpoint) })),
+    { path: metadataPath, respond: respondWithMetadata(options) },
+    ...(settings.docs ? documentationRoutes(options) : []),
+  ]);
+  const unserved = { not_found: plainError(errorBody, 404), malformed: plainError(errorBody, 400) } as const;
+  const methodNotAllowed = plainError(errorBody, 405).with(
+    'allow',
+    cors === undefined ? 'GET, HEAD' : 'GET, HEAD, OPTIONS',
+  );
+  // The resource server hands out the same refusal for the same facts.
+  const refused = new WeakMap<Refusal, Answer>();
+
+  const refuseAs = (exchange: Exchange, refusal: Refusal, error: unknown): Answer => {
+    noteRefusal(exchange, error, names);
+    const known = refused.get(refusal);
+    if (known !== undefined) return known;
+    const answer = answerRefusal(refusal);
+    refused.set(refusal, answer);
+    return answer;
+  };
+
+  const refuse = (exchange: Exchange, error: unknown): Answer => {
+    const { request, connection } = exchange;
+    return refuseAs(exchange, resourceServer.describeRefusal(error, request, { connection }), error);
+  };
+
+  const respond = (exchange: Exchange, target: string): MaybePromise<Answer> => {
+    const route = findRoute(target);
+    if (typeof route === 'string') return unserved[route];
+    exchange.route = route.path;
+    const { method } = exchange.request;
+    if (method !== 'GET' && method !== 'HEAD') return methodNotAllowed;
+    return settle(
+      () => route.respond(exchange),
+      (outcome) => (outcome instanceof AccessError ? refuse(exchange, outcome) : outcome),
+      (error) => refuse(exchange, error),
+    );
+  };
+
+  if (cors === undefined) return respond;
+  return (exchange, target) => {
+    const { request } = exchange;
+    if (request.method === 'OPTIONS') return cors.preflight(request);
+    return after(respond(exchange, target), cors.allow, request);
+  };
+
+  function respondTo(endpoint: Endpoint): Respond {
+    if (endpoint.access !== 'open') return protect(endpoint);
+    const answer = createAnswer(200, json, JSON.stringify(endpoint.body));
+    return answerWith(answer, readExternalUrl);
+  }
+
+  function protect({ access: policy, answer }: ProtectedEndpoint): Respond {
+    // Tokens that were seen before come with the same claims.
+    const answers = new WeakMap<RegisteredClaims, Answer>();
+    let made = 0;
+    const answerAnew = (claims: RegisteredClaims): Answer => {
+      const granted = createAnswer(200, privateJson, JSON.stringify(answer(claims, settings)));
+      // To keep an answer costs as much as to make several: who comes once is not worth it, who comes often is soon kept.
+      if (made++ % keptOf === 0) answers.set(claims, granted);
+      return granted;
+    };
+    const grant = (exchange: Exchange, access: Access<RegisteredClaims>): Answer => {
+      exchange.claims = access.claims;
+      exchange.scheme = access.scheme;
+      const granted = answers.get(access.claims) ?? answerAnew(access.claims);
+      return access.dpopNonce === undefined ? granted : granted.with('dpop-nonce', access.dpopNonce);
+    };
+    return (exchange) =>
+      admitOrRefuse(resourceServer, {
+        request: exchange.request,
+        policy,
+        connection: exchange.connection,
+        admit: (access) => grant(exchange, access),
+        refuse: (refusal, error) => refuseAs(exchange, refusal, error),
+      });
+  }
+}
+
+/** Always the same answer. RFC 9112 §3.2: a Host that is not valid is refused, also if nothing is made of it. */
+function answerWith(answer: Answer, readExternalUrl: ReadExternalUrl): Respond {
+  return ({ request, connection }) => {
+    const url = readExternalUrl(request, connection);
+    return url instanceof AccessError ? url : answer;
+  };
+}
+
+/** RFC 9728 §2. `resource` is the audience: what a client names when it asks for a token (RFC 8707). */
+function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): Respond {
+  const scopes = settings.variant.endpoints.flatMap(({ access }) => (access === 'open' ? [] : (access.scopes ?? [])));
+  const metadata = {
+    resource: settings.audience,
+    // RFC 9728 §3.2: a parameter without values is left out.
+    ...(settings.issuer !== undefined && { authorization_servers: [settings.issuer] }),
+    scopes_supported: [...new Set(scopes)],
+    bearer_methods_supported: ['header'],
+    ...(mode !== 'off' && { dpop_signing_alg_values_supported: settings.dpopAlgorithms }),
+    dpop_bound_access_tokens_required: mode === 'required',
+  };
+  return ({ request, connection }) => {
+    const url = readExternalUrl(request, connection);
+    if (url instanceof AccessError) return url;
+    const { origin, prefix } = url;
+    const links = settings.docs ? { resource_documentation: `${origin}${prefix}/docs` } : {};
+    return createAnswer(200, json, JSON.stringify({ ...metadata, ...links }));
+  };
+}

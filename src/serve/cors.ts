@@ -1,0 +1,33 @@
+import type { ResourceRequest } from '../http/request.ts';
+import { Answer, type HeaderList } from '../server/http/answer.ts';
+
+/** Lets the scripts of some origins call, and read what they need of an answer (Fetch Standard, CORS protocol). */
+export interface Cors {
+  /** Answers a preflight. */
+  preflight(request: ResourceRequest): Answer;
+  /** Adds what a script's browser looks for. */
+  allow(answer: Answer, request: ResourceRequest): Answer;
+}
+
+const preflightHeaders: HeaderList = [
+  ...['access-control-allow-methods', 'GET,HEAD'],
+  ...['access-control-allow-headers', 'Authorization,DPoP'],
+  ...['access-control-max-age', '600'],
+];
+const everyAnswer: HeaderList = [
+  // The answer depends on the origin even where it is refused: a cache must not mix them up.
+  ...['vary', 'Origin'],
+  ...['access-control-expose-headers', 'WWW-Authenticate,DPoP-Nonce,Retry-After,X-Request-Id'],
+];
+
+/** Creates it for these origins, each compared exactly; credentials that a browser adds by itself are never allowed. */
+export function createCors(origins: readonly string[]): Cors {
+  const allowed: ReadonlySet<string> = new Set(origins);
+  const allow = (answer: Answer, request: ResourceRequest): Answer => {
+    const origin = request.headers.get('origin');
+    if (origin === null || !allowed.has(origin)) return answer.with(...everyAnswer);
+    return answer.with(...everyAnswer, 'access-control-allow-origin', origin);
+  };
+  const preflight = new Answer(204, preflightHeaders, '', true);
+  return { allow, preflight: (request) => allow(preflight, request) };
+}

@@ -1,0 +1,162 @@
+import { type Failure, failures, gateReasons, listenerReasons, type Reason } from '../../failures.ts';
+import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credentials.ts';
+import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
+import { metadataPath } from '../../refusal/metadata-link.ts';
+import type { Endpoint } from '../../server/variants/endpoint.ts';
+import type { OAuthFlows } from './provider-flows.ts';
+
+/** What the document is made from. */
+export interface OpenApiSources {
+  readonly endpoints: readonly Endpoint[];
+  readonly mode: DpopMode;
+  readonly errorBody: ErrorBodyFormat;
+  readonly insufficientScopeStatus: 401 | 403;
+  readonly version: string;
+}
+
+type Json = Readonly<Record<string, unknown>>;
+
+const securitySchemes = {
+  Bearer: { type: 'http', scheme: 'bearer', bearerFormat: 'JWT', description: 'Access token (RFC 6750).' },
+  DPoP: {
+    type: 'http',
+    scheme: 'dpop',
+    description: 'Access token bound to a key, with a proof in the DPoP header (RFC 9449).',
+  },
+} as const satisfies Readonly<Record<Scheme, Json>>;
+
+/** Where clients get a token: the flows of the provider, or else the document that tools read them from. */
+function describeProvider(issuer: string, flows: OAuthFlows | undefined): Json {
+  const description = 'Where clients get an access token.';
+  if (flows !== undefined) return { type: 'oauth2', flows, description };
+  const slash = issuer.endsWith('/') ? '' : '/';
+  return {
+    type: 'openIdConnect',
+    openIdConnectUrl: `${issuer}${slash}.well-known/openid-configuration`,
+    description,
+  };
+}
+
+/** What is known of the place where a document is read. */
+export interface DocumentPlace {
+  /** Origin, and prefix if there is one. */
+  readonly base: string;
+  readonly flows: OAuthFlows | undefined;
+}
+
+/** The document below this URL: it names the URL, and the flows of the provider. */
+export function placeDocument(document: Json, issuer: string | undefined, { base, flows }: DocumentPlace): Json {
+  const placed = { ...document, servers: [{ url: base }] };
+  const provider = issuer === undefined ? undefined : describeProvider(issuer, flows);
+  if (provider === undefined) return placed;
+  const components = document['components'] as { readonly securitySchemes: Json }; // as createOpenApi has made it
+  return {
+    ...placed,
+    components: { ...components, securitySchemes: { ...components.securitySchemes, Provider: provider } },
+  };
+}
+
+/** Scopes that the endpoints need, with what each is for. */
+export function describeScopes(endpoints: readonly Endpoint[]): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    endpoints.flatMap(({ access, path }) =>
+      access === 'open' ? [] : (access.scopes ?? []).map((scope) => [scope, `Needed for ${path}`]),
+    ),
+  );
+}
+
+/** The OpenAPI 3.1 document of the endpoints, out of the records they are served from. */
+export function createOpenApi(sources: OpenApiSources): Json {
+  const schemes = acceptedSchemes(sources.mode);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Portcullis',
+      version: sources.version,
+      description: 'Endpoints that are open to all, to any valid access token, or to a token with a scope.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    paths: {
+      ...Object.fromEntries(
+        sources.endpoints.map((endpoint) => [endpoint.path, { get: operation(endpoint, sources) }]),
+      ),
+      [metadataPath]: { get: metadataOperation },
+    },
+    components: {
+      securitySchemes: Object.fromEntries(schemes.map((scheme) => [scheme, securitySchemes[scheme]])),
+      responses: refusalResponses(sources),
+    },
+  };
+}
+
+const metadataOperation: Json = {
+  summary: 'Protected resource metadata (RFC 9728)',
+  security: [],
+  responses: {
+    200: { description: 'The metadata.', content: { 'application/json': { schema: { type: 'object' } } } },
+    400: { $ref: '#/components/responses/Refused400' },
+  },
+};
+
+function operation(endpoint: Endpoint, sources: OpenApiSources): Json {
+  const success = {
+    200: { description: 'Let in.', content: { 'application/json': { schema: endpoint.schema } } },
+  };
+  if (endpoint.access === 'open') return { summary: endpoint.summary, security: [], responses: success };
+  const scopes = endpoint.access.scopes ?? [];
+  const statuses = [400, 401, 503, ...(scopes.length > 0 ? [sources.insufficientScopeStatus] : [])];
+  return {
+    summary: endpoint.summary,
+    // OpenAPI 3.1 §4.8.30: for schemes of type http the list may name what is required.
+    security: acceptedSchemes(sources.mode).map((scheme) => ({ [scheme]: scopes })),
+    responses: {
+      ...success,
+      ...Object.fromEntries(statuses.map((status) => [status, { $ref: `#/components/responses/Refused${status}` }])),
+    },
+  };
+}
+
+/** What only a proof can cause. */
+const proofErrors: ReadonlySet<string | null> = new Set(['invalid_dpop_proof', 'use_dpop_nonce']);
+
+/** The refusals by status, out of the table of reasons. */
+function refusalResponses({ errorBody, insufficientScopeStatus, mode }: OpenApiSources): Json {
+  const byStatus = new Map<number, Failure[]>();
+  const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
+  for (const [reason, failure] of rows) {
+    if (gateReasons.has(reason) || listenerReasons.has(reason)) continue;
+    if (mode === 'off' && proofErrors.has(failure.error)) continue;
+    const status = failure.error === 'insufficient_scope' ? insufficientScopeStatus : failure.status;
+    byStatus.set(status, [...(byStatus.get(status) ?? []), failure]);
+  }
+  return Object.fromEntries(
+    [...byStatus].map(([status, rows]) => [`Refused${status}`, refusalResponse(status, rows, errorBody)]),
+  );
+}
+
+function refusalResponse(status: number, rows: readonly Failure[], errorBody: ErrorBodyFormat): Json {
+  const bodies = rows.map(({ error, description }) =>
+    errorBody({ status, error: error ?? 'unauthorized', description }),
+  );
+  const challenged = status === 401 || status === 403;
+  const [first] = bodies;
+  return {
+    description: [...new Set(rows.map(({ error }) => error ?? 'no credentials'))].join(', '),
+    ...(challenged && {
+      headers: { 'WWW-Authenticate': { description: 'What is needed.', schema: { type: 'string' } } },
+    }),
+    ...(status === 503 && { headers: { 'Retry-After': { description: 'Seconds.', schema: { type: 'integer' } } } }),
+    ...(first !== undefined && {
+      content: {
+        [first.contentType]: {
+          schema: { type: 'object' },
+          examples: Object.fromEntries(uniqueBodies(bodies.map(({ body }) => body))),
+        },
+      },
+    }),
+  };
+}
+
+function uniqueBodies(bodies: readonly string[]): readonly (readonly [string, Json])[] {
+  return [...new Set(bodies)].map((body, index) => [`case${index + 1}`, { value: JSON.parse(body) }]);
+}

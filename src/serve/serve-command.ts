@@ -1,0 +1,14 @@
+import type { Command } from '../server/process/run-options.ts';
+import { describeEndpoints } from './endpoint-views.ts';
+import { createService } from './service.ts';
+
+/** The service with the endpoints of its variant. */
+export const serveCommand: Command = {
+  name: 'serve',
+  createService,
+  async openPrimary({ settings, keyOwner }) {
+    const { issuer } = settings;
+    const keys = issuer === undefined ? undefined : await keyOwner.open(issuer);
+    return { onReady: () => keys?.fetch(), routes: () => describeEndpoints(settings.variant.endpoints) };
+  },
+};

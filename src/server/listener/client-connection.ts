@@ -1,0 +1,346 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { Duplex } from 'node:stream';
+import type { TLSSocket } from 'node:tls';
+import type { Fed, Intake } from './intake.ts';
+import type { PeerUse } from './peers.ts';
+
+/** Requests of one connection that may wait for their responses. */
+const maxPending = 8;
+/** Bytes that the kernel has not taken, above which no further request is parsed. */
+const maxUnsent = 16 * 1024;
+/** The end of a head, and of a chunked body. */
+const blankLine = Buffer.from('\r\n\r\n');
+const nothing = Buffer.alloc(0);
+
+/** Options of {@link ClientConnection}. */
+export interface ClientConnectionOptions {
+  readonly intake: Intake;
+  readonly peer: PeerUse;
+  /** What the end of the client's side does: `respond` lets pending responses through first, `cancel` does not. */
+  readonly halfClosed: 'respond' | 'cancel';
+}
+
+/**
+ * One client's connection as `node:http` reads it. `node:http` parses all requests of a read (up to 1,700) before it
+ * reports the first. Therefore a piece that is passed on ends where a head or a chunked body ends, and holds at most one
+ * request; what follows waits in the socket while {@link maxPending} responses are pending. Emits `halfClose` when the
+ * client ends its side.
+ */
+export class ClientConnection extends Duplex implements Fed {
+  readonly socket: Socket;
+  readonly remoteAddress: string | undefined;
+  /** Milliseconds on the clock of `performance.now()`. */
+  readonly openedAt: number = performance.now();
+  readonly #options: ClientConnectionOptions;
+  #pending = 0;
+  /** The request whose body is being read, if it has one; then the bytes left of it, or `chunked`. */
+  #incoming: IncomingMessage | undefined;
+  #body: number | 'chunked' = 0;
+  #latest: ServerResponse | undefined;
+  /** The last bytes that were passed on: a blank line may begin there. */
+  #tail: Buffer = nothing;
+  /** True if the piece that was found last ends with a blank line. */
+  #isComplete = false;
+  /** The bytes that the socket holds for this connection; a view of its buffer. */
+  #held: Buffer = nothing;
+  /** Bytes of them that the limit on held bytes counts. */
+  #counted = 0;
+  /** Milliseconds without a byte in either direction. */
+  idle = 0;
+  /** Milliseconds: the timeout that Node has set, and the timer of the socket. */
+  #timeout = 0;
+  #period = 0;
+  #bytes = -1;
+  #isReading = false;
+  #isEnded = false;
+  #isEndPassed = false;
+  #isClosed = false;
+  #isDetached = false;
+  #isBroken = false;
+  #whenResponded: (() => void) | undefined;
+  readonly #end = (): void => {
+    if (this.#isClosed) return;
+    this.#pending--;
+    this.#options.intake.countRequests(this.#options.peer, -1);
+    this.#goOn();
+  };
+
+  readonly #fail = (error: Error): void => void this.destroy(error);
+  readonly #close = (): void => {
+    this.#isClosed = true;
+    this.#release(this.#counted);
+    // Responses that wait behind another one do not emit `close`.
+    this.#options.intake.countRequests(this.#options.peer, -this.#pending);
+    this.destroy();
+  };
+  /** The destruction of this stream leaves the socket open if another connection has taken it over. */
+  readonly #link: { isLeft: boolean };
+
+  constructor(socket: Socket, options: ClientConnectionOptions) {
+    const link = { isLeft: false };
+    super({
+      allowHalfOpen: true,
+      decodeStrings: false,
+      read: () => {},
+      write(chunk, encoding, done) {
+        if (chunk.length === 0) done();
+        else socket.write(chunk, encoding, done);
+      },
+      writev(chunks, done) {
+        socket.cork();
+        for (const [i, { chunk, encoding }] of chunks.entries()) {
+          if (i + 1 < chunks.length) socket.write(chunk, encoding);
+          else socket.write(chunk, encoding, done);
+        }
+        socket.uncork();
+      },
+      final: (done) => void socket.end(done),
+      destroy(error, done) {
+        if (!link.isLeft) socket.destroy();
+        done(error);
+      },
+    });
+    this.#link = link;
+    this.socket = socket;
+    this.remoteAddress = socket.remoteAddress;
+    this.#options = options;
+    socket.on('data', (chunk: Buffer) => this.#receive(chunk));
+    socket.on('end', () => {
+      this.#isEnded = true;
+      this.emit('halfClose');
+      this.#goOn();
+    });
+    socket.on('drain', () => this.#goOn());
+    socket.on('timeout', () => this.#noteIdle());
+    socket.on('error', this.#fail);
+    socket.once('close', this.#close);
+    this.on('resume', () => this.#goOn());
+    if (socket.isPaused()) socket.resume();
+  }
+
+  get remotePort(): number | undefined {
+    return this.socket.remotePort;
+  }
+
+  get localPort(): number | undefined {
+    return this.socket.localPort;
+  }
+
+  /** Present and true on TLS. */
+  get encrypted(): true | undefined {
+    return (this.socket as Partial<TLSSocket>).encrypted; // only a TLS socket has it
+  }
+
+  getPeerCertificate(): { readonly raw?: Uint8Array } | undefined {
+    return (this.socket as Partial<TLSSocket>).getPeerCertificate?.(); // only a TLS socket has it
+  }
+
+  setTimeout(milliseconds: number, onTimeout?: () => void): this {
+    this.#timeout = milliseconds;
+    // Node sets another time for each request and each response; the timer of the socket stays as it is.
+    if (milliseconds > 0 && (this.#period === 0 || milliseconds < this.#period)) {
+      this.#period = milliseconds;
+      this.socket.setTimeout(milliseconds);
+    }
+    if (onTimeout !== undefined) this.once('timeout', onTimeout);
+    return this;
+  }
+
+  /** The stream to which a response may be written in one piece: the socket, unless bytes wait here. */
+  get direct(): Duplex {
+    return this.writableLength === 0 ? this.socket : this;
+  }
+
+  /** Bytes that the kernel has not taken. */
+  get unsentBytes(): number {
+    return this.writableLength + this.socket.writableLength;
+  }
+
+  destroySoon(): void {
+    if (this.writable) this.end();
+    if (this.writableFinished) this.destroy();
+    else this.once('finish', () => this.destroy());
+  }
+
+  resetAndDestroy(): this {
+    this.socket.resetAndDestroy();
+    return this.destroy();
+  }
+
+  /** True until the client has sent a byte. */
+  get isUnused(): boolean {
+    return this.socket.bytesRead === 0;
+  }
+
+  /** True while responses are pending. */
+  get isWaiting(): boolean {
+    return this.#pending > 0;
+  }
+
+  /** True while bytes of a later request are held. */
+  get hasMore(): boolean {
+    return this.#held.length > 0;
+  }
+
+  /** Counts a request until its response has been taken by the kernel. */
+  begin(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    this.#pending++;
+    this.#options.intake.countRequests(this.#options.peer, 1);
+    this.#latest = outgoing;
+    outgoing.on('close', this.#end);
+    const { 'transfer-encoding': coding, 'content-length': length } = incoming.headers;
+    if (coding === undefined && length === undefined) return;
+    this.#incoming = incoming;
+    this.#body = coding === undefined ? Number(length) : 'chunked';
+  }
+
+  /**
+   * Parses nothing more. Lets the caller respond to a malformed request after the pending responses, or instead of the one
+   * to whose request the malformed body belongs. Returns false if this was called before.
+   */
+  breakOff(respond: () => void): boolean {
+    if (this.#isBroken) return false;
+    this.#isBroken = true;
+    // What follows is read and dropped, up to the client's end.
+    this.#held = nothing;
+    this.#release(this.#counted);
+    this.socket.resume();
+    if (this.#pending === 0 && this.#body === 0) respond();
+    else if (this.#body === 0) this.#whenResponded = respond;
+    else if (this.#latest?.headersSent === true) this.destroySoon();
+    else if (this.#pending === 1) respond();
+    else this.destroy();
+    return true;
+  }
+
+  /** Marks the pending response as the last one, unless its head was sent or another request follows. */
+  closeAfterLast(): void {
+    if (!this.hasMore && this.#latest?.headersSent === false) this.#latest.shouldKeepAlive = false;
+  }
+
+  /** Stops reading: another protocol follows. The socket keeps what was not parsed, and still ends with this connection. */
+  detach(): void {
+    this.#isDetached = true;
+    this.#release(this.#counted);
+    this.socket.removeAllListeners('data').removeAllListeners('end').removeAllListeners('timeout').pause();
+  }
+
+  /** Leaves the socket to another connection, which parses these bytes first. */
+  leave(head: Buffer): Socket {
+    this.#link.isLeft = true;
+    this.socket.off('close', this.#close).off('error', this.#fail);
+    if (head.length > 0) this.socket.unshift(head);
+    this.destroy();
+    return this.socket;
+  }
+
+  feed(): boolean {
+    const end = this.#findEnd(this.#held);
+    if (end === 0 || !this.#mayPass(this.#held.subarray(0, end))) return false;
+    // A view without bytes would keep the entire read.
+    this.#held = end === this.#held.length ? nothing : this.#held.subarray(end);
+    this.#isReading = true;
+    const piece: Buffer | null = this.socket.read(end); // no encoding is set
+    this.#isReading = false;
+    this.#release(Math.min(end, this.#counted));
+    if (piece !== null) this.#pass(piece);
+    if (this.#held.length > 0) return true;
+    if (!this.#isDetached) this.socket.resume();
+    return false;
+  }
+
+  #receive(chunk: Buffer): void {
+    // After the last response nothing is parsed, but read: unread bytes would reset the connection before it has arrived.
+    if (this.#isReading || this.#isBroken || this.writableEnded) return;
+    if (this.#findEnd(chunk) === chunk.length && this.#mayPass(chunk)) {
+      this.#pass(chunk);
+      return;
+    }
+    // A socket whose buffer is full stops reading with this read; one that is only paused reads once more.
+    this.socket.pause();
+    this.socket.unshift(chunk);
+    this.#held = chunk;
+    const { intake, peer } = this.#options;
+    // A body holds one read of each request at most; the number of requests is bounded elsewhere.
+    if (this.#body === 0) {
+      if (!intake.hold(peer, chunk.length)) {
+        this.destroy();
+        return;
+      }
+      this.#counted = chunk.length;
+    }
+    this.#goOn();
+  }
+
+  #goOn(): void {
+    if (this.#isDetached || this.destroyed) return;
+    if (this.#held.length > 0) {
+      this.#options.intake.enqueue(this);
+      return;
+    }
+    if (this.#pending === 0) {
+      const callback = this.#whenResponded;
+      this.#whenResponded = undefined;
+      callback?.();
+    } else if (this.#options.halfClosed === 'respond') return;
+    if (!this.#isEnded || this.#isEndPassed) return;
+    this.#isEndPassed = true;
+    this.push(null);
+  }
+
+  /** The socket was idle for one period. */
+  #noteIdle(): void {
+    const bytes = this.socket.bytesRead + this.socket.bytesWritten;
+    this.idle = bytes === this.#bytes ? this.idle + this.#period : this.#period;
+    this.#bytes = bytes;
+    this.socket.setTimeout(this.#period);
+    if (this.#timeout > 0 && this.idle >= this.#timeout) this.emit('timeout');
+  }
+
+  #mayPass(piece: Buffer): boolean {
+    if (this.readableFlowing !== true || this.destroyed || this.#isDetached || this.#isBroken) return false;
+    // Whatever is unsent: a client may send an entire body before it reads.
+    if (this.#body !== 0) return true;
+    if (this.socket.writableLength > maxUnsent) return false;
+    if (this.#pending === 0) return true;
+    const { intake, peer } = this.#options;
+    return this.#pending < maxPending && intake.hasRoom(peer) && !namesUpgrade(piece);
+  }
+
+  /** Returns where the first piece of these bytes ends. */
+  #findEnd(bytes: Buffer): number {
+    if (typeof this.#body === 'number' && this.#body > 0) return Math.min(this.#body, bytes.length);
+    const tail = this.#tail.length;
+    const found = tail === 0 ? bytes.indexOf(blankLine) : Buffer.concat([this.#tail, bytes]).indexOf(blankLine);
+    this.#isComplete = found !== -1;
+    return found === -1 ? bytes.length : found + blankLine.length - tail;
+  }
+
+  #pass(piece: Buffer): void {
+    const body = this.#body;
+    if (typeof body === 'number' && body > 0) {
+      this.#body = body - piece.length;
+      this.emit('data', piece);
+      return;
+    }
+    this.#tail = this.#isComplete ? nothing : readTail(this.#tail, piece);
+    this.emit('data', piece);
+    if (this.#body === 'chunked' && this.#incoming?.complete === true) this.#body = 0;
+  }
+
+  #release(bytes: number): void {
+    this.#counted -= bytes;
+    this.#options.intake.release(this.#options.peer, bytes);
+  }
+}
+
+/** Returns the last bytes of an incomplete head or body: a blank line may continue in the next piece. */
+function readTail(before: Buffer, piece: Buffer): Buffer {
+  return Buffer.concat([before, piece.subarray(1 - blankLine.length)]).subarray(1 - blankLine.length);
+}
+
+/** Reports whether a head may name another protocol: `node:http` hands over the connection with it. */
+function namesUpgrade(head: Buffer): boolean {
+  return /\nupgrade[ \t]*:/i.test(head.toString('latin1'));
+}

@@ -1,0 +1,288 @@
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
+import { createServer as createNetServer, type Server as NetServer, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { onBun, onDeno } from '../../platform.ts';
+import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
+import { ClientConnection } from './client-connection.ts';
+import type { ConnectionLimit } from './descriptors.ts';
+import { createIntake } from './intake.ts';
+import type { CreateTlsServer } from './open-tls.ts';
+import { createPeers, type Peers, type PeerUse } from './peers.ts';
+import { serveUpgrades, type UpgradeListener } from './upgrades.ts';
+
+/** How requests are read from connections. */
+export interface HttpServerOptions {
+  readonly onRequest: RequestListener;
+  /** Seconds that an idle connection is kept. */
+  readonly keepAlive: number;
+  /** Form of the bodies for requests that are not HTTP enough to reach the app. */
+  readonly errorBody: ErrorBodyFormat;
+  /** Told of each such request, with the status it got. */
+  readonly onMalformed?: (status: number) => void;
+  /** Told of each connection that is opened (1) or closed (-1). */
+  readonly onConnection?: (change: 1 | -1) => void;
+  /** Called before a connection is closed in the middle: requests along it may have answers that are not yet sent. */
+  readonly beforeCut?: () => void;
+  /** Creates the server that accepts connections. Default: one without TLS. */
+  readonly createTlsServer?: CreateTlsServer | undefined;
+  /** Maximum number of open connections. Default: no limit. */
+  readonly limit?: ConnectionLimit;
+  /** The part of each limit that one peer may take. Default: the entire limit. */
+  readonly peers?: Peers;
+  /** Seconds after which a connection is closed if its client has taken no byte of a response. Default: 30. */
+  readonly unreadTimeout?: number;
+  /** Seconds after which an idle tunnel is closed. Default: 3600. */
+  readonly tunnelTimeout?: number;
+  /** Seconds that a new connection has for its first byte once the server ends. Default 2. */
+  readonly firstByteTimeout?: number;
+  /** Answers a request with an `Expect` other than `100-continue` (RFC 9110 §10.1.1). Default: Node does, without a word. */
+  readonly onExpectation?: RequestListener;
+  /**
+   * Makes this a server of streams: a body may take as long as it moves, `Expect: 100-continue` is left to the request
+   * listener, and upgrades come here.
+   */
+  readonly onUpgrade?: UpgradeListener;
+}
+
+/** A server of HTTP, with or without a socket of its own to listen on. */
+export interface HttpServer {
+  /** Accepts connections once it listens. */
+  readonly acceptor: NetServer;
+  /** Serves a connection that was accepted elsewhere. */
+  take(socket: Socket): void;
+  /** Responds to what was read, closes connections as they turn idle, and closes what is left after the grace (seconds). */
+  finish(graceSeconds: number): Promise<void>;
+}
+
+const headersTimeout = 10_000;
+const requestTimeout = 15_000;
+const maxHeaderBytes = 16 * 1024;
+/** Bytes of a socket's buffer: a read that fills it is the last one until the buffer is empty. */
+const socketBuffer = 1024;
+/** Milliseconds between two checks of Node's timeouts. */
+const checkingInterval = 1000;
+/** Milliseconds for what is in flight on idle connections, and afterwards between two sweeps. */
+const drainInterval = 150;
+
+/** Status by the code of Node's error. Default: 400. */
+const parserStatuses: ReadonlyMap<string, number> = new Map([
+  ['HPE_HEADER_OVERFLOW', 431],
+  ['ERR_HTTP_REQUEST_TIMEOUT', 408],
+  ['ERR_TLS_HANDSHAKE_TIMEOUT', 408],
+]);
+
+/** Errors of a connection whose client has disconnected. */
+const goneCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+
+/** Creates the server; nothing listens yet. */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const { createTlsServer, limit, unreadTimeout = 30, firstByteTimeout = 2, peers = createPeers() } = options;
+  const settings = {
+    maxHeaderSize: maxHeaderBytes,
+    // Without a Host the app refuses the request, with a reason in the log.
+    requireHostHeader: false,
+    headersTimeout,
+    requestTimeout: options.onUpgrade === undefined ? requestTimeout : 0,
+    keepAliveTimeout: options.keepAlive * 1000,
+    connectionsCheckingInterval: checkingInterval,
+    // Node 24.10 and later: a request without a body costs no stream events.
+    optimizeEmptyRequests: true,
+  };
+  // Bun and Deno parse outside the stream, so they accept and serve in one server.
+  const isNode = !onBun && !onDeno;
+  const server = isNode ? createServer(settings) : (createTlsServer ?? createServer)(settings);
+  const acceptor = isNode ? (createTlsServer ?? createNetServer)(acceptorOptions) : server;
+  const intake = createIntake(peers);
+  const sockets = new Set<Socket>();
+  const clients = new Set<ClientConnection>();
+  /** Connections in their TLS handshake, by client: Node reports its end with another socket. */
+  const handshakes = new Map<string, Handshake>();
+  let whenNone = (): void => {};
+
+  const serve = (socket: Socket, peer: PeerUse): void => {
+    const client = new ClientConnection(socket, {
+      intake,
+      peer,
+      halfClosed: options.onUpgrade === undefined ? 'respond' : 'cancel',
+    });
+    clients.add(client);
+    client.once('close', () => clients.delete(client));
+    server.emit('connection', client);
+  };
+
+  acceptor.on('connection', (socket: Socket) => {
+    const { remoteAddress } = socket;
+    const peer = peers.enter(remoteAddress);
+    const most = limit?.most ?? Number.POSITIVE_INFINITY;
+    if (sockets.size >= most || (peer.isBounded && peer.connections > peers.partOf(most))) {
+      peers.leave(remoteAddress);
+      limit?.note();
+      socket.destroy();
+      return;
+    }
+    intake.noteArrival();
+    options.onConnection?.(1);
+    sockets.add(socket);
+    const client = nameClient(socket);
+    socket.once('close', () => {
+      options.onConnection?.(-1);
+      peers.leave(remoteAddress);
+      sockets.delete(socket);
+      handshakes.delete(client);
+      if (sockets.size === 0) whenNone();
+    });
+    if (!isNode) return;
+    if (createTlsServer === undefined) serve(socket, peer);
+    else handshakes.set(client, { socket, peer, openedAt: performance.now() });
+  });
+  if (isNode && createTlsServer !== undefined) {
+    acceptor.on('secureConnection', (socket: Socket) => {
+      const client = nameClient(socket);
+      const handshake = handshakes.get(client);
+      handshakes.delete(client);
+      if (handshake === undefined) socket.destroy();
+      else serve(socket, handshake.peer);
+    });
+    acceptor.on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+      if (!goneCodes.has(error.code ?? '')) options.onMalformed?.(statusOf(error));
+      // A response would wait for the end of the handshake, which may never come.
+      socket.destroy();
+    });
+  }
+
+  const count = (listener: RequestListener): RequestListener => {
+    if (!isNode) return listener;
+    return (incoming, outgoing) => {
+      const client = clientOf(incoming);
+      // Node goes on parsing what it has read.
+      if (client.destroyed) return;
+      client.begin(incoming, outgoing);
+      listener(incoming, outgoing);
+    };
+  };
+  server.on('request', count(options.onRequest));
+  if (options.onExpectation !== undefined) server.on('checkExpectation', count(options.onExpectation));
+  if (options.onUpgrade !== undefined) {
+    // Without a listener Node requests the body before the request is authorized.
+    server.on('checkContinue', count(options.onRequest));
+    serveUpgrades(server, {
+      ...{ onUpgrade: options.onUpgrade, onRequest: options.onRequest, beforeCut: options.beforeCut },
+      ...{ unreadTimeout, tunnelTimeout: options.tunnelTimeout ?? 3600 },
+      serveAgain: (socket) => serve(socket, peers.find(socket.remoteAddress)),
+    });
+  }
+  // Size bounds the headers already; a limit on their number would drop some silently.
+  server.maxHeadersCount = 0;
+  // A socket reports the timeout after one to two times its value if the client takes no byte.
+  const progressTimeout = (unreadTimeout * 1000) / 2;
+  if (isNode) {
+    server.setTimeout(progressTimeout, (socket) => {
+      const client = socket as unknown as ClientConnection; // `serve` created it
+      const isIdle = !client.isWaiting && client.unsentBytes === 0;
+      const isStuck = client.unsentBytes > 0 && client.idle >= progressTimeout;
+      // A client that does not end its side after the last response is not awaited.
+      if (isIdle || isStuck || client.writableFinished) client.destroy();
+      else client.setTimeout(progressTimeout);
+    });
+  }
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    options.beforeCut?.();
+    // A client that disconnects has sent nothing malformed.
+    if (goneCodes.has(error.code ?? '')) {
+      socket.destroy();
+      return;
+    }
+    const status = statusOf(error);
+    const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
+    const isFirst = !isNode || (socket as unknown as ClientConnection).breakOff(respond);
+    if (isFirst) options.onMalformed?.(status);
+    if (!isNode) respond();
+  });
+  // Without a listener Node closes the connection itself, before pending responses are sent.
+  server.on('connect', (_incoming, socket) => {
+    options.beforeCut?.();
+    socket.destroy();
+  });
+  // The checks of the timeouts begin with this event, and this server never listens.
+  if (isNode) server.emit('listening');
+
+  /** Closes connections that are idle, and those without a first byte after the time limit. */
+  const closeIdle = (): void => {
+    server.closeIdleConnections();
+    const latest = performance.now() - firstByteTimeout * 1000;
+    for (const client of clients) if (client.isUnused && client.openedAt <= latest) client.destroy();
+    for (const { socket, openedAt } of handshakes.values()) if (openedAt <= latest) socket.destroy();
+  };
+
+  return {
+    acceptor,
+    take(socket) {
+      // As for connections that the server accepts itself: a half-closed client gets its responses.
+      socket.allowHalfOpen = true;
+      acceptor.emit('connection', socket);
+    },
+    async finish(graceSeconds) {
+      // A client that still sends on a kept-alive connection gets a response, the last one.
+      for (const event of ['request', 'checkContinue', 'checkExpectation']) {
+        if (server.listenerCount(event) > 0) server.prependListener(event, endConnection);
+      }
+      for (const client of clients) client.closeAfterLast();
+      // A connection turns idle only after its response, so idle ones are closed until none is left; each time after
+      // the sockets were read, because after a stall the timers precede the reads.
+      const sweep = setInterval(() => void setImmediate().then(closeIdle), drainInterval);
+      const deadline = setTimeout(() => {
+        for (const socket of sockets) socket.destroy();
+      }, graceSeconds * 1000);
+      await new Promise<void>((resolve) => {
+        whenNone = resolve;
+        if (sockets.size === 0) resolve();
+      });
+      clearInterval(sweep);
+      clearTimeout(deadline);
+      server.close();
+    },
+  };
+}
+
+/** Options of the server that accepts. What a client ends on its side does not end its responses. */
+const acceptorOptions = { noDelay: true, allowHalfOpen: true, highWaterMark: socketBuffer };
+
+interface Handshake {
+  readonly socket: Socket;
+  readonly peer: PeerUse;
+  /** Milliseconds on the clock of `performance.now()`. */
+  readonly openedAt: number;
+}
+
+function nameClient({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+function clientOf({ socket }: IncomingMessage): ClientConnection {
+  return socket as unknown as ClientConnection; // `serve` created it
+}
+
+/** Makes a response the last one of its connection, unless requests follow that were read already. */
+const endConnection: RequestListener = (incoming, outgoing) => {
+  if (!clientOf(incoming).hasMore) outgoing.shouldKeepAlive = false;
+};
+
+function statusOf({ code }: NodeJS.ErrnoException): number {
+  return parserStatuses.get(code ?? '') ?? 400;
+}
+
+function phrase(status: number): string {
+  return statusPhrases.get(status) ?? 'Error';
+}
+
+function respondRaw(socket: Socket, status: number, errorBody: ErrorBodyFormat): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { contentType, body } = errorBody({ status, description: phrase(status) });
+  socket.end(
+    `HTTP/1.1 ${status} ${phrase(status)}\r\nContent-Type: ${contentType}\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}

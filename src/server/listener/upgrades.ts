@@ -1,0 +1,74 @@
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { TakenSocket } from '../http/stream.ts';
+import type { ClientConnection } from './client-connection.ts';
+import { createUpgradeAnswer } from './upgrade-answer.ts';
+
+/** Called for a request for a WebSocket: it responds, or takes the connection. */
+export type UpgradeListener = (incoming: IncomingMessage, outgoing: ServerResponse, take: () => TakenSocket) => void;
+
+/** Options of {@link serveUpgrades}. */
+export interface UpgradeOptions {
+  /** Called for a request for a WebSocket. */
+  readonly onUpgrade: UpgradeListener;
+  /** Called for a request for any other protocol, which is ignored (RFC 9110 §7.8). */
+  readonly onRequest: RequestListener;
+  /** Serves what follows a request whose upgrade was ignored. */
+  readonly serveAgain: (socket: Socket) => void;
+  /** Called before a connection is closed: responses may be ready and not sent yet. */
+  readonly beforeCut: (() => void) | undefined;
+  /** Seconds. */
+  readonly unreadTimeout: number;
+  /** Seconds. */
+  readonly tunnelTimeout: number;
+}
+
+/** Serves requests for an upgrade. Node detaches its parser from their connections. */
+export function serveUpgrades(server: Server, options: UpgradeOptions): void {
+  const { onUpgrade, onRequest, serveAgain, beforeCut } = options;
+  server.on('upgrade', (incoming, duplex, head) => {
+    const connection = duplex as ClientConnection; // the server has no other connections
+    if (connection.destroyed) return;
+    if (connection.isWaiting) {
+      // The head arrived in pieces, so it was not held back: its response would overtake pending ones.
+      beforeCut?.();
+      connection.destroy();
+      return;
+    }
+    connection.detach();
+    const outgoing = createUpgradeAnswer(incoming, connection);
+    // A view of the bytes that Node has read: the copy does not keep all of them.
+    const rest = Buffer.from(head);
+    if (incoming.headers.upgrade?.toLowerCase() === 'websocket') {
+      connection.socket.setTimeout(0);
+      outgoing.once('finish', () => connection.end(() => connection.destroy()));
+      onUpgrade(incoming, outgoing, () => {
+        outgoing.detachSocket(connection as unknown as Socket); // as it was assigned
+        watchTunnel(connection.socket, options);
+        return { socket: connection.socket, head: rest };
+      });
+      return;
+    }
+    outgoing.shouldKeepAlive = incoming.httpVersion === '1.1' && !/\bclose\b/i.test(incoming.headers.connection ?? '');
+    outgoing.once('finish', () => {
+      if (outgoing.shouldKeepAlive) serveAgain(connection.leave(rest));
+      else connection.end(() => connection.destroy());
+    });
+    onRequest(incoming, outgoing);
+  });
+}
+
+/** Closes a tunnel that is idle for too long, or whose client takes no byte. */
+function watchTunnel(socket: Socket, { unreadTimeout, tunnelTimeout }: UpgradeOptions): void {
+  const period = Math.min(unreadTimeout / 2, tunnelTimeout) * 1000;
+  let bytes = -1;
+  let idle = 0;
+  socket.setTimeout(period);
+  socket.on('timeout', () => {
+    const now = socket.bytesRead + socket.bytesWritten;
+    idle = now === bytes ? idle + period : period;
+    bytes = now;
+    if (socket.writableLength > 0 || idle >= tunnelTimeout * 1000) socket.destroy();
+    else socket.setTimeout(period);
+  });
+}

@@ -1,0 +1,297 @@
+import { describe, expect, it } from 'vitest';
+import { type Failure, failures, gateReasons, listenerReasons, type Reason } from '../../../src/failures.ts';
+import type { DpopMode } from '../../../src/http/credentials.ts';
+import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { metadataPath } from '../../../src/refusal/metadata-link.ts';
+import { createOpenApi, describeScopes, placeDocument } from '../../../src/serve/docs/openapi.ts';
+import { createFindFlows, readFlows } from '../../../src/serve/docs/provider-flows.ts';
+import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
+
+// The part of OpenAPI 3.1 that the document uses.
+interface MediaType {
+  readonly schema: object;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+interface ResponseObject {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly schema: object }>>;
+  readonly content?: Readonly<Record<string, MediaType>>;
+}
+interface Reference {
+  readonly $ref: string;
+}
+interface Operation {
+  readonly summary: string;
+  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
+  readonly responses: Readonly<Record<string, ResponseObject | Reference>>;
+}
+interface Document {
+  readonly openapi: string;
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly license: Readonly<Record<string, string>>;
+  };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly securitySchemes: Readonly<Record<string, { readonly type: string; readonly scheme: string }>>;
+    readonly responses: Readonly<Record<string, ResponseObject>>;
+  };
+}
+
+function create(variant: Variant, mode: DpopMode, format = variant.defaults.errorBody): Document {
+  const { endpoints, insufficientScopeStatus } = variant;
+  const errorBody = errorBodyFormats[format];
+  const sources = { endpoints, mode, errorBody, insufficientScopeStatus };
+  const document = createOpenApi({ ...sources, version: '1.2.3' });
+  // As it goes over the wire; its shape is what these tests are about.
+  return JSON.parse(JSON.stringify(document)) as Document;
+}
+
+function operationOf(document: Document, path: string): Operation {
+  const operation = document.paths[path]?.['get'];
+  if (operation === undefined) throw new Error(`no GET ${path}`);
+  return operation;
+}
+
+function resolve(document: Document, response: ResponseObject | Reference | undefined): ResponseObject {
+  if (response === undefined) throw new Error('no such response');
+  if (!('$ref' in response)) return response;
+  let target: unknown = document;
+  for (const name of response.$ref.replace(/^#\//, '').split('/')) {
+    if (typeof target !== 'object' || target === null || !Object.hasOwn(target, name)) {
+      throw new Error(`${response.$ref} leads nowhere`);
+    }
+    target = (target as Readonly<Record<string, unknown>>)[name]; // its own member, as was just seen
+  }
+  return target as ResponseObject; // what it is, each case asserts
+}
+
+const names = Object.keys(variants) as VariantName[]; // the keys are the names
+const modes: readonly DpopMode[] = ['off', 'allowed', 'required'];
+const cases = names.flatMap((name) => modes.map((mode) => [name, mode] as const));
+
+describe.each(cases)('variant %s, DPoP %s', (name, mode) => {
+  const variant: Variant = variants[name];
+  const document = create(variant, mode);
+  const operations = Object.entries(document.paths).map(([path, { get }]) => [path, get] as const);
+
+  it('is OpenAPI 3.1 with title, version and license', () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/);
+    expect(document.info).toMatchObject({ title: 'Portcullis', version: '1.2.3', license: { name: 'MIT' } });
+    // OpenAPI 3.1: identifier and url exclude each other.
+    expect(Object.keys(document.info.license)).not.toContain('url');
+  });
+
+  it('lists the endpoints of the variant and the metadata, each with GET alone', () => {
+    expect(Object.keys(document.paths)).toEqual([...variant.endpoints.map(({ path }) => path), metadataPath]);
+    for (const item of Object.values(document.paths)) expect(Object.keys(item)).toEqual(['get']);
+  });
+
+  it('every operation → says what it is, who may call it, and a 200 with the schema of the endpoint', () => {
+    for (const [path, operation] of operations) {
+      const endpoint = variant.endpoints.find((each) => each.path === path);
+      const success = resolve(document, operation?.responses['200']);
+      expect(operation?.summary, path).not.toBe('');
+      expect(operation?.security, path).toBeInstanceOf(Array);
+      expect(success.content?.['application/json']?.schema, path).toEqual(endpoint?.schema ?? { type: 'object' });
+    }
+  });
+
+  it('every reference → leads to a response with a description', () => {
+    const references = JSON.stringify(document).match(/"\$ref":"[^"]*"/g) ?? [];
+    expect(references.length).toBeGreaterThan(0);
+    for (const [path, operation] of operations) {
+      for (const [status, response] of Object.entries(operation?.responses ?? {})) {
+        expect(status, path).toMatch(/^[1-5]\d\d$/);
+        expect(resolve(document, response).description, path).not.toBe('');
+      }
+    }
+  });
+
+  it('security → names schemes that are declared, those that are accepted', () => {
+    const accepted = mode === 'off' ? ['Bearer'] : mode === 'required' ? ['DPoP'] : ['Bearer', 'DPoP'];
+    expect(Object.keys(document.components.securitySchemes)).toEqual(accepted);
+    for (const [scheme, { type, scheme: written }] of Object.entries(document.components.securitySchemes)) {
+      expect([type, written]).toEqual(['http', scheme.toLowerCase()]);
+    }
+    for (const { path, access } of variant.endpoints) {
+      const expected = access === 'open' ? [] : accepted.map((scheme) => ({ [scheme]: access.scopes ?? [] }));
+      expect(operationOf(document, path).security, path).toEqual(expected);
+    }
+    expect(operationOf(document, metadataPath).security).toEqual([]);
+  });
+
+  it('refusals → listed where a token is needed, with the status of the variant for a missing scope', () => {
+    for (const { path, access } of variant.endpoints) {
+      const statuses = Object.keys(operationOf(document, path).responses);
+      const scoped = access !== 'open' && access.scopes !== undefined && variant.insufficientScopeStatus === 403;
+      const expected = access === 'open' ? ['200'] : ['200', '400', '401', ...(scoped ? ['403'] : []), '503'];
+      expect(statuses, path).toEqual(expected);
+    }
+  });
+
+  it('names of components → of the characters that OpenAPI allows', () => {
+    for (const component of Object.values(document.components)) {
+      for (const key of Object.keys(component)) expect(key).toMatch(/^[\w.-]+$/);
+    }
+  });
+});
+
+describe('refusals', () => {
+  it.each(['detail', 'flat', 'message', 'problem'] as const)('form %s → examples are bodies of that form', (format) => {
+    const { responses } = create(variants.a, 'allowed', format).components;
+    const errorBody = errorBodyFormats[format];
+    const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
+    for (const [reason, { status, error, description }] of rows) {
+      if (gateReasons.has(reason) || listenerReasons.has(reason)) continue;
+      const { contentType, body } = errorBody({ status, error: error ?? 'unauthorized', description });
+      const examples = responses[`Refused${status}`]?.content?.[contentType]?.examples ?? {};
+      expect(Object.values(examples)).toContainEqual({ value: JSON.parse(body) });
+    }
+  });
+
+  it('each body → shown once', () => {
+    const { responses } = create(variants.a, 'allowed').components;
+    for (const { content = {} } of Object.values(responses)) {
+      const shown = Object.values(content).flatMap(({ examples = {} }) => Object.values(examples));
+      const texts = shown.map((example) => JSON.stringify(example));
+      expect(new Set(texts).size).toBe(texts.length);
+    }
+  });
+
+  it.each([
+    ['a', ['Refused400', 'Refused401', 'Refused403', 'Refused500', 'Refused503']],
+    ['b', ['Refused400', 'Refused401', 'Refused500', 'Refused503']],
+  ] as const)('variant %s → by status %j, each with the headers it comes with', (name, keys) => {
+    const { responses } = create(variants[name], 'allowed').components;
+    expect(Object.keys(responses).toSorted()).toEqual(keys);
+    const headers = Object.entries(responses).map(([key, response]) => [key, Object.keys(response.headers ?? {})]);
+    expect(Object.fromEntries(headers)).toEqual({
+      Refused400: [],
+      Refused401: ['WWW-Authenticate'],
+      ...(name === 'a' && { Refused403: ['WWW-Authenticate'] }),
+      Refused500: [],
+      Refused503: ['Retry-After'],
+    });
+  });
+
+  it('no fix and no reason in the document: those are for the operator', () => {
+    const text = JSON.stringify(create(variants.a, 'allowed'));
+    for (const { fix } of Object.values<Failure>(failures))
+      expect(text).not.toContain(JSON.stringify(fix).slice(1, -1));
+    expect(text).not.toContain('unknown_kid');
+  });
+});
+
+describe('where it is read', () => {
+  const { endpoints } = variants.a;
+  const document = createOpenApi({
+    endpoints,
+    mode: 'allowed',
+    errorBody: errorBodyFormats.detail,
+    insufficientScopeStatus: 403,
+    version: '1.2.3',
+  });
+  const base = 'https://api.example/v1';
+  const issuer = 'https://idp.example/realms/main';
+  const scopes = describeScopes(endpoints);
+
+  it('servers → the URL of the service; everything else stays as it was', () => {
+    const placed = placeDocument(document, undefined, { base, flows: undefined });
+    expect(placed).toEqual({ ...document, servers: [{ url: base }] });
+  });
+
+  it('nothing is known of the provider but its issuer → where tools read its flows', () => {
+    expect(placeDocument(document, issuer, { base, flows: undefined })).toMatchObject({
+      components: {
+        securitySchemes: {
+          Bearer: { scheme: 'bearer' },
+          Provider: {
+            type: 'openIdConnect',
+            openIdConnectUrl: 'https://idp.example/realms/main/.well-known/openid-configuration',
+          },
+        },
+      },
+    });
+  });
+
+  it('its discovery document → its flows, with the scopes of the endpoints', () => {
+    const flows = readFlows(
+      {
+        authorization_endpoint: 'https://idp.example/auth',
+        token_endpoint: 'https://idp.example/token',
+        grant_types_supported: ['authorization_code', 'client_credentials'],
+      },
+      scopes,
+    );
+    const expected = {
+      authorizationCode: {
+        authorizationUrl: 'https://idp.example/auth',
+        tokenUrl: 'https://idp.example/token',
+        scopes,
+      },
+      clientCredentials: { tokenUrl: 'https://idp.example/token', scopes },
+    };
+    expect(scopes).toEqual({ 'read:messages': 'Needed for /api/private-scoped' });
+    expect(flows).toEqual(expected);
+    expect(placeDocument(document, issuer, { base, flows })).toMatchObject({
+      components: { securitySchemes: { Provider: { type: 'oauth2', flows: expected } } },
+    });
+  });
+
+  it.each([
+    [{}, undefined],
+    [{ token_endpoint: 'http://idp.example/token' }, undefined],
+    [{ token_endpoint: 'https://idp.example/token', authorization_endpoint: 'javascript:alert(1)' }, {}],
+    [
+      { token_endpoint: 'https://idp.example/token', authorization_endpoint: 'https://idp.example/auth' },
+      { authorizationCode: expect.anything() },
+    ],
+  ])('%j → only flows that have their addresses, over https', (discovery, expected) => {
+    expect(readFlows(discovery, scopes)).toEqual(expected);
+  });
+});
+
+describe('flows are read when somebody asks', () => {
+  const known = { token_endpoint: 'https://idp.example/token', grant_types_supported: ['client_credentials'] };
+
+  it('many at once → one call; again after ten minutes', async () => {
+    let now = 0;
+    let calls = 0;
+    const fetchDocument = async () => {
+      calls++;
+      return known;
+    };
+    const find = createFindFlows({ fetchDocument, scopes: {}, now: () => now });
+    expect(calls).toBe(0);
+    const all = await Promise.all([find(), find(), find()]);
+    expect([calls, new Set(all).size]).toEqual([1, 1]);
+    now = 599;
+    expect(find()).toBe(all[0]);
+    now = 600;
+    await find();
+    expect(calls).toBe(2);
+  });
+
+  it('the provider is away → no flows, one call a minute; what was known stays', async () => {
+    let now = 0;
+    let calls = 0;
+    let isAway = true;
+    const fetchDocument = async () => {
+      calls++;
+      if (isAway) throw new Error('away');
+      return known;
+    };
+    const find = createFindFlows({ fetchDocument, scopes: {}, now: () => now });
+    expect(await find()).toBeUndefined();
+    expect([find(), calls]).toEqual([undefined, 1]);
+    now = 60;
+    isAway = false;
+    const flows = await find();
+    expect(flows).toMatchObject({ clientCredentials: { tokenUrl: known.token_endpoint } });
+    now = 700;
+    isAway = true;
+    expect(await find()).toBe(flows);
+  });
+});

@@ -1,0 +1,287 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exchange, openRaw, readStatuses, send } from '../support/http-client.ts';
+import type { ServiceProcess } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { bearer, findVariant, startVariant, variants } from '../support/variant-service.ts';
+
+let provider: TestProvider;
+let slow: ServiceProcess;
+/** Takes ten seconds: begun before the other tests, looked at after them. */
+let dripped: Promise<string>;
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  slow = await startA();
+  dripped = drip(slow.port);
+});
+afterAll(async () => {
+  await slow.stop();
+  await provider.close();
+});
+
+function startA(): Promise<ServiceProcess> {
+  return startVariant(findVariant('a'), provider);
+}
+
+async function drip(port: number): Promise<string> {
+  const connection = openRaw(port);
+  connection.write('GET /api/public HTTP/1.1\r\nHost: api.example.test\r\n');
+  const timer = setInterval(() => connection.write('X-A: b\r\n'), 500);
+  const received = await connection.closed;
+  clearInterval(timer);
+  return received;
+}
+
+/** A request as text: its line, then header lines; a Host among them takes the place of the usual one. */
+function write(line: string, ...headers: readonly string[]): string {
+  const host = headers.some((header) => /^host:/i.test(header)) ? [] : ['Host: api.example.test'];
+  return `${[line, ...host, ...headers].join('\r\n')}\r\n\r\n`;
+}
+
+const last = 'Connection: close';
+
+describe.each(variants)('variant $name', (variant) => {
+  let service: ServiceProcess;
+  const talk = (bytes: string) => exchange(service.port, bytes);
+
+  beforeAll(async () => {
+    service = await startVariant(variant, provider, { KEEP_ALIVE: '1' });
+  });
+  afterAll(() => service.stop());
+
+  describe('versions and Host', () => {
+    it.each([
+      ['HTTP/1.0 with Host', 200, 'GET /api/public HTTP/1.0\r\nHost: api.example.test\r\n\r\n'],
+      ['HTTP/1.0 without Host', 200, 'GET /api/public HTTP/1.0\r\n\r\n'],
+      ['HTTP/1.0 without a token', 401, 'GET /api/private HTTP/1.0\r\n\r\n'],
+      ['HTTP/1.1 without Host', 400, `GET /api/public HTTP/1.1\r\n${last}\r\n\r\n`],
+      ['the same Host twice', 400, write('GET /api/public HTTP/1.1', 'Host: a', 'Host: a', last)],
+      ['two Hosts', 400, write('GET /api/public HTTP/1.1', 'Host: a', 'Host: b', last)],
+      ['two Hosts and a URL in the line', 400, write('GET http://a/api/public HTTP/1.1', 'Host: a', 'Host: b', last)],
+      ['HTTP/1.2', 400, write('GET /api/public HTTP/1.2', last)],
+      ['the preface of HTTP/2', 400, 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ])('%s → %i', async (_, status, bytes) => {
+      expect(readStatuses(await talk(bytes))).toEqual([status]);
+    });
+
+    it.each([
+      ['HTTP/2.0 in the line', write('GET /api/private HTTP/2.0', last)],
+      ['no version', 'GET /api/private\r\n\r\n'],
+    ])('%s → read as HTTP/1 or refused, as the runtime has it, and never open', async (_, bytes) => {
+      expect([[401], [400]]).toContainEqual(readStatuses(await talk(bytes)));
+    });
+
+    it.each(['/api/public', '/api/private'])('%s without Host → the log has a reason', async (path) => {
+      await talk(`GET ${path} HTTP/1.1\r\nX-Request-Id: no-host${path.replaceAll('/', '.')}\r\n${last}\r\n\r\n`);
+      const line = await service.findLog(({ request_id: id }) => id === `no-host${path.replaceAll('/', '.')}`);
+      expect(line).toMatchObject({ status: 400, reason: 'bad_host_header', route: path });
+    });
+
+    it('the health check of a load balancer over HTTP/1.0 → 200', async () => {
+      const received = await exchange(Number(new URL(service.adminUrl ?? '').port), 'GET /healthz HTTP/1.0\r\n\r\n');
+      expect(readStatuses(received)).toEqual([200]);
+    });
+
+    it('bytes of a TLS handshake → 400, and the service goes on', async () => {
+      const received = await talk('\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03');
+      expect(readStatuses(received)).toEqual([400]);
+      expect((await send(service.url, '/api/public')).status).toBe(200);
+    });
+  });
+
+  describe('framing', () => {
+    const chunks = '5\r\nhello\r\n0\r\n\r\n';
+    const private_ = write('GET /api/private HTTP/1.1', last);
+
+    it.each([
+      ['a request that is no HTTP', 'GET / HTTP/9.9\r\n\r\n', [200, 400]],
+      ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', [200]],
+    ])('%s right behind a good one → that one is answered first', async (_name, next, statuses) => {
+      expect(readStatuses(await talk(`${write('GET /api/public HTTP/1.1')}${next}`))).toEqual(statuses);
+    });
+
+    it('pipelined requests → answered in order', async () => {
+      const token = await provider.sign();
+      const received = await talk(
+        [
+          write('GET /api/public HTTP/1.1'),
+          write('GET /api/private HTTP/1.1'),
+          write('GET /api/private HTTP/1.1', `Authorization: Bearer ${token}`),
+          write('HEAD /api/public HTTP/1.1'),
+          write('GET /nowhere HTTP/1.1', last),
+        ].join(''),
+      );
+      expect(readStatuses(received)).toEqual([200, 401, 200, 200, 404]);
+    });
+
+    it('connection that is kept → credentials of one request are not those of the next', async () => {
+      const connection = openRaw(service.port);
+      connection.write(write('GET /api/private HTTP/1.1', `Authorization: Bearer ${await provider.sign()}`));
+      await connection.receive(/^HTTP\/1\.1 200 /);
+      connection.write(private_);
+      expect(readStatuses(await connection.closed)).toEqual([200, 401]);
+    });
+
+    it('connection that is kept → as good for the fortieth request as for the first', async () => {
+      const connection = openRaw(service.port);
+      for (let count = 1; count <= 40; count++) {
+        connection.write(write('GET /api/public HTTP/1.1'));
+        await connection.receive(new RegExp(`^(?:HTTP/1\\.1 200 (?:(?!HTTP/)[^])*){${count}}$`));
+      }
+      connection.write(write('GET /nowhere HTTP/1.1', last));
+      expect(readStatuses(await connection.closed).slice(-2)).toEqual([200, 404]);
+    });
+
+    it.each([
+      ['Content-Length and Transfer-Encoding', 'Content-Length: 4', 'Transfer-Encoding: chunked'],
+      ['two lengths', 'Content-Length: 0', 'Content-Length: 4'],
+      ['a list of lengths', 'Content-Length: 0, 4'],
+      ['a negative length', 'Content-Length: -1'],
+      ['a length of text', 'Content-Length: four'],
+      ['a length with a sign', 'Content-Length: +4'],
+      ['chunked that is not last', 'Transfer-Encoding: chunked, identity'],
+      ['a space before the colon', 'Transfer-Encoding : chunked'],
+      ['a bare CR in a value', 'X-A: a\rTransfer-Encoding: chunked'],
+      ['a NUL in a value', 'X-A: a\0b'],
+      ['a NUL in a name', 'X\0A: a'],
+      ['a folded line', 'X-A: a\r\n b'],
+      ['a bare LF', 'X-A: a\nX-B: b'],
+      ['a header without a name', ': a'],
+      ['a header without a colon', 'nonsense'],
+    ])('%s → 400 once, the connection closed, nothing after it served', async (_, ...headers) => {
+      const received = await talk(`${write('POST /api/public HTTP/1.1', ...headers)}${chunks}${private_}`);
+      expect(readStatuses(received)).toEqual([400]);
+    });
+
+    it('a coding that is not known → refused and the connection closed, nothing after it served', async () => {
+      const received = await talk(
+        `${write('POST /api/public HTTP/1.1', 'Transfer-Encoding: xchunked')}${chunks}${private_}`,
+      );
+      // Node's parser reports the defect only after the request.
+      expect([[400], [405]]).toContainEqual(readStatuses(received));
+    });
+
+    it('GET with a chunked body → the body is skipped, the next request answered', async () => {
+      const received = await talk(
+        `${write('GET /api/public HTTP/1.1', 'Transfer-Encoding: chunked')}${chunks}${private_}`,
+      );
+      expect(readStatuses(received)).toEqual([200, 401]);
+    });
+
+    it('GET whose body looks like a request → not served as one', async () => {
+      const body = write('GET /nowhere HTTP/1.1');
+      const received = await talk(
+        `${write('GET /api/public HTTP/1.1', `Content-Length: ${body.length}`)}${body}${private_}`,
+      );
+      expect(readStatuses(received)).toEqual([200, 401]);
+    });
+
+    it('chunk of a size that is no number → nothing after it served', async () => {
+      const received = await talk(
+        `${write('GET /api/public HTTP/1.1', 'Transfer-Encoding: chunked')}zz\r\n${private_}`,
+      );
+      expect(readStatuses(received)).not.toContain(401);
+    });
+
+    it('POST with a large body → 405 without waiting for it', async () => {
+      const connection = openRaw(service.port);
+      connection.write(write('POST /api/private HTTP/1.1', `Content-Length: ${64 * 1024 * 1024}`));
+      expect(readStatuses(await connection.receive(/"Method Not Allowed"|Method Not Allowed/))).toEqual([405]);
+      connection.destroy();
+      const sent = await send(service.url, '/api/private', { method: 'POST', body: 'x'.repeat(1024 * 1024) });
+      expect(sent.status).toBe(405);
+    });
+
+    it('Expect: 100-continue → answered; another expectation → 417', async () => {
+      const continued = await talk(write('GET /api/public HTTP/1.1', 'Expect: 100-continue', last));
+      expect(readStatuses(continued)).toEqual([100, 200]);
+    });
+
+    it('another expectation → 417 in the configured form, with the id of the log line and its reason', async () => {
+      const received = await talk(write('POST /api/public HTTP/1.1', 'Expect: tea', 'Content-Length: 4'));
+      expect(readStatuses(received)).toEqual([417]);
+      expect(received).toMatch(/^connection: close\r$/im);
+      const [, id = ''] = /^x-request-id: (\S+)\r$/im.exec(received) ?? [];
+      expect(await service.findLog((line) => line['id'] === id)).toMatchObject({
+        status: 417,
+        reason: 'unmet_expectation',
+        method: 'POST',
+      });
+      const [, body = ''] = received.split('\r\n\r\n');
+      const description = 'The expectation of the request cannot be met.';
+      expect(JSON.parse(body)).toEqual(
+        variant.name === 'a'
+          ? { detail: { error: 'invalid_request', error_description: description } }
+          : { Message: description },
+      );
+    });
+
+    it.each([
+      ['CONNECT', 'CONNECT api.example.test:443 HTTP/1.1'],
+      ['an upgrade', 'GET /api/private HTTP/1.1'],
+    ])('%s → no tunnel, nothing opened', async (_, line) => {
+      const received = await talk(write(line, 'Connection: upgrade, close', 'Upgrade: websocket'));
+      expect([[], [401]]).toContainEqual(readStatuses(received));
+    });
+  });
+
+  describe('sizes', () => {
+    it.each([
+      ['headers just under 16 KiB', 200, '/api/public', 'x'.repeat(15 * 1024)],
+      ['headers over 16 KiB', 431, '/api/public', 'x'.repeat(16 * 1024)],
+      ['a path over 16 KiB', 431, `/${'x'.repeat(16 * 1024)}`, 'x'],
+    ])('%s → %i', async (_, status, path, padding) => {
+      const received = await talk(write(`GET ${path} HTTP/1.1`, `X-Padding: ${padding}`, last));
+      expect(readStatuses(received)).toEqual([status]);
+      expect(received).not.toContain('xxxxxxxx');
+    });
+
+    it('thousands of header lines → refused or answered, none dropped', async () => {
+      const lines = Array.from({ length: 2100 }, () => 'a: b');
+      const hidden = [...lines, 'Authorization: Bearer a', 'Authorization: Bearer b'];
+      // Bun has a bound of its own for their number.
+      expect([[200], [431]]).toContainEqual(
+        readStatuses(await talk(write('GET /api/public HTTP/1.1', ...lines, last))),
+      );
+      expect([[400], [431]]).toContainEqual(
+        readStatuses(await talk(write('GET /api/private HTTP/1.1', ...hidden, last))),
+      );
+    });
+  });
+
+  it('connection that is idle → closed after KEEP_ALIVE, and told so', async () => {
+    const connection = openRaw(service.port);
+    connection.write(write('GET /api/public HTTP/1.1'));
+    const received = await connection.closed;
+    expect(readStatuses(received)).toEqual([200]);
+    expect(received).toMatch(/keep-alive: timeout=1\r\n/i);
+  });
+});
+
+describe('bad connections', () => {
+  it('many bad connections at once → the service still answers', async () => {
+    const service = await startA();
+    const bad = [
+      '\r\n\r\n\r\n',
+      'GET',
+      '\0\0\0\0',
+      'GET / HTTP/1.1\r\nHost',
+      'POST /api/private HTTP/1.1\r\nContent-Length: 9\r\n',
+    ];
+    const connections = Array.from({ length: 200 }, (_, index) => {
+      const connection = openRaw(service.port);
+      connection.write(bad[index % bad.length] ?? '');
+      return connection;
+    });
+    for (const connection of connections) connection.destroy();
+    const answer = await send(service.url, '/api/private', { headers: bearer(await provider.sign()) });
+    expect(answer.status).toBe(200);
+    expect(await service.stop()).toBe(0);
+    expect(service.stderr).toBe('');
+  });
+
+  it('headers that never end → 408, or the connection closed', async () => {
+    const received = await dripped;
+    expect([[], [408]]).toContainEqual(readStatuses(received));
+  });
+});

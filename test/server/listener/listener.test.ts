@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import { lstat, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openServer } from '../../../src/server/listener/listener.ts';
+
+let folder: string;
+const servers: Server[] = [];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-sockets-'));
+});
+afterAll(async () => {
+  await Promise.all(servers.map((server) => once(server.close(), 'close')));
+  await rm(folder, { recursive: true });
+});
+
+/** Listens on a path, removing what the listener considers stale. */
+async function open(path: string): Promise<void> {
+  const server = createServer();
+  await openServer(server, { host: `unix:${path}`, port: 0 });
+  servers.push(server);
+}
+
+/** A socket without a listener, as a killed process leaves it: Node removes the name that it has bound, not the new one. */
+async function leaveSocket(path: string): Promise<void> {
+  const server = createServer().listen(`${path}.bound`);
+  await once(server, 'listening');
+  await rename(`${path}.bound`, path);
+  await once(server.close(), 'close');
+}
+
+describe('HOST=unix:PATH where the path exists', () => {
+  it('a socket that refuses connections → replaced', async () => {
+    const path = join(folder, 'stale.sock');
+    await leaveSocket(path);
+    await open(path);
+    expect((await lstat(path)).isSocket()).toBe(true);
+  });
+
+  const kept: readonly [string, (path: string) => Promise<unknown>][] = [
+    ['a regular file', (path) => writeFile(path, 'content')],
+    ['an empty folder', (path) => mkdir(path)],
+    [
+      'a link to a socket that refuses connections',
+      (path) => leaveSocket(`${path}.sock`).then(() => symlink(`${path}.sock`, path)),
+    ],
+    [
+      'a link to a regular file',
+      (path) => writeFile(`${path}.txt`, 'content').then(() => symlink(`${path}.txt`, path)),
+    ],
+    ['a socket that accepts connections', open],
+  ];
+  it.each(kept)('%s → EADDRINUSE, and it is unchanged', async (claim, make) => {
+    const path = join(folder, claim.replaceAll(' ', '-'));
+    await make(path);
+    const before = await lstat(path);
+    await expect(open(path)).rejects.toThrow('EADDRINUSE');
+    const after = await lstat(path);
+    expect([after.ino, after.mode]).toEqual([before.ino, before.mode]);
+    if (after.isFile()) expect(await readFile(path, 'utf8')).toBe('content');
+  });
+});

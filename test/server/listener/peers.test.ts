@@ -1,0 +1,67 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { type Listener, listen } from '../../../src/server/listener/listener.ts';
+import { createPeers, type PeersOptions } from '../../../src/server/listener/peers.ts';
+
+const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };
+afterEach(async () => {
+  for (const socket of opened.sockets.splice(0)) socket.destroy();
+  for (const listener of opened.listeners.splice(0)) await listener.close(0);
+});
+
+interface Opened {
+  readonly port: number;
+  readonly refused: () => number;
+}
+
+async function open(options: PeersOptions): Promise<Opened> {
+  let refused = 0;
+  const listener = await listen({
+    ...{ host: '127.0.0.1', port: 0, keepAlive: 60, errorBody: errorBodyFormats.detail },
+    peers: createPeers(options),
+    limit: { most: 8, note: () => refused++ },
+    onRequest: (_incoming, outgoing) => void outgoing.end('served'),
+  });
+  opened.listeners.push(listener);
+  return { port: Number(new URL(listener.url).port), refused: () => refused };
+}
+
+/** Sends a request on a connection that stays open; returns true if it was served. */
+async function isServed(port: number, localAddress: string): Promise<boolean> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  opened.sockets.push(socket.on('error', () => {}));
+  socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+  const data = once(socket, 'data').then(() => true);
+  return Promise.race([data, once(socket, 'close').then(() => false)]);
+}
+
+describe('connections of one address', () => {
+  it('more than its part → closed and counted, and another address is served', async () => {
+    const { port, refused } = await open({ share: 0.25 });
+    const served = [];
+    for (let i = 0; i < 4; i++) served.push(await isServed(port, '127.0.0.1'));
+    expect(served).toEqual([true, true, false, false]);
+    expect(refused()).toBe(2);
+    expect(await isServed(port, '127.0.0.2')).toBe(true);
+  });
+
+  it('a connection that ends → the address may open another one', async () => {
+    const { port } = await open({ share: 0.125 });
+    expect(await isServed(port, '127.0.0.1')).toBe(true);
+    expect(await isServed(port, '127.0.0.1')).toBe(false);
+    opened.sockets[0]?.destroy();
+    await expect.poll(() => isServed(port, '127.0.0.1')).toBe(true);
+  });
+
+  it.each([
+    ['share 1', { share: 1 }],
+    ['a trusted proxy', { share: 0.25, isTrusted: () => true }],
+  ])('%s → only the limit of the process', async (_name, options) => {
+    const { port } = await open(options);
+    const served = [];
+    for (let i = 0; i < 9; i++) served.push(await isServed(port, '127.0.0.1'));
+    expect(served).toEqual([...Array<boolean>(8).fill(true), false]);
+  });
+});

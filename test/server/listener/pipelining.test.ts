@@ -1,0 +1,271 @@
+import { once } from 'node:events';
+import type { RequestListener } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { type Listener, listen } from '../../../src/server/listener/listener.ts';
+
+/** More than the kernel takes for a client that does not read, if so many are owed. */
+const large = 'x'.repeat(512 * 1024);
+const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };
+
+afterEach(async () => {
+  for (const socket of opened.sockets.splice(0)) socket.destroy();
+  for (const listener of opened.listeners.splice(0)) await listener.close(0);
+});
+
+async function open(onRequest: RequestListener, unreadTimeout?: number): Promise<number> {
+  const listener = await listen({
+    onRequest,
+    host: '127.0.0.1',
+    port: 0,
+    keepAlive: 5,
+    errorBody: errorBodyFormats.detail,
+    ...(unreadTimeout !== undefined && { unreadTimeout }),
+  });
+  opened.listeners.push(listener);
+  return Number(new URL(listener.url).port);
+}
+
+async function call(port: number): Promise<Socket> {
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => {}); // closed by the server, as some cases want it
+  opened.sockets.push(socket);
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** A connection whose answers are not read. */
+async function callWithoutReading(port: number): Promise<Socket> {
+  const socket = await call(port);
+  socket.pause();
+  return socket;
+}
+
+/** One call on a connection of its own, to the end of its answer. */
+async function callOnce(port: number, target: string): Promise<void> {
+  const socket = await call(port);
+  socket.write(`GET ${target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+  socket.resume();
+  await once(socket, 'close');
+}
+
+function pipeline(count: number, from = 0): string {
+  return Array.from({ length: count }, (_, i) => `GET /${i + from} HTTP/1.1\r\nHost: a\r\n\r\n`).join('');
+}
+
+/** Reads until so many answers of `<target>` have come, and gives their targets. */
+async function readTargets(socket: Socket, count: number): Promise<readonly string[]> {
+  let text = '';
+  const targets = () => text.match(/<[^>]*>/g) ?? [];
+  socket.setEncoding('latin1');
+  for await (const chunk of socket) {
+    text += chunk;
+    if (text.endsWith('>') && targets().length >= count) break;
+  }
+  return targets();
+}
+
+const echo: RequestListener = (incoming, outgoing) => void outgoing.end(`<${incoming.url}>`);
+const expected = (count: number) => Array.from({ length: count }, (_, i) => `</${i}>`);
+
+/** Waits until something holds; the time limit of the test bounds it. */
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await setImmediate();
+}
+
+describe('requests that are pipelined', () => {
+  it('5,000 requests in one go from a client that reads → 5,000 answers, in order', async () => {
+    const socket = await call(await open(echo));
+    socket.write(pipeline(5000));
+    expect(await readTargets(socket, 5000)).toEqual(expected(5000));
+  });
+
+  it('responses that take longer than their requests → all of them, in order, at most 8 pending', async () => {
+    let owed = 0;
+    let most = 0;
+    const port = await open((incoming, outgoing) => {
+      most = Math.max(most, ++owed);
+      setTimeout(() => {
+        owed--;
+        outgoing.end(`<${incoming.url}>`);
+      }, 1);
+    });
+    const socket = await call(port);
+    socket.write(pipeline(500));
+    expect(await readTargets(socket, 500)).toEqual(expected(500));
+    expect(most).toBe(8);
+  });
+
+  it.each([1, 3, 500])('%i requests from a client that then closes its half → all answers, in order', async (count) => {
+    const port = await open((incoming, outgoing) => void setTimeout(() => outgoing.end(`<${incoming.url}>`), 1));
+    const socket = await call(port);
+    socket.end(pipeline(count));
+    let text = '';
+    for await (const chunk of socket.setEncoding('latin1')) text += chunk;
+    expect(text.match(/<[^>]*>/g)).toEqual(expected(count));
+  });
+
+  it('a client that closes its half in the middle of a request → 400, and the connection is closed', async () => {
+    const socket = await call(await open(echo));
+    socket.end(`${pipeline(2)}GET /2 HTTP/1.1\r\nHost`);
+    let text = '';
+    for await (const chunk of socket.setEncoding('latin1')) text += chunk;
+    expect(text.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 200', 'HTTP/1.1 400']);
+  });
+
+  it('a client that never reads → at most 8 requests are pending, then no more are handled', async () => {
+    let handled = 0;
+    let pending = 0;
+    let most = 0;
+    const port = await open((incoming, outgoing) => {
+      if (incoming.url !== '/other') {
+        handled++;
+        most = Math.max(most, ++pending);
+        outgoing.once('finish', () => pending--);
+      }
+      outgoing.end(large);
+    });
+    const socket = await callWithoutReading(port);
+    socket.write(pipeline(1724));
+    // Until the kernel takes no more, and other clients are served meanwhile.
+    for (let before = -1; before !== handled || pending === 0; ) {
+      before = handled;
+      for (let i = 0; i < 20; i++) await callOnce(port, '/other');
+    }
+    expect(most).toBeLessThanOrEqual(8);
+    expect(handled).toBeLessThan(200);
+  });
+
+  it('requests that arrive one by one, and no response is ready → at most 8 are handled', async () => {
+    let handled = 0;
+    const port = await open((incoming, outgoing) => {
+      if (incoming.url === '/other') outgoing.end();
+      else handled++;
+    });
+    const socket = await call(port);
+    for (let i = 0; i < 200; i++) {
+      socket.write(pipeline(1));
+      await setImmediate();
+    }
+    for (let before = -1; before !== handled; ) {
+      before = handled;
+      for (let i = 0; i < 20; i++) await callOnce(port, '/other');
+    }
+    expect(handled).toBeGreaterThan(0);
+    expect(handled).toBeLessThanOrEqual(8);
+  });
+
+  it('requests that arrive one by one, never read → at most 8 are pending, then no more are handled', async () => {
+    let handled = 0;
+    let owed = 0;
+    let most = 0;
+    const port = await open((incoming, outgoing) => {
+      if (incoming.url !== '/other') {
+        handled++;
+        most = Math.max(most, ++owed);
+        // The kernel takes the first ones, for a client that does not read: how many is its own matter.
+        outgoing.once('finish', () => owed--);
+      }
+      outgoing.end(large);
+    });
+    const socket = await callWithoutReading(port);
+    for (let i = 0; i < 200; i++) {
+      socket.write(pipeline(1));
+      await setImmediate();
+    }
+    // Until the kernel takes no more, and nothing more is handled, however often another client is.
+    for (let before = -1; before !== handled || owed === 0; ) {
+      before = handled;
+      for (let i = 0; i < 20; i++) await callOnce(port, '/other');
+    }
+    expect(most).toBeLessThanOrEqual(8);
+    expect(handled).toBeLessThan(200);
+  });
+
+  it('no byte is taken for the time limit → the connection is closed', async () => {
+    let closed = 0;
+    const port = await open((incoming, outgoing) => {
+      if (incoming.url === '/0') incoming.socket.once('close', () => closed++);
+      outgoing.end(large);
+    }, 1);
+    (await callWithoutReading(port)).write(pipeline(64));
+    await until(() => closed === 1);
+  });
+
+  it('a client that reads slowly, and never for the time limit → all answers', async () => {
+    const port = await open((_, outgoing) => void outgoing.end(`${large}<end>`), 2);
+    const socket = await callWithoutReading(port);
+    socket.write(pipeline(20));
+    let bytes = 0;
+    let answers = 0;
+    while (answers < 20) {
+      const chunk: Buffer | null = socket.read();
+      if (chunk === null) {
+        await once(socket, 'readable');
+        continue;
+      }
+      bytes += chunk.length;
+      answers += chunk.toString('latin1').split('<end>').length - 1;
+      // Longer in all than the time limit; never so long in one go.
+      await new Promise((resolve) => setTimeout(resolve, 15));
+    }
+    expect(bytes).toBeGreaterThan(20 * large.length);
+    expect(socket.destroyed).toBe(false);
+  });
+
+  it('140 connections that never read → none is closed, and a client that pipelines and reads gets all responses', async () => {
+    let closed = 0;
+    const seen = new Set<Socket>();
+    const port = await open((incoming, outgoing) => {
+      const { socket } = incoming;
+      if (!seen.has(socket)) socket.once('close', () => closed++);
+      seen.add(socket);
+      outgoing.end(incoming.headers['x-size'] === 'large' ? large : `<${incoming.url}>`);
+    });
+    const request = 'GET /0 HTTP/1.1\r\nHost: a\r\nX-Size: large\r\n\r\n';
+    for (let i = 0; i < 140; i++) (await callWithoutReading(port)).write(request.repeat(100));
+    const socket = await call(port);
+    socket.write(pipeline(500));
+    expect(await readTargets(socket, 500)).toEqual(expected(500));
+    expect(closed).toBe(0);
+  });
+
+  it('a connection that is closed → the rest of what was read is not handled', async () => {
+    let handled = 0;
+    const port = await open((incoming) => {
+      handled++;
+      incoming.socket.destroy();
+    });
+    const socket = await call(port);
+    socket.write(pipeline(1000));
+    await once(socket, 'close');
+    expect(handled).toBe(1);
+  });
+
+  it.each([1, 7, 64, 1000, 16_384])(
+    'bodies that hold blank lines, sent in parts of %i bytes → each its own',
+    async (size) => {
+      const port = await open((incoming, outgoing) => {
+        let body = '';
+        incoming.on('data', (chunk) => {
+          body += chunk;
+        });
+        incoming.on('end', () => outgoing.end(`<${incoming.url} ${body.length}>`));
+      });
+      const body = 'GET / HTTP/1.1\r\n\r\n'.repeat(9);
+      const count = size === 1 ? 3 : 90;
+      const text = Array.from({ length: count }, (_, i) =>
+        i % 2 === 0
+          ? `POST /${i} HTTP/1.1\r\nHost: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+          : `POST /${i} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+      ).join('');
+      const socket = await call(port);
+      socket.setNoDelay(true);
+      const answers = readTargets(socket, count);
+      for (let at = 0; at < text.length; at += size) socket.write(text.slice(at, at + size));
+      expect(await answers).toEqual(Array.from({ length: count }, (_, i) => `</${i} ${body.length}>`));
+    },
+  );
+});

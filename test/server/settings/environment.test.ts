@@ -1,0 +1,212 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { readSettings, type SettingsResult } from '../../../src/server/settings/settings.ts';
+
+let folder = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'portcullis-environment-'));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const required = { IDP_DOMAIN: 'tenant.example.test', IDP_AUDIENCE: 'https://api.example.test/' };
+const secret = 'a-secret-that-has-enough-bytes-for-anybody';
+
+function read(environment: Readonly<Record<string, string>>, args: readonly string[] = []): SettingsResult {
+  return readSettings({ args, environment: { ...required, ...environment } });
+}
+
+function readGood(environment: Readonly<Record<string, string>>, args: readonly string[] = []) {
+  const result = read(environment, args);
+  if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
+  return result;
+}
+
+function readBad(environment: Readonly<Record<string, string>>, args: readonly string[] = []) {
+  const result = read(environment, args);
+  return result.kind === 'problems' ? result.problems : [];
+}
+
+function writeFile(name: string, text: string): string {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+describe('PORTCULLIS_NAME', () => {
+  it('counts as NAME, and wins over it', () => {
+    expect(readGood({ PORTCULLIS_PORT: '81' }).settings.port).toBe(81);
+    expect(readGood({ PORTCULLIS_PORT: '81', PORT: '82' }).settings.port).toBe(81);
+    expect(readGood({ PORTCULLIS_PORT: '', PORT: '82' }).settings.port).toBe(82);
+  });
+
+  it.each<[Readonly<Record<string, string>>, readonly string[]]>([
+    [{ PORTCULLIS_PORT: 'x' }, ['PORTCULLIS_PORT: Write']],
+    [{ PORTCULLIS_PORT: 'x', PORT: 'y' }, ['PORTCULLIS_PORT: Write']],
+    [{ ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: ISSUER is set too.']],
+    [{ PORTCULLIS_ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: PORTCULLIS_ISSUER is set too.']],
+    [
+      { PORTCULLIS_DPOP_REQUIRED: 'true', DPOP_ENABLED: 'false' },
+      [
+        'PORTCULLIS_DPOP_REQUIRED: DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or PORTCULLIS_DPOP_REQUIRED=false.',
+      ],
+    ],
+    [{ PORTCULLIS_DPOP_NONCE: 'required' }, ['DPOP_NONCE_SECRET: PORTCULLIS_DPOP_NONCE=required needs it.']],
+    [{ PORTCULLIS_TLS_CERT: 'a.pem' }, ['TLS_KEY: PORTCULLIS_TLS_CERT needs it.']],
+    [
+      { PORTCULLIS_CONSOLE: 'on', CONSOLE_KEY_FILE: '/tmp/k', PORTCULLIS_ADMIN_PORT: 'off' },
+      ['PORTCULLIS_CONSOLE: The console is on the admin listener. Let PORTCULLIS_ADMIN_PORT name'],
+    ],
+    [{ DPOP_NONCE_SECRET: 'short' }, ['DPOP_NONCE_SECRET: ']],
+  ])('%j → a problem that names the variable as it is spelled there', (environment, problems) => {
+    const found = readBad(environment).map(({ name, fix }) => `${name}: ${fix}`);
+    expect(found).toEqual(
+      problems.map((start) => expect.stringMatching(new RegExp(`^${start.replaceAll('.', '\\.')}`))),
+    );
+  });
+
+  it('names of variant B too', () => {
+    const environment = { VARIANT: 'b', PORTCULLIS_IdpDomain: 'b.example.test', PORTCULLIS_IdpApiIdentifier: 'urn:b' };
+    expect(readGood(environment).settings.audience).toBe('urn:b');
+  });
+
+  it.each([
+    ['PORTCULLIS_KEEPALIVE', /PORTCULLIS_KEEP_ALIVE is probably meant/],
+    ['PORTCULLIS_WHATEVER', /no such setting/],
+    ['PORTCULLIS_HTTPS_PROXY', /Write HTTPS_PROXY, without the prefix/],
+    ['PORTCULLIS_NODE_EXTRA_CA_CERTS', /without the prefix/],
+    ['PORTCULLIS_PORT_FILE', /no such setting/],
+  ])('%s, which there is not → a problem', (name, fix) => {
+    expect(readBad({ [name]: 'secret' })).toEqual([{ name, value: undefined, fix: expect.stringMatching(fix) }]);
+  });
+});
+
+describe('NAME_FILE', () => {
+  it.each(['DPOP_NONCE_SECRET_FILE', 'PORTCULLIS_DPOP_NONCE_SECRET_FILE'])(
+    '%s → the secret, without the line break',
+    (name) => {
+      const { settings, effective } = readGood({ [name]: writeFile('secret', `${secret}\n`) });
+      expect(settings.dpopNonceSecret).toBe(secret);
+      expect(JSON.stringify(effective)).not.toContain(secret);
+    },
+  );
+
+  it('REPLAY_STORE_FILE → a URL with its password', () => {
+    const path = writeFile('redis', `redis://:${secret}@localhost:6379`);
+    expect(readGood({ REPLAY_STORE_FILE: path }).settings.replayStore).toContain(secret);
+  });
+
+  it.each([
+    ['not there', () => join(folder, 'none'), 'The file cannot be read (ENOENT).'],
+    ['empty', () => writeFile('empty', '\n'), 'The file is empty.'],
+    ['a folder', () => folder, 'The file cannot be read (EISDIR).'],
+    ['too large', () => writeFile('large', 'x'.repeat(64 * 1024 + 1)), 'The file has more than 65536 bytes.'],
+  ])('a file that is %s → a problem that says so, without the path', (_name, makePath, problem) => {
+    expect(readBad({ DPOP_NONCE_SECRET_FILE: makePath() })).toEqual([
+      {
+        name: 'DPOP_NONCE_SECRET_FILE',
+        value: undefined,
+        fix: `${problem} Name a readable file that holds the secret, and nothing else.`,
+      },
+    ]);
+  });
+
+  it('a short secret in it → a problem that does not show it', () => {
+    const [problem] = readBad({ DPOP_NONCE_SECRET_FILE: writeFile('short', 'too-short') });
+    expect(problem?.name).toBe('DPOP_NONCE_SECRET_FILE');
+    expect(JSON.stringify(problem)).not.toContain('too-short');
+  });
+
+  it.each([
+    ['DPOP_NONCE_SECRET', 'DPOP_NONCE_SECRET_FILE'],
+    ['PORTCULLIS_DPOP_NONCE_SECRET', 'DPOP_NONCE_SECRET_FILE'],
+    ['DPOP_NONCE_SECRET', 'PORTCULLIS_DPOP_NONCE_SECRET_FILE'],
+  ])('%s with %s → a problem', (name, file) => {
+    expect(readBad({ [name]: secret, [file]: writeFile('secret', secret) })).toEqual([
+      { name: file, value: undefined, fix: `${name} is set too. Write one of the two.` },
+    ]);
+  });
+});
+
+describe('names that are nearly those of settings', () => {
+  it.each([
+    ['IDP_DOMIAN', 'IDP_DOMAIN'],
+    ['IDP_AUDIENC', 'IDP_AUDIENCE'],
+    ['TRUST_PROXYS', 'TRUST_PROXY'],
+    ['trust_proxy', 'TRUST_PROXY'],
+    ['DPOP_NONCE_SECRET_FIL', 'DPOP_NONCE_SECRET_FILE'],
+  ])('%s → told, and the likely one with it', (name, likely) => {
+    expect(readGood({ [name]: 'x' }).misspellings).toEqual([{ name, likely }]);
+  });
+
+  it.each([
+    'HOME',
+    'PATH',
+    'PORTS',
+    'HOSTS',
+    'LANG',
+    'NODE_ENV',
+    'HOSTNAME',
+    'HTTP_PROXY',
+    'IdpDomain',
+    'TRUST_PROXIED_BY',
+  ])('%s → nothing is said', (name) => {
+    expect(readGood({ [name]: 'localhost' }).misspellings).toEqual([]);
+  });
+});
+
+describe('what Kubernetes sets for Services', () => {
+  it('a Service called portcullis, and one called admin → ignored, silently', () => {
+    const { settings, misspellings } = readGood({
+      PORTCULLIS_SERVICE_HOST: '10.0.0.1',
+      PORTCULLIS_SERVICE_PORT: '8000',
+      PORTCULLIS_SERVICE_PORT_HTTP: '8000',
+      PORTCULLIS_PORT: 'tcp://10.0.0.1:8000',
+      PORTCULLIS_PORT_8000_TCP: 'tcp://10.0.0.1:8000',
+      PORTCULLIS_PORT_8000_TCP_ADDR: '10.0.0.1',
+      PORTCULLIS_PORT_8000_TCP_PORT: '8000',
+      PORTCULLIS_PORT_8000_TCP_PROTO: 'tcp',
+      PORTCULLIS_PORT_53_UDP: 'udp://10.0.0.1:53',
+      ADMIN_PORT: 'tcp://10.0.0.2:80',
+      ADMIN_SERVICE_PORT: '80',
+    });
+    expect(settings).toMatchObject({ port: 8000, adminPort: 9464 });
+    expect(misspellings).toEqual([]);
+  });
+});
+
+describe('secrets in flags', () => {
+  it.each([
+    ['--dpop-nonce-secret', secret, 'DPOP_NONCE_SECRET'],
+    ['--log-identity-secret', secret, 'LOG_IDENTITY_SECRET'],
+    ['--replay-store', `redis://:${secret}@localhost`, 'REPLAY_STORE'],
+  ])('%s → refused, with the variable to use; the secret is not shown', (flag, value, name) => {
+    const problems = readBad({}, [flag, value]);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatchObject({ name: flag, fix: expect.stringContaining(`Set ${name}, or let ${name}_FILE`) });
+    expect(JSON.stringify(problems)).not.toContain(secret);
+  });
+
+  it('--replay-store without a secret → taken', () => {
+    expect(readGood({}, ['--replay-store', 'redis://localhost:6379']).settings.replayStore).toBe(
+      'redis://localhost:6379',
+    );
+  });
+});
+
+describe('EXTERNAL_URL', () => {
+  it.each(['https://api.example', 'https://api.example/orders', 'http://127.0.0.1:8080', ''])('%s → taken', (text) => {
+    expect(readGood({ EXTERNAL_URL: text }).settings.externalUrl).toBe(text);
+  });
+
+  it.each([
+    'api.example',
+    'ftp://api.example',
+    'https://user@api.example',
+    'https://api.example/?a',
+    'https://api.example/a/../b',
+  ])('%s → a problem', (text) => {
+    expect(readBad({ EXTERNAL_URL: text }).map(({ name }) => name)).toEqual(['EXTERNAL_URL']);
+  });
+});

@@ -1,0 +1,864 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { hideUserInfo, showUrl } from '../../../src/http/shown-url.ts';
+import { algorithms } from '../../../src/jose/algorithms.ts';
+import {
+  type EffectiveSetting,
+  formatProblems,
+  type SettingProblem,
+} from '../../../src/server/settings/setting-report.ts';
+import { type SettingRow, settingTable } from '../../../src/server/settings/setting-table.ts';
+import {
+  environmentName,
+  readSettings,
+  type Settings,
+  type SettingsResult,
+} from '../../../src/server/settings/settings.ts';
+import { variants } from '../../../src/server/variants/variants.ts';
+
+let folder = '';
+let files = 0;
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'portcullis-settings-'));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+function writeSettingsFile(content: string | object): string {
+  const path = join(folder, `settings-${++files}.json`);
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const required: Environment = { IDP_DOMAIN: 'tenant.example.test', IDP_AUDIENCE: 'https://api.example.test/' };
+
+function read(environment: Environment = {}, args: readonly string[] = []): SettingsResult {
+  return readSettings({ args, environment: { ...required, ...environment } });
+}
+
+function readGood(environment: Environment = {}, args: readonly string[] = []): Settings {
+  const result = read(environment, args);
+  if (result.kind === 'problems') throw new Error(formatProblems(result.problems));
+  return result.settings;
+}
+
+function readBad(environment: Environment = {}, args: readonly string[] = []): readonly SettingProblem[] {
+  const result = read(environment, args);
+  return result.kind === 'problems' ? result.problems : [];
+}
+
+function readEffective(environment: Environment, args: readonly string[] = []): readonly EffectiveSetting[] {
+  const result = read(environment, args);
+  return result.kind === 'settings' ? result.effective : [];
+}
+
+function find(effective: readonly EffectiveSetting[], name: string): EffectiveSetting | undefined {
+  return effective.find((setting) => setting.name === name);
+}
+
+describe('defaults', () => {
+  it('domain and audience alone → variant A as docs/behaviour.md has it', () => {
+    expect(readGood()).toEqual({
+      variant: variants.a,
+      issuer: 'https://tenant.example.test/',
+      spellings: {},
+      audience: 'https://api.example.test/',
+      dpopEnabled: true,
+      dpopRequired: false,
+      dpopAlgorithms: ['ES256'],
+      dpopNonce: 'off',
+      dpopNonceSecret: '',
+      replayStore: 'memory',
+      replayTimeout: 250,
+      replayNamespace: 'serve',
+      trustProxy: 'none',
+      externalUrl: '',
+      drainDelay: 0,
+      host: '0.0.0.0',
+      port: 8000,
+      adminHost: '127.0.0.1',
+      adminPort: 9464,
+      adminHosts: [],
+      tlsCert: '',
+      tlsKey: '',
+      tlsClientCa: '',
+      workers: 1,
+      clockTolerance: { exp: 5, nbf: 5 },
+      algorithms: ['RS256'],
+      keysStale: 3600,
+      keysCache: '',
+      denyList: '',
+      errorBody: 'detail',
+      customClaim: expect.stringMatching(/^https:\/\//),
+      docs: true,
+      console: 'off',
+      consoleKeyFile: '',
+      corsOrigins: [],
+      logIdentity: 'off',
+      logIdentitySecret: '',
+      logGrants: 'all',
+      keepAlive: 5,
+      peerShare: 0.25,
+      tunnelTimeout: 3600,
+      uploadTimeout: 60,
+      rules: '',
+      upstream: '',
+      upstreamTimeout: 60,
+      upstreamKeepAlive: 'on',
+      scope: '',
+    });
+  });
+
+  it('variant B → its names, DPoP off, its clock, its error body', () => {
+    const environment = { VARIANT: 'b', IdpDomain: 'b.example.test', IdpApiIdentifier: 'urn:b' };
+    const result = readSettings({ args: [], environment });
+    expect(result.kind === 'settings' ? result.settings : result.problems).toMatchObject({
+      variant: variants.b,
+      issuer: 'https://b.example.test/',
+      audience: 'urn:b',
+      dpopEnabled: false,
+      clockTolerance: { exp: 0, nbf: 300 },
+      errorBody: 'message',
+    });
+  });
+
+  it("variant B with variant A's names → both of its own are missed", () => {
+    expect(readBad({ VARIANT: 'b' }).map(({ name, value }) => [name, value])).toEqual([
+      ['IdpDomain', undefined],
+      ['IdpApiIdentifier', undefined],
+    ]);
+  });
+
+  it.each(['a', 'A', 'b', 'B'])('VARIANT=%s → known', (name) => {
+    const settings = readGood({ VARIANT: name, IdpDomain: 'b.example.test', IdpApiIdentifier: 'urn:b' });
+    expect(settings.variant).toBe(name.toLowerCase() === 'a' ? variants.a : variants.b);
+  });
+
+  it('a clock tolerance in variant B → holds for both', () => {
+    const environment = { VARIANT: 'b', IdpDomain: 'b.example.test', IdpApiIdentifier: 'urn:b', CLOCK_TOLERANCE: '10' };
+    expect(readGood(environment).clockTolerance).toEqual({ exp: 10, nbf: 10 });
+  });
+
+  it('every setting → shown as effective, with its source', () => {
+    const effective = readEffective({ PORT: '8080' });
+    expect(effective.map(({ name }) => name)).toEqual(
+      Object.values(settingTable).map((row: SettingRow) => environmentName(row, variants.a)),
+    );
+    expect(find(effective, 'PORT')).toEqual({ name: 'PORT', value: '8080', source: 'environment' });
+    expect(find(effective, 'HOST')).toEqual({ name: 'HOST', value: '0.0.0.0', source: 'default' });
+  });
+});
+
+describe('precedence', () => {
+  it.each([
+    ['flag', '1', ['--port', '1'], { PORT: '2' }, { port: 3 }],
+    ['flag', '1', ['--port=1'], { PORT: '2' }, {}],
+    ['environment', '2', [], { PORT: '2' }, { port: 3 }],
+    ['file', '3', [], {}, { port: 3 }],
+    ['file', '3', [], { PORT: '' }, { PORT: '3' }],
+    ['file', '3', [], { PORT: undefined }, { port: '3' }],
+    ['default', '8000', [], {}, {}],
+    ['default', '8000', [], { PORT: '' }, {}],
+  ] as const)('%s wins with %s: %j over %j over %j', (source, value, flags, environment, file) => {
+    const args = [...flags, '--settings', writeSettingsFile(file)];
+    expect(readGood(environment, args).port).toBe(Number(value));
+    expect(find(readEffective(environment, args), 'PORT')).toEqual({ name: 'PORT', value, source });
+  });
+
+  it('a flag twice → the last one counts', () => {
+    expect(readGood({}, ['--port', '1', '--port', '2']).port).toBe(2);
+  });
+
+  it('the better source is malformed → a problem, not the next source', () => {
+    expect(readBad({ PORT: '2' }, ['--port', 'x'])).toMatchObject([{ name: 'PORT', value: 'x' }]);
+  });
+
+  it('the variant from the file → decides the names of the others', () => {
+    const path = writeSettingsFile({ variant: 'b', IdpDomain: 'file.example.test', idpapiidentifier: 'urn:file' });
+    expect(readGood({}, ['--settings', path])).toMatchObject({ variant: variants.b, audience: 'urn:file' });
+  });
+
+  it('every flag → reaches its setting', () => {
+    for (const row of Object.values<SettingRow>(settingTable)) {
+      const value = typeof row.defaultValue === 'function' ? row.defaultValue(variants.a) : row.defaultValue;
+      const args = [`--${row.flag}`, value ?? 'flag.example.test'];
+      const shown = find(readEffective({}, args), environmentName(row, variants.a));
+      expect(shown, row.flag).toEqual({
+        name: environmentName(row, variants.a),
+        value: value ?? 'flag.example.test',
+        source: 'flag',
+      });
+    }
+  });
+});
+
+describe('settings file', () => {
+  it('values of JSON types → as good as text', () => {
+    const path = writeSettingsFile({
+      idp_domain: 'file.example.test',
+      IDP_AUDIENCE: 'urn:file',
+      dpop_enabled: false,
+      port: 8080,
+      admin_port: 'off',
+      workers: 2,
+      algorithms: ['RS256', 'ES256'],
+      cors_origins: ['https://app.example.test'],
+      trust_proxy: ['10.0.0.0/8'],
+      docs: false,
+    });
+    const result = readSettings({ args: ['--settings', path], environment: {} });
+    expect(result.kind === 'settings' ? result.settings : result.problems).toMatchObject({
+      issuer: 'https://file.example.test/',
+      audience: 'urn:file',
+      dpopEnabled: false,
+      port: 8080,
+      adminPort: 'off',
+      workers: 2,
+      algorithms: ['RS256', 'ES256'],
+      corsOrigins: ['https://app.example.test'],
+      trustProxy: ['10.0.0.0/8'],
+      docs: false,
+    });
+    const effective = result.kind === 'settings' ? result.effective : [];
+    expect(find(effective, 'ALGORITHMS')?.value).toBe('RS256,ES256');
+    expect(find(effective, 'DOCS')?.value).toBe('false');
+  });
+
+  it.each([
+    ['port', null, 'null'],
+    ['port', 80.5, '80.5'],
+    ['port', true, 'true'],
+    ['port', [8000], '8000'],
+    ['host', { name: 'x' }, '{"name":"x"}'],
+    ['docs', 1, '1'],
+    ['trust_proxy', 1, '1'],
+    ['algorithms', [], ''],
+    ['algorithms', [1], '1'],
+  ])('%s: %j → a problem that shows %s', (key, value, shown) => {
+    const path = writeSettingsFile({ [key]: value });
+    expect(readBad({}, ['--settings', path])).toMatchObject([{ name: key.toUpperCase(), value: shown }]);
+  });
+
+  it.each([
+    ['missing', () => join(folder, 'nowhere.json')],
+    ['a folder', () => folder],
+    ['no JSON', () => writeSettingsFile('{port: 1}')],
+    ['empty', () => writeSettingsFile('')],
+    ['an array', () => writeSettingsFile('[]')],
+    ['null', () => writeSettingsFile('null')],
+    ['a string', () => writeSettingsFile('"port"')],
+  ])('%s → one problem that names the file', (_name, makePath) => {
+    const path = makePath();
+    expect(readBad({}, ['--settings', path])).toEqual([
+      { name: '--settings', value: path, fix: 'Name a readable file that holds one JSON object.' },
+    ]);
+  });
+
+  it.each(['prot', 'Port', 'domain', 'dpop-enabled', '__proto__', 'settings', 'IdpDomain', 'http_proxy'])(
+    'member %s → no setting, and said so without its value',
+    (key) => {
+      const path = writeSettingsFile(`{${JSON.stringify(key)}:"secret-word"}`);
+      const problems = readBad({}, ['--settings', path]);
+      expect(problems).toMatchObject([{ name: key, value: undefined }]);
+      expect(formatProblems(problems)).not.toContain('secret-word');
+    },
+  );
+});
+
+describe('one setting twice in the settings file', () => {
+  it.each<[string, readonly string[]]>([
+    ['{"PORT":81,"port":82}', ['port: PORT stands in the settings file too']],
+    ['{"port":81,"PORT":81}', ['port: PORT stands in the settings file too']],
+    ['{"idp_domain":"a.example","IDP_DOMAIN":"b.example"}', ['idp_domain: IDP_DOMAIN stands']],
+    [
+      '{"variant":"b","idpdomain":"a.example","IdpDomain":"b.example","IdpApiIdentifier":"x"}',
+      ['idpdomain: IdpDomain stands'],
+    ],
+    ['{"port":81,"port":82}', ['--settings: A member stands in the file twice.']],
+    ['{"docs":true,"docs":false,"port":81,"PORT":82}', ['--settings: A member stands in the file twice.']],
+  ])('%s → one problem that names both, and no pick', (text, starts) => {
+    const args = ['--settings', writeSettingsFile(text)];
+    const result = readSettings({ args, environment: text.includes('variant') ? {} : required });
+    const problems = result.kind === 'problems' ? result.problems : [];
+    expect(problems.map(({ name, fix }) => `${name}: ${fix}`)).toEqual(
+      starts.map((start) => expect.stringContaining(start)),
+    );
+    expect(problems.map(({ fix }) => fix)).toEqual([expect.stringMatching(/Write (one|each)/)]);
+  });
+
+  it('a variable over it does not hide that the file is wrong', () => {
+    const path = writeSettingsFile({ PORT: 81, port: 82 });
+    expect(readBad({ PORT: '83' }, ['--settings', path])).toHaveLength(1);
+  });
+});
+
+describe('flags', () => {
+  it.each([
+    ['unknown flag', ['--prot', '1'], ['--prot']],
+    ['unknown flag with its value', ['--prot=1'], ['--prot']],
+    ['short flag', ['-p'], ['-p']],
+    ['negated flag', ['--no-docs'], ['--no-docs']],
+    ['flag of the prototype', ['--__proto__', '--constructor'], ['--__proto__', '--constructor']],
+    ['variable as a flag', ['--IDP_DOMAIN=x'], ['--IDP_DOMAIN']],
+    ['positional argument', ['8000'], ['argument']],
+    ['positional behind --', ['--', '--port'], ['argument']],
+    ['flag without a value', ['--port'], ['--port']],
+    ['--settings without a value', ['--settings'], ['--settings']],
+  ])('%s: %j → problems with %j', (_name, args, names) => {
+    const problems = readBad({}, args);
+    expect(problems.map(({ name }) => name)).toEqual(names);
+    for (const { value, fix } of problems) {
+      expect(value).toBeUndefined();
+      expect(fix).toMatch(/\.$/);
+    }
+  });
+
+  it('value of an unknown flag or argument → not repeated', () => {
+    const text = formatProblems(readBad({}, ['--replay-stroe=redis://:secret-word@h', 'secret-word']));
+    expect(text).not.toContain('secret-word');
+  });
+
+  it.each([
+    [['--port', '-1'], '-1'],
+    [['--port='], ''],
+    [['--port', '--host'], '--host'],
+  ])('%j → the value is what follows, and malformed', (args, value) => {
+    expect(readBad({}, args)).toMatchObject([{ name: 'PORT', value }]);
+  });
+});
+
+describe('problems', () => {
+  it('everything at once, in the order of the table, each with name, value and fix', () => {
+    const environment = { PORT: 'abc', WORKERS: '0', ERROR_BODY: 'xml', HTTPS_PROXY: 'ftp://nowhere', VARIANT: 'c' };
+    const path = writeSettingsFile({ prot: 1, docs: 'maybe' });
+    const result = readSettings({ args: ['--settings', path, '--nope'], environment });
+    if (result.kind === 'settings') throw new Error('These settings must not be accepted.');
+    expect(result.problems.map(({ name, value }) => [name, value])).toEqual([
+      ['--nope', undefined],
+      ['VARIANT', 'c'],
+      ['IDP_DOMAIN', undefined],
+      ['IDP_AUDIENCE', undefined],
+      ['PORT', 'abc'],
+      ['WORKERS', '0'],
+      ['ERROR_BODY', 'xml'],
+      ['DOCS', 'maybe'],
+      ['HTTPS_PROXY', 'ftp://nowhere'],
+      ['prot', undefined],
+    ]);
+    for (const { fix } of result.problems) expect(fix).toMatch(/^[A-Z].*\.$/s);
+    const text = formatProblems(result.problems);
+    expect(text.split('\n')).toHaveLength(12);
+    expect(text).toMatch(/^portcullis: 10 settings are wrong\n/);
+    expect(text).toContain('  PORT: "abc" is not valid. Write a number from 0 to 65535.\n');
+    expect(text).toContain('  IDP_DOMAIN: It is required. Write only the host');
+  });
+
+  it('a single one → said in the singular', () => {
+    expect(formatProblems(readBad({ PORT: 'x' }))).toBe(
+      'portcullis: one setting is wrong\n  PORT: "x" is not valid. Write a number from 0 to 65535.\n',
+    );
+  });
+
+  it.each([{ DPOP_ENABLED: 'false' }, { VARIANT: 'b', IdpDomain: 'b.example.test', IdpApiIdentifier: 'urn:b' }])(
+    'DPoP required while it is off (%j) → one problem',
+    (environment) => {
+      expect(readBad({ ...environment, DPOP_REQUIRED: 'true' })).toMatchObject([
+        { name: 'DPOP_REQUIRED', value: 'true' },
+      ]);
+    },
+  );
+
+  it('nonces required without a secret → one problem; with one → fine', () => {
+    expect(readBad({ DPOP_NONCE: 'required' })).toMatchObject([{ name: 'DPOP_NONCE_SECRET', value: undefined }]);
+    expect(readGood({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 's'.repeat(32) }).dpopNonce).toBe('required');
+  });
+
+  it('a secret that is too short → reported once', () => {
+    expect(readBad({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'short' })).toHaveLength(1);
+  });
+});
+
+/** Accepted and refused spellings of one variable; `parsed` is what the accepted ones become. */
+interface Row {
+  readonly name: string;
+  readonly key: keyof Settings;
+  readonly good: readonly (readonly [text: string, parsed: unknown])[];
+  readonly bad: readonly string[];
+}
+
+const booleanGood = [
+  ['true', true],
+  ['false', false],
+  ['TRUE', true],
+  ['False', false],
+] as const;
+const booleanBad = ['1', '0', 'yes', 'on', ' true', 'truefalse', 'null', 'toString'];
+const host = (text: string) => [text, `https://${text}/`] as const;
+const scheme = (text: string) => [text, undefined] as const;
+const same = (text: string) => [text, text] as const;
+
+const rows: readonly Row[] = [
+  {
+    name: 'IDP_DOMAIN',
+    key: 'issuer',
+    good: [
+      host('tenant.eu.example.com'),
+      host('localhost'),
+      host('localhost:8443'),
+      host('tenant.example.com:443'),
+      host('TENANT.example.com'),
+      host('a_b.example.com'),
+      host('a'),
+      host('10.0.0.1'),
+      host('10.0.0.1:8443'),
+      host('[::1]'),
+      host('[::1]:8443'),
+      host('[2001:db8::a]:65535'),
+      scheme('https://tenant.example.com'),
+      scheme('https://tenant.example.com/'),
+      scheme('HTTPS://tenant.example.com'),
+    ],
+    bad: [
+      ' ',
+      ' tenant.example.com',
+      'tenant.example.com ',
+      'tenant example.com',
+      'tenant.example.com/',
+      'tenant.example.com/path',
+      '/tenant.example.com',
+      'user@tenant.example.com',
+      'user:password@tenant.example.com',
+      'http://tenant.example.com',
+      'ftp://tenant.example.com',
+      '//tenant.example.com',
+      'tenant.example.com:99999',
+      'tenant.example.com:',
+      'tenant.example.com:port',
+      'tenant.example.com:-1',
+      'tenant.example.com?query',
+      'tenant.example.com#fragment',
+      'tenant.example.com\\path',
+      'tenant.example.com\n',
+      'tenant\0.example.com',
+      'tenant.example.com\t',
+      'tenant%2eexample.com',
+      'ténant.example.com',
+      '.example.com',
+      'example.com.',
+      'tenant..example.com',
+      '-example.com',
+      '::1',
+      '[::1',
+      '[::1]:99999',
+      '[::g]',
+      '[:::]',
+      '999.0.0.1',
+    ],
+  },
+  {
+    name: 'IDP_AUDIENCE',
+    key: 'audience',
+    good: [same('urn:api'), same('https://api.example.test'), same('https://api.example.test/'), same('my api ☃')],
+    bad: ['a\nb', 'a\0', '\x7f', 'a\u0085'],
+  },
+  { name: 'DPOP_ENABLED', key: 'dpopEnabled', good: booleanGood, bad: booleanBad },
+  { name: 'DPOP_REQUIRED', key: 'dpopRequired', good: booleanGood, bad: booleanBad },
+  { name: 'DOCS', key: 'docs', good: booleanGood, bad: booleanBad },
+  {
+    name: 'DPOP_ALGORITHMS',
+    key: 'dpopAlgorithms',
+    good: [
+      ['ES256', ['ES256']],
+      ['ES256, EdDSA', ['ES256', 'EdDSA']],
+      ['ES256,ES384,EdDSA,RS256,PS256,', ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256']],
+    ],
+    bad: ['HS256', 'none', 'es256', 'ES256;RS256', 'ES256,none', ',', 'RS512'],
+  },
+  {
+    name: 'ALGORITHMS',
+    key: 'algorithms',
+    good: [
+      ['RS256', ['RS256']],
+      [[...algorithms.keys()].join(), [...algorithms.keys()]],
+    ],
+    bad: ['HS256', 'none', 'rs256', 'RS256 ES256', 'RS256,HS512', ',', ' '],
+  },
+  { name: 'DPOP_NONCE', key: 'dpopNonce', good: [same('off')], bad: ['on', 'true', 'Required', 'optional'] },
+  {
+    name: 'DPOP_NONCE_SECRET',
+    key: 'dpopNonceSecret',
+    good: [same('s'.repeat(32)), same('ß'.repeat(16))],
+    bad: ['s', 's'.repeat(31), 'ß'.repeat(15)],
+  },
+  { name: 'DENY_LIST', key: 'denyList', good: [same('/etc/portcullis/denied.json')], bad: ['a\nb', '\0'] },
+  {
+    name: 'REPLAY_STORE',
+    key: 'replayStore',
+    good: [
+      same('memory'),
+      same('off'),
+      same('redis://localhost:6379'),
+      same('rediss://:password@cache.example.test:6380/1'),
+      same('redis://[::1]:6379'),
+    ],
+    bad: [
+      'Memory',
+      'none',
+      'redis',
+      'redis:',
+      'redis:localhost',
+      'http://localhost',
+      'redis://host:port',
+      ' redis://h',
+    ],
+  },
+  {
+    name: 'TRUST_PROXY',
+    key: 'trustProxy',
+    good: [
+      ['true', 'all'],
+      ['TRUE', 'all'],
+      ['false', 'none'],
+      ['10.0.0.1', ['10.0.0.1']],
+      ['10.0.0.0/8, ::1', ['10.0.0.0/8', '::1']],
+      ['fd00::/8,192.0.2.0/24,', ['fd00::/8', '192.0.2.0/24']],
+    ],
+    bad: ['maybe', 'yes', '10.0.0.0/33', '10.0.0.256', 'proxy.example.test', '::1/129', 'true,10.0.0.1', ',', ' '],
+  },
+  ...(['HOST', 'ADMIN_HOST'] as const).map(
+    (name): Row => ({
+      name,
+      key: name === 'HOST' ? 'host' : 'adminHost',
+      good: [same('127.0.0.1'), same('::'), same('::1'), same('localhost'), same('my-host_1.example.test')],
+      bad: ['http://localhost', 'a b', 'localhost/', '[::1]', 'hôte'],
+    }),
+  ),
+  ...(['PORT', 'ADMIN_PORT'] as const).map(
+    (name): Row => ({
+      name,
+      key: name === 'PORT' ? 'port' : 'adminPort',
+      good: [['0', 0], ['1', 1], ['65535', 65_535], ...(name === 'PORT' ? [] : [same('off')])],
+      bad: [
+        '65536',
+        '-1',
+        '1.5',
+        'abc',
+        '8000 ',
+        '+80',
+        '0x50',
+        '1e3',
+        'Infinity',
+        '٣',
+        '9'.repeat(30),
+        ...(name === 'PORT' ? ['off'] : ['OFF']),
+      ],
+    }),
+  ),
+  {
+    name: 'WORKERS',
+    key: 'workers',
+    good: [['1', 1], ['256', 256], same('auto')],
+    bad: ['0', '257', '-1', '1.5', 'all', 'AUTO'],
+  },
+  {
+    name: 'CLOCK_TOLERANCE',
+    key: 'clockTolerance',
+    good: [
+      ['0', { exp: 0, nbf: 0 }],
+      ['60', { exp: 60, nbf: 60 }],
+    ],
+    bad: ['61', '-1', '0.5', '5s'],
+  },
+  {
+    name: 'KEYS_STALE',
+    key: 'keysStale',
+    good: [
+      ['0', 0],
+      ['86400', 86_400],
+    ],
+    bad: ['86401', '-1', '1h'],
+  },
+  {
+    name: 'LOG_IDENTITY',
+    key: 'logIdentity',
+    good: [
+      ['off', 'off'],
+      ['plain', 'plain'],
+    ],
+    bad: ['on', 'Plain', 'true'],
+  },
+  {
+    name: 'LOG_GRANTS',
+    key: 'logGrants',
+    good: [
+      ['none', 'none'],
+      ['100', 100],
+    ],
+    bad: ['0', '1.5', 'some'],
+  },
+  {
+    name: 'KEEP_ALIVE',
+    key: 'keepAlive',
+    good: [
+      ['1', 1],
+      ['3600', 3600],
+    ],
+    bad: ['0', '3601', '5s'],
+  },
+  {
+    name: 'PEER_SHARE',
+    key: 'peerShare',
+    good: [
+      ['1', 1],
+      ['0.5', 0.5],
+      ['.1', 0.1],
+    ],
+    bad: ['0', '1.1', '-1', '25%', 'NaN'],
+  },
+  {
+    name: 'TUNNEL_TIMEOUT',
+    key: 'tunnelTimeout',
+    good: [
+      ['1', 1],
+      ['86400', 86_400],
+    ],
+    bad: ['0', '86401', '1h'],
+  },
+  {
+    name: 'UPLOAD_TIMEOUT',
+    key: 'uploadTimeout',
+    good: [
+      ['1', 1],
+      ['3600', 3600],
+    ],
+    bad: ['0', '3601', '1m'],
+  },
+  {
+    name: 'ERROR_BODY',
+    key: 'errorBody',
+    good: [same('detail'), same('flat'), same('message'), same('problem')],
+    bad: ['Detail', 'json', 'toString'],
+  },
+  {
+    name: 'CUSTOM_CLAIM',
+    key: 'customClaim',
+    good: [same('https://my-app.example/claim'), same('claim')],
+    bad: ['a\nb', '\0'],
+  },
+  {
+    name: 'CORS_ORIGINS',
+    key: 'corsOrigins',
+    good: [
+      ['https://app.example.test', ['https://app.example.test']],
+      ['http://localhost:3000, https://b.example.test', ['http://localhost:3000', 'https://b.example.test']],
+      ['http://[::1]:3000', ['http://[::1]:3000']],
+    ],
+    bad: [
+      '*',
+      'null',
+      'app.example.test',
+      'https://app.example.test/',
+      'https://app.example.test/path',
+      'https://app.example.test?x',
+      'https://user@app.example.test',
+      'https://App.example.test',
+      'https://app.example.test:443',
+      'https://app.example.test;https://b.example.test',
+      'file:///etc',
+      'https://a.example.test,*',
+    ],
+  },
+];
+
+describe.each(rows)('$name', ({ name, key, good, bad }) => {
+  it.each(good)('%j → %j', (text, parsed) => {
+    expect(readGood({ [name]: text })[key]).toEqual(parsed);
+  });
+
+  it.each(bad)('%j → one problem with its fix', (text) => {
+    const row = Object.values<SettingRow>(settingTable).find((each) => environmentName(each, variants.a) === name);
+    const shown = (row?.redact ?? hideUserInfo)(text);
+    expect(readBad({ [name]: text })).toEqual([{ name, value: shown, fix: row?.fix }]);
+  });
+});
+
+it('an empty flag → seen as empty, not as absent', () => {
+  expect(readBad({}, ['--domain=', '--audience='])).toMatchObject([
+    { name: 'IDP_DOMAIN', value: '' },
+    { name: 'IDP_AUDIENCE', value: '' },
+  ]);
+});
+
+describe('ISSUER, in the place of the domain', () => {
+  const withIssuer = (text: string, others: Environment = {}) => ({ ISSUER: text, IDP_DOMAIN: '', ...others });
+
+  it.each([
+    'https://id.example.test/',
+    'https://id.example.test',
+    'https://id.example.test:8443/realms/main',
+    'https://id.example.test/realms/main/',
+    'https://login.example.test/8a1b/v2.0',
+    'https://[::1]:8443/a',
+    'https://ID.example.test/A%20b',
+  ])('%s → the issuer, byte for byte', (text) => {
+    expect(readGood(withIssuer(text)).issuer).toBe(text);
+    expect(readGood({ IDP_DOMAIN: '' }, ['--issuer', text]).issuer).toBe(text);
+    const path = writeSettingsFile({ issuer: text });
+    expect(readGood({ IDP_DOMAIN: '' }, ['--settings', path]).issuer).toBe(text);
+    expect(readGood(withIssuer(text, { VARIANT: 'b', IdpApiIdentifier: 'urn:b' })).issuer).toBe(text);
+  });
+
+  it.each([
+    'id.example.test',
+    'http://id.example.test/',
+    'HTTPS://id.example.test/',
+    'https:/id.example.test/',
+    'https://',
+    'https:///realms',
+    'https://id.example.test/?a=b',
+    'https://id.example.test/#a',
+    'https://user:password@id.example.test/',
+    'https://user@id.example.test/',
+    'https://id.example.test/realms main',
+    ' https://id.example.test/',
+    'https://id.example.test/\n',
+    'https://id.example.test/\0',
+    'https://id.example.test\\a',
+    'https://id.example.test:99999/',
+  ])('%j → a problem, and no other', (text) => {
+    const problems = readBad(withIssuer(text));
+    expect(problems.map(({ name }) => name)).toEqual(['ISSUER']);
+    expect(formatProblems(problems)).not.toContain('password');
+  });
+
+  it.each([
+    ['a domain', { IDP_DOMAIN: 'tenant.example.test' }],
+    ['a domain with a scheme', { IDP_DOMAIN: 'https://tenant.example.test' }],
+  ])('together with %s → a problem', (_name, environment) => {
+    const problems = readBad({ ISSUER: 'https://id.example.test/', ...environment });
+    expect(problems).toMatchObject([{ name: 'IDP_DOMAIN', fix: expect.stringMatching(/^ISSUER is set too\./) }]);
+  });
+
+  it('empty → counts as not set, and the domain is required', () => {
+    expect(readBad({ ISSUER: '', IDP_DOMAIN: '' })).toMatchObject([{ name: 'IDP_DOMAIN' }]);
+    expect(readBad({ IDP_DOMAIN: '' }, ['--issuer='])).toMatchObject([{ name: 'IDP_DOMAIN' }]);
+    expect(readGood({ ISSUER: '' }).issuer).toBe('https://tenant.example.test/');
+  });
+
+  it('the effective settings show it, and no domain', () => {
+    const effective = readEffective(withIssuer('https://id.example.test/realms/main'));
+    expect(find(effective, 'ISSUER')).toMatchObject({ value: 'https://id.example.test/realms/main' });
+    expect(find(effective, 'IDP_DOMAIN')).toBeUndefined();
+  });
+});
+
+describe('outbound proxies', () => {
+  it.each([
+    ['http://proxy.example.test:3128', 'http://proxy.example.test:3128'],
+    ['https://proxy.example.test', 'https://proxy.example.test'],
+    ['http://user:pass%20word@proxy.example.test:3128', 'http://***@proxy.example.test:3128'],
+    ['http://[::1]:3128', 'http://[::1]:3128'],
+    ['proxy.example.test', 'proxy.example.test'],
+    ['proxy.example.test:3128', 'proxy.example.test:3128'],
+  ])('%s → shown as %s', (value, shown) => {
+    for (const name of ['HTTP_PROXY', 'HTTPS_PROXY']) {
+      expect(find(readEffective({ [name]: value }), name)).toEqual({ name, value: shown, source: 'environment' });
+      expect(find(readEffective({ [name.toLowerCase()]: value }), name)?.value).toBe(shown);
+    }
+  });
+
+  it.each(['proxy example', 'socks5://proxy.example.test', 'http://', 'http://u:%zz@h'])('%s → a problem', (value) => {
+    expect(readBad({ HTTPS_PROXY: value })).toMatchObject([{ name: 'HTTPS_PROXY', value: showUrl(value) }]);
+  });
+
+  it('both cases → the lower one counts, as for the client', () => {
+    const environment = { https_proxy: 'http://lower.example.test', HTTPS_PROXY: 'http://upper.example.test' };
+    expect(find(readEffective(environment), 'HTTPS_PROXY')?.value).toBe('http://lower.example.test');
+    expect(find(readEffective({ ...environment, https_proxy: '' }), 'HTTPS_PROXY')).toBeUndefined();
+  });
+
+  it('what can hold no credentials → shown as it is', () => {
+    const environment = { NO_PROXY: 'localhost,::1,10.0.0.0/8', NODE_EXTRA_CA_CERTS: '/etc/@pki/ca.pem' };
+    const effective = readEffective(environment);
+    for (const [name, value] of Object.entries(environment)) expect(find(effective, name)?.value).toBe(value);
+  });
+});
+
+describe('secrets', () => {
+  const secret = 'S3cretWord';
+  const long = `${secret}${'x'.repeat(32)}`;
+
+  it.each<[string, Environment]>([
+    ['nonce secret', { DPOP_NONCE: 'required', DPOP_NONCE_SECRET: long }],
+    ['password of Redis', { REPLAY_STORE: `redis://user:${secret}@cache.example.test:6379` }],
+    ['password of Redis with an @', { REPLAY_STORE: `redis://:a%40${secret}@cache.example.test` }],
+    ['password of a proxy', { HTTPS_PROXY: `http://user:${secret}@proxy.example.test:3128` }],
+    ['password of a proxy in lower case', { http_proxy: `http://user:${secret}@proxy.example.test:3128` }],
+    ['password in a domain with a scheme', { IDP_DOMAIN: `https://user:${secret}@tenant.example.test` }],
+  ])('%s → not among the effective settings', (_name, environment) => {
+    const effective = readEffective(environment);
+    expect(effective).not.toHaveLength(0);
+    expect(JSON.stringify(effective)).toContain('***');
+    expect(JSON.stringify(effective)).not.toContain(secret);
+  });
+
+  it.each<[string, Environment]>([
+    ['nonce secret that is too short', { DPOP_NONCE_SECRET: secret }],
+    ['Redis URL of a wrong scheme', { REPLAY_STORE: `redsi://user:${secret}@cache.example.test` }],
+    ['Redis URL with a bad port', { REPLAY_STORE: `redis://user:${secret}@cache.example.test:port` }],
+    ['Redis URL with a bare @ in it', { REPLAY_STORE: `redis//:a@${secret}@cache.example.test` }],
+    ['Redis URL without its host', { REPLAY_STORE: `redis://:${secret}` }],
+    ['Redis URL with a forgotten @', { REPLAY_STORE: `redis://user:${secret}/cache.example.test` }],
+    ['Redis URL with an escaped @', { REPLAY_STORE: `redis://user:${secret}%40cache.example.test` }],
+    ['Redis URL with a forgotten colon', { REPLAY_STORE: `redis//user:${secret}` }],
+    ['Redis URL over two lines', { REPLAY_STORE: `redsi://user:${secret}\n${secret}@cache.example.test` }],
+    ['proxy without a scheme', { HTTPS_PROXY: `user:${secret}@proxy.example.test:99999` }],
+    ['proxy of a wrong scheme', { HTTP_PROXY: `htp://user:${secret}@proxy.example.test:3128` }],
+    ['proxy with a bad port', { HTTPS_PROXY: `http://user:${secret}@proxy.example.test:99999` }],
+    ['proxy with a bad escape', { HTTPS_PROXY: `http://user:%${secret}@proxy.example.test` }],
+    ['proxy without its host', { HTTPS_PROXY: `http://user:${secret}` }],
+    ['domain with credentials', { IDP_DOMAIN: `user:${secret}@tenant.example.test` }],
+    ['external URL with credentials', { EXTERNAL_URL: `https://user:${secret}@api.example.test` }],
+    ['upstream with credentials', { UPSTREAM: `http://user:${secret}@api.example.test` }],
+  ])('%s → a problem without it', (_name, environment) => {
+    const problems = readBad(environment);
+    expect(problems).toHaveLength(1);
+    expect(problems[0]?.value).toContain('***');
+    expect(formatProblems(problems)).not.toContain(secret);
+  });
+
+  it('in the file, of any type → not repeated', () => {
+    const path = writeSettingsFile({
+      dpop_nonce_secret: [secret],
+      replay_store: { url: `redis://:${secret}@cache.example.test` },
+    });
+    const problems = readBad({}, ['--settings', path]);
+    expect(problems).toHaveLength(2);
+    expect(formatProblems(problems)).not.toContain(secret);
+  });
+
+  it.each([
+    ['tenant.example.test', 'tenant.example.test'],
+    ['tenant.example.test:99999', 'tenant.example.test:99999'],
+    ['https://tenant.example.test:8443/', 'https://tenant.example.test:8443/'],
+    ['[::1]:8443', '[::1]:8443'],
+    ['redis://localhost:6379/1', 'redis://localhost:6379/1'],
+    ['memory', 'memory'],
+    ['a@b@c', '***@c'],
+    ['redis://:123456', 'redis://:***'],
+    ['redis://:12345', 'redis://:***'],
+    ['redis+sentinel://one:26379,[::1]:26380/main', 'redis+sentinel://one:26379,[::1]:26380/main'],
+    ['rediss+cluster://user:p@ss@one:6379,two', 'rediss+cluster://***@one:6379,two'],
+    ['redis://one:6379/0?password=x', 'redis://one:6379/0?***'],
+    ['redis://user@one:6379:x', 'redis://***@one:***'],
+    ['https://id.example.test/realms/a:b', 'https://id.example.test/realms/a:b'],
+    ['secret://a@b', '***@b'],
+    ['unix:/run/app.sock', 'unix:/run/app.sock'],
+  ])('showUrl: %s → %s', (text, shown) => {
+    expect(showUrl(text)).toBe(shown);
+  });
+});

@@ -1,0 +1,114 @@
+// What the gate is measured beside, as data: how each is started, what is asked of it, and what its figures are a part of.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { serverWords, serviceWords } from './runtimes.js';
+import { haproxyCommand } from './servers/haproxy.js';
+import { servers } from './servers.js';
+
+const present = () => undefined;
+/** What a proxy tells a gate of the request of its client. */
+const forwarded = {
+  'X-Forwarded-Method': 'GET',
+  'X-Forwarded-Proto': 'https',
+  'X-Forwarded-Host': 'api.example.com',
+  'X-Forwarded-Uri': '/orders/17?page=1',
+};
+const asked = { path: '/forward-auth', headers: forwarded };
+const passes = { path: '/orders/17', passes: true };
+const nginx = '/usr/sbin/nginx';
+
+const gate = (more = {}) => ({
+  command: () => serviceWords('here').with(-1, 'gate'),
+  environment: ({ issuer, audience, port, upstreamUrl }) => ({
+    ISSUER: issuer,
+    IDP_AUDIENCE: audience,
+    HOST: '127.0.0.1',
+    PORT: port,
+    ADMIN_PORT: 'off',
+    ...(more.upstream && { UPSTREAM: upstreamUrl }),
+  }),
+  missing: present,
+});
+const script = (name) => ({
+  command: () => serverWords(name),
+  environment: ({ port, upstreamUrl }) => ({ PORT: port, UPSTREAM: upstreamUrl }),
+  missing: present,
+  checks: 'none',
+});
+
+/** deploy/gate/nginx.conf without TLS, which costs both sides the same, and with one worker. */
+const nginxBefore = (name) => ({
+  command: ({ folder, port, upstreamUrl, gates }) => {
+    const own = join(folder, `nginx-${name}`);
+    mkdirSync(own, { recursive: true });
+    const values = {
+      HOST: 'api.example.com',
+      PORT: port,
+      ADDRESS: '127.0.0.1',
+      GATE: new URL(gates[name]).host,
+      UPSTREAM: new URL(upstreamUrl).host,
+      FOLDER: own,
+    };
+    const text = readFileSync(new URL('../../deploy/gate/nginx.conf', import.meta.url), 'utf8')
+      .replace(/@([A-Z_]+)@/g, (all, key) => String(values[key] ?? all))
+      .replace(/^ *ssl_.*\n/gm, '')
+      .replace(/ ssl http2( default_server)?;/g, ';')
+      .replace('worker_processes auto', 'worker_processes 1')
+      .replace(/access_log .*;/, 'access_log off;\n  keepalive_requests 1000000000;');
+    // The server for other names stands first; without TLS the two would be one.
+    const [before, after] = text.split(/ {2}# Any other Host[\s\S]*?\n {2}}\n/);
+    const file = join(own, 'nginx.conf');
+    writeFileSync(file, `${before}${after}`);
+    return [nginx, '-e', join(own, 'error.log'), '-c', file, '-g', 'daemon off;'];
+  },
+  environment: () => ({}),
+  missing: () => (existsSync(nginx) ? undefined : `${nginx} is not installed`),
+});
+
+/** What stands behind the proxies; it runs beside wrk. */
+export const upstream = script('upstream');
+
+/**
+ * By name. `with`: the server that it asks, which runs on the same processor and whose cost is a part of its own.
+ * `tunnels`: WebSockets go through it; `passes`: it passes requests on.
+ *
+ * @type {Record<string, any>}
+ */
+export const gateServers = {
+  service: { ...servers.portcullis, label: 'the service itself', path: '/api/private' },
+  'service-told': {
+    ...servers.portcullis,
+    label: 'the service itself, sent what a proxy tells a gate',
+    path: '/api/private',
+    headers: forwarded,
+  },
+  gate: { label: 'the gate, asked by a proxy', ...gate(), ready: asked, ...asked },
+  'gate-asked': { label: 'the gate behind nginx', ...gate(), ready: asked, silent: true },
+  'raw-asked': { label: 'raw node:http behind nginx', ...script('yes'), silent: true },
+  'nginx-gate': { label: 'nginx and the gate', ...nginxBefore('gate-asked'), with: 'gate-asked', path: '/orders/17' },
+  'nginx-raw': {
+    label: 'nginx and raw node:http that says yes',
+    ...nginxBefore('raw-asked'),
+    with: 'raw-asked',
+    path: '/orders/17',
+  },
+  proxy: { label: 'the gate as the proxy', ...gate({ upstream: true }), ...passes, tunnels: true },
+  undici: { label: 'raw undici proxy, no checks', ...script('undici-proxy'), ...passes, tunnels: true },
+  'http-proxy-3': { label: 'http-proxy-3, no checks', ...script('http-proxy-3'), ...passes, tunnels: true },
+  haproxy: {
+    ...servers.haproxy,
+    label: 'HAProxy jwt_verify as the proxy',
+    command: ({ upstreamUrl, ...about }) => haproxyCommand({ ...about, upstream: new URL(upstreamUrl).host }),
+    ...passes,
+  },
+};
+
+/** The aims, and a limit of one of them: whose processor time is divided by whose. */
+export const gateRatios = {
+  decision: ['service', 'gate'],
+  told: ['service-told', 'service'],
+  nginx: ['nginx-raw', 'nginx-gate'],
+  undici: ['undici', 'proxy'],
+  'http-proxy-3': ['http-proxy-3', 'proxy'],
+  haproxy: ['haproxy', 'proxy'],
+};

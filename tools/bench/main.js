@@ -1,0 +1,95 @@
+// npm run bench -- [BENCH …] [options]: what is said of speed, measured. `--help` says how.
+import { parseArgs } from 'node:util';
+
+const help = `npm run bench -- [BENCH …] [--quick] [--write]
+
+  verify         what judging a token costs beside its signature check, in one process
+  replay         the replay store in memory: size, time
+  http           the service beside its peers and floors; wrk loads it
+  pace           the service at a fixed rate: latency from the moment at which a request was due
+  rules          what a decision of the gate costs as its rules grow
+  gate           the gate beside and as a proxy, before one upstream
+  redis-cluster  replay records in a cluster of three real nodes, and what a failover loses
+  fleet          what 1000 instances do to their provider, on a simulated clock
+  profile        where the processor time of a request goes
+  compare REF    this build beside that of another commit, round by round
+  tables         no measurement: writes the pages from tools/bench/results.json
+
+Without a name: verify, replay, http and rules. With --write and without a name: all that the pages show, in twenty
+minutes, and the pages are written (docs/performance.md, docs/performance-tables.md, docs/performance.svg,
+docs/scaling.md). With --write and a name: only the part of that bench.
+
+  --quick          fewer servers, workloads and rounds; nothing is written
+  --only SERVER,…  --workload NAME,…  --rounds N  --seconds S   parts of http, profile and compare, for development
+
+Every ratio is of processor time a request, from rounds in turn, with a 95 % interval; rounds go on until it is narrower
+than ±3 %, or their cap is reached. It takes two processors that nobody else uses: a measurement in which others used
+the server's processor is repeated by itself, and what stayed disturbed is counted and told.`;
+
+const benches = {
+  verify: () => import('./verify.js'),
+  replay: () => import('./replay.js'),
+  http: () => import('./http.js'),
+  profile: () => import('./profile.js'),
+  pace: () => import('./pace.js'),
+  fleet: () => import('./fleet.js'),
+  rules: () => import('./rules.js'),
+  gate: () => import('./gate.js'),
+  'redis-cluster': () => import('./redis-cluster.js'),
+  compare: () => import('./compare.js'),
+  tables: () => import('./tables.js'),
+};
+/** What runs if none is named. */
+const usual = ['verify', 'replay', 'http', 'rules'];
+/** What the pages are made from, in the order in which it runs. */
+const written = ['http', 'profile', 'pace', 'rules', 'gate', 'redis-cluster', 'fleet'];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    help: { type: 'boolean', default: false },
+    quick: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    workload: { type: 'string' },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+  },
+});
+// What stands behind compare is a commit.
+const [names, refs] =
+  positionals[0] === 'compare' ? [positionals.slice(0, 1), positionals.slice(1)] : [positionals, []];
+const unknown = names.filter((name) => !Object.hasOwn(benches, name));
+if (values.help || unknown.length > 0) {
+  (values.help ? console.log : console.error)(
+    values.help ? help : `There is no bench ${unknown.join(', ')}.\n\n${help}`,
+  );
+  process.exit(values.help ? 0 : 64);
+}
+const list = (text) => text?.split(',').filter(Boolean);
+const positive = (text) => (text === undefined ? undefined : Number(text) > 0 ? Number(text) : 1);
+const options = {
+  quick: values.quick,
+  write: values.write,
+  only: list(values.only),
+  workload: list(values.workload),
+  rounds: positive(values.rounds),
+  seconds: positive(values.seconds),
+  ref: refs[0],
+};
+for (const name of names.length > 0 ? names : values.write ? written : usual) {
+  const { bench } = await benches[name]();
+  try {
+    // Only what fails fails the run, never a figure.
+    if ((await bench(options)) === false) process.exitCode = 1;
+  } catch (error) {
+    if (!(error instanceof RangeError)) {
+      // The others are worth as much without it.
+      console.error(`${name} failed:`, error);
+      process.exitCode = 1;
+      continue;
+    }
+    console.error(error.message);
+    process.exit(64);
+  }
+}

@@ -1,0 +1,78 @@
+// The replay store in memory, filled: resident memory, and the time of an insert and of a duplicate.
+import { randomUUID } from 'node:crypto';
+import { createMemoryReplayStore } from '../../build/dpop/replay.js';
+
+const batch = 1_000;
+const windowSeconds = 300;
+const jkts = Array.from({ length: 1_000 }, () => randomUUID().padEnd(43, 'A'));
+
+let clock = 1_000_000;
+const createStore = () => createMemoryReplayStore({ now: () => clock, since: 0 });
+
+/** Made outside the measured time. */
+const makeBatch = () => jkts.map((jkt) => ({ jkt, jti: randomUUID() }));
+
+/** Witnesses a batch; nanoseconds of one witness, on average. */
+const measure = (store, proofs, expected) => {
+  const started = process.hrtime.bigint();
+  for (let i = 0; i < batch; i++) {
+    const { jkt, jti } = proofs[i];
+    if (store.witness(jkt, jti, clock + (i % windowSeconds)) !== expected) throw new Error('wrong answer');
+  }
+  return Number(process.hrtime.bigint() - started) / batch;
+};
+
+/** Nanoseconds of each witness by itself, the clock's own cost included. */
+const measureSingly = (store, proofs) =>
+  proofs.map(({ jkt, jti }, i) => {
+    const started = process.hrtime.bigint();
+    store.witness(jkt, jti, clock + (i % windowSeconds));
+    return Number(process.hrtime.bigint() - started);
+  });
+
+const repeat = (times, action) => Array.from({ length: times }, action);
+const summarise = (measured, samples) => {
+  const sorted = samples.toSorted((a, b) => a - b);
+  const at = (share) => Math.round(sorted[Math.floor((sorted.length - 1) * share)]);
+  return { measured, median: at(0.5), p99: at(0.99), worst: at(1) };
+};
+const mebibytes = (bytes) => (bytes / 2 ** 20).toFixed(1);
+
+/** Fills a store and prints what it holds and what a witness costs; `quick` takes a tenth of the proofs. */
+export async function bench({ quick }) {
+  const entries = quick ? 300_000 : 3_000_000;
+  const warm = createStore();
+  repeat(100, () => measure(warm, makeBatch(), true));
+
+  const store = createStore();
+  globalThis.gc?.();
+  const before = process.memoryUsage();
+  const sample = [];
+  const inserts = repeat(entries / batch, (_, index) => {
+    const proofs = makeBatch();
+    if (index % 100 === 0) sample.push(proofs);
+    return measure(store, proofs, true);
+  });
+  globalThis.gc?.();
+  const after = process.memoryUsage();
+  const held = store.size;
+  const duplicates = repeat(20, () => sample.map((proofs) => measure(store, proofs, false))).flat();
+  const single = repeat(100, () => measureSingly(store, makeBatch())).flat();
+
+  // Everything dies at once; the store reclaims as it goes.
+  clock += 2 * windowSeconds;
+  const reclaiming = repeat(500, () => measure(store, makeBatch(), true));
+
+  console.log(`replay: ${held} live proofs; MiB above the start`);
+  console.table([
+    { memory: 'resident', MiB: mebibytes(after.rss - before.rss) },
+    { memory: 'array buffers', MiB: mebibytes(after.arrayBuffers - before.arrayBuffers) },
+  ]);
+  console.log(`nanoseconds of one witness (batches of ${batch}, but for the single ones)`);
+  console.table([
+    summarise('insert, while filling', inserts),
+    summarise('duplicate', duplicates),
+    summarise('insert, each by itself', single),
+    summarise('insert, while all the rest is dead', reclaiming),
+  ]);
+}

@@ -1,0 +1,72 @@
+// What a decision of the gate costs as its rules grow: in this process, with a token that was seen before.
+import { createGate } from '../../build/gate/gate.js';
+import { readRules } from '../../build/gate/rules/rules-reader.js';
+import { createStaticKeySet } from '../../build/keys/static-key-set.js';
+import { createResourceServer } from '../../build/resource-server/resource-server.js';
+import { makeClaims, makeKeyPair, signJws } from './mint.js';
+import { savePart } from './publish.js';
+import { formatRules } from './rules-report.js';
+
+const issuer = 'https://idp.example/';
+const audience = 'https://api.example.com/';
+const sizes = [1, 100, 10_000];
+const seconds = Math.floor(Date.now() / 1000);
+
+const pair = makeKeyPair('rsa', { modulusLength: 2048 });
+const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid: 'k', alg: 'RS256', use: 'sig' };
+const token = signJws(
+  { alg: 'RS256', typ: 'JWT', kid: 'k' },
+  makeClaims({ issuer, audience, now: seconds, claims: { scope: 'read:orders' } }),
+  pair.privateKey,
+);
+
+/** The rule that decides lies in the middle of the file; the others have paths that begin as its path does. */
+async function openGate(size) {
+  const rules = Array.from({ length: size }, (_, i) => ({
+    id: `rule-${i}`,
+    path: i === size >> 1 ? '/orders/*/lines/**' : `/orders/${i}/items/${i}`,
+    scopes: ['read:orders'],
+  }));
+  const text = JSON.stringify({ issuers: { a: { issuer, audience } }, rules });
+  const startedAt = performance.now();
+  const result = await readRules({ name: 'rules.json', text });
+  if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
+  const server = createResourceServer({ issuers: [{ issuer, keys: createStaticKeySet({ keys: [jwk] }) }], audience });
+  const gate = createGate({ rules: result.rules, openServer: () => server });
+  return { size, gate, loaded: performance.now() - startedAt, costs: /** @type {number[]} */ ([]) };
+}
+
+function request(i) {
+  const target = `/orders/${i % 1000}x/lines/${i % 7}?page=1`;
+  const headers = {
+    get: (name) => (name === 'authorization' ? `Bearer ${token}` : name === 'host' ? 'api.example.com' : null),
+  };
+  return { method: 'GET', target, url: `https://api.example.com${target}`, headers };
+}
+
+/** Decisions a second by the number of rules, one a round; and the milliseconds of loading the file. */
+export async function bench({ quick, write, rounds = quick ? 5 : 15 }) {
+  const calls = quick ? 20_000 : 60_000;
+  const opened = [];
+  for (const size of sizes) opened.push(await openGate(size));
+  const connection = { encrypted: true };
+  for (let round = 0; round <= rounds; round++) {
+    for (const { gate, costs } of opened) {
+      const before = process.cpuUsage();
+      for (let i = 0; i < calls; i++) {
+        const decision = gate.decide(request(i), connection);
+        if (decision instanceof Promise || decision.kind !== 'admitted') throw new Error('A good request was refused.');
+      }
+      const { user, system } = process.cpuUsage(before);
+      // The first round is the warm-up.
+      if (round > 0) costs.push((user + system) / calls);
+    }
+  }
+  const part = {
+    date: new Date().toISOString(),
+    rows: opened.map(({ size, costs, loaded }) => ({ size, costs, loaded })),
+  };
+  console.log(`\n${formatRules(part)}\n`);
+  if (write && !quick) savePart('rules', part);
+  return true;
+}

@@ -1,0 +1,45 @@
+// Where the runtimes are that the bench's own packages bring.
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const file = (path) => fileURLToPath(new URL(`node_modules/${path}`, import.meta.url));
+const here = fileURLToPath(new URL('../..', import.meta.url));
+const runtime = (label, binary, ...more) => ({ label, binary, words: [binary, ...more] });
+
+const denoBinary = file('@deno/linux-x64-glibc/deno');
+// Left to itself it asks its makers for a newer version, through the proxy of the environment where there is one.
+const quietly = ['/usr/bin/env', 'DENO_NO_UPDATE_CHECK=1'];
+const deno = { label: 'Deno', binary: denoBinary, words: [...quietly, denoBinary, 'run', '-A'] };
+
+/** The file of each runtime, and the words before that of a program. */
+export const runtimes = {
+  here: runtime('Node', process.execPath),
+  node22: runtime('Node', file('node22-linux-x64/bin/node')),
+  node24: runtime('Node', file('node24-linux-x64/bin/node')),
+  node26: runtime('Node', file('node26-linux-x64/bin/node')),
+  bun: runtime('Bun', file('@oven/bun-linux-x64/bin/bun')),
+  deno,
+};
+
+/** Those that run the library: workerd listens by itself, and no service can. */
+export const libraryRuntimes = {
+  ...runtimes,
+  workerd: runtime('workerd', file('@cloudflare/workerd-linux-64/bin/workerd')),
+};
+
+/** The command line of the service on a runtime, from the build in a folder. */
+export const serviceWords = (name, folder = here) => [
+  ...runtimes[name].words,
+  join(folder, 'dist/cli/main.js'),
+  'serve',
+];
+
+/** The command line of a server of the bench on a runtime. */
+export const serverWords = (server, name = 'here') => [
+  ...runtimes[name].words,
+  fileURLToPath(new URL(`servers/${server}.js`, import.meta.url)),
+];
+
+/** Whether a runtime is there: the packages bring them for Linux on x64 alone. */
+export const hasRuntime = (name) => existsSync(runtimes[name].binary);

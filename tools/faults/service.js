@@ -1,0 +1,129 @@
+// The service in processes of its own, as `portcullis serve` runs it.
+import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { pin } from './affinity.js';
+import { endChild, startChild } from './children.js';
+import { audience } from './tokens.js';
+
+const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const kibibytesPerMebibyte = 1024;
+
+/**
+ * Starts the service before a provider and waits until it listens; `environment` and `words` hold its settings, `onLine` gets
+ * each line of its log.
+ */
+export async function startService({
+  provider,
+  identity,
+  environment = {},
+  words = ['serve'],
+  onLine = (_line) => {},
+}) {
+  const running = startChild(pin('service', [process.execPath, program, ...words]), {
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    env: {
+      PATH: process.env.PATH,
+      NODE_EXTRA_CA_CERTS: identity.certificateFile,
+      IDP_DOMAIN: provider.domain,
+      IDP_AUDIENCE: audience,
+      HOST: '127.0.0.1',
+      PORT: '0',
+      ADMIN_PORT: '0',
+      ...environment,
+    },
+  });
+  const { child } = running;
+  const startedAt = performance.now();
+  /** Every line but those of requests. */
+  const lines = [];
+  let requests = 0;
+  let rest = '';
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    const parts = (rest + text).split('\n');
+    rest = parts.pop() ?? '';
+    for (const part of parts) {
+      onLine(part);
+      if (part.includes('"event":"request"'))
+        requests++; // parsing each would cost the load its processor
+      else lines.push({ ...JSON.parse(part), seenAt: performance.now() });
+    }
+  });
+  const announced = new Promise((resolve) => child.on('message', resolve));
+  const ended = running.ended.then((status) => Promise.reject(new Error(`the service ended with ${status}`)));
+  ended.catch(() => {});
+  const { url, adminUrl } = await Promise.race([announced, ended]);
+
+  const countLines = (event) => lines.filter((line) => line.event === event).length;
+
+  return {
+    pid: child.pid,
+    port: Number(new URL(url).port),
+    adminUrl,
+    lines,
+    countLines,
+    /** Log lines of requests so far: each was accepted and judged. */
+    get requests() {
+      return requests;
+    },
+    get hasEnded() {
+      return child.exitCode !== null || child.signalCode !== null;
+    },
+    /** Seconds since it was started. */
+    age: () => (performance.now() - startedAt) / 1000,
+    /** Waits until so many lines of an event were written; whether it came to that within the seconds. */
+    async awaitLines(event, count, seconds) {
+      for (const deadline = performance.now() + seconds * 1000; performance.now() < deadline; await sleep(20)) {
+        if (countLines(event) >= count) return true;
+      }
+      return countLines(event) >= count;
+    },
+    /** Waits until all of its workers are ready; whether it came to that within the seconds. */
+    async awaitReady(seconds) {
+      for (const deadline = performance.now() + seconds * 1000; performance.now() < deadline; await sleep(20)) {
+        const answer = await fetch(`${adminUrl}/readyz`);
+        const { ready, checks } = /** @type {{ ready: boolean, checks: Record<string, string> }} */ (
+          await answer.json()
+        );
+        const [, up, all] = /^(\d+) of (\d+) ready$/.exec(checks.workers ?? '1 of 1 ready') ?? [];
+        if (ready && up === all) return true;
+      }
+      return false;
+    },
+    /** The value of a metric without labels, now. */
+    async count(name) {
+      const text = await (await fetch(`${adminUrl}/metrics`)).text();
+      return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+    },
+    /** Reads its log no more, until `readLog()`. */
+    blockLog: () => child.stdout.pause(),
+    readLog: () => child.stdout.resume(),
+    /** Fetches that were tried, by all of its processes. */
+    get attempts() {
+      return countLines('keys_fetched') + countLines('keys_fetch_failed');
+    },
+    signal: (name) => child.kill(name),
+    workers: () => childrenOf(child.pid),
+    /** Resident memory of all of its processes, in MiB. */
+    memory: () => [Number(child.pid), ...childrenOf(child.pid)].reduce((sum, pid) => sum + residentMemory(pid), 0),
+    ended: running.ended,
+    stop: () => endChild(running),
+  };
+}
+
+function childrenOf(pid) {
+  return readProcess(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number);
+}
+
+function residentMemory(pid) {
+  return Number(/VmRSS:\s+(\d+)/.exec(readProcess(`/proc/${pid}/status`))?.[1] ?? 0) / kibibytesPerMebibyte;
+}
+
+/** Empty for a process that is just gone. */
+function readProcess(path) {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}

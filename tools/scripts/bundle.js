@@ -1,0 +1,40 @@
+// Makes what is shipped, in dist/: the code of the sources in few files, so that a process starts sooner, and the types of
+// build/. There is a file for each entry point, and one for each part that several of them share or that is loaded on demand.
+import { copyFileSync, cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { rolldown } from 'rolldown';
+
+const { exports, imports, bin } = JSON.parse(readFileSync('package.json', 'utf8'));
+const modules = Object.values(exports).flatMap(({ default: path }) => path ?? []);
+const replacements = Object.values(imports).map(({ workerd }) => workerd);
+const entries = [...modules, ...replacements, ...Object.values(bin)].map((path) =>
+  path.replace(/^(?:\.\/)?dist\//, '').replace(/\.js$/, ''),
+);
+
+const bundle = await rolldown({
+  input: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
+  platform: 'node',
+  external: /^[^./]/, // packages, and what Node brings
+});
+await bundle.write({
+  dir: 'dist',
+  format: 'esm',
+  entryFileNames: '[name].js',
+  chunkFileNames: 'parts/[name].js',
+  sourcemap: true,
+});
+await bundle.close();
+
+/** Declarations that an entry point needs, by way of others. */
+const declarations = new Set(entries.map((entry) => `${entry}.d.ts`));
+for (const path of declarations) {
+  const text = readFileSync(join('build', path), 'utf8');
+  for (const [, from] of text.matchAll(/(?:from |import\()["'](\.[^"']+)\.[jt]s["']/g)) {
+    declarations.add(`${posix.join(posix.dirname(path), from)}.d.ts`);
+  }
+  mkdirSync(join('dist', dirname(path)), { recursive: true });
+  copyFileSync(join('build', path), join('dist', path));
+}
+
+// The page of the console runs in a browser, as the modules that it consists of.
+cpSync('build/console/page', 'dist/console', { recursive: true });

@@ -1,0 +1,176 @@
+// Packs the package and treats the tarball as a stranger would: lints it, installs it in an empty folder, runs it.
+import { execFileSync } from 'node:child_process';
+import {
+  copyFileSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, posix, resolve } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { rolldown } from 'rolldown';
+
+/** What `npm install portcullis` brings into an empty folder at most, this package included. The README says so too. */
+const maxPackages = 7;
+const maxMebibytes = 14;
+const promise = `at most ${maxPackages} packages and ${maxMebibytes} MiB`;
+
+/** Compressed size of the example of Workers as it is deployed, without minification. */
+const maxWorkerKibibytes = 80;
+
+/** A token of the test kit before a resource server; what listens names the optional package, which is left out here. */
+const useTestKit = `
+  import { createResourceServer } from 'portcullis';
+  import { createTestIssuer } from 'portcullis/testing';
+  const issuer = createTestIssuer();
+  const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
+  const headers = new Headers(issuer.headers({ sub: 'alice' }));
+  const { claims } = await server.authorize({ method: 'GET', url: 'http://localhost/', headers });
+  const refused = await issuer.listen().catch((error) => error.message);
+  if (claims.sub !== 'alice' || !String(refused).includes('@peculiar/x509')) throw new Error('portcullis/testing does not work');
+  console.log('portcullis/testing: a token is accepted; listen() without its optional package says what to install');
+`;
+
+/** Every entry point, where no optional peer is installed: one that is made of a peer has to ask for it by name. */
+const importAll = `
+  const [entries, peers] = process.argv.slice(1).map((names) => names.split(' '));
+  const asking = [];
+  for (const name of entries) {
+    const error = await import(name).then(() => undefined, (refused) => refused);
+    const peer = peers.find((each) => error?.message.includes(each));
+    if (error !== undefined && (error.code !== 'ERR_MODULE_NOT_FOUND' || peer === undefined)) throw error;
+    if (error !== undefined) asking.push(name + ' asks for ' + peer);
+  }
+  console.log('without any framework: ' + (entries.length - asking.length) + ' entry points load; ' + asking.join(', '));
+`;
+
+const run = (command, args, cwd) =>
+  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+
+/** Space on disk, as `du` counts it. */
+function measure(path) {
+  const status = lstatSync(path);
+  const own = status.blocks * 512;
+  return status.isDirectory() ? readdirSync(path).reduce((sum, name) => sum + measure(join(path, name)), own) : own;
+}
+
+/** Bundles the example of Workers in a folder where the package is installed, as wrangler does: its modules, and its code. */
+async function bundleWorker(folder) {
+  const input = join(folder, 'worker.ts');
+  copyFileSync('examples/workers/worker.ts', input);
+  const conditionNames = ['workerd', 'worker', 'browser', 'import', 'default'];
+  const bundle = await rolldown({ input, platform: 'neutral', resolve: { conditionNames }, external: /^node:/ });
+  const { output } = await bundle.generate({ format: 'esm' });
+  await bundle.close();
+  const chunks = output.flatMap((part) => (part.type === 'chunk' ? [part] : []));
+  return {
+    modules: chunks.flatMap((chunk) => Object.keys(chunk.modules)),
+    code: chunks.map(({ code }) => code).join(''),
+  };
+}
+
+/** Links to files, from the pages of the tarball, that lead to no file of the tarball. */
+function findBrokenLinks(paths) {
+  const link = /\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)/g;
+  const code = /^```[\s\S]*?^```/gm;
+  const links = paths
+    .filter((path) => path.endsWith('.md'))
+    .flatMap((page) => [...readFileSync(page, 'utf8').replace(code, '').matchAll(link)].map(([, to]) => [page, to]));
+  const broken = links.filter(([page, target]) => !paths.includes(posix.normalize(posix.join(dirname(page), target))));
+  console.log(`links between the pages of the tarball: ${links.length}, ${broken.length} of them broken`);
+  return broken.map(([page, target]) => `${page} → ${target}`);
+}
+
+/**
+ * The bill of materials of this package, from that of the folder it is installed in. With `--omit dev`, npm leaves out of
+ * the list of this tree what packages for development need as well.
+ */
+function describeMaterials(bom) {
+  const own = bom.components.find(({ name }) => name === 'portcullis');
+  const externalReferences = own.externalReferences.filter(({ type }) => type !== 'distribution'); // a temporary path
+  return {
+    ...bom,
+    metadata: { ...bom.metadata, component: { ...own, externalReferences } },
+    components: bom.components.filter((component) => component !== own),
+    dependencies: bom.dependencies.filter(({ ref }) => !ref.startsWith('project@')),
+  };
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-package-'));
+try {
+  const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], '.'));
+  const tarball = join(folder, packed.filename);
+  console.log(`packed: ${packed.entryCount} files, ${Math.round(packed.unpackedSize / 1024)} KiB unpacked`);
+
+  const broken = findBrokenLinks(packed.files.map(({ path }) => path));
+  if (broken.length > 0) throw new Error(`links that lead nowhere in the tarball: ${broken.join(', ')}`);
+
+  console.log(run('npx', ['publint', '--strict', tarball], '.').trim());
+  console.log(run('npx', ['attw', tarball, '--profile', 'esm-only', '--no-emoji'], '.').trim());
+
+  writeFileSync(join(folder, 'package.json'), '{"name":"project","version":"0.0.0","private":true}\n');
+  run('npm', ['install', tarball], folder);
+  const help = run('npx', ['portcullis', '--help'], folder);
+  if (!help.includes('Usage: portcullis')) throw new Error('portcullis --help does not print its usage');
+  console.log('installed in an empty folder: npx portcullis --help answers');
+  const { version } = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
+  if (run('npx', ['portcullis', '--version'], folder).trim() !== version) throw new Error('--version does not fit');
+
+  console.log(run('node', ['--input-type=module', '--eval', useTestKit], folder).trim());
+
+  const manifest = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
+  const entries = Object.keys(manifest.exports)
+    .filter((subpath) => !subpath.endsWith('.json'))
+    .map((subpath) => `portcullis${subpath.slice(1)}`);
+  const peers = Object.keys(manifest.peerDependencies).join(' ');
+  console.log(run('node', ['--input-type=module', '--eval', importAll, entries.join(' '), peers], folder).trim());
+
+  const { modules, code } = await bundleWorker(folder);
+  const workerKibibytes = Math.ceil(gzipSync(code).length / 1024);
+  console.log(`bundle for Workers: ${workerKibibytes} KiB compressed (at most ${maxWorkerKibibytes})`);
+  if (!modules.some((path) => path.includes('/portcullis/dist/')))
+    throw new Error('the bundle for Workers is not of the package');
+  if (modules.some((path) => path.includes('/node_modules/undici/')))
+    throw new Error('the bundle for Workers has undici');
+  if (workerKibibytes > maxWorkerKibibytes) throw new Error('the bundle for Workers is too large');
+
+  const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
+  const count = Object.keys(lock.packages).length;
+  const mebibytes = Math.ceil(measure(join(folder, 'node_modules')) / 2 ** 20);
+  console.log(
+    `npm install portcullis: ${count} packages (at most ${maxPackages}), ${mebibytes} MiB (at most ${maxMebibytes})`,
+  );
+  if (!readFileSync('README.md', 'utf8').includes(promise)) throw new Error(`the README does not say: ${promise}`);
+  if (count > maxPackages) throw new Error(`more than ${maxPackages} packages in an install`);
+  if (mebibytes > maxMebibytes) throw new Error(`an install takes more than ${maxMebibytes} MiB`);
+  const scripts = Object.entries(lock.packages).filter(([, entry]) => entry.hasInstallScript);
+  if (scripts.length > 0) throw new Error(`install scripts in: ${scripts.map(([name]) => name).join(', ')}`);
+
+  const { packages } = JSON.parse(readFileSync(resolve('package-lock.json'), 'utf8'));
+  const locked = Object.entries(packages);
+  // The local provider and Redis are used with what their packages bring: these run nothing when they are installed.
+  const tools = ':is([name="oidc-provider"], [name="@peculiar/x509"], [name="@redis/client"])';
+  const optional = JSON.parse(run('npm', ['query', `${tools}, ${tools} *`], '.')).map(({ location }) => location);
+  const shipped = locked.filter(([name, { dev }]) => name !== '' && (dev !== true || optional.includes(name)));
+  const running = shipped.filter(([, entry]) => entry.hasInstallScript).map(([name]) => name);
+  if (running.length > 0) throw new Error(`install scripts in: ${running.join(', ')}`);
+  const unverified = locked.filter(([name, { integrity }]) => name !== '' && integrity === undefined);
+  if (unverified.length > 0)
+    throw new Error(`no integrity in the lockfile: ${unverified.map(([name]) => name).join(', ')}`);
+  console.log(
+    `lockfile: ${locked.length - 1} packages with integrity, ${shipped.length} of them run outside development or on request, and these have no install script`,
+  );
+
+  const bom = describeMaterials(JSON.parse(run('npm', ['sbom', '--sbom-format', 'cyclonedx'], folder)));
+  if (bom.components.length !== count - 1) throw new Error('the bill of materials does not list what was installed');
+  mkdirSync('coverage', { recursive: true });
+  writeFileSync('coverage/sbom.json', `${JSON.stringify(bom, undefined, 2)}\n`);
+  console.log(`coverage/sbom.json: ${bom.bomFormat} ${bom.specVersion}, ${bom.components.length} components`);
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}

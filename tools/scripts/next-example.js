@@ -1,0 +1,132 @@
+// node tools/scripts/next-example.js [--write]: the example of Next.js, as its pages have it, on Next.js itself, with the package from
+// its tarball. `--write` puts the table into docs/frameworks/next.md. It needs a build and the registry of npm; `npm ci` does
+// not install Next.js, for its size. Exits with 1 unless what the pages promise holds.
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createTestIssuer } from 'portcullis/testing';
+
+const packages = ['next@16.4.6', 'react@19.3.1', 'react-dom@19.3.1', 'typescript@5.9.3', '@types/node@20.19.43'];
+const swc = `@next/swc-${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}@16.4.6`;
+const page = 'docs/frameworks/next.md';
+const folder = mkdtempSync(join(tmpdir(), 'portcullis-next-'));
+const audience = 'https://api.example.com/';
+
+const proxy = readFileSync('examples/next/proxy.ts', 'utf8');
+const middleware = proxy.replace('const proxy', 'const middleware');
+const route = readFileSync('examples/next/app/messages/route.ts', 'utf8');
+const atRoute = 'app/api/messages/route.ts';
+/** What is written into the application, and what the page promises of it. */
+const variants = [
+  { name: '`proxy.ts`, and the route', files: { 'proxy.ts': proxy, [atRoute]: route }, works: true },
+  {
+    name: "`middleware.ts` with `runtime: 'nodejs'`, and the route",
+    files: { 'middleware.ts': middleware.replace("path*' }", "path*', runtime: 'nodejs' }"), [atRoute]: route },
+    works: true,
+  },
+  { name: 'the route without either', files: { [atRoute]: route }, works: true },
+  {
+    name: '`middleware.ts` without `runtime`: on the edge',
+    files: { 'middleware.ts': middleware, [atRoute]: route },
+    works: false,
+  },
+  {
+    name: "the route with `runtime = 'edge'`",
+    files: { [atRoute]: `${route}\nexport const runtime = 'edge';\n` },
+    works: false,
+  },
+];
+
+const run = (command, words, cwd) =>
+  execFileSync(command, words, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+const inApplication = { ...process.env, NEXT_TELEMETRY_DISABLED: '1' };
+
+async function findFreePort() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  server.close();
+  return String(port);
+}
+
+/** What the three calls of a table row are answered with. */
+async function callServed(application, issuer) {
+  const port = await findFreePort();
+  const child = spawn(process.execPath, ['node_modules/next/dist/bin/next', 'start', '-H', '127.0.0.1', '-p', port], {
+    cwd: application,
+    env: { ...inApplication, ISSUER: issuer.issuer, AUDIENCE: audience, NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') },
+    stdio: 'ignore',
+  });
+  const url = `http://127.0.0.1:${port}/api/messages`;
+  try {
+    for (let attempt = 0; attempt < 300; attempt++) {
+      if (await fetch(url).catch(() => undefined)) break;
+      await sleep(100);
+    }
+    const calls = [{}, issuer.headers(), issuer.headers({ scope: 'read:messages', sub: 'alice' })];
+    const answers = [];
+    for (const headers of calls) {
+      const response = await fetch(url, { headers });
+      const text = await response.text();
+      answers.push(text === '{"reader":"alice"}' ? `${response.status}, \`${text}\`` : `${response.status}`);
+    }
+    return answers;
+  } finally {
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+}
+
+async function measure({ files }, index, issuer) {
+  const application = join(folder, `variant-${index}`);
+  cpSync(join(folder, 'base'), application, { recursive: true, verbatimSymlinks: true });
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(application, path)), { recursive: true });
+    writeFileSync(join(application, path), text);
+  }
+  try {
+    execFileSync(process.execPath, ['node_modules/next/dist/bin/next', 'build'], {
+      cwd: application,
+      env: inApplication,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+  } catch ({ stderr, stdout }) {
+    const [, cause = 'fails'] = /TypeError: (.*)/.exec(`${stderr}${stdout}`) ?? [];
+    return [`fails: ${cause.trim()}`, '–', '–', '–'];
+  }
+  return ['builds', ...(await callServed(application, issuer))];
+}
+
+const issuer = await createTestIssuer({ audience }).listen();
+try {
+  const [{ filename }] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder]));
+  const base = join(folder, 'base');
+  mkdirSync(base);
+  writeFileSync(join(base, 'package.json'), '{"private":true}');
+  const tarball = resolve(folder, filename);
+  run('npm', ['install', '--no-audit', '--no-fund', '--omit=optional', ...packages, swc, tarball], base);
+  writeFileSync(join(folder, 'ca.pem'), issuer.ca);
+  const rows = [];
+  for (const [index, variant] of variants.entries()) rows.push([variant, await measure(variant, index, issuer)]);
+  const table = [
+    '| Next.js 16.4.6 | `next build` | no token | without the scope | with the scope |',
+    '| --- | --- | --- | --- | --- |',
+    ...rows.map(([{ name }, cells]) => `| ${[name, ...cells].join(' | ')} |`),
+  ].join('\n');
+  console.log(table);
+  if (process.argv.includes('--write')) {
+    const place = /(<!-- output: next -->\n)[\s\S]*?(<!-- end -->)/;
+    writeFileSync(page, readFileSync(page, 'utf8').replace(place, `$1${table}\n$2`));
+  }
+  const good = 'builds, 401, 403, 200, `{"reader":"alice"}`';
+  const broken = rows.filter(([{ works }, cells]) => (cells.join(', ') === good) !== works);
+  for (const [{ name }] of broken) console.error(`not as the page says: ${name}`);
+  process.exitCode = broken.length === 0 ? 0 : 1;
+} finally {
+  await issuer.close();
+  rmSync(folder, { recursive: true, force: true });
+}

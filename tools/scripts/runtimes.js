@@ -1,0 +1,148 @@
+// npm run runtimes [-- NAME…] [--library] [--service] [--write]: the suites on other runtimes, of the library (adapters,
+// fetched keys, signatures, limits) and of the service (black box); without a flag both. `--write` puts the rows into
+// docs/runtimes.md, and leaves those of other runtimes there. Exits with 1 where anything fails but the service on Bun and
+// on Deno, whose failures the page names.
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { installPackages } from '../bench/install.js';
+import { libraryRuntimes, runtimes } from '../bench/runtimes.js';
+
+const services = [
+  ...['serve/refusals', 'serve/keys', 'serve/dpop-modes', 'serve/http', 'server/process/running'],
+  ...['server/variants/endpoints', 'server/variants/variants', 'server/settings/settings-process'],
+];
+const report = `coverage/runtimes-${process.pid}.json`;
+const page = 'docs/runtimes.md';
+/** Milliseconds that one suite has on one runtime; it takes a minute or two. */
+const bound = 600_000;
+
+/** Columns of the library, and the groups of cases that they count. */
+const columns = {
+  'node:http': /^node$/,
+  Express: /^express$/,
+  Fastify: /^fastify$/,
+  Hono: /^hono/,
+  NestJS: /^nest$/,
+  fetch: /^fetch$/,
+  'fetched keys': /^keys/,
+  signatures: /^signatures/,
+  limits: /^limits/,
+  example: /^example/,
+};
+
+const suites = {
+  library: {
+    runtimes: libraryRuntimes,
+    variable: 'LIBRARY_RUNTIME',
+    tests: [
+      ...['admission', 'refusals', 'published-keys'].map((test) => `test/adapters/${test}.test.ts`),
+      ...['signatures', 'limits'].map((test) => `test/runtimes/${test}.test.ts`),
+    ],
+    /** Of Workers; those of the others run in `npm test`. */
+    more: { workerd: ['test/runtimes/workers-example.test.ts'] },
+    head: ['library on', ...Object.keys(columns)],
+    toCells: (cases) =>
+      Object.values(columns).map((pattern) => {
+        const counted = cases.filter(({ ancestorTitles: [group] }) => pattern.test(group ?? ''));
+        const failed = counted.filter(isFailed);
+        if (counted.length === 0) return '–';
+        return failed.length === 0 ? `${counted.length}` : `${counted.length - failed.length}; not ${list(failed)}`;
+      }),
+  },
+  service: {
+    runtimes,
+    variable: 'SERVICE_RUNTIME',
+    tests: services.map((test) => `test/${test}.test.ts`),
+    head: ['service on', 'passed', 'failed'],
+    toCells: (cases) => {
+      const failed = cases.filter(isFailed);
+      return [`${cases.length - failed.length}`, failed.length === 0 ? '0' : list(failed)];
+    },
+  },
+};
+
+/** What was not run has not passed. */
+const isFailed = ({ status }) => status !== 'passed';
+
+/** Names of cases; of many the first. */
+function list(cases) {
+  const names = cases.slice(0, 5).map(({ fullName }) => fullName.replaceAll('|', '\\|'));
+  return [...names, ...(cases.length > names.length ? [`and ${cases.length - names.length} more`] : [])].join('<br>');
+}
+
+/** Runs one suite on one runtime: the row of its table, and how many cases have failed. */
+function run(suite, name) {
+  const { label, binary, words } = suite.runtimes[name];
+  const tests = [...suite.tests, ...(suite.more?.[name] ?? [])];
+  const [version] = /\d+[\d.-]+\d/.exec(execFileSync(binary, ['--version'], { encoding: 'utf8' })) ?? ['unknown'];
+  // The runner takes a name that fits no file for a filter that finds nothing.
+  for (const test of tests) if (!existsSync(test)) throw new Error(`${test} is not there`);
+  rmSync(report, { force: true });
+  spawnSync(
+    process.execPath,
+    ['node_modules/vitest/vitest.mjs', 'run', ...tests, '--reporter=json', `--outputFile=${report}`],
+    {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, [suite.variable]: words.join(' ') },
+      timeout: bound,
+    },
+  );
+  // A run that was cut off has no report, and ends this program.
+  const { testResults } = JSON.parse(readFileSync(report, 'utf8'));
+  const broken = testResults.filter(({ status, assertionResults }) => status === 'failed' && !assertionResults.length);
+  if (broken.length > 0) throw new Error(`${label} ${version}: ${broken.map(({ message }) => message).join('\n')}`);
+  const cases = testResults.flatMap(({ assertionResults }) => assertionResults);
+  const failed = cases.filter(isFailed);
+  console.log(`${suite.head[0]} ${label} ${version}: ${cases.length - failed.length} passed, ${failed.length} failed`);
+  for (const { fullName } of failed) console.log(`  ${fullName}`);
+  return { cells: [`${label} ${version}`, ...suite.toCells(cases)], failed: failed.length };
+}
+
+/** Node counts by its major version. */
+const keyOf = ([label]) => /^Node \d+|^\w+/.exec(label)?.[0] ?? label;
+const order = ['Node 20', 'Node 22', 'Node 24', 'Node 26', 'Bun', 'Deno', 'workerd'];
+
+/** The rows of a page with new ones in the place of those of the same runtime. */
+function write(name, { head }, rows) {
+  const text = readFileSync(page, 'utf8');
+  const place = new RegExp(`(<!-- output: ${name} -->\n)(.*?)(<!-- end -->)`, 's');
+  const before = (place.exec(text)?.[2] ?? '').split('\n').slice(2).filter(Boolean);
+  const kept = before.map((line) =>
+    line
+      .split(/(?<!\\)\|/)
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+  const merged = new Map([...kept, ...rows].map((cells) => [keyOf(cells), cells]));
+  const sorted = [...merged.values()].toSorted((a, b) => order.indexOf(keyOf(a)) - order.indexOf(keyOf(b)));
+  const lines = [head, head.map(() => '---'), ...sorted].map((cells) => `| ${cells.join(' | ')} |`);
+  writeFileSync(
+    page,
+    text.replace(place, (_, start, _rows, end) => `${start}${lines.join('\n')}\n${end}`),
+  );
+}
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    write: { type: 'boolean', default: false },
+    library: { type: 'boolean', default: false },
+    service: { type: 'boolean', default: false },
+  },
+});
+const unknown = positionals.filter((name) => !Object.hasOwn(libraryRuntimes, name));
+if (unknown.length > 0) {
+  throw new TypeError(`no runtime ${unknown.join()}; write some of ${Object.keys(libraryRuntimes).join()}`);
+}
+installPackages();
+for (const [name, suite] of Object.entries(suites)) {
+  if (values.library !== values.service && !values[name]) continue;
+  const names = positionals.length > 0 ? positionals : Object.keys(suite.runtimes);
+  for (const each of names.filter((one) => Object.hasOwn(suite.runtimes, one))) {
+    const { cells, failed } = run(suite, each);
+    if (failed > 0 && !(name === 'service' && ['bun', 'deno'].includes(each))) process.exitCode = 1;
+    // Row by row: what has run is kept where a later one is cut off.
+    if (values.write) write(name, suite, [cells]);
+  }
+}
