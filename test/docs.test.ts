@@ -6,9 +6,6 @@ import { writeReference } from './support/reference.ts';
 
 const place = /<!-- table: (\w+) -->\n([\s\S]*?)<!-- end -->/g;
 const withTables = [...pages, 'CONTRIBUTING.md'];
-const places = withTables.flatMap((page) =>
-  [...readFileSync(page, 'utf8').matchAll(place)].map(([, name = '', text = '']) => ({ page, name, text })),
-);
 
 // `npm run docs` writes tables, copies of files and the reference anew.
 if (process.env['UPDATE_DOCS'] !== undefined) {
@@ -21,6 +18,10 @@ if (process.env['UPDATE_DOCS'] !== undefined) {
     writeFileSync(page, copyFiles(text));
   }
 }
+
+const places = withTables.flatMap((page) =>
+  [...readFileSync(page, 'utf8').matchAll(place)].map(([, name = '', text = '']) => ({ page, name, text })),
+);
 
 /** Types of the language, of Node and of frameworks, and parameters of types that have a word for a name. */
 const foreign = new Set(
