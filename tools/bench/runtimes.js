@@ -12,12 +12,20 @@ const denoBinary = file('@deno/linux-x64-glibc/deno');
 const quietly = ['/usr/bin/env', 'DENO_NO_UPDATE_CHECK=1'];
 const deno = { label: 'Deno', binary: denoBinary, words: [...quietly, denoBinary, 'run', '-A'] };
 
+/** The files of each supported version of Node, by its major number. */
+export const nodeVersions = {
+  20: file('node20-linux-x64/bin/node'),
+  22: file('node22-linux-x64/bin/node'),
+  24: file('node24-linux-x64/bin/node'),
+  26: file('node26-linux-x64/bin/node'),
+};
+
 /** The file of each runtime, and the words before that of a program. */
 export const runtimes = {
   here: runtime('Node', process.execPath),
-  node22: runtime('Node', file('node22-linux-x64/bin/node')),
-  node24: runtime('Node', file('node24-linux-x64/bin/node')),
-  node26: runtime('Node', file('node26-linux-x64/bin/node')),
+  node22: runtime('Node', nodeVersions[22]),
+  node24: runtime('Node', nodeVersions[24]),
+  node26: runtime('Node', nodeVersions[26]),
   bun: runtime('Bun', file('@oven/bun-linux-x64/bin/bun')),
   deno,
 };

@@ -1,0 +1,48 @@
+// npm run versions [-- VERSION…] [--overwrite-buffers]: the tests of the library, of HTTP, of the gate and of the adapters on
+// each supported version of Node, but the one that runs this: `npm test` has run there. With `--overwrite-buffers` those of
+// HTTP, of the gate and of the adapters on the oldest and the newest version, this one included, while the buffers that Node
+// hands out are overwritten (test/README.md). Exits with 1 where a test fails.
+import { spawnSync } from 'node:child_process';
+import { dirname } from 'node:path';
+import { parseArgs } from 'node:util';
+import { installPackages } from '../bench/install.js';
+import { nodeVersions } from '../bench/runtimes.js';
+
+const library = [
+  ...['jose', 'http', 'outbound', 'keys', 'token', 'token-status', 'dpop', 'policy', 'refusal', 'resource-server'],
+  ...['providers', 'explain', 'testing', 'runtimes'],
+];
+const http = ['server', 'serve', 'gate', 'adapters', 'hostile', 'isolation'];
+/** Milliseconds for one version; it takes three to five minutes. */
+const bound = 1_200_000;
+const here = process.versions.node.split('.')[0];
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { 'overwrite-buffers': { type: 'boolean', default: false } },
+});
+const overwrites = values['overwrite-buffers'];
+const all = Object.keys(nodeVersions);
+const usual = overwrites ? [all[0], all.at(-1)] : all.filter((version) => version !== here);
+const versions = positionals.length > 0 ? positionals : usual;
+const unknown = versions.filter((version) => !Object.hasOwn(nodeVersions, version ?? ''));
+if (unknown.length > 0) throw new TypeError(`no version ${unknown.join()}; write some of ${all.join()}`);
+const folders = (overwrites ? http : [...library, ...http]).map((name) => `test/${name}/`);
+
+installPackages();
+for (const version of versions) {
+  const binary = nodeVersions[version];
+  console.log(`\nNode ${version}${overwrites ? ', buffers overwritten' : ''}`);
+  const startedAt = performance.now();
+  const { status } = spawnSync(binary, ['node_modules/vitest/vitest.mjs', 'run', ...folders], {
+    stdio: 'inherit',
+    timeout: bound,
+    env: {
+      ...process.env,
+      PATH: `${dirname(binary)}:${process.env.PATH}`,
+      ...(overwrites && { OVERWRITE_BUFFERS: '1' }),
+    },
+  });
+  console.log(`Node ${version} took ${Math.round((performance.now() - startedAt) / 1000)} s`);
+  if (status !== 0) process.exitCode = 1;
+}
