@@ -2,7 +2,10 @@ import type { Log } from '../observation/log.ts';
 
 /** What is read again when the operator asks for it. */
 export interface Reloads {
-  /** `reload` may throw or reject: what was there before must then stay in force. */
+  /**
+   * Adds what is called at each request, and immediately if there was one before. `reload` may throw or reject: the old
+   * state must then stay in force.
+   */
   add(reload: () => void | Promise<void>): void;
   /** Asks by other means than a signal. */
   request(): void;
@@ -14,11 +17,20 @@ export interface Reloads {
  */
 export function watchReloads(log: Log, { onSignal }: { readonly onSignal: 'reload' | 'ignore' }): Reloads {
   const reloads = new Set<() => void | Promise<void>>();
+  let wasRequested = false;
   const request = (): void => {
+    wasRequested = true;
     for (const reload of reloads) void run(reload, log);
   };
   process.on('SIGHUP', onSignal === 'reload' ? request : () => {});
-  return { add: (reload) => void reloads.add(reload), request };
+  return {
+    add(reload) {
+      reloads.add(reload);
+      // During startup a request may arrive between the first read of a file and this call.
+      if (wasRequested) void run(reload, log);
+    },
+    request,
+  };
 }
 
 async function run(reload: () => void | Promise<void>, log: Log): Promise<void> {
