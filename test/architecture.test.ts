@@ -369,9 +369,9 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 8,340 lines; all sources: at most 34,510', () => {
+  it('the core: at most 8,340 lines; all sources: at most 34,540', () => {
     expect(count((path) => core.includes(folderOf(path)))).toBeLessThanOrEqual(8340);
-    expect(count(() => true)).toBeLessThanOrEqual(34_510);
+    expect(count(() => true)).toBeLessThanOrEqual(34_540);
   });
 
   it('a file: at most 300 lines, except closed tables and one that is to be split', () => {

@@ -4,13 +4,12 @@ import { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Fed, Intake } from './intake.ts';
 import type { PeerUse } from './peers.ts';
+import { RequestPieces } from './request-pieces.ts';
 
 /** Requests of one connection that may wait for their responses. */
 const maxPending = 8;
 /** Bytes that the kernel has not taken, above which no further request is parsed. */
 const maxUnsent = 16 * 1024;
-/** The end of a head, and of a chunked body. */
-const blankLine = Buffer.from('\r\n\r\n');
 const nothing = Buffer.alloc(0);
 
 /** Options of {@link ClientConnection}. */
@@ -34,14 +33,8 @@ export class ClientConnection extends Duplex implements Fed {
   readonly openedAt: number = performance.now();
   readonly #options: ClientConnectionOptions;
   #pending = 0;
-  /** The request whose body is being read, if it has one; then the bytes left of it, or `chunked`. */
-  #incoming: IncomingMessage | undefined;
-  #body: number | 'chunked' = 0;
   #latest: ServerResponse | undefined;
-  /** The last bytes that were passed on: a blank line may begin there. */
-  #tail: Buffer = nothing;
-  /** True if the piece that was found last ends with a blank line. */
-  #isComplete = false;
+  readonly #pieces: RequestPieces = new RequestPieces();
   /** The bytes that the socket holds for this connection; a view of its buffer. */
   #held: Buffer = nothing;
   /** Bytes of them that the limit on held bytes counts. */
@@ -189,10 +182,7 @@ export class ClientConnection extends Duplex implements Fed {
     this.#options.intake.countRequests(this.#options.peer, 1);
     this.#latest = outgoing;
     outgoing.on('close', this.#end);
-    const { 'transfer-encoding': coding, 'content-length': length } = incoming.headers;
-    if (coding === undefined && length === undefined) return;
-    this.#incoming = incoming;
-    this.#body = coding === undefined ? Number(length) : 'chunked';
+    this.#pieces.begin(incoming);
   }
 
   /**
@@ -206,8 +196,8 @@ export class ClientConnection extends Duplex implements Fed {
     this.#held = nothing;
     this.#release(this.#counted);
     this.socket.resume();
-    if (this.#pending === 0 && this.#body === 0) respond();
-    else if (this.#body === 0) this.#whenResponded = respond;
+    if (this.#pending === 0 && !this.#pieces.isInBody) respond();
+    else if (!this.#pieces.isInBody) this.#whenResponded = respond;
     else if (this.#latest?.headersSent === true) this.destroySoon();
     else if (this.#pending === 1) respond();
     else this.destroy();
@@ -236,7 +226,7 @@ export class ClientConnection extends Duplex implements Fed {
   }
 
   feed(): boolean {
-    const end = this.#findEnd(this.#held);
+    const end = this.#pieces.findEnd(this.#held);
     if (end === 0 || !this.#mayPass(this.#held.subarray(0, end))) return false;
     // A view without bytes would keep the entire read.
     this.#held = end === this.#held.length ? nothing : this.#held.subarray(end);
@@ -253,7 +243,7 @@ export class ClientConnection extends Duplex implements Fed {
   #receive(chunk: Buffer): void {
     // After the last response nothing is parsed, but read: unread bytes would reset the connection before it has arrived.
     if (this.#isReading || this.#isBroken || this.writableEnded) return;
-    if (this.#findEnd(chunk) === chunk.length && this.#mayPass(chunk)) {
+    if (this.#pieces.findEnd(chunk) === chunk.length && this.#mayPass(chunk)) {
       this.#pass(chunk);
       return;
     }
@@ -263,7 +253,7 @@ export class ClientConnection extends Duplex implements Fed {
     this.#held = chunk;
     const { intake, peer } = this.#options;
     // A body holds one read of each request at most; the number of requests is bounded elsewhere.
-    if (this.#body === 0) {
+    if (!this.#pieces.isInBody) {
       if (!intake.hold(peer, chunk.length)) {
         this.destroy();
         return;
@@ -301,43 +291,22 @@ export class ClientConnection extends Duplex implements Fed {
   #mayPass(piece: Buffer): boolean {
     if (this.readableFlowing !== true || this.destroyed || this.#isDetached || this.#isBroken) return false;
     // Whatever is unsent: a client may send an entire body before it reads.
-    if (this.#body !== 0) return true;
+    if (this.#pieces.isInBody) return true;
     if (this.socket.writableLength > maxUnsent) return false;
     if (this.#pending === 0) return true;
     const { intake, peer } = this.#options;
     return this.#pending < maxPending && intake.hasRoom(peer) && !namesUpgrade(piece);
   }
 
-  /** Returns where the first piece of these bytes ends. */
-  #findEnd(bytes: Buffer): number {
-    if (typeof this.#body === 'number' && this.#body > 0) return Math.min(this.#body, bytes.length);
-    const tail = this.#tail.length;
-    const found = tail === 0 ? bytes.indexOf(blankLine) : Buffer.concat([this.#tail, bytes]).indexOf(blankLine);
-    this.#isComplete = found !== -1;
-    return found === -1 ? bytes.length : found + blankLine.length - tail;
-  }
-
   #pass(piece: Buffer): void {
-    const body = this.#body;
-    if (typeof body === 'number' && body > 0) {
-      this.#body = body - piece.length;
-      this.emit('data', piece);
-      return;
-    }
-    this.#tail = this.#isComplete ? nothing : readTail(this.#tail, piece);
     this.emit('data', piece);
-    if (this.#body === 'chunked' && this.#incoming?.complete === true) this.#body = 0;
+    this.#pieces.note(piece);
   }
 
   #release(bytes: number): void {
     this.#counted -= bytes;
     this.#options.intake.release(this.#options.peer, bytes);
   }
-}
-
-/** Returns the last bytes of an incomplete head or body: a blank line may continue in the next piece. */
-function readTail(before: Buffer, piece: Buffer): Buffer {
-  return Buffer.concat([before, piece.subarray(1 - blankLine.length)]).subarray(1 - blankLine.length);
 }
 
 /** Reports whether a head may name another protocol: `node:http` hands over the connection with it. */
