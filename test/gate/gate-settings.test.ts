@@ -11,6 +11,7 @@ import { createNonces } from '../../src/dpop/nonce.ts';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
+import { awaitWorkers } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates } from '../support/tls.ts';
 
@@ -112,6 +113,7 @@ describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 
       return (await call(gate, { htu: 'http://api.example/orders', path: '/orders', nonce })).status;
     };
     await expect.poll(() => take(first), { timeout: 10_000 }).toBe(200);
+    await awaitWorkers(gate, WORKERS);
     await writeFile(file, 'short');
     gate.signal('SIGHUP');
     expect(JSON.stringify(await gate.findLog(({ event }) => event === 'reload_failed'))).toContain('DPOP_NONCE_SECRET');

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
 /** One JSON line of the service's log. */
@@ -179,4 +180,14 @@ function readAnnouncement(child: ChildProcess): Promise<Announcement> {
 
 function readLines(child: ChildProcess, onLine: (text: string) => void): void {
   if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', onLine);
+}
+
+/** Waits until all workers are ready: the service listens with the first one, and a later one has read its files later. */
+export async function awaitWorkers({ adminUrl }: Pick<ServiceProcess, 'adminUrl'>, count: string): Promise<void> {
+  const expected = count === '1' ? '"ready":true' : `${count} of ${count} ready`;
+  const read = async (): Promise<string> => (await fetch(`${adminUrl}/readyz`)).text();
+  for (const end = Date.now() + 15_000; !(await read()).includes(expected); ) {
+    if (Date.now() > end) throw new Error(`Not all of ${count} workers became ready.`);
+    await sleep(50);
+  }
 }

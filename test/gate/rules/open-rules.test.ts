@@ -2,7 +2,7 @@ import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { describe, it, onTestFinished, vi } from 'vitest';
+import { describe, it, vi } from 'vitest';
 import { openRules } from '../../../src/gate/rules/open-rules.ts';
 import type { Log } from '../../../src/server/observation/log.ts';
 import { createMetrics } from '../../../src/server/observation/metrics.ts';
@@ -11,7 +11,8 @@ const first = 'rules:\n  - { id: first, path: /**, access: open }\n';
 const opening = 'rules:\n  - { id: all, path: /**, access: open }\n';
 const closing = '  - { id: admin, path: /admin/**, access: deny }\n';
 
-async function open() {
+// Tests run side by side: only the function of the context belongs to one of them.
+async function open(onTestFinished: (end: () => void) => void) {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-open-rules-'));
   const path = join(folder, 'rules.yaml');
   writeFileSync(path, first);
@@ -46,8 +47,8 @@ async function writeUntil(isEnough: () => boolean, write: () => void): Promise<v
 }
 
 describe.concurrent('a file of rules that changes', { timeout: 30_000 }, () => {
-  it('half-written, and complete YAML → not loaded until it is unchanged', async ({ expect }) => {
-    const { path, seen } = await open();
+  it('half-written, and complete YAML → not loaded until it is unchanged', async ({ expect, onTestFinished }) => {
+    const { path, seen } = await open(onTestFinished);
     writeFileSync(path, opening);
     const end = Date.now() + 2000;
     await writeUntil(
@@ -59,8 +60,8 @@ describe.concurrent('a file of rules that changes', { timeout: 30_000 }, () => {
     expect(seen).toEqual(['first', 'rules_loaded', 'all,admin', 'rules_loaded']);
   });
 
-  it('renamed into place → loaded once', async ({ expect }) => {
-    const { path, seen } = await open();
+  it('renamed into place → loaded once', async ({ expect, onTestFinished }) => {
+    const { path, seen } = await open(onTestFinished);
     writeFileSync(`${path}.new`, opening);
     renameSync(`${path}.new`, path);
     await vi.waitFor(() => expect(seen).toContain('all'), 15_000);
@@ -68,18 +69,22 @@ describe.concurrent('a file of rules that changes', { timeout: 30_000 }, () => {
     expect(seen).toEqual(['first', 'rules_loaded', 'all', 'rules_loaded']);
   });
 
-  it('changing without end → loaded while it changes', { timeout: 60_000 }, async ({ expect }) => {
-    const { path, seen } = await open();
+  it('changing without end → loaded while it changes', { timeout: 60_000 }, async ({ expect, onTestFinished }) => {
+    const { path, seen } = await open(onTestFinished);
     let count = 0;
     await writeUntil(
       () => seen.includes('all'),
-      () => writeFileSync(path, `${opening}  # ${count++}\n`),
+      () => {
+        // Whole at each moment: a reader in another thread would see the truncated file.
+        writeFileSync(`${path}.new`, `${opening}  # ${count++}\n`);
+        renameSync(`${path}.new`, path);
+      },
     );
     expect(seen.slice(0, 3)).toEqual(['first', 'rules_loaded', 'all']);
   });
 
-  it('SIGHUP → loaded immediately, and not again when it is unchanged', async ({ expect }) => {
-    const { path, seen, hangUp } = await open();
+  it('SIGHUP → loaded immediately, and not again when it is unchanged', async ({ expect, onTestFinished }) => {
+    const { path, seen, hangUp } = await open(onTestFinished);
     writeFileSync(path, opening);
     await hangUp();
     expect(seen).toEqual(['first', 'rules_loaded', 'all', 'rules_loaded']);
@@ -87,8 +92,8 @@ describe.concurrent('a file of rules that changes', { timeout: 30_000 }, () => {
     expect(seen).toHaveLength(4);
   });
 
-  it('wrong, and SIGHUP → one line says so, and the next valid file is loaded', async ({ expect }) => {
-    const { path, seen, hangUp } = await open();
+  it('wrong, and SIGHUP → one line says so, and the next valid file is loaded', async ({ expect, onTestFinished }) => {
+    const { path, seen, hangUp } = await open(onTestFinished);
     writeFileSync(path, 'rules: []\n');
     await hangUp();
     await sleep(3000);
@@ -98,8 +103,8 @@ describe.concurrent('a file of rules that changes', { timeout: 30_000 }, () => {
     expect(seen.slice(3)).toEqual(['first', 'rules_loaded']);
   });
 
-  it('closed while it changes → not loaded', async ({ expect }) => {
-    const { path, seen, close } = await open();
+  it('closed while it changes → not loaded', async ({ expect, onTestFinished }) => {
+    const { path, seen, close } = await open(onTestFinished);
     writeFileSync(path, opening);
     await sleep(1200);
     close();

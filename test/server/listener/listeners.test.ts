@@ -14,7 +14,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exitCodes } from '../../../src/server/lifecycle/exit.ts';
 import { send } from '../../support/http-client.ts';
 import { findChildren } from '../../support/processes.ts';
-import { type ServiceProcess, superviseChild } from '../../support/service-process.ts';
+import { awaitWorkers, superviseChild } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { createClientCertificate, createTestCertificates, type TestCertificates } from '../../support/tls.ts';
 import { bearer, findVariant, readEnvironment, startInVain, startVariant } from '../../support/variant-service.ts';
@@ -79,11 +79,6 @@ async function pipelineOverTls(port: number, ca: string, token: string): Promise
 }
 
 /** Waits until all workers are there: the service listens once the first of them is. */
-async function waitForAll({ adminUrl = '' }: ServiceProcess, workers: string): Promise<void> {
-  const expected = workers === '1' ? '"ready":true' : `${workers} of ${workers} ready`;
-  await expect.poll(async () => (await send(adminUrl, '/readyz')).body, { timeout: 10_000 }).toContain(expected);
-}
-
 async function writeFiles(name: string, { cert, key, ca }: TestCertificates) {
   const paths = { cert: join(folder, `${name}.crt`), key: join(folder, `${name}.key`), ca: join(folder, `${name}.ca`) };
   await Promise.all([writeFile(paths.cert, cert), writeFile(paths.key, key), writeFile(paths.ca, ca)]);
@@ -95,7 +90,7 @@ describe('files that are bad for a while', { timeout: 40_000 }, () => {
     const files = await writeFiles('tls-for-a-while', certificates);
     const environment = { WORKERS: '2', TLS_CERT: files.cert, TLS_KEY: files.key };
     const service = await startVariant(findVariant('a'), provider, environment);
-    await waitForAll(service, '2');
+    await awaitWorkers(service, '2');
     await writeFile(files.key, 'no key');
     const [victim = 0] = findChildren(service.pid);
     process.kill(victim, 'SIGKILL');
@@ -103,7 +98,7 @@ describe('files that are bad for a while', { timeout: 40_000 }, () => {
     const token = await provider.sign();
     expect((await getOverTls(service.port, { ca: certificates.ca }, token)).status).toBe(200);
     await writeFiles('tls-for-a-while', certificates);
-    await waitForAll(service, '2');
+    await awaitWorkers(service, '2');
     expect(await service.stop()).toBe(0);
   });
 });
@@ -129,7 +124,7 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
     const files = await writeFiles(`tls-${WORKERS}`, certificates);
     const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key };
     const service = await startVariant(findVariant('a'), provider, environment);
-    await waitForAll(service, WORKERS);
+    await awaitWorkers(service, WORKERS);
     expect(service.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
     const token = await provider.sign();
     const first = await getOverTls(service.port, { ca: certificates.ca }, token);

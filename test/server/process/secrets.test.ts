@@ -7,7 +7,7 @@ import { createNonces } from '../../../src/dpop/nonce.ts';
 import { createRotatingNonces } from '../../../src/server/process/secrets.ts';
 import { type Answer, send } from '../../support/http-client.ts';
 import { hashToken, makeProofKey, mintProof, thumbprintOf } from '../../support/proofs.ts';
-import type { ServiceProcess } from '../../support/service-process.ts';
+import { awaitWorkers, type ServiceProcess } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { findVariant, startVariant } from '../../support/variant-service.ts';
 
@@ -72,6 +72,7 @@ describe.each(['1', '2'])('the running service, WORKERS=%s', { timeout: 40_000 }
     // A proof of the second of the start may have been used before it.
     const takesFirst = async (): Promise<number> => (await call(service, { nonce: issue(first) })).status;
     await expect.poll(takesFirst, { timeout: 10_000 }).toBe(200);
+    await awaitWorkers(service, WORKERS);
 
     await writeFile(file, 'short');
     service.signal('SIGHUP');
