@@ -269,6 +269,24 @@ describe('an upgrade that is not agreed', () => {
     },
   );
 
+  it('h2c with a body → 400, the connection is closed, and the body is not served as a request', async () => {
+    const seen: (string | undefined)[] = [];
+    const { upstream, proxied } = await stage(answerHeads(), {
+      before: (incoming) => {
+        seen.push(incoming.url);
+        return false;
+      },
+    });
+    const body = 'GET /smuggled HTTP/1.1\r\nHost: api.example\r\n\r\n';
+    const response = await sendRaw(
+      proxied.port,
+      `GET / HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    );
+    expect(response.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400']);
+    expect(seen).toEqual([]);
+    expect(upstream.arrivals).toEqual([]);
+  });
+
   it('after a pending request → the tunnel opens after its response', async () => {
     const { proxied } = await stage((socket, arrived) => {
       if (arrived.includes('/chat')) socket.write(agreed);

@@ -26,8 +26,9 @@ export interface UpgradeOptions {
 /** Serves requests for an upgrade. Node detaches its parser from their connections. */
 export function serveUpgrades(server: Server, options: UpgradeOptions): void {
   const { onUpgrade, onRequest, serveAgain, beforeCut } = options;
-  server.on('upgrade', (incoming, duplex, head) => {
-    const connection = duplex as ClientConnection; // the server has no other connections
+  server.on('upgrade', (incoming, _duplex, head) => {
+    // Not the stream of the event: from Node 26 on, one of Node's own if the request has a body that is still to come.
+    const connection = incoming.socket as unknown as ClientConnection; // the server has no other connections
     if (connection.destroyed) return;
     if (connection.isWaiting) {
       // The head arrived in pieces, so it was not held back: its response would overtake pending ones.
@@ -49,7 +50,10 @@ export function serveUpgrades(server: Server, options: UpgradeOptions): void {
       });
       return;
     }
-    outgoing.shouldKeepAlive = incoming.httpVersion === '1.1' && !/\bclose\b/i.test(incoming.headers.connection ?? '');
+    const { connection: named, 'content-length': length, 'transfer-encoding': coding } = incoming.headers;
+    // Node before 26 takes a body for the other protocol, so nothing behind one can be told from it.
+    const hasBody = length !== undefined || coding !== undefined;
+    outgoing.shouldKeepAlive = incoming.httpVersion === '1.1' && !hasBody && !/\bclose\b/i.test(named ?? '');
     outgoing.once('finish', () => {
       if (outgoing.shouldKeepAlive) serveAgain(connection.leave(rest));
       else connection.end(() => connection.destroy());
