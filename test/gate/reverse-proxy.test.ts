@@ -354,21 +354,27 @@ describe('answers of one turn', () => {
 
   it('whole and small → each read has its own buffer; sent in one piece', async () => {
     const pieces = vi.spyOn(Socket.prototype, '_writev');
-    const reads = vi.spyOn(Readable.prototype, 'push');
     const { upstream, proxied } = await stage(answerHeads());
+    const port = Number(new URL(upstream.url).port);
+    const texts: string[] = [];
+    const buffers = new Set<unknown>();
+    const { push } = Readable.prototype;
+    vi.spyOn(Readable.prototype, 'push').mockImplementation(function (this: Readable, chunk: Buffer | null, ...more) {
+      if (this instanceof Socket && this.remotePort === port && chunk !== null) {
+        // Read here: a buffer may be overwritten after its use (test/README.md).
+        texts.push(String(chunk));
+        buffers.add(chunk.buffer);
+      }
+      return push.call(this, chunk, ...more);
+    });
     const client = connect(proxied.port, '127.0.0.1');
     for (let i = 0; i < 2; i++) {
       client.write(get());
       expect(String((await once(client, 'data'))[0])).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\nok$/);
     }
     client.destroy();
-    const port = Number(new URL(upstream.url).port);
-    const read = reads.mock.calls.flatMap(([chunk], call): Buffer[] => {
-      const from = reads.mock.contexts[call];
-      return from instanceof Socket && from.remotePort === port && chunk !== null ? [chunk] : [];
-    });
-    expect(read.map(String)).toEqual([ok, ok]);
-    expect(new Set(read.map(({ buffer }) => buffer)).size).toBe(2);
+    expect(texts).toEqual([ok, ok]);
+    expect(buffers.size).toBe(2);
     expect(pieces).not.toHaveBeenCalled();
     vi.restoreAllMocks();
   });
