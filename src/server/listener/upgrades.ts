@@ -51,8 +51,7 @@ export function serveUpgrades(server: Server, options: UpgradeOptions): void {
       return;
     }
     const { connection: named, 'content-length': length, 'transfer-encoding': coding } = incoming.headers;
-    // Node before 26 takes a body for the other protocol, so nothing behind one can be told from it.
-    const hasBody = length !== undefined || coding !== undefined;
+    const hasBody = length !== undefined || coding !== undefined; // of which Node before 26 does not find the end
     outgoing.shouldKeepAlive = incoming.httpVersion === '1.1' && !hasBody && !/\bclose\b/i.test(named ?? '');
     outgoing.once('finish', () => {
       if (outgoing.shouldKeepAlive) serveAgain(connection.leave(rest));
