@@ -12,8 +12,8 @@ const loadReporter: Reporter = {
 };
 
 /**
- * The unit tests of what decides about a request, for mutation testing: no processes and no real waits, but for those of
- * the part that is `redis`.
+ * Unit tests of the code that decides about requests, for mutation testing: without processes and real waits, except
+ * for the part `redis`.
  */
 export default defineConfig({
   test: {

@@ -1,18 +1,18 @@
 /** One row of the table of reasons. */
 export interface Failure {
   /** HTTP status of the refusal. */
-  readonly status: 400 | 401 | 403 | 408 | 417 | 500 | 502 | 503 | 504;
-  /** OAuth error code on the wire; `null` if RFC 6750 §3.1 wants none. */
+  readonly status: 400 | 401 | 403 | 408 | 413 | 417 | 500 | 502 | 503 | 504;
+  /** OAuth error code in the response; `null` if RFC 6750 §3.1 requires none. */
   readonly error: string | null;
-  /** What the client is told: fixed text, never an echo of its input. */
+  /** Sent to the client: a fixed string, never an echo of its input. */
   readonly description: string;
-  /** What the operator is told: the likely cause and its fix. */
+  /** For the operator: the likely cause and its fix. */
   readonly fix: string;
-  /** What the operator has set that decides here. */
+  /** Setting that decides. */
   readonly concept?: Concept;
 }
 
-/** What an operator sets and a fix is about. The library has an option for it, the service a variable. */
+/** Subject of a setting that a fix refers to. The library has an option for it, the service a variable. */
 export type Concept =
   | 'issuer'
   | 'audience'
@@ -21,7 +21,9 @@ export type Concept =
   | 'nonceSecret'
   | 'replayStore'
   | 'trustProxy'
-  | 'externalUrl';
+  | 'externalUrl'
+  | 'maxTokenLifetime'
+  | 'statusLists';
 
 type About = Pick<Failure, 'concept'>;
 
@@ -111,17 +113,17 @@ export const failures = {
   ),
   bearer_not_accepted: none(
     'A DPoP-bound access token is required.',
-    'DPoP is required and the client used Bearer. Let the client send a DPoP-bound token with a proof, or stop requiring DPoP.',
+    'DPoP is required and the client used Bearer. Configure the client to send a DPoP-bound token with a proof, or stop requiring DPoP.',
     { concept: 'dpopRequired' },
   ),
   dpop_not_accepted: none(
     'The DPoP scheme is not accepted.',
-    'DPoP is off and the client used the DPoP scheme. Accept DPoP, or let the client send Bearer.',
+    'DPoP is off and the client used the DPoP scheme. Accept DPoP, or configure the client to send Bearer.',
     { concept: 'dpopAccepted' },
   ),
   multiple_authorization_headers: request(
     'More than one Authorization header was sent.',
-    'Exactly one Authorization header is allowed. Look for a proxy that adds a header of its own.',
+    'Exactly one Authorization header is allowed. Search for a proxy that adds its own header.',
   ),
   missing_dpop_proof: request(
     'The DPoP scheme needs a DPoP proof.',
@@ -129,7 +131,7 @@ export const failures = {
   ),
   bearer_with_dpop_proof: request(
     'A DPoP proof was sent with the Bearer scheme.',
-    'The client sent a DPoP header with the Bearer scheme. Send a bound token as "Authorization: DPoP". Send a Bearer call without a DPoP header.',
+    'The client sent a DPoP header with the Bearer scheme. Send a bound token as "Authorization: DPoP". Send a Bearer request without a DPoP header.',
   ),
   bad_host_header: request(
     'The Host header is not valid.',
@@ -143,13 +145,13 @@ export const failures = {
     status: 417,
     error: 'invalid_request',
     description: 'The expectation of the request cannot be met.',
-    fix: 'The Expect header asks for something other than 100-continue, which is all that a server can promise. Let the client leave the header out.',
+    fix: 'The Expect header requests something other than 100-continue, which is all that a server can promise. Configure the client to omit the header.',
   },
 
   // Shape of the access token
   token_too_large: token(
     'The access token is too large.',
-    'The access token has more than 8 KiB. Let the provider put fewer claims into it.',
+    'The access token has more than 8 KiB. Reduce the claims at the provider.',
   ),
   opaque_token: token(
     'The access token is not a JWT.',
@@ -157,7 +159,7 @@ export const failures = {
   ),
   encrypted_token: token(
     'The access token is encrypted.',
-    'The token has five parts, so it is encrypted (JWE). Turn off token encryption for this API at the provider.',
+    'The token has five parts, so it is encrypted (JWE). Turn off token encryption for this API at the provider, or list the private key in decryption of the library: RSA-OAEP-256 or ECDH-ES with A256GCM, without zip.',
   ),
   malformed_token: token(
     'The access token is malformed.',
@@ -165,7 +167,7 @@ export const failures = {
   ),
   malformed_encoding: token(
     'The access token is malformed.',
-    'A part of the token is not canonical base64url without padding (RFC 7515 §2). Look for padding, white space, quotes or a cut end.',
+    'A part of the token is not canonical base64url without padding (RFC 7515 §2). Search for padding, white space, quotes or a cut end.',
   ),
   malformed_header: token(
     'The access token is malformed.',
@@ -179,7 +181,7 @@ export const failures = {
   // JOSE header of the access token
   unsupported_alg: token(
     'The access token has an unsupported algorithm.',
-    'The alg of the token is not allowed. Let the provider sign with RS256, or allow the asymmetric algorithm that it uses.',
+    'The alg of the token is not allowed. Configure the provider to sign with RS256, or allow the asymmetric algorithm that it uses.',
   ),
   unsupported_typ: token(
     'The access token has an unsupported type.',
@@ -187,18 +189,18 @@ export const failures = {
   ),
   unsupported_header: token(
     'The access token has an unsupported header parameter.',
-    'The JOSE header has crit, b64 or zip, and these are refused. Let the provider issue plain signed tokens.',
+    'The JOSE header has crit, b64 or zip, and these are refused. Configure the provider to issue plain signed tokens.',
   ),
   missing_kid: token(
     unverifiable,
-    'The JOSE header has no kid, so the token names no key. Let the provider put kid into the JOSE header.',
+    'The JOSE header has no kid, so the token names no key. Configure the provider to put kid into the JOSE header.',
   ),
   malformed_kid: token(unverifiable, 'The kid of the token is not a string of 1 to 256 characters.'),
 
   // Issuer and key
   invalid_issuer: token(
     'The access token has an invalid issuer.',
-    'iss is not equal to the trusted issuer, byte for byte. A domain stands for https://<domain>/, with the slash. Check which tenant, realm or region issued the token, and that the domain is written without https://.',
+    'iss is not equal to the trusted issuer, byte for byte. A domain means https://<domain>/, with the slash. Check which tenant, realm or region issued the token, and that the domain is written without https://.',
     { concept: 'issuer' },
   ),
   unknown_kid: token(
@@ -207,42 +209,45 @@ export const failures = {
   ),
   key_not_usable: token(
     unverifiable,
-    'The provider publishes the key of this kid for another use or algorithm (use, key_ops, alg, kty). Let the provider publish it for signatures with the alg of the token.',
+    'The provider publishes the key of this kid for another use or algorithm (use, key_ops, alg, kty). Configure the provider to publish it for signatures with the alg of the token.',
   ),
   invalid_signature: token(
     unverifiable,
-    'The signature does not fit the key. The token was changed, or another provider uses the same kid.',
+    'The signature does not match the key. The token was changed, or another provider uses the same kid.',
   ),
 
   // Claims
   invalid_audience: token(
     'The access token has an invalid audience.',
-    'aud does not contain the audience of this API, byte for byte. Let the client request the token for this API, or correct the audience here. A slash at the end counts.',
+    'aud does not contain the audience of this API, byte for byte. Configure the client to request the token for this API, or correct the audience here. A slash at the end counts.',
     { concept: 'audience' },
   ),
   unaccepted_client: token(
     'The access token was issued to a client that is not accepted here.',
-    'client_id, or azp if that is absent, is none of clientIds. Add the client to clientIds, or let it ask for tokens as one that is named there.',
+    'client_id, or azp if that is absent, is not in clientIds. Add the client to clientIds, or request tokens with a client that is listed.',
   ),
-  missing_exp: token('The access token has no expiry.', 'exp is absent. Let the provider issue tokens that expire.'),
+  missing_exp: token(
+    'The access token has no expiry.',
+    'exp is absent. Configure the provider to issue tokens that expire.',
+  ),
   malformed_exp: token('The access token is malformed.', 'exp is not a number of seconds between 0 and 10^11.'),
   expired: token(
     'The access token has expired.',
-    'exp has passed. Let the client get a new token. If the client has just got one, compare the clocks of both machines.',
+    'exp has passed. Configure the client to get a new token. If the client has just got one, compare the clocks of both hosts.',
   ),
   malformed_nbf: token('The access token is malformed.', 'nbf is not a number of seconds between 0 and 10^11.'),
   not_yet_valid: token(
     'The access token is not valid yet.',
-    'nbf is in the future. Compare the clock of this machine with the clock of the provider.',
+    'nbf is in the future. Compare the clock of this host with the clock of the provider.',
   ),
   missing_iat: token(
     'The access token has no time of issue.',
-    'iat is absent. Let the provider put it in (RFC 9068 §2.2).',
+    'iat is absent. Configure the provider to put it in (RFC 9068 §2.2).',
   ),
   malformed_iat: token('The access token is malformed.', 'iat is not a number of seconds between 0 and 10^11.'),
   issued_in_future: token(
     'The access token was issued in the future.',
-    'iat is in the future. Compare the clock of this machine with the clock of the provider.',
+    'iat is in the future. Compare the clock of this host with the clock of the provider.',
   ),
   malformed_sub: token('The access token has no valid subject.', 'sub is absent or not a string (RFC 9068 §2.2).'),
   malformed_scope: token(
@@ -251,15 +256,19 @@ export const failures = {
   ),
   malformed_client_id: token(
     'The access token names no valid client.',
-    'client_id is present and not a string, or absent although the profile rfc9068 requires it (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
+    'client_id is present and not a string, or absent although the profile rfc9068 requires it (RFC 9068 §2.2). Configure the provider to issue such tokens, or turn the profile off.',
   ),
   malformed_jti: token(
     'The access token has no valid identifier.',
-    'jti is present and not a string, or absent although the profile rfc9068 requires it (RFC 9068 §2.2). Let the provider issue such tokens, or turn the profile off.',
+    'jti is present and not a string, or absent although the profile rfc9068 requires it (RFC 9068 §2.2). Configure the provider to issue such tokens, or turn the profile off.',
+  ),
+  malformed_actor: token(
+    'The access token is malformed.',
+    'act is not an object, or has more than five nested actors (RFC 8693 §4.1). Correct the token exchange at the provider.',
   ),
   not_an_access_token: token(
     'The token is not an access token.',
-    'The token says that it is an ID, refresh, logout or security-event token: at_hash, c_hash, s_hash, token_use, typ or events in its claims. Let the client send the access token.',
+    'The token says that it is an ID, refresh, logout or security-event token: at_hash, c_hash, s_hash, token_use, typ or events in its claims. Configure the client to send the access token.',
   ),
 
   // Sender binding
@@ -277,39 +286,57 @@ export const failures = {
   ),
   unbound_token_as_dpop: token(
     'The access token is not bound to a key.',
-    'The client used the DPoP scheme with a token without cnf.jkt. Let the client get a DPoP-bound token, or send this token as Bearer.',
+    'The client used the DPoP scheme with a token without cnf.jkt. Configure the client to get a DPoP-bound token, or send this token as Bearer.',
   ),
   missing_client_certificate: token(
     'The access token is bound to a client certificate and none was presented.',
-    'The token has cnf.x5t#S256 (RFC 8705 §3). Let the client call with its certificate. If a proxy ends TLS, let the proxy send Client-Cert (RFC 9440), and trust the address of the proxy.',
+    'The token has cnf.x5t#S256 (RFC 8705 §3). Configure the client to present its certificate. If a proxy ends TLS, configure the proxy to send Client-Cert (RFC 9440), and trust the address of the proxy.',
   ),
   client_certificate_mismatch: token(
     'The access token is bound to another client certificate.',
     'The thumbprint of the presented certificate is not cnf.x5t#S256. Another client uses the token, or the client has a new certificate and needs a new token.',
   ),
 
-  // Introspection and deny list
+  // Introspection, revocation and deny list
   inactive_token: token(
     'The access token is not active.',
-    'The authorization server says that the token is not active: expired, revoked, unknown, or not for this resource server (RFC 7662 §2.2). Let the client get a new token.',
+    'The authorization server says that the token is not active: expired, revoked, unknown, or not for this resource server (RFC 7662 §2.2). Configure the client to get a new token.',
+  ),
+  token_lifetime_too_long: token(
+    'The access token is valid for too long.',
+    'exp minus iat is larger than the longest lifetime, so the token could outlive a cutoff. Lower the lifetime of access tokens at the provider, or raise the limit here.',
+    { concept: 'maxTokenLifetime' },
   ),
   revoked_token: token(
     'The access token has been revoked.',
-    'The jti, the sub or the kid of the token is on the deny list. Remove the entry from the deny list to let the token in again.',
+    'A logout, a security event, an operator or a token status list has ended this token, or its jti, sub or kid is on the deny list. The log line has the event and its time. The client needs a new token, from a new login if the session has ended.',
+  ),
+  revocation_unknown: unavailable(
+    'Access tokens cannot be verified at the moment.',
+    'Revocations cannot be known: the store was out of contact for 60 s, a stream is stale, or a token status list is unavailable. Check Redis, the transmitter of the stream, or the list. The setting for stale revocations, and onStale of the stream, can accept tokens instead.',
+  ),
+  malformed_status: token(
+    'The access token has a malformed status.',
+    'The claim status.status_list must have idx, a whole number from 0, and uri, a string. Correct it at the provider.',
+  ),
+  status_list_not_allowed: token(
+    'The status list of the access token is not allowed.',
+    'The uri in status.status_list does not begin with an allowed prefix, or is not in its normalised form. Add the prefix of the provider to the allowed status lists.',
+    { concept: 'statusLists' },
   ),
   deny_list_unavailable: unavailable(
     'Access tokens cannot be verified at the moment.',
-    'The deny list failed, or answered with something else than true and false. Nobody is let in until it answers: check where it keeps what it denies.',
+    'The deny list failed, or returned neither true nor false. Requests are refused until it responds: check its storage.',
   ),
 
   // Proof
   multiple_dpop_proofs: proof(
     'More than one DPoP proof was sent.',
-    'Exactly one DPoP header is allowed (RFC 9449 §4.3). Look for a proxy that repeats headers.',
+    'Exactly one DPoP header is allowed (RFC 9449 §4.3). Search for a proxy that repeats headers.',
   ),
   proof_too_large: proof(
     'The DPoP proof is too large.',
-    'The proof has more than 4 KiB. Let the client put less into it.',
+    'The proof has more than 4 KiB. Reduce the proof at the client.',
   ),
   malformed_proof: proof(
     'The DPoP proof is malformed.',
@@ -321,7 +348,7 @@ export const failures = {
   ),
   unsupported_proof_alg: proof(
     'The DPoP proof has an unsupported algorithm.',
-    'The alg of the proof is not allowed. Let the client sign with ES256, or allow the algorithm that it uses.',
+    'The alg of the proof is not allowed. Configure the client to sign with ES256, or allow the algorithm that it uses.',
   ),
   unsupported_proof_header: proof(
     'The DPoP proof has an unsupported header parameter.',
@@ -329,11 +356,11 @@ export const failures = {
   ),
   malformed_proof_jwk: proof(
     'The DPoP proof has no valid key.',
-    'jwk is absent, malformed, or of a type or curve that does not fit alg.',
+    'jwk is absent, malformed, or of a type or curve that does not match alg.',
   ),
   private_proof_jwk: proof(
     'The DPoP proof has no valid key.',
-    'jwk holds private members, so the client has published its private key. Let the client make a new key now.',
+    'jwk holds private members, so the client has published its private key. Configure the client to make a new key now.',
   ),
   invalid_proof_signature: proof(
     "The DPoP proof's signature could not be verified.",
@@ -349,7 +376,7 @@ export const failures = {
   ),
   proof_url_mismatch: proof(
     'The DPoP proof is for another URL.',
-    'htu is not the URL of the request as this server sees it. Behind a proxy, let the proxy send X-Forwarded-Proto, -Host and -Prefix, and trust the address of the proxy. If the external URL is set, it must be the URL that clients call.',
+    'htu is not the URL of the request as this server sees it. Behind a proxy, configure the proxy to send X-Forwarded-Proto, -Host and -Prefix, and trust the address of the proxy. If the external URL is set, it must be the URL that clients request.',
     { concept: 'trustProxy' },
   ),
   proof_too_old: proof(
@@ -371,7 +398,7 @@ export const failures = {
   ),
   missing_proof_nonce: nonce(
     'The DPoP proof needs a nonce.',
-    'This is normal for the first call of a client. The client repeats the call with the DPoP-Nonce of the answer. If it does not, it does not support nonces.',
+    'This is normal for the first request of a client. The client repeats the request with the DPoP-Nonce of the response. If it does not, it does not support nonces.',
   ),
   invalid_proof_nonce: nonce(
     'The DPoP proof needs a fresh nonce.',
@@ -380,52 +407,64 @@ export const failures = {
   ),
   proof_before_start: nonce(
     'The DPoP proof needs a nonce.',
-    'The proof may have been made before this service, or its Redis, was started, and nobody remembers what was used then. The client repeats the call with the DPoP-Nonce of the answer. If that goes on for minutes, compare the clocks of client and server; instances that do not share a nonce secret do not understand the nonces of each other.',
+    'The proof may have been made before this service, or its Redis, was started, and the proofs used then are unknown. The client repeats the request with the DPoP-Nonce of the response. If that goes on for minutes, compare the clocks of client and server; instances that do not share a nonce secret do not understand the nonces of each other.',
     { concept: 'nonceSecret' },
   ),
   proof_replayed: proof(
     'The DPoP proof was used before.',
-    'The jti was seen before, so the proof was sent twice. Let the client make a proof for each request. Turn off retries in proxies.',
+    'The jti was seen before, so the proof was sent twice. Configure the client to make a proof for each request. Turn off retries in proxies.',
   ),
 
   // Policy
   insufficient_scope: forbidden(
     'The access token lacks a required scope.',
-    'The token is valid, but its scopes lack what the route requires. Grant the scope to the client at the provider, and let the client request it.',
+    'The token is valid, but its scopes lack what the route requires. Grant the scope to the client at the provider, and configure the client to request it.',
   ),
   no_accepted_scope: forbidden(
     'The access token has none of the accepted scopes.',
-    'The token is valid, but it has no scope that the route accepts; one is enough. Grant one of them to the client at the provider, and let the client request it.',
+    'The token is valid, but it has no scope that the route accepts; one is enough. Grant one of them to the client at the provider, and configure the client to request it.',
   ),
   missing_permission: forbidden(
     'The access token lacks a required permission.',
-    'The token is valid, but its permissions claim does not contain the permission that the route requires. Assign the permission at the provider, and let the provider put permissions into access tokens. The option permissionsClaim names the claim.',
+    'The token is valid, but its permissions claim does not contain the permission that the route requires. Assign the permission at the provider, and configure the provider to put permissions into access tokens. The option permissionsClaim names the claim.',
+  ),
+  actor_required: denied(
+    'Access to this resource requires an actor.',
+    'The policy requires an actor, and act is absent or has no sub (RFC 8693 §4.1). Request the token by token exchange, or remove actor from the policy.',
+  ),
+  actor_not_allowed: denied(
+    'The actor of the access token is not allowed.',
+    'The policy does not allow the outermost actor of the token (act, RFC 8693 §4.1). Add the actor to the policy, or request a token without it.',
+  ),
+  claim_not_allowed: denied(
+    'A claim of the access token is not allowed here.',
+    'A claim does not meet a condition of the policy. The log line has its name. Correct the claim at the provider, or the condition.',
   ),
   unaccepted_claims: forbidden(
     'The access token does not carry what is required here.',
-    'The token is valid, but its claims do not fit the schema of the route. The log line names the first claim that does not. Let the provider put the claim into access tokens, or correct the schema.',
+    'The token is valid, but its claims do not match the schema of the route. The log line names the first claim that does not. Configure the provider to put the claim into access tokens, or correct the schema.',
   ),
   unaccepted_acr: stepUp(
     'A different authentication level is required.',
-    'acr is absent, or the route does not accept its value. Let the client ask for a value of the challenge with acr_values (RFC 9470 §4), and let the provider put acr into access tokens.',
+    'acr is absent, or the route does not accept its value. Configure the client to request a value of the challenge with acr_values (RFC 9470 §4), and configure the provider to put acr into access tokens.',
   ),
   missing_auth_time: stepUp(
     'The time of authentication is required.',
-    'The route limits how long ago the user signed in, and auth_time is absent, malformed or in the future. Let the provider put auth_time, in seconds, into access tokens (RFC 9470 §6.1), and compare the clocks.',
+    'The route limits how long ago the user signed in, and auth_time is absent, malformed or in the future. Configure the provider to put auth_time, in seconds, into access tokens (RFC 9470 §6.1), and compare the clocks.',
   ),
   authentication_too_old: stepUp(
     'A more recent authentication is required.',
-    'The user signed in longer ago than the route allows. Let the client ask for a new authentication with the max_age of the challenge (RFC 9470 §4).',
+    'The user signed in longer ago than the route allows. Configure the client to request a new authentication with the max_age of the challenge (RFC 9470 §4).',
   ),
 
   // Gate
   ambiguous_path: request(
     'The path of the request can be understood in more than one way.',
-    'The path has dot segments, an empty segment, a semicolon, a backslash or an escape that another server may read as another path. Let the client send the plain path; "encodedSlash": "allow" in a rule takes an encoded slash.',
+    'The path has dot segments, an empty segment, a semicolon, a backslash or an escape that another server may read as another path. Configure the client to send the plain path; "encodedSlash": "allow" in a rule takes an encoded slash.',
   ),
   ambiguous_request: request(
     'The request can be understood in more than one way.',
-    'The request has two Host headers, a body whose end is not plain, a target of another host, or Connection names a header that every server needs; the context says which. Another server could read another request. Look what stands between client and gate.',
+    'The request has two Host headers, a body whose end is not plain, a target of another host, or Connection names a header that every server needs; the context says which. Another server could read another request. Check the proxies between client and gate.',
   ),
   no_rule: denied(
     'Access to this resource is not allowed.',
@@ -433,27 +472,31 @@ export const failures = {
   ),
   denied_by_rule: denied(
     'Access to this resource is not allowed.',
-    'The rule that matches says "access": "deny". Change the rule if the request should be let in.',
+    'The rule that matches says "access": "deny". Change the rule to admit the request.',
   ),
   untrusted_peer: denied(
     'Access to this resource is not allowed.',
-    'A peer that is not trusted asked the gate for a decision. Only the proxy may ask: trust its address, and let nobody else reach the gate.',
+    'An untrusted peer requested a decision of the gate. Only the proxy may do so: trust its address, and block all other peers.',
     { concept: 'trustProxy' },
   ),
   upstream_unavailable: upstream(
     502,
     'The server behind this gate cannot be reached.',
-    'The upstream did not take the connection, closed it before it answered, or sent an answer that is not valid HTTP; the log line carries the error. Check that the upstream runs, and its address here.',
+    'The upstream did not take the connection, closed it before it responded, or sent a response that is not valid HTTP; the log line carries the error. Check that the upstream runs, and its address here.',
+  ),
+  audit_unavailable: unavailable(
+    'This server cannot record requests at the moment.',
+    'Lines of the audit trail cannot be written: the disk is full, or the reader has disconnected. Free space or restart the reader; the service tries again every second.',
   ),
   upstream_overloaded: upstream(
     503,
     'The server behind this gate is busy.',
-    'As many requests as may be on their way to the upstream were waiting for its answers. Look why the upstream is slow, or run more instances.',
+    'The limit of requests in flight to the upstream was reached. Find out why the upstream is slow, or run more instances.',
   ),
   upstream_timeout: upstream(
     504,
     'The server behind this gate did not answer in time.',
-    'The upstream took longer than the time set for it to take the connection or to send a part of its answer. Look why it is slow, or raise the time.',
+    'The upstream took longer than the time set for it to take the connection or to send a part of its response. Find out why it is slow, or raise the time.',
   ),
   upload_timeout: {
     ...request(
@@ -463,6 +506,41 @@ export const failures = {
     status: 408,
   },
 
+  // MCP
+  no_operation_policy: denied(
+    'Access to this operation is not allowed.',
+    'No entry of tools, resources or prompts matches the operation of the message, or its kind has no map. Add an entry with its name, or with a prefix and * at its end.',
+  ),
+  mcp_headers_missing: denied(
+    'Access to this operation is not allowed.',
+    'The rule trusts the headers of MCP, and MCP-Protocol-Version is absent or before 2026-07-28, or Mcp-Method or Mcp-Name is absent or repeated. Update the client, or use the gate as the proxy, which reads the message.',
+  ),
+  malformed_message: request(
+    'The message is not a valid JSON-RPC message.',
+    'The body is not application/json in UTF-8, has a Content-Encoding, or nests more than 100 levels. Or it is an empty batch, has an element that is not an object, or is ambiguous. Check the client.',
+  ),
+  mcp_header_mismatch: request(
+    'The headers do not match the message.',
+    'Mcp-Method or Mcp-Name differs from method, name or uri of the body, appears twice, cannot be decoded, or precedes a batch. Update the client, and check that no proxy changes these headers.',
+  ),
+  message_too_large: {
+    ...request(
+      'The message is too large.',
+      'The body has more than 1 MiB. Send large data as a resource, not in a message.',
+    ),
+    status: 413,
+  },
+  too_many_messages: unavailable(
+    'Too many messages are being received.',
+    'The bodies that this process is reading hold more than 32 MiB together, or the bodies of one client more than its share. Run more instances, or find the clients that send slowly.',
+  ),
+
+  // Signed identity at an upstream
+  assertion_request_mismatch: token(
+    'The assertion belongs to another request.',
+    'htm or htu of the assertion is not the method or the URL of this request. Pass the URL that the client called, with the host and the prefix that the gate received.',
+  ),
+
   // Availability and surprises
   keys_unavailable: unavailable(
     'Access tokens cannot be verified at the moment.',
@@ -470,11 +548,11 @@ export const failures = {
   ),
   introspection_unavailable: unavailable(
     'Access tokens cannot be verified at the moment.',
-    'The introspection endpoint gave no usable answer. The log line says why. Check its address, the credentials of this resource server, the network and the certificate.',
+    'The introspection endpoint returned no usable response. The log line says why. Check its address, the credentials of this resource server, the network and the certificate.',
   ),
   replay_store_unavailable: unavailable(
     'DPoP proofs cannot be verified at the moment.',
-    'Redis did not answer in time, or was restarted and may have forgotten this proof. Bearer calls are not affected. Check Redis and its address.',
+    'Redis did not respond in time, or was restarted and may have forgotten this proof. Bearer requests are not affected. Check Redis and its address.',
     { concept: 'replayStore' },
   ),
   replay_store_full: unavailable(
@@ -492,19 +570,23 @@ export const failures = {
 /** The name of one row of {@link failures}. */
 export type Reason = keyof typeof failures;
 
-/** What only the gate refuses for: neither the library nor the endpoints of the service do. */
-export const gateReasons: ReadonlySet<Reason> = new Set<Reason>([
+/**
+ * Reasons that neither a resource server of the library nor an endpoint of the service has: reasons of the gate, of the
+ * listener before authorization, of MCP endpoints and of the verifier of assertions.
+ */
+export const reasonsElsewhere: ReadonlySet<Reason> = new Set<Reason>([
   ...(['ambiguous_path', 'ambiguous_request', 'no_rule', 'denied_by_rule', 'untrusted_peer'] as const),
   ...(['upstream_unavailable', 'upstream_overloaded', 'upstream_timeout', 'upload_timeout'] as const),
+  'unmet_expectation',
+  ...(['malformed_message', 'message_too_large', 'too_many_messages'] as const),
+  ...(['mcp_headers_missing', 'mcp_header_mismatch', 'no_operation_policy'] as const),
+  'assertion_request_mismatch',
 ]);
-
-/** What the listener of the service and of the gate refuses for, before anything is judged: the library does not. */
-export const listenerReasons: ReadonlySet<Reason> = new Set<Reason>(['unmet_expectation']);
 
 /** Facts for the operator's log only; never for the wire. */
 export type FailureContext = Readonly<Record<string, string | number | boolean>>;
 
-/** What the authentication of the user must be like (RFC 9470 §3). */
+/** Required authentication of the user (RFC 9470 §3). */
 export interface StepUp {
   /** Any one of these must be `acr`; the preferred first. Empty if it may be any. */
   readonly acrValues: readonly string[];
@@ -512,7 +594,7 @@ export interface StepUp {
   readonly maxAge: number | undefined;
 }
 
-/** What goes with a reason that has more to say. */
+/** Details of a refusal. */
 export interface AccessErrorOptions {
   /** Scopes that the route needs, for the challenge. */
   readonly scopes?: readonly string[];
@@ -524,18 +606,18 @@ export interface AccessErrorOptions {
 }
 
 /** Marks refusals of every copy of the package in this process: a handler may throw one of another copy. */
-const refusalMark = Symbol.for('portcullis.AccessError');
+export const refusalMark: unique symbol = Symbol.for('portcullis.AccessError');
 
-function isRefusalOf(compared: unknown, error: Error): boolean {
-  return compared === AccessError ? refusalMark in error : Function.prototype[Symbol.hasInstance].call(compared, error);
+function isRefusalOf(compared: unknown, value: object): boolean {
+  return compared === AccessError ? refusalMark in value : Function.prototype[Symbol.hasInstance].call(compared, value);
 }
 
-/** A refused request: carries one reason of the closed table; thrown by each stage, answered in one place. */
+/** A refused request, with its reason. `authorize` throws it, and handlers may; inside the core a refusal is a `Refused`. */
 export class AccessError extends Error {
   /** Recognises refusals of other copies of the package too. Subclasses recognise their own instances. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     // biome-ignore lint/complexity/noThisInStatic: `this` is the class that the value is compared with.
-    return value instanceof Error && isRefusalOf(this, value);
+    return typeof value === 'object' && value !== null && isRefusalOf(this, value);
   }
 
   override readonly name = 'AccessError';
@@ -545,24 +627,21 @@ export class AccessError extends Error {
   readonly context: FailureContext | undefined;
 
   constructor(reason: Reason, options?: AccessErrorOptions) {
-    // A refusal is an answer and no fault of this program: where it was thrown says nothing, and costs most of it.
-    // `Error` itself may be frozen, as hardened realms do: then the stack is only not needed.
-    const { stackTraceLimit } = Error;
-    Reflect.set(Error, 'stackTraceLimit', 0);
     super(
       failures[reason].description,
       options !== undefined && 'cause' in options ? { cause: options.cause } : undefined,
     );
-    Reflect.set(Error, 'stackTraceLimit', stackTraceLimit);
     this.reason = reason;
     this.scopes = options?.scopes;
     this.stepUp = options?.stepUp;
     this.context = options?.context;
   }
 
-  /** The row of the table this error stands for. */
+  /** The row of the table for this reason. */
   get failure(): Failure {
     return failures[this.reason];
   }
 }
 Object.defineProperty(AccessError.prototype, refusalMark, { value: true });
+
+export const docsUrl = 'https://github.com/portcullis-oauth/portcullis/blob/main/docs/';

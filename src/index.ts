@@ -1,3 +1,12 @@
+export type { AssertionClaims } from './assertion/assertion-claims.ts';
+export {
+  type AssertedRequest,
+  type AssertionVerifier,
+  type AssertionVerifierOptions,
+  createAssertionVerifier,
+} from './assertion/assertion-verifier.ts';
+export { type Audit, type AuditOptions, createAudit } from './audit/audit.ts';
+export type { AuditDecision } from './audit/decision.ts';
 export { createNonces, type NonceOptions, type Nonces } from './dpop/nonce.ts';
 export {
   createMemoryReplayStore,
@@ -17,16 +26,20 @@ export {
 } from './failures.ts';
 export type { ClientCertificateSource } from './http/client-certificate.ts';
 export type { DpopMode, Scheme } from './http/credentials.ts';
+export type { Trust } from './http/peer.ts';
 export type { Connection, ResourceRequest } from './http/request.ts';
-export type { Trust } from './http/trust.ts';
 export type { ProofAlg, TokenAlg } from './jose/algorithms.ts';
 export type { JwkSet } from './jose/jwk.ts';
+export type { PrivateKey } from './jose/private-key.ts';
 export { createKeySet, type KeySet, type KeySetStatus, type ManagedKeySet } from './keys/key-set.ts';
 export type { FetchedKeys, KeySetEvent, KeySetOptions } from './keys/key-set-options.ts';
 export { createStaticKeySet } from './keys/static-key-set.ts';
 export type { Fetch, FetchInit, FetchResponse } from './outbound/http-client.ts';
-export { KeyFetchError, type KeyFetchFailure, ProviderError, type ProviderFailure } from './outbound/provider-error.ts';
+export { ProviderError, type ProviderFailure } from './outbound/provider-error.ts';
+export type { ActorPolicy, AllowedActor } from './policy/actor-checks.ts';
+export type { ClaimCondition, ClaimValue } from './policy/claim-conditions.ts';
 export { allOf, anyOf } from './policy/combination.ts';
+export type { Implications } from './policy/implications.ts';
 export type {
   ClaimsPolicy,
   CombinedPolicy,
@@ -38,14 +51,15 @@ export type {
 } from './policy/policy.ts';
 export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './refusal/error-body.ts';
 export type { DescribeRefusal, Refusal, RefusalContext } from './refusal/refusal.ts';
-export { type EndAtExpiryOptions, endAtExpiry } from './resource-server/expiry.ts';
-export type { IssuerFinder } from './resource-server/issuer-finder.ts';
+export { type EndAtExpiryOptions, endAtExpiry } from './resource-server/access.ts';
+export { explainRefusals } from './resource-server/events.ts';
+export type { IssuerFinder, IssuerRequest } from './resource-server/issuer-finder.ts';
 export type { IssuerList, ResolveIssuers } from './resource-server/issuer-list.ts';
-export type { IssuerRequest } from './resource-server/issuer-request.ts';
 export type {
   AnyServerOptions,
   DpopOptions,
   IssuerWithRecipients,
+  RefusalStyle,
   ResourceServerEvent,
   ResourceServerOptions,
   Subject,
@@ -58,10 +72,26 @@ export {
 } from './resource-server/resource-server.ts';
 export type { Recipients, TokenRuleOptions } from './resource-server/token-rules.ts';
 export type { IssuerRuleOptions, TrustedIssuer } from './resource-server/trusted-issuer.ts';
-export type { ClaimPath } from './token/claim-path.ts';
-export type { Claims, RegisteredClaims } from './token/claims.ts';
-export type { TokenProfile } from './token/profile.ts';
+export { createMemoryRevocationStore } from './revocation/memory-store.ts';
+export type { RevocationFollower, RevocationRecord, RevocationStore } from './revocation/record.ts';
+export { RevocationsFull } from './revocation/record.ts';
+export {
+  createRedisRevocationStore,
+  type RedisRevocationOptions,
+  type RedisRevocationStore,
+} from './revocation/redis-store.ts';
+export {
+  type Cutoff,
+  createRevocations,
+  type Revocations,
+  type RevocationsOptions,
+  type RevocationsStatus,
+} from './revocation/revocations.ts';
+export type { Actor, Claims, RegisteredClaims, TokenProfile } from './token/claims.ts';
+export type { ClaimPath } from './token/grants.ts';
 export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';
+export type { ClientAssertionAlg, ClientCredentials, ClientKey } from './token-status/client-authentication.ts';
+export type { DecryptionOptions } from './token-status/decryption.ts';
 export type { DenyCheck } from './token-status/deny-check.ts';
 export {
   createDenyList,

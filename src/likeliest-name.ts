@@ -3,8 +3,8 @@ const maxDistance = 2;
 const lettersPerMistake = 3;
 
 /**
- * The name that another is nearly: at most two letters away, case apart, and one letter for names of five or fewer. Names of
- * fewer letters than `leastLength` are not looked at.
+ * Returns the most similar name: at most two letters away, case apart, and one letter for names of five or fewer. Names of
+ * fewer letters than `leastLength` are ignored.
  */
 export function findLikeliest(name: string, names: Iterable<string>, leastLength: number): string | undefined {
   let likeliest: string | undefined;

@@ -1,14 +1,14 @@
 import { findLikeliest } from './likeliest-name.ts';
 
-/** The names of all members, those of every form if there are several. */
+/** Names of all members, in every form if there are several. */
 type MemberOf<O> = O extends unknown ? keyof O : never;
 
-/** The members that an options object may have: a name that is missing, or is no member, does not compile. */
+/** The members that an options object may have: a missing or unknown name does not compile. */
 export type OptionMembers<O> = Readonly<Record<MemberOf<O>, true>>;
 
 /**
- * Throws `TypeError` for options that are no object, or have a member that does not exist: a misspelled option would
- * change nothing, without a word.
+ * Throws `TypeError` for options that are not an object, or have an unknown member: a misspelled option would silently change
+ * nothing.
  */
 export function checkOptionMembers<O>(caller: string, options: unknown, members: OptionMembers<O>): void {
   if (typeof options !== 'object' || options === null) {
@@ -24,9 +24,15 @@ export function checkOptionMembers<O>(caller: string, options: unknown, members:
 /** Names of fewer letters are nearly each other. */
 const leastLetters = 4;
 
-/** What is wrong with a member that does not exist. */
+/** Members that other packages have, by the member that has their meaning here. */
+const names: ReadonlyMap<string, string> = new Map([
+  ['issuerBaseURL', 'issuer'],
+  ['domain', 'issuer'],
+  ['roles', 'permissions'],
+]);
+
 export function refuseMember(what: string, name: string, known: readonly string[]): TypeError {
-  const meant = findLikeliest(name, known, leastLetters);
+  const meant = known.find((each) => each === names.get(name)) ?? findLikeliest(name, known, leastLetters);
   const hint = meant === undefined ? '' : `. Did you mean ${meant}?`;
   return new TypeError(`${what}: there is no ${name}; write any of ${known.join(', ')}${hint}`);
 }

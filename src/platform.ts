@@ -1,10 +1,10 @@
-/** What the runtime calls itself. Node 20 has no `navigator`. */
+/** The runtime's name for itself. Node 20 has no `navigator`. */
 const { navigator } = globalThis as { readonly navigator?: { readonly userAgent?: string } }; // that of browsers
 
-/** Whether this is workerd, the runtime of Cloudflare Workers: it differs from Node where others do not. */
+/** True on workerd, the runtime of Cloudflare Workers: it differs from Node where others do not. */
 const onWorkerd = navigator?.userAgent === 'Cloudflare-Workers';
 
-/** Runtimes that have modules of their own in the place of some of Node's, and of some packages. */
+/** Runtimes with their own modules for some of Node's, and for some packages. */
 export const onBun: boolean = 'Bun' in globalThis;
 export const onDeno: boolean = 'Deno' in globalThis;
 

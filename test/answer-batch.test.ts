@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import { createAnswerBatch } from '../src/server/http/answer-batch.ts';
+import { createAnswerBatch } from '../src/server/http/answer.ts';
 
 function open() {
   const sent: (readonly number[])[] = [];

@@ -65,19 +65,20 @@ function serverFolderOf(path: string): string {
 /** Each folder may import from those on the lines above it: not from its neighbours, and never from below. */
 const ranks: readonly (readonly string[])[] = [
   [
-    ...['attempt.ts', 'failures.ts', 'likeliest-name.ts', 'maybe-promise.ts'],
-    ...['package-folder.ts', 'platform.ts', 'certificate'],
+    ...['attempt.ts', 'failures.ts', 'likeliest-name.ts'],
+    ...['package-folder.ts', 'platform.ts', 'shown-text.ts', 'certificate'],
   ],
-  ['option-members.ts'],
-  ['check.ts'],
+  ['option-members.ts', 'checks.ts', 'refused.ts'],
+  ['check.ts', 'shown-comparison.ts'],
   ['jose', 'http'],
   ['outbound', 'dpop'],
-  ['keys', 'token-status'],
+  ['keys', 'revocation', 'token-status'],
   ['token'],
   ['policy'],
-  ['refusal'],
+  ['refusal', 'audit'],
   ['resource-server'],
-  ['adapters', 'explain', 'providers'],
+  ['logout', 'mcp', 'signals'],
+  ['adapters', 'assertion', 'explain', 'providers'],
   ['testing'],
   ['index.ts', 'server'],
   ['serve', 'gate'],
@@ -92,7 +93,7 @@ const serverRanks: readonly (readonly string[])[] = [
   ['http'],
   ['observation', 'admin'],
   ['lifecycle', 'console'],
-  ['keys', 'listener'],
+  ['keys', 'listener', 'revocation'],
   ['process'],
 ];
 const rankOf = (folder: string, among = ranks): number => among.findIndex((folders) => folders.includes(folder));
@@ -124,7 +125,7 @@ const serverImports = imports.filter((edge) => edge.every((path) => folderOf(pat
 describe('direction of imports', () => {
   it('the sources are read: files, and imports between them', () => {
     expect(sources.length).toBeGreaterThan(30);
-    expect(imports).toContainEqual(['token/access-token.ts', 'failures.ts']);
+    expect(imports).toContainEqual(['token/access-token.ts', 'refused.ts']);
     expect(imports).toContainEqual(['token/access-token.ts', 'keys/key-set.ts']); // a type-only one
     expect(imports).toContainEqual(['cli/main.ts', 'cli/serve.ts']); // a dynamic one
     for (const { path, text, files, modules } of sources) {
@@ -260,7 +261,7 @@ describe('imports of packages', () => {
 
 describe('what judges a request', () => {
   const pure = sources.filter(({ path }) =>
-    /^(?:jose|http|token|policy|refusal)\/|^dpop\/proof(?:-checks)?\.ts$|^(?:check|failures)\.ts$/.test(path),
+    /^(?:jose|http|token|policy|refusal)\/|^dpop\/proof(?:-checks)?\.ts$|^(?:check|failures|refused)\.ts$/.test(path),
   );
   // Calculation alone: no sockets, no files, no timers.
   const allowed: ReadonlyMap<string, readonly string[] | 'all'> = new Map<string, readonly string[] | 'all'>([
@@ -307,7 +308,7 @@ describe('what the core knows of the service', () => {
 
   it('no name of a setting is below server/', () => {
     expect(names.size).toBeGreaterThan(20);
-    expect(written('server/settings/setting-table.ts')).toContain('DPOP_REQUIRED');
+    expect(written('server/settings/setting-table.ts')).toContain('LOG_IDENTITY');
     expect(
       below.flatMap(({ path }) =>
         written(path)
@@ -342,6 +343,7 @@ describe('the tests', () => {
     'properties',
     'run-summary',
     'runtimes',
+    'site',
     'support',
     'vectors',
   ];
@@ -369,25 +371,26 @@ describe('sizes', () => {
     [...lines].reduce((sum, [path, length]) => sum + (isCounted(path) ? length : 0), 0);
 
   // Each number may fall; a commit that raises one gives the reason.
-  it('the core: at most 8,340 lines; all sources: at most 34,540', () => {
-    expect(count((path) => core.includes(folderOf(path)))).toBeLessThanOrEqual(8340);
-    expect(count(() => true)).toBeLessThanOrEqual(34_540);
+  it('the core: at most 10,760 lines; all sources: at most 44,800', () => {
+    expect(count((path) => core.includes(folderOf(path)))).toBeLessThanOrEqual(10_760);
+    expect(count(() => true)).toBeLessThanOrEqual(44_800);
   });
 
   it('a file: at most 300 lines, except closed tables and one that is to be split', () => {
     const long = [...lines].filter(([path, length]) => length > 300 && !path.includes('/vendor/'));
     expect(long.map(([path]) => path)).toEqual([
+      'checks.ts',
       'failures.ts',
       'server/listener/client-connection.ts',
       'server/settings/setting-table.ts',
     ]);
   });
 
-  it('a folder: at most 15 files, except three that may only shrink', () => {
+  it('a folder: at most 15 files, except one that may only shrink', () => {
     const files = new Map<string, number>();
     for (const { path } of sources) files.set(dirname(path), (files.get(dirname(path)) ?? 0) + 1);
     const large = [...files].filter(([, number]) => number > 15);
-    expect(Object.fromEntries(large)).toEqual({ adapters: 18, 'cli/doctor': 16, 'resource-server': 20 });
+    expect(Object.fromEntries(large)).toEqual({ adapters: 16 });
   });
 });
 
@@ -405,7 +408,9 @@ describe('house rules', () => {
         if (subpath === '') return [];
         const manifest = readFileSync(new URL(`../node_modules/${pack}/package.json`, import.meta.url), 'utf8');
         const { exports = {} } = JSON.parse(manifest) as { readonly exports?: Readonly<Record<string, unknown>> };
-        return Object.hasOwn(exports, `.${subpath}`) ? [] : [`${path}: ${name}`];
+        // `./*` of the MCP SDK names every file.
+        const isNamed = Object.hasOwn(exports, `.${subpath}`) || Object.hasOwn(exports, './*');
+        return isNamed ? [] : [`${path}: ${name}`];
       }),
     );
     expect(deep).toEqual([]);
@@ -441,21 +446,21 @@ describe('house rules', () => {
   it.each([
     ['proof algorithms', /'ES256', 'ES384', 'EdDSA'/, 'jose/algorithms.ts'],
     ['refused header parameters', /'crit', 'b64'/, 'jose/jws.ts'],
-    ['the latest time', /\b1e11\b/, 'jose/numeric-date.ts'],
+    ['the latest time', /\b1e11\b/, 'jose/json.ts'],
     ['the length of a kid', /\bmaxKidLength =/, 'jose/jwk.ts'],
-    ['a JWK set', /(?:type|interface) JwkSet\b/, 'jose/jwk.ts'],
+    ['a JWK set', /^export (?:type|interface) JwkSet\b/m, 'jose/jwk.ts'],
     ['accepted schemes', /\['Bearer', 'DPoP'\];/, 'http/credentials.ts'],
     ['a plain https address', /\bfunction isPlainHttps\b|password === ''/, 'outbound/https-address.ts'],
     ['a URL without its user information', /\*\*\*@/, 'http/shown-url.ts'],
     ['the address of a proxy', /\bdecodeURIComponent\(username/, 'outbound/proxy-address.ts'],
-    ['the grammar of a domain', /\[a-z0-9\._-\]\*\[a-z0-9\]/, 'resource-server/issuer-name.ts'],
+    ['the grammar of a domain', /\[a-z0-9\._-\]\*\[a-z0-9\]/, 'resource-server/trusted-issuer.ts'],
   ])('one place says it: %s', (_what, pattern, path) => {
     expect(sources.filter(({ text }) => pattern.test(text)).map((source) => source.path)).toEqual([path]);
   });
 
   it('what commands and the log print of a URL goes through showUrl', () => {
     // A command to be copied has the URL as it is called.
-    const copied = new Set(['dev/bound-call.ts', 'dev/dev-tries.ts']);
+    const copied = new Set(['dev/bound-request.ts', 'dev/dev-tries.ts']);
     const printed = sources.filter(
       ({ path, text }) => !copied.has(path) && /\$\{[^{}]*(?<!showUrl\([^()]*)\.href\b/.test(text),
     );

@@ -1,47 +1,19 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { promisify } from 'node:util';
+import { readdir, readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
+import { compileScripts } from './support/compile-scripts.ts';
 import { pages, readCodeBlocks, referencePage } from './support/pages.ts';
-
-const run = promisify(execFile);
-const root = process.cwd();
 
 // The reference has declarations that the compiler wrote, and the examples of docstrings, which are compiled below.
 const blocks = pages.filter((page) => page !== referencePage).flatMap(readCodeBlocks);
 const isScript = ({ language }: { readonly language: string }) => /^(?:ts|js|typescript|javascript)$/.test(language);
 const scripts = blocks.filter(isScript);
 
-/** Compiles modules as this repository compiles its own, and lists what is wrong with them. */
-async function compile(modules: ReadonlyMap<string, string>): Promise<readonly string[]> {
-  const folder = await mkdtemp(join(root, '.docs-'));
-  try {
-    for (const [name, text] of modules) await writeFile(join(folder, name), `${text}\nexport {};\n`);
-    const compilerOptions = {
-      allowJs: true,
-      noUnusedLocals: false,
-      noUnusedParameters: false,
-      experimentalDecorators: true,
-    };
-    const project = { extends: '../tsconfig.json', compilerOptions, include: ['*'], exclude: [] };
-    await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(project));
-    const compiler = join(root, 'node_modules/typescript/bin/tsc');
-    return await run(process.execPath, [compiler, '-p', folder]).then(
-      () => [],
-      ({ stdout }: { readonly stdout: string }) => stdout.split('\n').filter((line) => line !== ''),
-    );
-  } finally {
-    await rm(folder, { recursive: true });
-  }
-}
-
 // That they compile and run is tested with the packed package: `examples/packed-pages.test.ts`.
 describe('blocks of code in the documentation', () => {
   it('are found', () => {
     expect(new Set(scripts.map(({ page }) => page)).size).toBeGreaterThan(10);
     expect(new Set(blocks.map(({ language }) => language))).toEqual(
-      new Set(['ts', 'js', 'json', 'console', 'text', 'python', 'haproxy']),
+      new Set(['ts', 'js', 'json', 'console', 'text', 'python', 'haproxy', 'sh', 'yaml', 'nginx', 'go', 'java']),
     );
   });
 
@@ -54,7 +26,7 @@ describe('blocks of code in the documentation', () => {
   it('fragments are few: what is written for packages that are not here', () => {
     const fragments = scripts.flatMap(({ page, fragment }) => (fragment === undefined ? [] : [`${page}: ${fragment}`]));
     expect(fragments).toEqual([
-      'docs/migrate/from-express-oauth2-jwt-bearer.md: its type of req.auth and that of the MCP server exclude each other',
+      'docs/migrate/from-express-oauth2-jwt-bearer.md: its type of req.auth conflicts with the type of the MCP server',
       'docs/migrate/from-fastify-jwt.md: needs @fastify/jwt and get-jwks',
       'docs/migrate/from-passport-jwt.md: needs passport, passport-jwt and jwks-rsa',
     ]);
@@ -65,17 +37,23 @@ describe('examples in docstrings', () => {
   /** What stands around the examples of a file, or of all files of a folder. */
   const settings: Readonly<Record<string, string>> = {
     'adapters/express.ts': `import express from 'express'; import { accessOf, answerAccessErrors, createAuthorize, createMetadata, createProtect } from 'portcullis/express'; const app = express();`,
-    'adapters/fastify.ts': `import fastify from 'fastify'; import { accessOf, answerAccessErrors, createAuthorize, createMetadata, createProtect } from 'portcullis/fastify'; const app = fastify();`,
+    'adapters/fastify.ts': `import fastify from 'fastify'; import { accessOf, answerAccessErrors, createAuthorize, createBackchannelLogout, createMetadata, createProtect } from 'portcullis/fastify'; const app = fastify();`,
     'adapters/fetch.ts': `import { accessOf, createAuthorize, createMetadata, createProtect } from 'portcullis/fetch';`,
-    'adapters/hono.ts': `import { Hono } from 'hono'; import { answerAccessErrors, createAuthorize, createMetadata, createProtect } from 'portcullis/hono'; const app = new Hono();`,
+    'adapters/hono.ts': `import { Hono } from 'hono'; import { answerAccessErrors, createAuthorize, createBackchannelLogout, createMetadata, createProtect } from 'portcullis/hono'; const app = new Hono();`,
     'adapters/mcp.ts': `import { requireBearerAuth } from '@modelcontextprotocol/express'; import { toNodeHandler } from '@modelcontextprotocol/node'; import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'; import express from 'express'; import { createMcpAuth } from 'portcullis/mcp'; const app = express(); const [resource, issuer] = ['https://api.example/mcp', 'https://idp.example/']; const createNotes = () => new McpServer({ name: 'notes', version: '1' });`,
-    'adapters/nest.ts': `import { Get, type INestApplication } from '@nestjs/common'; import type { Access } from 'portcullis'; import { createGuard, createMetadata, CurrentAccess, Protect } from 'portcullis/nest'; declare const app: INestApplication;`,
-    'adapters/node.ts': `import { createServer } from 'node:http'; import { accessOf, createAuthorize, createMetadata, createProtect, toResourceRequest } from 'portcullis/node';`,
+    'adapters/nest.ts': `import { Get, Module } from '@nestjs/common'; import type { Access } from 'portcullis'; import { CurrentAccess, PortcullisModule, Protect } from 'portcullis/nest';`,
+    'adapters/nest/guard.ts': `import type { INestApplication } from '@nestjs/common'; import { createGuard } from 'portcullis/nest'; declare const app: INestApplication;`,
+    'adapters/node-response.ts': `import express from 'express'; import { createMetadata } from 'portcullis/express'; const app = express();`,
+    'adapters/events/node-events.ts': `import express from 'express'; import { createBackchannelLogout, createSignalsReceiver } from 'portcullis/express'; const app = express(); declare const secret: string; declare const token: string;`,
+    'adapters/events/web-events.ts': `import { createBackchannelLogout } from 'portcullis/fetch';`,
+    'adapters/node.ts': `import { createServer } from 'node:http'; import { accessOf, createAuthorize, createMetadata, createProtect, toResourceRequest, toUpgradeRequest } from 'portcullis/node';`,
   };
   const common = `import type { ResourceServer } from 'portcullis'; declare const resourceServer: ResourceServer;`;
 
   it('of the adapters compile', async () => {
-    const names = (await readdir('src/adapters')).map((name) => `adapters/${name}`);
+    const names = (await readdir('src/adapters', { recursive: true }))
+      .filter((name) => name.endsWith('.ts'))
+      .map((name) => `adapters/${name}`);
     const files = new Map<string, string>();
     for (const name of names) {
       const source = await readFile(`src/${name}`, 'utf8');
@@ -85,6 +63,6 @@ describe('examples in docstrings', () => {
       }
     }
     expect(files.size).toBeGreaterThan(5);
-    expect(await compile(files)).toEqual([]);
+    expect(await compileScripts(files)).toEqual([]);
   }, 120_000);
 });

@@ -1,64 +1,31 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { copyFiles, listCopies, pages, referencePage } from './support/pages.ts';
-import { readmeTables } from './support/readme-tables.ts';
-import { writeReference } from './support/reference.ts';
-
-const place = /<!-- table: (\w+) -->\n([\s\S]*?)<!-- end -->/g;
-const withTables = [...pages, 'CONTRIBUTING.md'];
-
-// `npm run docs` writes tables, copies of files and the reference anew.
-if (process.env['UPDATE_DOCS'] !== undefined) {
-  writeFileSync(referencePage, writeReference());
-  for (const page of withTables) {
-    const text = readFileSync(page, 'utf8').replace(
-      place,
-      (_, name: string) => `<!-- table: ${name} -->\n${readmeTables[name] ?? ''}\n<!-- end -->`,
-    );
-    writeFileSync(page, copyFiles(text));
-  }
-}
-
-const places = withTables.flatMap((page) =>
-  [...readFileSync(page, 'utf8').matchAll(place)].map(([, name = '', text = '']) => ({ page, name, text })),
-);
+import { generatedFiles, tablePlace, writtenPages } from '../tools/scripts/docs/generated.ts';
+import { readmeTables } from '../tools/scripts/docs/readme-tables.ts';
+import { listCopies, pages, referencePage } from './support/pages.ts';
 
 /** Types of the language, of Node and of frameworks, and parameters of types that have a word for a name. */
 const foreign = new Set(
-  `AbortSignal AsyncDisposable AsyncIterable Buffer Date Error Exclude Extract KeyObject NoInfer Omit Parameters Partial Pick Promise PromiseLike
+  `AbortSignal AsyncDisposable AsyncIterable Buffer Date Error Exclude Extract Iterable JsonWebKey KeyObject NoInfer Omit Parameters Partial Pick Promise PromiseLike
   Readonly ReadonlyMap ReadonlySet Record Request Required Response StandardSchemaV1 Symbol Uint8Array WeakMap
   IncomingMessage RequestListener ServerResponse ErrorRequestHandler NextFunction RequestHandler
   FastifyInstance FastifyPluginCallback FastifyRequest FastifyReply RouteGenericInterface
   BlankInput Context Env ErrorHandler Handler Input MiddlewareHandler Next ValidationTargets
-  CanActivate ClassDecorator ExecutionContext MethodDecorator ParameterDecorator OAuthTokenVerifier
+  CanActivate ClassDecorator DynamicModule ExecutionContext FactoryProvider MethodDecorator ModuleMetadata ParameterDecorator OAuthTokenVerifier
   First Name Params Rep Req Rest Text Variables`.split(/\s+/),
 );
 
-describe('tables of the documentation', () => {
-  it.each(Object.entries(readmeTables))(
-    '%s: stands in the documentation, and says what the code says',
-    (name, expected) => {
-      const found = places.filter((each) => each.name === name);
-      expect(found.length).toBeGreaterThan(0);
-      for (const { text } of found) expect(text).toBe(`${expected}\n`);
-    },
-  );
-
-  it('no place asks for a table that is not made', () => {
-    expect(places.map(({ name }) => name).filter((name) => !Object.hasOwn(readmeTables, name))).toEqual([]);
-  });
-});
-
-describe('copies of files', () => {
-  const copying = pages.filter((page) => listCopies(readFileSync(page, 'utf8')).length > 0);
-
-  it('are found', () => {
-    expect(copying.length).toBeGreaterThan(5);
+describe('generated files (npm run docs)', () => {
+  it.each([...generatedFiles])('%s is current', (path, write) => {
+    expect(readFileSync(path, 'utf8')).toBe(write());
   });
 
-  it.each(copying)('%s: say what the files say', (page) => {
-    const text = readFileSync(page, 'utf8');
-    expect(text).toBe(copyFiles(text));
+  it('every table is on a page, and some pages copy files', () => {
+    const text = writtenPages.map((page) => readFileSync(page, 'utf8')).join('\n');
+    const placed = [...text.matchAll(tablePlace)].map(([, name = '']) => name);
+    expect(Object.keys(readmeTables).filter((name) => !placed.includes(name))).toEqual([]);
+    expect(listCopies(text).length).toBeGreaterThan(5);
   });
 });
 
@@ -70,7 +37,7 @@ describe(referencePage, () => {
 
   it.each([
     ['KeySetEvent', ['fetched', 'failed', 'dropped', 'insecure']],
-    ['ResourceServerEvent', ['keys', 'insecure', 'refused']],
+    ['ResourceServerEvent', ['keys', 'insecure', 'granted', 'refused']],
   ])('%s: has every member of the union', (name, types) => {
     expect([...codeOf(name).matchAll(/^ {0,3}readonly type: '(\w+)'/gm)].map(([, type]) => type)).toEqual(types);
   });
@@ -82,7 +49,7 @@ describe(referencePage, () => {
     },
   );
 
-  it('every export has a sentence of its own, which editors show', () => {
+  it('every export has its own sentence, which editors show', () => {
     const [exported = ''] = text.split('## Types that these use');
     const bare = exported
       .split(/^### /m)
@@ -95,7 +62,7 @@ describe(referencePage, () => {
     for (const section of sections) {
       const [, code = ''] = /^```ts\n([\s\S]*?)^```/m.exec(section) ?? [];
       expect(code.trimEnd(), section.split('\n')[0]).toMatch(/[;}]$/);
-      const bare = code.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'[^']*'/g, '');
+      const bare = code.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'[^']*'|"[^"]*"/g, '');
       expect((bare.match(/[({[]/g) ?? []).length, section.split('\n')[0]).toBe((bare.match(/[)}\]]/g) ?? []).length);
     }
   });
@@ -104,26 +71,56 @@ describe(referencePage, () => {
     const here = new Set(sections.map((section) => /^`(\w+)`/.exec(section)?.[1]));
     const used = sections.flatMap((section) => {
       const [, code = ''] = /^```ts\n([\s\S]*?)^```/m.exec(section) ?? [];
-      return code.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'[^']*'/g, '').match(/\b[A-Z][a-z]\w*\b/g) ?? [];
+      return code.replace(/\/\*[\s\S]*?\*\/|\/\/.*|'[^']*'|"[^"]*"/g, '').match(/\b[A-Z][a-z]\w*\b/g) ?? [];
     });
     expect([...new Set(used)].filter((name) => !here.has(name) && !foreign.has(name)).toSorted()).toEqual([]);
   });
-
-  it('says what the declarations of the build say', () => {
-    expect(readFileSync(referencePage, 'utf8')).toBe(writeReference());
-  });
 });
 
+/** Anchors of a page as GitHub makes them of headings, and those of `<a id="…">`. */
+function readAnchors(page: string): ReadonlySet<string> {
+  const text = readFileSync(page, 'utf8').replace(/^```[\s\S]*?^```/gm, '');
+  const anchors = new Set([...text.matchAll(/<a id="([^"]+)">/g)].map(([, id = '']) => id));
+  const seen = new Map<string, number>();
+  for (const [, heading = ''] of text.matchAll(/^#{1,6} +(.+?) *#*$/gm)) {
+    const plain = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+    const slug = plain.replace(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-');
+    const count = seen.get(slug) ?? 0;
+    seen.set(slug, count + 1);
+    anchors.add(count === 0 ? slug : `${slug}-${count}`);
+  }
+  return anchors;
+}
+
 describe('links of the documentation', () => {
-  const links = pages.flatMap((page) =>
-    [...readFileSync(page, 'utf8').matchAll(/\]\((?!https?:|#)([^)#\s]+)[^)]*\)/g)].map(([, target = '']) => ({
-      page,
-      target,
-    })),
+  // The evidence is not in the package, so pages of the package link to it by its address in the repository.
+  const repository = 'https://github.com/portcullis-oauth/portcullis/blob/main/';
+  const linking = [...pages, 'CONTRIBUTING.md', 'SECURITY.md', 'UPGRADE.md'];
+  const links = linking.flatMap((page) =>
+    [
+      ...readFileSync(page, 'utf8')
+        .replace(/^```[\s\S]*?^```/gm, '')
+        .matchAll(/(?<!`)\]\(([^)\s]+)[^)]*\)/g),
+    ]
+      .map(([, target = '']) => target)
+      .filter((target) => !/^(https?|mailto):/.test(target) || target.startsWith(repository))
+      .map((target) => ({
+        page,
+        target,
+        url: target.startsWith(repository)
+          ? new URL(target.slice(repository.length), `file://${process.cwd()}/`)
+          : new URL(target, `file://${process.cwd()}/${page}`),
+      })),
   );
 
-  it.each(links)('$page → $target exists', ({ page, target }) => {
-    const path = new URL(target, `file://${process.cwd()}/${page}`);
-    expect(() => readFileSync(path)).not.toThrow(/ENOENT/);
+  it('anchors are read: of headings', () => {
+    expect(links.length).toBeGreaterThan(100);
+    expect(readAnchors('docs/refusals.md')).toContain('invalid_audience');
+  });
+
+  it.each(links)('$page → $target exists', ({ url }) => {
+    const path = fileURLToPath(new URL(url.pathname, url));
+    expect(existsSync(path), 'the file').toBe(true);
+    if (url.hash !== '') expect(readAnchors(path)).toContain(decodeURIComponent(url.hash.slice(1)));
   });
 });

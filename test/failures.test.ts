@@ -1,13 +1,15 @@
 import { execFileSync } from 'node:child_process';
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { AccessError, type Failure, failures, type Reason } from '../src/failures.ts';
+import { Refused } from '../src/refused.ts';
 
 const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
 
 /** What each error code goes with (RFC 6750 §3.1, RFC 9449 §7.1). */
 const statuses: ReadonlyMap<string | null, readonly number[]> = new Map([
   [null, [401]],
-  ['invalid_request', [400, 408, 417]],
+  ['invalid_request', [400, 408, 413, 417]],
   ['invalid_token', [401]],
   ['invalid_dpop_proof', [401]],
   ['use_dpop_nonce', [401]],
@@ -103,6 +105,56 @@ describe('AccessError', () => {
   it('options without a cause → no cause; a cause of undefined → kept', () => {
     expect(Object.hasOwn(new AccessError('expired', { scopes: [] }), 'cause')).toBe(false);
     expect(Object.hasOwn(new AccessError('unexpected', { cause: undefined }), 'cause')).toBe(true);
+  });
+});
+
+describe('Refused', () => {
+  const cause = new Error('inner');
+  const options = { scopes: ['a'], stepUp: { acrValues: ['gold'], maxAge: 1 }, context: { issuer: 'x' }, cause };
+  const members = ({ name, reason, message, failure, scopes, stepUp, context, cause }: AccessError) => {
+    return { name, reason, message, failure, scopes, stepUp, context, cause };
+  };
+
+  it('refusal of the core → instanceof AccessError with its members, and no Error with a stack', () => {
+    const refused = new Refused('insufficient_scope', options);
+    expect([refused instanceof AccessError, (refused as unknown) instanceof Error, 'stack' in refused]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect(members(refused)).toEqual(members(new AccessError('insufficient_scope', options)));
+  });
+
+  it('toError() → an AccessError with the same members', () => {
+    for (const refused of [new Refused('expired'), new Refused('insufficient_scope', options)]) {
+      const error = refused.toError();
+      expect(error).toBeInstanceOf(Error);
+      expect(members(error)).toEqual(members(refused));
+    }
+  });
+
+  it('printed or as JSON → no claims of its evidence', () => {
+    const refused = new Refused('expired').attest({ claims: { sub: 'alice' } }).attest({ kid: 'k1' });
+    expect(refused.evidence).toEqual({ claims: { sub: 'alice' }, kid: 'k1' });
+    for (const printed of [inspect(refused, { depth: 9, showHidden: true }), JSON.stringify(refused)]) {
+      expect(printed).not.toContain('alice');
+    }
+  });
+
+  it('an AccessError, a refusal → Error.stackTraceLimit is not written', () => {
+    const before = Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit');
+    const written: unknown[] = [];
+    Object.defineProperty(Error, 'stackTraceLimit', {
+      configurable: true,
+      get: () => 10,
+      set: (value) => written.push(value),
+    });
+    try {
+      new Refused('expired').toError();
+    } finally {
+      Object.defineProperty(Error, 'stackTraceLimit', before ?? { value: 10, writable: true, configurable: true });
+    }
+    expect(written).toEqual([]);
   });
 });
 

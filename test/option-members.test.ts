@@ -4,7 +4,7 @@ import { createProtect as createFastifyProtect } from '../src/adapters/fastify.t
 import { createProtect as createFetchProtect } from '../src/adapters/fetch.ts';
 import { createProtect as createHonoProtect } from '../src/adapters/hono.ts';
 import { createMcpAuth } from '../src/adapters/mcp.ts';
-import { createGuard } from '../src/adapters/nest.ts';
+import { createGuard, PortcullisModule } from '../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../src/adapters/node.ts';
 import {
   allOf,
@@ -70,6 +70,9 @@ const calls: Readonly<Record<string, () => unknown>> = {
   'createProtect of portcullis/node': () => createNodeProtect(server, { onRefuse: () => undefined }),
   // @ts-expect-error: a misspelled member
   createGuard: () => createGuard(server, { onRefuse: () => undefined }),
+  'PortcullisModule.forRootAsync': () =>
+    // @ts-expect-error: a member that does not exist
+    PortcullisModule.forRootAsync({ useFactory: () => ({ resourceServer: server }), odd: 1 }),
   // @ts-expect-error: a misspelled member
   createMcpAuth: () => createMcpAuth(server, { ...mcp, onRefuse: () => undefined }),
   // @ts-expect-error: a member that does not exist
@@ -100,6 +103,9 @@ describe('a name that is nearly one', () => {
     [() => createExpressProtect(server, { onRefuse: () => undefined } as object), 'onRefused'],
     [() => createResourceServer({ isuer: 'idp.test', audience: 'api' } as unknown as ResourceServerOptions), 'issuer'],
     [() => anyOf({ scope: ['read'] } as object, {}), 'scopes'],
+    [() => anyOf({ roles: ['admin'] } as object, {}), 'permissions'],
+    [() => createResourceServer({ issuerBaseURL: 'https://idp.test/', audience: 'api' } as never), 'issuer'],
+    [() => createResourceServer({ domain: 'idp.test', audience: 'api' } as never), 'issuer'],
   ])('%s → is asked about', (create, meant) => {
     expect(create).toThrow(new RegExp(`; write any of .*\\. Did you mean ${meant}\\?$`));
   });

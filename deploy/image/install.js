@@ -9,8 +9,17 @@ const tarball = readdirSync(packed).find((name) => /^portcullis-.*\.tgz$/.test(n
 if (tarball === undefined) throw new Error(`There is no portcullis-*.tgz in ${packed}. Run npm pack first.`);
 
 mkdirSync(target, { recursive: true });
+/** The SDK that traces.js loads. */
+const sdk = {
+  '@opentelemetry/api': '1.9.1',
+  '@opentelemetry/exporter-trace-otlp-proto': '0.223.1',
+  '@opentelemetry/resources': '2.12.1',
+  '@opentelemetry/sdk-trace-node': '2.12.0',
+};
 writeFileSync(join(target, 'package.json'), '{ "private": true, "type": "module" }\n');
-const clients = ['@redis/client', 'yaml'].map((name) => `${name}@${devDependencies[name]}`);
+const clients = ['@redis/client', 'yaml'].map((name) => [name, devDependencies[name]]);
+const more = [...clients, ...Object.entries(sdk)].map(([name, version]) => `${name}@${version}`);
 const flags = ['--omit=dev', '--ignore-scripts', '--no-audit', '--no-fund', '--no-package-lock'];
-execFileSync('npm', ['install', ...flags, join(packed, tarball), ...clients], { cwd: target, stdio: 'inherit' });
-copyFileSync(join(source, 'deploy/image/healthcheck.js'), join(target, 'healthcheck.js'));
+execFileSync('npm', ['install', ...flags, join(packed, tarball), ...more], { cwd: target, stdio: 'inherit' });
+for (const name of ['healthcheck.js', 'traces.js'])
+  copyFileSync(join(source, 'deploy/image', name), join(target, name));

@@ -1,7 +1,7 @@
 import { createResourceServer } from 'portcullis';
 import { createProtect } from 'portcullis/fetch';
 
-/** What is used of the type `Server` of Bun. */
+/** The used part of Bun's type `Server`. */
 interface BunServer {
   requestIP(request: Request): { readonly address: string } | null;
 }
@@ -23,7 +23,7 @@ const messages = protect({ scopes: ['read:messages'] }, (_request, { claims }, _
 
 function handle(request: Request, server: BunServer): Response | Promise<Response> {
   const { pathname } = new URL(request.url);
-  if (pathname === '/') return new Response('open to everybody');
+  if (pathname === '/') return new Response('open to all');
   return pathname === '/messages' ? messages(request, server) : new Response(null, { status: 404 });
 }
 

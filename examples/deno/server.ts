@@ -1,7 +1,7 @@
 import { createResourceServer } from 'portcullis';
 import { createProtect } from 'portcullis/fetch';
 
-/** What is used of the type `Deno.ServeHandlerInfo`. */
+/** The used part of the type `Deno.ServeHandlerInfo`. */
 interface ServeInfo {
   readonly remoteAddr: { readonly hostname: string };
 }
@@ -23,7 +23,7 @@ const messages = protect({ scopes: ['read:messages'] }, (_request, { claims }, _
 
 function handle(request: Request, info: ServeInfo): Response | Promise<Response> {
   const { pathname } = new URL(request.url);
-  if (pathname === '/') return new Response('open to everybody');
+  if (pathname === '/') return new Response('open to all');
   return pathname === '/messages' ? messages(request, info) : new Response(null, { status: 404 });
 }
 

@@ -9,7 +9,7 @@ const protect = createProtect(resourceServer);
 const app = express();
 
 app.get('/', (_req, res) => {
-  res.send('open to everybody');
+  res.send('open to all');
 });
 app.get(
   '/messages',

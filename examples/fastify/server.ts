@@ -8,7 +8,7 @@ const resourceServer = createResourceServer({ issuer, audience });
 const protect = createProtect(resourceServer);
 const app = fastify();
 
-app.get('/', async () => 'open to everybody');
+app.get('/', async () => 'open to all');
 app.get(
   '/messages',
   protect({ scopes: ['read:messages'] }, async (_request, _reply, { claims }) => ({ reader: claims.sub })),

@@ -14,7 +14,7 @@ const messages = protect({ scopes: ['read:messages'] }, (_request, { claims }) =
 /** Any server of handlers from `Request` to `Response` will do; this one is for Node. */
 function handle(request: Request): Response | Promise<Response> {
   const { pathname } = new URL(request.url);
-  if (pathname === '/') return new Response('open to everybody');
+  if (pathname === '/') return new Response('open to all');
   return pathname === '/messages' ? messages(request) : new Response(null, { status: 404 });
 }
 

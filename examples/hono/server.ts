@@ -12,7 +12,7 @@ const protect = createProtect<{ Bindings: HttpBindings }>(resourceServer, {
   connection: (c) => c.env.incoming.socket,
 });
 
-app.get('/', (c) => c.text('open to everybody'));
+app.get('/', (c) => c.text('open to all'));
 app.get(
   '/messages',
   protect({ scopes: ['read:messages'] }, (c, { claims }) => c.json({ reader: claims.sub })),

@@ -5,7 +5,7 @@ import { createIntrospection, createResourceServer } from 'portcullis';
 const { ISSUER: issuer = 'https://localhost:9443/', AUDIENCE: audience = 'https://api.example.com/' } = process.env;
 const { CLIENT_SECRET_FILE: file = `${homedir()}/.cache/portcullis/identity/client-secret` } = process.env;
 
-/** Judges opaque tokens by asking the provider, and JWTs by their signature. */
+/** Validates opaque tokens by introspection, and JWTs by their signature. */
 export const resourceServer = createResourceServer({
   issuer,
   audience,

@@ -3,24 +3,29 @@ import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Args, GraphQLModule, Mutation, Query, Resolver } from '@nestjs/graphql';
 import type { Access, ResourceServer } from 'portcullis';
-import { CurrentAccess, createGuard, Open, Protect } from 'portcullis/nest';
+import { CurrentAccess, Open, PortcullisModule, Scopes } from 'portcullis/nest';
 
 @Resolver()
 class Messages {
   @Query(() => String)
   @Open()
   greeting() {
-    return 'open to everybody';
+    return 'open to all';
   }
 
   @Query(() => String)
-  @Protect({ scopes: ['read:messages'] })
+  @Scopes('read:messages')
   reader(@CurrentAccess() { claims }: Access) {
     return claims.sub;
   }
 
+  @Query(() => String)
+  scheme(@CurrentAccess() { scheme }: Access) {
+    return scheme;
+  }
+
   @Mutation(() => String)
-  @Protect({ scopes: ['write:messages'] })
+  @Scopes('write:messages')
   send(@Args('text', { type: () => String }) text: string, @CurrentAccess() { claims }: Access) {
     return `${claims.sub}: ${text}`;
   }
@@ -32,8 +37,8 @@ class Messages {
 })
 class App {}
 
-/** GraphQL on Apollo: each query and mutation says who may call it. */
-export async function createApp(resourceServer: ResourceServer) {
-  const app = await NestFactory.create(App, { logger: ['error'] });
-  return app.useGlobalGuards(createGuard(resourceServer));
+/** GraphQL on Apollo: a query without a decorator requires any valid token. */
+export function createApp(resourceServer: ResourceServer) {
+  const module = { module: App, imports: [PortcullisModule.forRoot({ resourceServer })] };
+  return NestFactory.create(module, { logger: ['error'] });
 }

@@ -1,7 +1,7 @@
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { type Access, createResourceServer } from 'portcullis';
-import { CurrentAccess, createGuard, Open, Protect } from 'portcullis/nest';
+import { CurrentAccess, Open, PortcullisModule, Scopes } from 'portcullis/nest';
 
 const { ISSUER: issuer = 'https://tenant.eu.auth0.com/', AUDIENCE: audience = 'https://api.example.com/' } =
   process.env;
@@ -12,19 +12,18 @@ class Messages {
   @Get()
   @Open()
   greet() {
-    return 'open to everybody';
+    return 'open to all';
   }
 
   @Get('messages')
-  @Protect({ scopes: ['read:messages'] })
+  @Scopes('read:messages')
   list(@CurrentAccess() { claims }: Access) {
     return { reader: claims.sub };
   }
 }
 
-@Module({ controllers: [Messages] })
+@Module({ imports: [PortcullisModule.forRoot({ resourceServer })], controllers: [Messages] })
 class App {}
 
 const app = await NestFactory.create(App);
-app.useGlobalGuards(createGuard(resourceServer));
 await app.listen(Number(process.env['PORT'] ?? 3000));

@@ -5,8 +5,8 @@ const { ISSUER: issuer = 'https://tenant.eu.auth0.com/', AUDIENCE: audience = 'h
   process.env;
 const authorize = createAuthorize(createResourceServer({ issuer, audience }));
 
-/** Answers a refused request; every other one goes on to its route. */
+/** Sends refusals; other requests continue to their route. */
 export const proxy = authorize({ scopes: ['read:messages'] });
 
-/** The paths that it stands before. Next.js reads this without running the file. */
+/** The protected paths. Next.js reads this without running the file. */
 export const config = { matcher: '/api/:path*' };

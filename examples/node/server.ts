@@ -12,7 +12,7 @@ const messages = protect({ scopes: ['read:messages'] }, (_request, response, { c
 });
 
 createServer((request, response) => {
-  if (request.url === '/') response.end('open to everybody');
+  if (request.url === '/') response.end('open to all');
   else if (request.url === '/messages') messages(request, response);
   else response.writeHead(404).end();
 }).listen(Number(process.env['PORT'] ?? 3000));

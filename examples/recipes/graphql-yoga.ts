@@ -13,7 +13,7 @@ const schema = createSchema<Context>({
     Query: { reader: (_parent, _args, { access }) => access.claims.sub },
     Mutation: {
       send(_parent, { text }: { readonly text: string }, { access }) {
-        // What one field needs besides.
+        // The requirement of one field.
         if (!access.scopes.has('write:messages')) {
           throw createGraphQLError('The access token does not allow this.', { extensions: { code: 'FORBIDDEN' } });
         }
@@ -23,7 +23,7 @@ const schema = createSchema<Context>({
   },
 });
 
-/** Every call needs a token; what a field needs besides is asked in its resolver. */
+/** Every request needs a token; resolvers check further requirements of fields. */
 export function createGraphql(resourceServer: ResourceServer): Server {
   const protect = createProtect(resourceServer);
   const yoga = createYoga<Context>({ schema });

@@ -9,7 +9,7 @@ import {
 } from '@grpc/grpc-js';
 import { type Access, AccessError, type Policy, type ResourceRequest, type ResourceServer } from 'portcullis';
 
-/** What a generated service has for one method. */
+/** The definition of one method in a generated service. */
 export const service = {
   read: {
     path: '/messages.Messages/Read',
@@ -52,7 +52,7 @@ function toResourceRequest(call: ServerUnaryCall<unknown, unknown>): ResourceReq
 
 function toStatus(server: ResourceServer, error: unknown, request: ResourceRequest, policy: Policy): StatusObject {
   const metadata = new Metadata();
-  // What is no refusal is a mistake of the handler, and none of the caller's business.
+  // Other errors are defects of the handler, which the client must not see.
   if (!(error instanceof AccessError)) return { code: status.INTERNAL, details: 'The call failed.', metadata };
   const { headers } = server.describeRefusal(error, request, { policy });
   for (const name of ['www-authenticate', 'dpop-nonce']) {

@@ -1,6 +1,6 @@
 import { AccessError, type ResourceRequest, type ResourceServer } from 'portcullis';
 
-/** What is read of the event of an HTTP API (payload format 2.0). */
+/** The used part of an HTTP API event (payload format 2.0). */
 export interface HttpApiEvent {
   readonly rawPath: string;
   readonly rawQueryString: string;
@@ -8,7 +8,7 @@ export interface HttpApiEvent {
   readonly requestContext: { readonly domainName: string; readonly http: { readonly method: string } };
 }
 
-/** What is read of the event of a REST API (type REQUEST). */
+/** The used part of a REST API event (type REQUEST). */
 export interface RestApiEvent {
   readonly httpMethod: string;
   readonly methodArn: string;
@@ -39,7 +39,7 @@ export function createHttpApiAuthorizer(resourceServer: ResourceServer) {
   };
 }
 
-/** An authorizer of a REST API: a policy for IAM, or the one error that the gateway answers with 401. */
+/** An authorizer of a REST API: returns a policy for IAM, or throws the error that the gateway turns into a 401. */
 export function createRestApiAuthorizer(resourceServer: ResourceServer) {
   return async ({ httpMethod, methodArn, multiValueHeaders, requestContext }: RestApiEvent) => {
     const headers = new Headers();

@@ -1,7 +1,7 @@
 import * as oauth from 'oauth4webapi';
 import type { Access } from 'portcullis';
 
-/** Where tokens are exchanged, and as whom. */
+/** The token endpoint, and the client that exchanges tokens. */
 export interface Exchange {
   readonly server: oauth.AuthorizationServer;
   readonly client: oauth.Client;

@@ -9,7 +9,7 @@ export interface OwnRequest {
   readonly lines: readonly (readonly [name: string, value: string])[];
 }
 
-/** An answer of the framework. */
+/** A response of the framework. */
 export interface OwnAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -26,11 +26,11 @@ export function createProtect(server: ResourceServer) {
       try {
         const access = await server.authorize(read, policy);
         const answer = await handler(request, access);
-        // RFC 9449 §8.2: the fresh nonce goes on the answer.
+        // RFC 9449 §8.2: the response has the new nonce.
         if (access.dpopNonce === undefined) return answer;
         return { ...answer, headers: { ...answer.headers, 'dpop-nonce': access.dpopNonce } };
       } catch (error) {
-        // What is no refusal goes to the framework's own error handling.
+        // The framework handles other errors.
         if (!(error instanceof AccessError)) throw error;
         const { status, headers, body } = server.describeRefusal(error, read, { policy });
         return { status, headers, body };

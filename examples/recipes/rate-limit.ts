@@ -2,7 +2,7 @@ import express, { type Express, type RequestHandler } from 'express';
 import type { ResourceServer } from 'portcullis';
 import { accessOf, createAuthorize } from 'portcullis/express';
 
-/** At most so many calls of one user in each window. A user is a subject of an issuer. */
+/** Allows N requests of one user in each window. A user is a subject of an issuer. */
 function limitUsers(calls: number, windowSeconds: number): RequestHandler {
   const windows = new Map<string, { readonly end: number; used: number }>();
   return (req, res, next) => {
@@ -19,7 +19,7 @@ function limitUsers(calls: number, windowSeconds: number): RequestHandler {
   };
 }
 
-/** Limits count after the judgement: nobody uses up the calls of another user. */
+/** The limit counts after authorization: no client can exhaust the limit of another user. */
 export function createLimited(resourceServer: ResourceServer): Express {
   const authorize = createAuthorize(resourceServer);
   const app = express();

@@ -6,17 +6,17 @@ import { Server as Sockets } from 'socket.io';
 /** A request as engine.io hands it over. */
 type EngineRequest = IncomingMessage & { readonly _query: { readonly sid?: string } };
 
-/** Judges the request that opens a session, over polling or as the upgrade of a WebSocket. */
+/** Authorizes the request that opens a session, by polling or as the upgrade of a WebSocket. */
 export function createRoom(resourceServer: ResourceServer): Server {
   const authorize = createAuthorize(resourceServer)({ scopes: ['chat'] });
   const server = createServer();
   const sockets = new Sockets(server);
   sockets.engine.use((request: EngineRequest, response: ServerResponse, next: (error?: unknown) => void) => {
-    // Later requests of a session have its id, which nobody else was told. An empty id opens a session.
+    // Later requests of a session have its id, which is secret. An empty id opens a session.
     if (request._query.sid) next();
     else authorize(request, response, next);
   });
-  // A session that nobody has judged, however it was opened.
+  // A session without authorization.
   sockets.use((socket, next) => next(findAccess(socket.request) === undefined ? new Error('refused') : undefined));
   sockets.on('connection', (socket) => {
     const access = accessOf(socket.request);

@@ -23,7 +23,7 @@ function createMessages({ ISSUER: issuer, AUDIENCE: audience }: Env): Handler {
 export default {
   fetch(request: Request, env: Env): Response | Promise<Response> {
     const { pathname } = new URL(request.url);
-    if (pathname === '/') return new Response('open to everybody');
+    if (pathname === '/') return new Response('open to all');
     if (pathname !== '/messages') return new Response(null, { status: 404 });
     messages ??= createMessages(env);
     return messages(request, env);

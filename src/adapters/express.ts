@@ -1,40 +1,32 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
-import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
-import { checkAdapterOptions, createCheckpoint, demand } from './checkpoint.ts';
-import { type AccessReaders, createForms, createMiddlewareForms } from './forms.ts';
-import type { MetadataOptions } from './metadata.ts';
-import { createNodeMetadata, sendRefusal } from './node-answer.ts';
-import { readNodeRequest } from './node-request.ts';
-import { passOn, passToHandler } from './node-visit.ts';
+import { type AdapterOptions, readHandlerPolicy } from './checkpoint.ts';
+import { type AccessReaders, type AuthorizeForms, createForms } from './forms.ts';
+import { type NodeMiddleware, sendRefusal } from './node-response.ts';
+import { createNodeAuthorize, createNodeCheckpoint, describeNode, passToHandler } from './node-visit.ts';
 
+export type { RefusedRequest } from './checkpoint.ts';
+export { createBackchannelLogout, createSignalsReceiver } from './events/node-events.ts';
 export type { MetadataOptions } from './metadata.ts';
+export { createMetadata } from './node-response.ts';
 
 declare global {
   namespace Express {
     interface Request {
-      /** What `authorize` or `protect` of Portcullis has let in; `undefined` if nobody has judged the request. */
+      /** The access that `authorize` of Portcullis granted; `undefined` if the request was not authorized. */
       access?: Access<RegisteredClaims>;
     }
   }
 }
 
-/** What the adapter may need to know of the application around it. */
-export interface ProtectOptions {
-  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
-  readonly onRefused?: (error: unknown, request: Request) => unknown;
-  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
-  readonly realm?: (request: Request) => string | undefined;
-  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
-  readonly errorBody?: (report: ErrorReport, request: Request) => ErrorBody;
-}
+/** Options of the adapter. */
+export type ProtectOptions = AdapterOptions<Request>;
 
-/** Answers a request that was let in. `P` are the parameters of the path, `C` the claims that the policy gives. */
+/** Responds to an admitted request. `P` are the parameters of the path, `C` the claims that the policy provides. */
 export type ProtectedHandler<P, C = Claims, A = Access<C>> = (
   request: Request<P>,
   response: Response,
@@ -42,39 +34,28 @@ export type ProtectedHandler<P, C = Claims, A = Access<C>> = (
   next: NextFunction,
 ) => unknown;
 
-/**
- * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
- * policy that cannot work.
- */
+/** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
 export interface Protect<D = Claims> {
   <C = D, P = Request['params']>(
     policy: Policy<C>,
     handler: ProtectedHandler<P, HandedClaims<C, D>>,
   ): RequestHandler<P>;
-  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
   optional<C = D, P = Request['params']>(
     policy: Policy<C>,
     handler: ProtectedHandler<P, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
   ): RequestHandler<P>;
 }
 
-/** Middleware whose types leave the parameters and bodies of the route as Express finds them. */
-export type AuthorizeMiddleware = (
-  request: IncomingMessage & { readonly originalUrl: string },
-  response: ServerResponse,
-  next: (error?: unknown) => void,
-) => void;
+/** Middleware whose types leave the parameters and bodies of the route as Express infers them. */
+export type AuthorizeMiddleware = NodeMiddleware;
 
-/** Makes middleware of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
-export interface Authorize<D = Claims> extends AccessReaders<IncomingMessage, D> {
-  (policy?: Policy<unknown>): AuthorizeMiddleware;
-  /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional(policy?: Policy<unknown>): AuthorizeMiddleware;
-}
+/** Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
+export type Authorize<D = Claims> = AuthorizeForms<AuthorizeMiddleware, IncomingMessage, D>;
 
 /**
- * Creates the `protect` function of an Express application. Refusals are answered here and never reach error handlers;
- * what a handler throws, or rejects with, does, unless it is an `AccessError`.
+ * Creates the `protect` function of an Express application. Refusals are sent here and never reach error handlers. Errors that a
+ * handler throws, or rejects with, do, except an `AccessError`.
  *
  * @example
  * const protect = createProtect(resourceServer);
@@ -84,34 +65,32 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
   options: ProtectOptions = {},
 ): Protect<D> {
-  const checkpoint = open('createProtect', server, options);
+  const checkpoint = createNodeCheckpoint('createProtect', server, options);
   const forms = createForms(
     (credentials) =>
       <C, P>(policy: Policy<C>, handler: ProtectedHandler<P, C>): RequestHandler<P> => {
-        checkRoute(policy, handler);
-        const asked = demand(policy, credentials);
+        const route = readHandlerPolicy(policy, credentials, handler);
         return (req, res, next) => {
-          const passed = passToHandler(checkpoint, asked, {
-            // The parameters of the path are of no interest to whoever is told.
-            incoming: req as Request,
+          passToHandler(checkpoint, route, {
+            incoming: req as Request, // options do not depend on the parameters of the path
             outgoing: res,
-            // A router cuts its prefix off `url`; a proof is for the URL that the client called.
+            // A router removes its prefix from `url`; a proof is for the URL that the client requested.
             target: req.originalUrl,
-            // Absent only if credentials are optional, and then the handler is one that knows.
+            // Absent only if credentials are optional, and the handler of that form accepts it.
             handle: (access) => handler(req, res, access as Access<C>, next),
-          });
-          // Express 4 looks at no promise. As Express 5 does: `next` without an error would go on to the next route.
-          if (passed instanceof Promise) passed.catch((error) => next(error || new Error('Rejected promise')));
+          })
+            // As Express 5 does: `next` without an error would continue with the next route.
+            .catch((error) => next(error || new Error('Rejected promise')));
         };
       },
   );
-  // The handler of `optional` has the type that the interface says.
+  // The interface states the type of the handler of `optional`.
   return forms as Protect<D>;
 }
 
 /**
- * Creates the `authorize` function of an Express application: middleware for a route, a router or the whole application.
- * Handlers behind it find the access with `accessOf(req)`.
+ * Creates the `authorize` function of an Express application: middleware for a route, a router or the entire application.
+ * Handlers after it read the access with `accessOf(req)`.
  *
  * @example
  * const authorize = createAuthorize(resourceServer);
@@ -123,25 +102,11 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
   options: ProtectOptions = {},
 ): Authorize<D> {
-  const checkpoint = open('createAuthorize', server, options);
-  return createMiddlewareForms(
-    { accessOf, findAccess },
-    (asked): AuthorizeMiddleware =>
-      (req, res, next) =>
-        passOn(checkpoint, asked, {
-          incoming: req as Request, // Express calls with nothing else
-          outgoing: res,
-          target: req.originalUrl,
-          next,
-          admitted: (access) => {
-            Object.assign(req, { access });
-          },
-        }),
-  );
+  return createNodeAuthorize(server, options, (req, access) => Object.assign(req, { access }));
 }
 
 /**
- * Creates an error handler, to be mounted last: an `AccessError` that a handler has thrown is answered as that refusal.
+ * Creates an error handler, to be mounted last: it responds to an `AccessError` that a handler has thrown with that refusal.
  * Every other error is passed on.
  *
  * @example
@@ -151,48 +116,17 @@ export function answerAccessErrors(
   server: ResourceServer<RegisteredClaims>,
   options: ProtectOptions = {},
 ): ErrorRequestHandler {
-  const checkpoint = open('answerAccessErrors', server, options);
+  const checkpoint = createNodeCheckpoint('answerAccessErrors', server, options);
   return (error, req, res, next) => {
-    const request = readNodeRequest(req, req.originalUrl);
-    const seen = { key: req, request, connection: req.socket, told: req };
-    const refusal = res.headersSent ? undefined : checkpoint.describeThrown(error, seen);
+    const visitor = describeNode(req, req.originalUrl, req);
+    const refusal = res.headersSent ? undefined : checkpoint.describeThrown(error, visitor);
     if (refusal === undefined) return next(error);
     sendRefusal(refusal, res);
   };
 }
 
-/**
- * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
- * for options that cannot work.
- *
- * @example
- * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
- */
-export function createMetadata(
-  server: ResourceServer<RegisteredClaims>,
-  options: MetadataOptions,
-): AuthorizeMiddleware {
-  return createNodeMetadata(server, options);
-}
+/** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
+export const accessOf: AccessReaders<IncomingMessage>['accessOf'] = requireAccessOf;
 
-/** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
-export function accessOf<C = RegisteredClaims>(
-  request: IncomingMessage,
-  policy?: Policy<C>,
-): Access<HandedClaims<C, RegisteredClaims>> {
-  return requireAccessOf(request, policy);
-}
-
-/** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = RegisteredClaims>(
-  request: IncomingMessage,
-  policy?: Policy<C>,
-): Access<HandedClaims<C, RegisteredClaims>> | undefined {
-  return findAccessOf(request, policy);
-}
-
-function open(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions) {
-  checkNodeHttp(caller);
-  checkAdapterOptions(caller, options, ['onRefused', 'realm', 'errorBody']);
-  return createCheckpoint<Request>(caller, server, options);
-}
+/** Like `accessOf`, but returns `undefined` without access. */
+export const findAccess: AccessReaders<IncomingMessage>['findAccess'] = findAccessOf;

@@ -1,100 +1,88 @@
-import type { IncomingMessage } from 'node:http';
-import type {
-  FastifyInstance,
-  FastifyPluginCallback,
-  FastifyReply,
-  FastifyRequest,
-  RouteGenericInterface,
-} from 'fastify';
-import { same, settle } from '../maybe-promise.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify';
+import type { EventReceiver } from '../http/event-post.ts';
+import { type BackchannelLogoutOptions, openBackchannelLogout } from '../logout/backchannel-logout.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
-import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import { openSignalsReceiver, type SignalsReceiverOptions } from '../signals/receiver.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { checkNodeHttp, checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
-import { type Checkpoint, checkAdapterOptions, createCheckpoint, type Demand, demand } from './checkpoint.ts';
-import { type AccessReaders, createForms, createMiddlewareForms } from './forms.ts';
+import {
+  type AdapterOptions,
+  type Checkpoint,
+  type RoutePolicy,
+  readHandlerPolicy,
+  type Visitor,
+} from './checkpoint.ts';
+import { readNodeBody } from './events/node-body.ts';
+import { type AccessReaders, type AuthorizeForms, createForms, createMiddlewareForms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
 import { readNodeRequest } from './node-request.ts';
+import { createNodeCheckpoint, describeNode } from './node-visit.ts';
 
+export type { RefusedRequest } from './checkpoint.ts';
 export type { MetadataOptions } from './metadata.ts';
 
-/** What the adapter may need to know of the application around it. */
-export interface ProtectOptions {
-  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
-  readonly onRefused?: (error: unknown, request: FastifyRequest) => unknown;
-  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
-  readonly realm?: (request: FastifyRequest) => string | undefined;
-  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
-  readonly errorBody?: (report: ErrorReport, request: FastifyRequest) => ErrorBody;
-}
+/** Options of the adapter. */
+export type ProtectOptions = AdapterOptions<FastifyRequest>;
 
-type Req<R extends RouteGenericInterface> = FastifyRequest<R>;
-type Rep<R extends RouteGenericInterface> = FastifyReply<R>;
-
-/**
- * Answers a request that was let in. `R` has the types of the route: `Params`, `Querystring`, `Body`; `C` are the claims
- * that the policy gives.
- */
-export type ProtectedHandler<R extends RouteGenericInterface, C = Claims, A = Access<C>> = (
-  this: FastifyInstance,
-  request: Req<R>,
-  reply: Rep<R>,
-  access: A,
-) => unknown;
-
-/** The two options of a route that belong together: the hook judges, before a body is read, and the handler answers. */
-export interface ProtectedRoute<R extends RouteGenericInterface> {
-  readonly onRequest: (this: FastifyInstance, request: Req<R>, reply: Rep<R>, done: (error?: Error) => void) => void;
-  readonly handler: (this: FastifyInstance, request: Req<R>, reply: Rep<R>) => unknown;
-}
-
-/**
- * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
- * policy that cannot work.
- */
-export interface Protect<D = Claims> {
-  <C = D, R extends RouteGenericInterface = RouteGenericInterface>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<R, HandedClaims<C, D>>,
-  ): ProtectedRoute<R>;
-  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional<C = D, R extends RouteGenericInterface = RouteGenericInterface>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<R, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
-  ): ProtectedRoute<R>;
-}
-
-/** What is read of a request of Fastify, whatever the types of its route are. */
+/** The members of a Fastify request that are read, regardless of the types of its route. */
 export interface JudgedRequest {
   readonly raw: IncomingMessage;
   readonly originalUrl: string;
 }
 
-/** What is done with a reply of Fastify, whatever the types of its route are. */
+/** The members of a Fastify reply that identify it, regardless of the types of its route. */
 export interface JudgedReply {
+  readonly raw: ServerResponse;
   readonly sent: boolean;
-  code(status: number): unknown;
-  header(name: string, value: string): unknown;
-  headers(values: Readonly<Record<string, string>>): unknown;
-  send(body: Buffer): unknown;
 }
 
-/** A hook, for `onRequest` or `preHandler`. Its types leave parameters and bodies as Fastify finds them. */
-export type AuthorizeHook = (request: JudgedRequest, reply: JudgedReply, done: (error?: Error) => void) => void;
-
-/** Makes a hook of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
-export interface Authorize<D = Claims> extends AccessReaders<Pick<JudgedRequest, 'raw'>, D> {
-  (policy?: Policy<unknown>): AuthorizeHook;
-  /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional(policy?: Policy<unknown>): AuthorizeHook;
-}
+/** The reply of a route, with the types that annotate its request. */
+export type ReplyOf<Q> = Q extends { readonly routeOptions: unknown } & FastifyRequest<infer R>
+  ? FastifyReply<R>
+  : FastifyReply;
 
 /**
- * Creates the `protect` function of a Fastify application. What it returns are the options of a route; more of them
- * may stand beside: `{ schema, ...protect(policy, handler) }`.
+ * Responds to an admitted request. `Q` is the annotated request, with the types of its route; `C` are the claims that the policy
+ * provides; `T` is the payload, which Fastify compares with the schema of the response.
+ */
+export type ProtectedHandler<Q, C = Claims, A = Access<C>, T = unknown> = (
+  this: FastifyInstance,
+  request: Q,
+  reply: ReplyOf<Q>,
+  access: A,
+) => T;
+
+/** Two options of a route: the hook validates the request before its body is read, and the handler responds. */
+export interface ProtectedRoute<Q, T = unknown> {
+  readonly onRequest: AuthorizeHook;
+  readonly handler: (this: unknown, request: Q, reply: ReplyOf<Q>) => T;
+}
+
+/** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
+export interface Protect<D = Claims> {
+  <C = D, Q extends JudgedRequest = FastifyRequest, T = unknown>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<Q, HandedClaims<C, D>, Access<HandedClaims<C, D>>, T>,
+  ): ProtectedRoute<Q, T>;
+  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
+  optional<C = D, Q extends JudgedRequest = FastifyRequest, T = unknown>(
+    policy: Policy<C>,
+    handler: ProtectedHandler<Q, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined, T>,
+  ): ProtectedRoute<Q, T>;
+}
+
+/** A hook, for `onRequest` or `preHandler`. Its types leave parameters, bodies and responses as Fastify infers them. */
+export type AuthorizeHook = (request: JudgedRequest, reply: JudgedReply, done: (error?: Error) => void) => void;
+
+/** Creates a hook from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
+export type Authorize<D = Claims> = AuthorizeForms<AuthorizeHook, Pick<JudgedRequest, 'raw'>, D>;
+
+/**
+ * Creates the `protect` function of a Fastify application. It returns options of a route, which may have more:
+ * `{ schema, ...protect(policy, handler) }`.
  *
  * @example
  * const protect = createProtect(resourceServer);
@@ -104,17 +92,19 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
   options: ProtectOptions = {},
 ): Protect<D> {
-  const checkpoint = open('createProtect', server, options);
+  const checkpoint = createNodeCheckpoint('createProtect', server, options);
   const forms = createForms(
     (credentials) =>
-      <C, R extends RouteGenericInterface>(policy: Policy<C>, handler: ProtectedHandler<R, C>): ProtectedRoute<R> => {
-        checkRoute(policy, handler);
-        const onRequest = createHook(checkpoint, demand(policy, credentials));
-        // Not by `accessOf`: a request that another route has let in was not let in here.
+      <C, Q extends JudgedRequest, T>(
+        policy: Policy<C>,
+        handler: ProtectedHandler<Q, C, Access<C>, T>,
+      ): ProtectedRoute<Q, T> => {
+        const onRequest = createHook(checkpoint, readHandlerPolicy(policy, credentials, handler));
+        // Not by `accessOf`: a request that another route admitted was not admitted here.
         const passed = new WeakSet<object>();
         return {
           onRequest(request, reply, done) {
-            onRequest(request, reply as JudgedReply, (error) => {
+            onRequest(request, reply, (error) => {
               if (error === undefined) passed.add(request);
               done(error);
             });
@@ -125,28 +115,31 @@ export function createProtect<D extends RegisteredClaims = Claims>(
                 'protect: the route has lost its onRequest hook; spread protect(…) after other options',
               );
             }
-            // Absent only if credentials are optional, and then the handler is one that knows.
+            // Absent only if credentials are optional, and the handler of that form accepts it.
             const access = findAccessOf(request.raw, policy) as Access<C>;
-            return settle(
-              () => handler.call(this, request, reply, access),
-              same,
-              (error) => {
-                const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, see(request));
-                if (refusal === undefined) throw error;
-                return send(refusal, reply as JudgedReply);
-              },
-            );
+            const refuseThrown = (error: unknown) => {
+              const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, describe(request));
+              if (refusal === undefined) throw error;
+              return send(refusal, reply) as T; // Fastify ignores the payload of a reply that was sent
+            };
+            // Not async: Fastify treats a promise of `undefined` as a missing response.
+            try {
+              const handled = handler.call(this as FastifyInstance, request, reply, access);
+              return handled instanceof Promise ? (handled.catch(refuseThrown) as T) : handled;
+            } catch (error) {
+              return refuseThrown(error);
+            }
           },
         };
       },
   );
-  // The handler of `optional` has the type that the interface says.
+  // The interface states the type of the handler of `optional`.
   return forms as Protect<D>;
 }
 
 /**
- * Creates the `authorize` function of a Fastify application: a hook for a route, a plugin or the whole application.
- * Handlers behind it find the access with `accessOf(request)`.
+ * Creates the `authorize` function of a Fastify application: a hook for a route, a plugin or the entire application.
+ * Handlers after it read the access with `accessOf(request)`.
  *
  * @example
  * const authorize = createAuthorize(resourceServer);
@@ -160,13 +153,16 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
   options: ProtectOptions = {},
 ): Authorize<D> {
-  const checkpoint = open('createAuthorize', server, options);
-  return createMiddlewareForms({ accessOf, findAccess }, (asked) => createHook(checkpoint, asked));
+  const checkpoint = createNodeCheckpoint('createAuthorize', server, options);
+  return createMiddlewareForms(
+    (route) => createHook(checkpoint, route),
+    ({ raw }) => raw,
+  );
 }
 
 /**
- * Creates an error handler: an `AccessError` that a handler has thrown is answered as that refusal. Every other error
- * goes on to the error handler around it, at last to Fastify's own.
+ * Creates an error handler: it responds to an `AccessError` that a handler has thrown with that refusal. Every other error is
+ * passed to the enclosing error handler, and finally to Fastify's.
  *
  * @example
  * app.setErrorHandler(answerAccessErrors(resourceServer));
@@ -175,17 +171,17 @@ export function answerAccessErrors(
   server: ResourceServer<RegisteredClaims>,
   options: ProtectOptions = {},
 ): (error: unknown, request: JudgedRequest, reply: JudgedReply) => unknown {
-  const checkpoint = open('answerAccessErrors', server, options);
+  const checkpoint = createNodeCheckpoint('answerAccessErrors', server, options);
   return (error, request, reply) => {
-    const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, see(request));
+    const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, describe(request));
     if (refusal === undefined) throw error;
     return send(refusal, reply);
   };
 }
 
 /**
- * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
- * for options that cannot work.
+ * Creates a plugin that serves the metadata of the resource (RFC 9728), and turns on the link to it in challenges. Mount it at
+ * the root. Throws `TypeError` for invalid options.
  *
  * @example
  * app.register(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
@@ -195,73 +191,108 @@ export function createMetadata(
   options: MetadataOptions,
 ): FastifyPluginCallback {
   const metadata = openMetadata(server, options);
-  const answer = (request: FastifyRequest, reply: FastifyReply): void => {
+  const respond = (request: FastifyRequest, reply: FastifyReply): void => {
     const { status, headers, body } = metadata.answerHere(request.method);
-    // Bytes: to the type of a text Fastify would add a charset.
+    // Bytes, because Fastify adds a charset to the type of a string.
     reply
       .code(status)
       .headers(headers)
       .send(body === null ? undefined : Buffer.from(body));
   };
   return (app, _options, done) => {
-    // As clients write it, and with the slash of a resource that ends in one.
+    // The path as clients build it, and with the slash of a resource that ends in one.
     for (const url of [metadata.path, `${metadata.path}/`]) {
-      // Answered before a body is read, whatever its type is.
-      app.route({ method: [...app.supportedMethods], url, exposeHeadRoute: false, onRequest: answer, handler: answer });
+      // The hook responds before a body is read, regardless of its type.
+      app.route({
+        method: [...app.supportedMethods],
+        url,
+        exposeHeadRoute: false,
+        onRequest: respond,
+        handler: respond,
+      });
     }
     done();
   };
 }
 
-/** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
-export function accessOf<C = RegisteredClaims>(
-  request: Pick<JudgedRequest, 'raw'>,
-  policy?: Policy<C>,
-): Access<HandedClaims<C, RegisteredClaims>> {
-  return requireAccessOf(request.raw, policy);
+/**
+ * Creates a plugin that receives logout tokens (OpenID Connect Back-Channel Logout 1.0) at `/backchannel-logout`. The server
+ * needs `revocations`. Mount it at the root. Throws `TypeError` for invalid options.
+ *
+ * @example
+ * app.register(createBackchannelLogout(resourceServer, { clientIds: ['app', 'spa'] }));
+ */
+export function createBackchannelLogout(
+  server: ResourceServer<RegisteredClaims>,
+  options: BackchannelLogoutOptions,
+): FastifyPluginCallback {
+  const { route, ...receiver } = openBackchannelLogout(server, options);
+  return serveEvents(receiver, route);
 }
 
-/** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = RegisteredClaims>(
-  request: Pick<JudgedRequest, 'raw'>,
-  policy?: Policy<C>,
-): Access<HandedClaims<C, RegisteredClaims>> | undefined {
-  return findAccessOf(request.raw, policy);
-}
-
-function createHook<C>(checkpoint: Checkpoint<FastifyRequest>, asked: Demand<C>): AuthorizeHook {
-  return (request, reply, done) => {
-    const passed = checkpoint.pass<void, C>(asked, {
-      ...see(request),
-      admit: (access) => {
-        if (access?.dpopNonce !== undefined) reply.header('dpop-nonce', access.dpopNonce);
-        done();
-      },
-      refuse: (refusal) => {
-        send(refusal, reply);
-      },
-    });
-    if (passed instanceof Promise) passed.catch(done);
+/**
+ * Creates a plugin that receives security events (Shared Signals Framework 1.0) below `/shared-signals/`, and registers its
+ * streams in the background until the application closes. The server needs `revocations`. Mount it at the root. Throws
+ * `TypeError` for invalid options.
+ */
+export function createSignalsReceiver(
+  server: ResourceServer<RegisteredClaims>,
+  options: SignalsReceiverOptions,
+): FastifyPluginCallback {
+  const signals = openSignalsReceiver(server, options);
+  const serve = serveEvents(signals, '/shared-signals/:stream');
+  return (app, options, done) => {
+    app.addHook('onClose', async () => signals.close());
+    serve(app, options, done);
   };
 }
 
-function see(request: JudgedRequest) {
-  const { raw, originalUrl } = request;
-  // Fastify calls with nothing else; the types of the route do not matter here.
-  const told = request as FastifyRequest;
-  return { key: raw, request: readNodeRequest(raw, originalUrl), connection: raw.socket, told };
+function serveEvents(receiver: Pick<EventReceiver, 'respond'>, url: string): FastifyPluginCallback {
+  const respond = async ({ raw }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const readBody = (maxBytes: number): Promise<string | undefined> => readNodeBody(raw, maxBytes);
+    const path = String(raw.url).replace(/\?.*$/s, '');
+    const post = { request: readNodeRequest(raw), connection: raw.socket, readBody };
+    const { status, headers, body } = await receiver.respond(post, path);
+    return reply.code(status).headers(headers).send(Buffer.from(body));
+  };
+  return (app, _options, done) => {
+    // The hook reads the body itself, regardless of its type.
+    app.route({ method: [...app.supportedMethods], url, exposeHeadRoute: false, onRequest: respond, handler: respond });
+    done();
+  };
 }
 
-function send({ status, headers, body }: Refusal, reply: JudgedReply): JudgedReply {
-  reply.code(status);
-  reply.headers(headers);
-  // Bytes: to the type of a text Fastify would add a charset.
-  reply.send(Buffer.from(body));
-  return reply;
+/** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
+export const accessOf: AccessReaders<Pick<JudgedRequest, 'raw'>>['accessOf'] = ({ raw }, policy) =>
+  requireAccessOf(raw, policy);
+
+/** Like `accessOf`, but returns `undefined` without access. */
+export const findAccess: AccessReaders<Pick<JudgedRequest, 'raw'>>['findAccess'] = ({ raw }, policy) =>
+  findAccessOf(raw, policy);
+
+function createHook<C>(checkpoint: Checkpoint<FastifyRequest>, route: RoutePolicy<C>): AuthorizeHook {
+  return (request, reply, done) => {
+    const passed = checkpoint.pass<boolean, C>(route, {
+      ...describe(request),
+      admit: (access) => {
+        if (access?.dpopNonce !== undefined) (reply as FastifyReply).header('dpop-nonce', access.dpopNonce);
+        return true;
+      },
+      refuse: (refusal) => {
+        send(refusal, reply);
+        return false;
+      },
+    });
+    void passed.then((isAdmitted) => isAdmitted && done(), done);
+  };
 }
 
-function open(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions) {
-  checkNodeHttp(caller);
-  checkAdapterOptions(caller, options, ['onRefused', 'realm', 'errorBody']);
-  return createCheckpoint<FastifyRequest>(caller, server, options);
+function describe(request: JudgedRequest): Visitor<FastifyRequest> {
+  // Fastify calls with its own request; the types of the route are not read here.
+  return describeNode(request.raw, request.originalUrl, request as FastifyRequest);
+}
+
+function send({ status, headers, body }: Refusal, reply: JudgedReply): FastifyReply {
+  // Bytes, because Fastify adds a charset to the type of a string. The types of the route do not describe refusals.
+  return (reply as FastifyReply).code(status).headers(headers).send(Buffer.from(body));
 }

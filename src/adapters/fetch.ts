@@ -1,35 +1,22 @@
-import type { Connection } from '../http/request.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
-import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { checkRoute } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
-import { checkAdapterOptions, createCheckpoint, demand } from './checkpoint.ts';
-import { type AccessReaders, createForms, createMiddlewareForms } from './forms.ts';
+import { createCheckpoint, readHandlerPolicy, type Visitor, type WebAdapterOptions } from './checkpoint.ts';
+import { type AccessReaders, type AuthorizeForms, createForms, createMiddlewareForms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
-import { passToWebHandler, toMetadataResponse, toResponse } from './web-answer.ts';
+import { passToWebHandler, toMetadataResponse, toResponse } from './web-response.ts';
 
+export type { RefusedRequest } from './checkpoint.ts';
+export { createBackchannelLogout, createSignalsReceiver } from './events/web-events.ts';
 export type { MetadataOptions } from './metadata.ts';
 
-/** What the adapter may need to know of the runtime around it. `rest` is what the runtime passes after the request. */
-export interface ProtectOptions {
-  /**
-   * The transport under a request; needed for proxies that are trusted by address. Default: unknown, and the scheme is
-   * that of the URL.
-   */
-  readonly connection?: (request: Request, ...rest: never[]) => Connection | undefined;
-  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
-  readonly onRefused?: (error: unknown, request: Request) => unknown;
-  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
-  readonly realm?: (request: Request) => string | undefined;
-  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
-  readonly errorBody?: (report: ErrorReport, request: Request) => ErrorBody;
-}
+/** Options of the adapter. */
+export type ProtectOptions = WebAdapterOptions<Request, never[]>;
 
 /**
- * Answers a request that was let in. `rest` is what the runtime passes after the request: an environment, a context; `C`
- * are the claims that the policy gives.
+ * Responds to an admitted request. `rest` is what the runtime passes after the request: an environment, a context; `C` are the
+ * claims that the policy provides.
  */
 export type ProtectedHandler<R extends Request, Rest extends readonly unknown[], C = Claims, A = Access<C>> = (
   request: R,
@@ -37,44 +24,37 @@ export type ProtectedHandler<R extends Request, Rest extends readonly unknown[],
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/** A handler behind its policy. */
+/** A handler wrapped in its policy. */
 export type FetchHandler<R extends Request, Rest extends readonly unknown[]> = (
   request: R,
   ...rest: Rest
 ) => Response | Promise<Response>;
 
-/**
- * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
- * policy that cannot work.
- */
+/** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
 export interface Protect<D = Claims> {
   <R extends Request, Rest extends readonly unknown[], C = D>(
     policy: Policy<C>,
     handler: ProtectedHandler<R, Rest, HandedClaims<C, D>>,
   ): FetchHandler<R, Rest>;
-  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
   optional<R extends Request, Rest extends readonly unknown[], C = D>(
     policy: Policy<C>,
     handler: ProtectedHandler<R, Rest, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
   ): FetchHandler<R, Rest>;
 }
 
-/** Judges a request: the answer to one that is refused, `undefined` for one that is let in. */
+/** Validates a request. Returns the response of a refused one, and `undefined` for an admitted one. */
 export type AuthorizeRequest = (
   request: Request,
   ...rest: readonly unknown[]
 ) => Response | undefined | Promise<Response | undefined>;
 
-/** Makes a judge of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
-export interface Authorize<D = Claims> extends AccessReaders<Request, D> {
-  (policy?: Policy<unknown>): AuthorizeRequest;
-  /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional(policy?: Policy<unknown>): AuthorizeRequest;
-}
+/** Creates a check from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
+export type Authorize<D = Claims> = AuthorizeForms<AuthorizeRequest, Request, D>;
 
 /**
  * Creates the `protect` function for handlers from `Request` to `Response`: those of Bun, Deno, Cloudflare Workers, Next.js and
- * others. Nothing is awaited unless the resource server has to wait.
+ * others.
  *
  * @example
  * const protect = createProtect(resourceServer);
@@ -91,22 +71,21 @@ export function createProtect<D extends RegisteredClaims = Claims>(
         policy: Policy<C>,
         handler: ProtectedHandler<R, Rest, C>,
       ): FetchHandler<R, Rest> => {
-        checkRoute(policy, handler);
-        const asked = demand(policy, credentials);
+        const route = readHandlerPolicy(policy, credentials, handler);
         return (request, ...rest) =>
-          // Absent only if credentials are optional, and then the handler is one that knows.
-          passToWebHandler(checkpoint, asked, see(options, request, rest), (access) =>
+          // Absent only if credentials are optional, and the handler of that form accepts it.
+          passToWebHandler(checkpoint, route, describe(options, request, rest), (access) =>
             handler(request, access as Access<C>, ...rest),
           );
       },
   );
-  // The handler of `optional` has the type that the interface says.
+  // The interface states the type of the handler of `optional`.
   return forms as Protect<D>;
 }
 
 /**
- * Creates the `authorize` function for places without handlers to wrap, such as middleware of Next.js. What is behind it
- * finds the access with `accessOf(request)`.
+ * Creates the `authorize` function for code without handlers to wrap, such as middleware of Next.js. Code after it reads the
+ * access with `accessOf(request)`.
  *
  * @example
  * const authorize = createAuthorize(resourceServer)({ scopes: ['read:messages'] });
@@ -120,11 +99,10 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
 ): Authorize<D> {
   const checkpoint = open('createAuthorize', server, options);
   return createMiddlewareForms(
-    { accessOf, findAccess },
-    (asked): AuthorizeRequest =>
+    (route): AuthorizeRequest =>
       (request, ...rest) =>
-        checkpoint.pass<Response | undefined, unknown>(asked, {
-          ...see(options, request, rest),
+        checkpoint.pass<Response | undefined, unknown>(route, {
+          ...describe(options, request, rest),
           admit: () => undefined,
           refuse: toResponse,
         }),
@@ -132,14 +110,14 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
 }
 
 /**
- * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
- * for options that cannot work.
+ * Creates a function that serves the metadata of the resource (RFC 9728), and turns on the link to it in challenges. It returns
+ * `undefined` for every other path. Throws `TypeError` for invalid options.
  *
  * @example
  * const answerMetadata = createMetadata(resourceServer, {
  *   resource: 'https://api.example/', authorizationServers: ['https://idp.example/'],
  * });
- * const answer = (request: Request) => answerMetadata(request) ?? new Response('what is not the metadata');
+ * const answer = (request: Request) => answerMetadata(request) ?? new Response('another path');
  */
 export function createMetadata(
   server: ResourceServer<RegisteredClaims>,
@@ -149,29 +127,18 @@ export function createMetadata(
   return ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname));
 }
 
-/** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
-export function accessOf<C = RegisteredClaims>(
-  request: Request,
-  policy?: Policy<C>,
-): Access<HandedClaims<C, RegisteredClaims>> {
-  return requireAccessOf(request, policy);
-}
+/** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
+export const accessOf: AccessReaders<Request>['accessOf'] = requireAccessOf;
 
-/** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = RegisteredClaims>(
-  request: Request,
-  policy?: Policy<C>,
-): Access<HandedClaims<C, RegisteredClaims>> | undefined {
-  return findAccessOf(request, policy);
-}
+/** Like `accessOf`, but returns `undefined` without access. */
+export const findAccess: AccessReaders<Request>['findAccess'] = findAccessOf;
 
-function see(options: ProtectOptions, request: Request, rest: readonly unknown[]) {
-  // Whoever writes the function knows what the runtime passes; here it is passed on unseen.
+function describe(options: ProtectOptions, request: Request, rest: readonly unknown[]): Visitor<Request> {
+  // The author of the function knows what the runtime passes; here it is passed on unchecked.
   const connection = options.connection?.(request, ...(rest as never[]));
-  return { key: request, request, connection, told: request };
+  return { key: request, request, connection, original: request };
 }
 
 function open(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions) {
-  checkAdapterOptions(caller, options, ['connection', 'onRefused', 'realm', 'errorBody']);
-  return createCheckpoint<Request>(caller, server, options);
+  return createCheckpoint<Request>(caller, server, options, ['connection']);
 }

@@ -1,8 +1,13 @@
-import { type AuthInfo, OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from '@modelcontextprotocol/server';
 import { attempt } from '../attempt.ts';
-import { AccessError, type Failure } from '../failures.ts';
+import { AccessError } from '../failures.ts';
+import { namePeer } from '../http/peer-name.ts';
 import type { ResourceRequest } from '../http/request.ts';
-import { settle } from '../maybe-promise.ts';
+import { describeMismatch } from '../mcp/header-mismatch.ts';
+import { HeldBody } from '../mcp/held-body.ts';
+import { type McpIncoming, type ReadMessage, readNodeMessage } from '../mcp/node-message.ts';
+import { createOperationPolicies } from '../mcp/operation-policy.ts';
+import type { OperationMaps } from '../mcp/operation-table.ts';
+import { createSdkError, type McpSdkVersion } from '../mcp/sdk-error.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
 import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -11,158 +16,182 @@ import type { Access, ResourceServer } from '../resource-server/resource-server.
 import type { RegisteredClaims } from '../token/claims.ts';
 import { admitOrRefuse } from './admission.ts';
 import { createMetadataAnswers, metadataMembers } from './metadata.ts';
-import { type NodeMiddleware, sendRefusal, serveMetadata, setNonce } from './node-answer.ts';
 import { readNodeRequest } from './node-request.ts';
-import { toMetadataResponse } from './web-answer.ts';
+import { type NodeMiddleware, sendRefusal, serveMetadata, setNonce } from './node-response.ts';
+import { toMetadataResponse } from './web-response.ts';
 
-export type { NodeMiddleware } from './node-answer.ts';
+export type { OperationEntries, OperationMaps } from '../mcp/operation-table.ts';
+export type { McpSdkVersion } from '../mcp/sdk-error.ts';
+export type { NodeMiddleware } from './node-response.ts';
 
-/** Options of {@link createMcpAuth}. */
-export interface McpAuthOptions {
+/**
+ * Options of {@link createMcpAuth}. The keys of `tools`, `resources` and `prompts` are names, or prefixes with one `*` at the
+ * end; an equal name precedes the longest prefix. If one of the three is given, an operation without an entry is refused.
+ */
+export interface McpAuthOptions extends OperationMaps<Policy> {
   /**
-   * URL of the MCP endpoint as clients call it (RFC 8707 §2, RFC 9728 §1.2): https, or http on this machine. Clients name
-   * it when they ask for a token, so it is usually the audience of the resource server too.
+   * URL of the MCP endpoint as clients use it (RFC 8707 §2, RFC 9728 §1.2): https, or http on this host. Clients name it when
+   * they request a token, so it is usually also the audience of the resource server.
    */
   readonly resource: string;
-  /** Issuers that clients get their tokens from, at least one (RFC 9728 §2). */
+  /** Issuers of the clients' tokens, at least one (RFC 9728 §2). */
   readonly authorizationServers: readonly string[];
-  /** What every call needs; challenges name its scopes. Default: a valid access token. */
+  /** Policy of every request; challenges name its scopes. Default: a valid access token. */
   readonly policy?: Policy;
-  /** Scopes that clients may ask for (RFC 9728 §2). Default: those of the policy. */
+  /** Scopes that clients may request (RFC 9728 §2). Default: the scopes of the policy and of all entries. */
   readonly scopesSupported?: readonly string[];
-  /** More members of the metadata (RFC 9728 §2), laid over the others. Default: none. */
+  /** Additional members of the metadata (RFC 9728 §2), merged over the others. Default: none. */
   readonly metadata?: Readonly<Record<string, unknown>>;
   /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
   readonly onRefused?: (error: unknown) => unknown;
+  /**
+   * Version of the MCP SDK whose `requireBearerAuth` gets `bearerAuth`: `1` for `@modelcontextprotocol/sdk`, `2` for
+   * `@modelcontextprotocol/server`. Default: the installed one; 2 if both are.
+   */
+  readonly sdk?: McpSdkVersion;
 }
 
-/** What an MCP server is protected with. */
+/** Protection of an MCP server. */
 export interface McpAuth {
-  /** Options of `requireBearerAuth`, that of `@modelcontextprotocol/express` and that of `@modelcontextprotocol/server`. */
+  /**
+   * Options of the SDK's `requireBearerAuth`. Throws `TypeError` with `tools`, `resources` or `prompts`, because a verifier
+   * sees only the token: use `protect`.
+   */
   readonly bearerAuth: McpBearerAuth;
-  /** @deprecated Use `bearerAuth`. */
-  readonly gate: McpBearerAuth;
-  /** In place of `requireBearerAuth` on Node and Express: DPoP as well as Bearer, and 503 where a token cannot be judged now. */
+  /**
+   * Middleware for Node and Express, which needs no SDK package: Bearer and DPoP, entries by operation, and 503 if a token
+   * cannot be validated. Sets `request.auth`, and `request.body` if no parser has.
+   */
   readonly protect: NodeMiddleware;
-  /** Serves the metadata on Node and Express; mounted at the root. */
+  /** Serves the metadata on Node and Express; mount it at the root. */
   readonly serveMetadata: NodeMiddleware;
-  /** Serves the metadata where requests are web-standard; `undefined` for every other path. */
+  /** Serves the metadata for web-standard requests; `undefined` for every other path. */
   answerMetadata(request: Request): Response | undefined;
 }
 
-/** Options of `requireBearerAuth` of the MCP packages. */
+/** Identity of a request, as the MCP SDK passes it to tools. */
+export interface McpAuthInfo {
+  token: string;
+  clientId: string;
+  scopes: string[];
+  /** Seconds since the epoch. */
+  expiresAt: number;
+  resource?: URL;
+  extra: Record<string, unknown>;
+}
+
+/** Options of `requireBearerAuth` of the MCP SDK. */
 export interface McpBearerAuth {
-  readonly verifier: OAuthTokenVerifier;
+  readonly verifier: { verifyAccessToken(token: string): Promise<McpAuthInfo> };
   readonly requiredScopes: string[];
-  /** Where challenges say that the metadata is (RFC 9728 §5.1). */
+  /** URL of the metadata, for challenges (RFC 9728 §5.1). */
   readonly resourceMetadataUrl: string;
 }
 
-/** @deprecated Use `McpBearerAuth`. */
-export type McpGate = McpBearerAuth;
-
-/** `requireBearerAuth` answers these codes with 401, 403, 400 and 500; it has no 502 to 504. */
-const codes: Readonly<Record<Failure['status'], OAuthErrorCode>> = {
-  400: OAuthErrorCode.InvalidRequest,
-  401: OAuthErrorCode.InvalidToken,
-  403: OAuthErrorCode.InsufficientScope,
-  408: OAuthErrorCode.InvalidRequest,
-  417: OAuthErrorCode.InvalidRequest,
-  500: OAuthErrorCode.ServerError,
-  502: OAuthErrorCode.ServerError,
-  503: OAuthErrorCode.ServerError,
-  504: OAuthErrorCode.ServerError,
-};
+const operationMembers = ['tools', 'resources', 'prompts'] as const;
 
 /**
- * Makes of a resource server what an MCP server needs to be one: a verifier of tokens with its settings, and the
- * metadata (RFC 9728) at both well-known paths. Throws `TypeError` for options that cannot work.
+ * Creates the protection of an MCP server: middleware with policies by operation, a verifier for the SDK, and the metadata
+ * (RFC 9728) at both well-known paths. Throws `TypeError` for invalid options.
  *
  * @example
  * const auth = createMcpAuth(resourceServer, {
- *   resource, authorizationServers: [issuer], policy: { scopes: ['notes:read'] },
+ *   resource, authorizationServers: [issuer], tools: { 'delete-*': { scopes: ['notes:write'] }, '*': { scopes: ['notes:read'] } },
  * });
  * app.use(auth.serveMetadata);
- * app.all('/mcp', requireBearerAuth(auth.bearerAuth), toNodeHandler(createMcpHandler(createNotes)));
+ * app.all('/mcp', auth.protect, toNodeHandler(createMcpHandler(createNotes)));
  */
 export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options: McpAuthOptions): McpAuth {
-  requireOwnServer('createMcpAuth', server);
-  checkMembers('createMcpAuth', options, ['policy', 'onRefused', ...metadataMembers]);
-  const { policy = {}, resource, authorizationServers, metadata: more, onRefused } = options;
-  const { scopes } = checkPolicy(policy);
-  const { scopesSupported = scopes } = options;
+  const { readClientAddress } = requireOwnServer('createMcpAuth', server);
+  checkMembers('createMcpAuth', options, ['policy', 'onRefused', 'sdk', ...operationMembers, ...metadataMembers]);
+  const { policy = {}, resource, authorizationServers, metadata: more, onRefused, sdk } = options;
+  checkPolicy(policy);
+  const operations = createOperationPolicies({ ...options, policy });
+  const { scopesSupported = operations.scopes } = options;
   const metadata = createMetadataAnswers(
     { resource, authorizationServers, scopesSupported, metadata: more },
     'both paths',
   );
 
-  const verifyAccessToken = async (token: string): Promise<AuthInfo> =>
-    admitOrRefuse(server, {
-      request: describeCall(options.resource, token),
+  const verifyAccessToken = async (token: string): Promise<McpAuthInfo> => {
+    const error = await admitOrRefuse<McpAuthInfo | { readonly refused: unknown }, unknown>(server, {
+      request: describeRequest(resource, token),
       policy,
       connection: undefined,
-      admit: (access) => toAuthInfo(token, access, options.resource),
-      refuse: (_refusal, error) => {
-        attempt(onRefused, error);
-        throw error instanceof AccessError ? new OAuthError(codes[error.failure.status], error.message) : error;
-      },
+      admit: (access) => toAuthInfo(token, access, resource),
+      refuse: (_refusal, refused) => ({ refused }),
     });
-
-  const bearerAuth: McpBearerAuth = {
-    verifier: { verifyAccessToken },
-    // `requireBearerAuth` demands all of these. If one of several scopes will do, only the verifier judges.
-    requiredScopes: [...(policy.scopes ?? [])],
-    resourceMetadataUrl: metadata.url,
+    if (!('refused' in error)) return error;
+    attempt(onRefused, error.refused);
+    throw error.refused instanceof AccessError ? await createSdkError(error.refused, sdk) : error.refused;
   };
+
   return {
-    bearerAuth,
-    gate: bearerAuth,
+    get bearerAuth() {
+      if (operations.hasEntries) {
+        throw new TypeError('bearerAuth: a verifier sees only the token; use protect with tools, resources or prompts');
+      }
+      return {
+        verifier: { verifyAccessToken },
+        // `requireBearerAuth` requires all of these. For `anyScope`, only the verifier decides.
+        requiredScopes: [...(policy.scopes ?? [])],
+        resourceMetadataUrl: metadata.url,
+      };
+    },
     protect(incoming, response, next) {
       const request = readNodeRequest(incoming, incoming.originalUrl);
-      const judge = () =>
-        admitOrRefuse(server, {
-          request,
-          policy,
-          connection: incoming.socket,
-          metadataUrl: metadata.url,
-          admit: (access): void => {
-            Object.assign(incoming, { auth: toAuthInfo(readToken(request), access, options.resource) });
-            setNonce(access, response);
-            next();
-          },
-          refuse: (refusal, error): void => {
-            attempt(onRefused, error);
-            sendRefusal(refusal, response);
-          },
-        });
-      void settle(judge, () => undefined, next);
+      let message: ReadMessage | undefined;
+      const passed = admitOrRefuse(server, {
+        request,
+        policy: operations.requestPolicy(async () => {
+          const client = namePeer(readClientAddress(request, incoming.socket));
+          message = await readNodeMessage(incoming as McpIncoming, new HeldBody({ client })); // a parser may have set its body
+          return message.operations;
+        }),
+        connection: incoming.socket,
+        metadataUrl: metadata.url,
+        admit: (access) => {
+          Object.assign(incoming, { auth: toAuthInfo(readToken(request), access, resource) });
+          setNonce(access, response);
+          return true;
+        },
+        refuse: (refusal, error) => {
+          attempt(onRefused, error);
+          sendRefusal(describeMismatch(refusal, message), response);
+          return false;
+        },
+      });
+      void passed.then((isAdmitted) => isAdmitted && next()).catch(next);
     },
     serveMetadata: serveMetadata(metadata),
     answerMetadata: ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname)),
   };
 }
 
-/** A verifier is told only the token. All else of the call comes from the metadata. */
-function describeCall(url: string, token: string): ResourceRequest {
+/** Describes the request of a verifier, which gets only the token. */
+function describeRequest(url: string, token: string): ResourceRequest {
   return { method: 'POST', url, headers: { get: (name) => (name === 'authorization' ? `Bearer ${token}` : null) } };
 }
 
-/** The token of a request that was let in: all that stands behind the scheme. */
 function readToken(request: ResourceRequest): string {
   return String(request.headers.get('authorization')).replace(/^\S+ +/, '');
 }
 
-function toAuthInfo(token: string, { claims, scopes, scheme }: Access<RegisteredClaims>, resource: string): AuthInfo {
-  const { aud, client_id: clientId, azp, sub } = claims;
+function toAuthInfo(
+  token: string,
+  { claims, scopes, scheme, ...access }: Access<unknown>,
+  resource: string,
+): McpAuthInfo {
+  const { aud, client_id: clientId, azp, sub, exp } = claims as RegisteredClaims; // `policy` may have a schema, whose claims are of any type
   const isForResource = Array.isArray(aud) ? aud.includes(resource) : aud === resource;
-  // Providers from before RFC 9068 name the client in `azp`; a few name it nowhere but as the subject of its own token.
+  // Providers before RFC 9068 have the client in `azp`; a few only as the subject of its own token.
   const client = [clientId, azp, sub].find((value) => typeof value === 'string');
   return {
     token,
     clientId: client ?? '',
     scopes: [...scopes],
-    expiresAt: claims.exp,
+    expiresAt: exp,
     ...(isForResource && { resource: new URL(resource) }),
-    extra: { claims, scheme },
+    extra: { claims, scheme, ...('actor' in access && { actor: access.actor }) },
   };
 }

@@ -1,40 +1,35 @@
 import { checkMembers } from '../policy/members.ts';
-import { linkMetadata, metadataPath } from '../refusal/metadata-link.ts';
+import { linkMetadata, metadataPath } from '../refusal/challenge.ts';
 import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 
-/** What the metadata of a protected resource says (RFC 9728 §2). */
+/** Metadata of a protected resource (RFC 9728 §2). */
 export interface MetadataOptions {
   /**
-   * URL of the resource as clients call it (RFC 9728 §1.2): https, or http on this machine. The link in challenges is made
-   * from it, never from `Host`.
+   * URL of the resource as clients use it (RFC 9728 §1.2): https, or http on this host. The link in challenges is based on it,
+   * never on `Host`.
    */
   readonly resource: string;
-  /** Issuers that clients get their tokens from, at least one. */
+  /** Issuers of the clients' tokens, at least one. */
   readonly authorizationServers: readonly string[];
-  /** Scopes that clients may ask for. Default: none are named. */
+  /** Scopes that clients may request. Default: omitted. */
   readonly scopesSupported?: readonly string[] | undefined;
-  /** More members of the metadata, laid over the others. Default: none. */
+  /** Additional members of the metadata, merged over the others. Default: none. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** An answer, for any way of sending it. */
 export interface MetadataAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }
 
-/** Metadata that is ready to be served. */
 export interface Metadata {
-  /** Where challenges say that it is (RFC 9728 §5.1). */
+  /** URL in challenges (RFC 9728 §5.1). */
   readonly url: string;
-  /** Path of the URL. */
   readonly path: string;
-  /** The answer to a request for its path. */
   answerHere(method: string | undefined): MetadataAnswer;
-  /** The answer to a request; `undefined` for every other path. */
   answer(method: string | undefined, target: string): MetadataAnswer | undefined;
 }
 
@@ -46,7 +41,6 @@ export const metadataMembers = [
 ] as const satisfies readonly (keyof MetadataOptions)[];
 
 const methods = 'GET, HEAD, OPTIONS';
-/** Servers that link to metadata, by the URL. One server has one metadata. */
 const linked = new WeakMap<ResourceServer<RegisteredClaims>, string>();
 
 /** Creates the metadata of a resource server, and turns on the link in its challenges. */
@@ -66,8 +60,8 @@ export function openMetadata(server: ResourceServer<RegisteredClaims>, options: 
 }
 
 /**
- * The answers for one resource. `both paths`: the path without that of the resource as well, as some clients ask for no
- * other (RFC 9728 §3.1).
+ * Creates the metadata of one resource. `both paths`: served also at the well-known path without the resource's path, because
+ * some clients request only that path (RFC 9728 §3.1).
  */
 export function createMetadataAnswers(options: MetadataOptions, where: 'its own path' | 'both paths'): Metadata {
   const { resource, authorizationServers, scopesSupported = [] } = options;
@@ -80,7 +74,7 @@ export function createMetadataAnswers(options: MetadataOptions, where: 'its own 
   const body = JSON.stringify({
     resource,
     authorization_servers: authorizationServers,
-    // RFC 9728 §3.2: a parameter without values is left out.
+    // RFC 9728 §3.2: a parameter without values is omitted.
     ...(scopesSupported.length > 0 && { scopes_supported: scopesSupported }),
     bearer_methods_supported: ['header'],
     ...options.metadata,
@@ -92,7 +86,7 @@ export function createMetadataAnswers(options: MetadataOptions, where: 'its own 
     url: `${url.origin}${path}`,
     path,
     answerHere,
-    // A resource that ends in a slash has a well-known path that does; clients cut it off, or do not.
+    // If the resource ends in a slash, its well-known path does too; some clients remove the slash.
     answer: (method, target) => (known.has(target.replace(/\/?(?:\?.*)?$/s, '')) ? answerHere(method) : undefined),
   };
 }
@@ -100,7 +94,7 @@ export function createMetadataAnswers(options: MetadataOptions, where: 'its own 
 const notAllowed: MetadataAnswer = { status: 405, headers: { allow: methods }, body: null };
 
 function createAnswers(body: string): ReadonlyMap<string | undefined, MetadataAnswer> {
-  // Clients in browsers read it from other origins; it holds nothing that is secret.
+  // Clients in browsers read it from other origins; it contains no secret.
   const open = { 'access-control-allow-origin': '*' };
   const headers = { ...open, 'content-type': 'application/json' };
   const preflight = { ...open, 'access-control-allow-methods': methods, 'access-control-allow-headers': '*' };
@@ -113,14 +107,14 @@ function createAnswers(body: string): ReadonlyMap<string | undefined, MetadataAn
 
 function readResource(resource: string): URL {
   const url = readHttps('resource', resource);
-  // RFC 9728 §1.2: no fragment. A query has no place in the well-known path here.
+  // RFC 9728 §1.2: no fragment. A query is not supported in the well-known path.
   if (/[?#]/.test(resource)) throw new TypeError('resource: write the URL without query and fragment');
   return url;
 }
 
-/** https; plain http only for what does not leave the machine. */
-function readHttps(option: string, text: string): URL {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
+/** Reads an https URL; http is accepted for this host only. */
+function readHttps(option: string, value: string): URL {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
   const isLocal = url?.protocol === 'http:' && /^(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(url.hostname);
   if (url === undefined || !(url.protocol === 'https:' || isLocal)) {
     throw new TypeError(`${option}: write an absolute https URL (http only for localhost)`);

@@ -1,65 +1,90 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { same, settle } from '../maybe-promise.ts';
-import type { Access } from '../resource-server/resource-server.ts';
-import type { Checkpoint, Demand } from './checkpoint.ts';
-import { sendRefusal, setNonce } from './node-answer.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
+import { checkNodeHttp } from './admission.ts';
+import {
+  type AdapterOptions,
+  type Checkpoint,
+  createCheckpoint,
+  type RoutePolicy,
+  type Visitor,
+} from './checkpoint.ts';
+import { type AuthorizeForms, createMiddlewareForms } from './forms.ts';
 import { readNodeRequest } from './node-request.ts';
+import { type NodeMiddleware, sendRefusal, setNonce } from './node-response.ts';
 
-/** One request of `node:http` at a route. */
-export interface NodeVisit<Q extends IncomingMessage> {
+interface NodeVisit<Q extends IncomingMessage> {
   readonly incoming: Q;
   readonly outgoing: ServerResponse;
-  /** The request target, if a framework has cut something off `incoming.url`. */
+  /** Request target, if a framework has removed a prefix from `incoming.url`. */
   readonly target?: string | undefined;
 }
 
-/** Lets a request in to a handler, or answers it: the wrapper's form. */
+/** Creates the checkpoint of an adapter for `node:http`. Throws `TypeError` for invalid options. */
+export function createNodeCheckpoint<Q>(
+  caller: string,
+  server: ResourceServer<RegisteredClaims>,
+  options: AdapterOptions<Q>,
+  more?: readonly string[],
+): Checkpoint<Q> {
+  checkNodeHttp(caller);
+  return createCheckpoint<Q>(caller, server, options, more);
+}
+
+export function describeNode<Q>(incoming: IncomingMessage, target: string | undefined, original: Q): Visitor<Q> {
+  return { key: incoming, request: readNodeRequest(incoming, target), connection: incoming.socket, original };
+}
+
 export function passToHandler<Q extends IncomingMessage, C>(
   checkpoint: Checkpoint<Q>,
-  demand: Demand<C>,
+  route: RoutePolicy<C>,
   visit: NodeVisit<Q> & { readonly handle: (access: Access<C> | undefined) => unknown },
-): unknown {
-  const { outgoing, handle } = visit;
-  const seen = see(visit);
-  const answer = (error: unknown): unknown => {
-    const refusal = outgoing.headersSent ? undefined : checkpoint.describeThrown(error, seen);
-    if (refusal === undefined) throw error;
-    return sendRefusal(refusal, outgoing);
-  };
-  return checkpoint.pass<unknown, C>(demand, {
-    ...seen,
-    admit: (access) => {
+): Promise<void> {
+  const { incoming, outgoing, handle } = visit;
+  const visitor = describeNode(incoming, visit.target, incoming);
+  return checkpoint.pass<void, C>(route, {
+    ...visitor,
+    admit: async (access) => {
       if (access !== undefined) setNonce(access, outgoing);
-      return settle(() => handle(access), same, answer);
-    },
-    refuse: (refusal) => sendRefusal(refusal, outgoing),
-  });
-}
-
-/** Lets a request go on to what is behind, or answers it: the form of middleware. */
-export function passOn<Q extends IncomingMessage, C>(
-  checkpoint: Checkpoint<Q>,
-  demand: Demand<C>,
-  visit: NodeVisit<Q> & {
-    readonly next: (error?: unknown) => void;
-    readonly admitted?: (access: Access<C>) => void;
-  },
-): void {
-  const { outgoing, next, admitted } = visit;
-  const passed = checkpoint.pass<void, C>(demand, {
-    ...see(visit),
-    admit: (access) => {
-      if (access !== undefined) {
-        setNonce(access, outgoing);
-        admitted?.(access);
+      try {
+        const handled = handle(access);
+        if (handled instanceof Promise) await handled;
+      } catch (error) {
+        const refusal = outgoing.headersSent ? undefined : checkpoint.describeThrown(error, visitor);
+        if (refusal === undefined) throw error;
+        sendRefusal(refusal, outgoing);
       }
-      next();
     },
     refuse: (refusal) => sendRefusal(refusal, outgoing),
   });
-  if (passed instanceof Promise) passed.catch(next);
 }
 
-function see<Q extends IncomingMessage>({ incoming, target }: NodeVisit<Q>) {
-  return { key: incoming, request: readNodeRequest(incoming, target), connection: incoming.socket, told: incoming };
+/** Creates the middleware form for `node:http`. `admitted` is called with the access before `next`. */
+export function createNodeAuthorize<Q extends IncomingMessage, D>(
+  server: ResourceServer<RegisteredClaims>,
+  options: AdapterOptions<Q>,
+  admitted?: (incoming: IncomingMessage, access: Access<unknown>) => void,
+): AuthorizeForms<NodeMiddleware, IncomingMessage, D> {
+  const checkpoint = createNodeCheckpoint('createAuthorize', server, options);
+  return createMiddlewareForms(
+    (route): NodeMiddleware =>
+      (incoming, outgoing, next) => {
+        const passed = checkpoint.pass<boolean, unknown>(route, {
+          ...describeNode(incoming, incoming.originalUrl, incoming as unknown as Q), // the framework calls with its own request
+          admit: (access) => {
+            if (access !== undefined) {
+              setNonce(access, outgoing);
+              admitted?.(incoming, access);
+            }
+            return true;
+          },
+          refuse: (refusal) => {
+            sendRefusal(refusal, outgoing);
+            return false;
+          },
+        });
+        // `next` is called outside: an error that it throws must not call it again.
+        void passed.then((isAdmitted) => isAdmitted && next(), next);
+      },
+  );
 }

@@ -1,67 +1,50 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { ResourceRequest } from '../http/request.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
-import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { checkNodeHttp, checkRoute } from './admission.ts';
+import { checkNodeHttp } from './admission.ts';
 import { findAccessOf, requireAccessOf } from './admitted.ts';
-import { checkAdapterOptions, createCheckpoint, demand } from './checkpoint.ts';
-import { type AccessReaders, createForms, createMiddlewareForms } from './forms.ts';
-import type { MetadataOptions } from './metadata.ts';
-import { createNodeMetadata } from './node-answer.ts';
+import { type AdapterOptions, readHandlerPolicy } from './checkpoint.ts';
+import { type AccessReaders, type AuthorizeForms, createForms } from './forms.ts';
 import { readNodeRequest } from './node-request.ts';
-import { passOn, passToHandler } from './node-visit.ts';
+import type { NodeMiddleware } from './node-response.ts';
+import { createNodeAuthorize, createNodeCheckpoint, passToHandler } from './node-visit.ts';
 
+export type { RefusedRequest } from './checkpoint.ts';
+export { createBackchannelLogout, createSignalsReceiver } from './events/node-events.ts';
 export type { MetadataOptions } from './metadata.ts';
+export { createMetadata } from './node-response.ts';
 
-/** What the adapter may need to know of the application around it. */
-export interface ProtectOptions {
-  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
-  readonly onRefused?: (error: unknown, request: IncomingMessage) => unknown;
-  /** Realm of the challenge for a request, such as the name of its tenant. Default: the audiences of the server. */
-  readonly realm?: (request: IncomingMessage) => string | undefined;
-  /** Makes the body of a refusal for a request, such as one with its id. Default: the form that the server has. */
-  readonly errorBody?: (report: ErrorReport, request: IncomingMessage) => ErrorBody;
-}
+/** Options of the adapter. */
+export type ProtectOptions = AdapterOptions<IncomingMessage>;
 
-/** Answers a request that was let in; `C` are the claims that the policy gives. */
+/** Responds to an admitted request; `C` are the claims that the policy provides. */
 export type ProtectedHandler<C = Claims, A = Access<C>> = (
   request: IncomingMessage,
   response: ServerResponse,
   access: A,
 ) => unknown;
 
-/**
- * Puts a policy before a handler. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for a
- * policy that cannot work.
- */
+/** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
 export interface Protect<D = Claims> {
   <C = D>(policy: Policy<C>, handler: ProtectedHandler<HandedClaims<C, D>>): RequestListener;
-  /** The same for a route that is open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
+  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
   optional<C = D>(
     policy: Policy<C>,
     handler: ProtectedHandler<HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
   ): RequestListener;
 }
 
-/** Middleware as connect and its kin call it. */
-export type AuthorizeMiddleware = (
-  request: IncomingMessage & { readonly originalUrl?: string },
-  response: ServerResponse,
-  next: (error?: unknown) => void,
-) => void;
+/** Middleware as connect and similar servers call it. */
+export type AuthorizeMiddleware = NodeMiddleware;
 
-/** Makes middleware of a policy; without one any valid token will do. Throws `TypeError` for a policy that cannot work. */
-export interface Authorize<D = Claims> extends AccessReaders<IncomingMessage, D> {
-  (policy?: Policy<unknown>): AuthorizeMiddleware;
-  /** The same for routes that are open as well: no `Authorization` and no `DPoP` → no access; all else is judged. */
-  optional(policy?: Policy<unknown>): AuthorizeMiddleware;
-}
+/** Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
+export type Authorize<D = Claims> = AuthorizeForms<AuthorizeMiddleware, IncomingMessage, D>;
 
 /**
- * Creates the `protect` function of a `node:http` server; what it returns is a request listener. If the handler returns a
- * promise, so does the listener.
+ * Creates the `protect` function of a `node:http` server; it returns request listeners. If the handler returns a promise, the
+ * listener does too.
  *
  * @example
  * const protect = createProtect(resourceServer);
@@ -74,24 +57,23 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
   options: ProtectOptions = {},
 ): Protect<D> {
-  const checkpoint = open('createProtect', server, options);
+  const checkpoint = createNodeCheckpoint('createProtect', server, options);
   const forms = createForms((credentials) => <C>(policy: Policy<C>, handler: ProtectedHandler<C>): RequestListener => {
-    checkRoute(policy, handler);
-    const asked = demand(policy, credentials);
+    const route = readHandlerPolicy(policy, credentials, handler);
     return (incoming, outgoing) =>
-      passToHandler(checkpoint, asked, {
+      passToHandler(checkpoint, route, {
         incoming,
         outgoing,
-        // Absent only if credentials are optional, and then the handler is one that knows.
+        // Absent only if credentials are optional, and the handler of that form accepts it.
         handle: (access) => handler(incoming, outgoing, access as Access<C>),
       });
   });
-  // The handler of `optional` has the type that the interface says.
+  // The interface states the type of the handler of `optional`.
   return forms as Protect<D>;
 }
 
 /**
- * Creates the `authorize` function for servers that call `next`, such as connect. What is behind it finds the access with
+ * Creates the `authorize` function for servers that call `next`, such as connect. Handlers after it read the access with
  * `accessOf(request)`.
  *
  * @example
@@ -104,54 +86,19 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
   options: ProtectOptions = {},
 ): Authorize<D> {
-  const checkpoint = open('createAuthorize', server, options);
-  return createMiddlewareForms(
-    { accessOf, findAccess },
-    (asked): AuthorizeMiddleware =>
-      (incoming, outgoing, next) =>
-        passOn(checkpoint, asked, { incoming, outgoing, target: incoming.originalUrl, next }),
-  );
+  return createNodeAuthorize(server, options);
 }
+
+/** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
+export const accessOf: AccessReaders<IncomingMessage>['accessOf'] = requireAccessOf;
+
+/** Like `accessOf`, but returns `undefined` without access. */
+export const findAccess: AccessReaders<IncomingMessage>['findAccess'] = findAccessOf;
 
 /**
- * Serves the metadata of the resource (RFC 9728), and lets challenges link to it. Mount it at the root. Throws `TypeError`
- * for options that cannot work.
- *
- * @example
- * const metadata = createMetadata(resourceServer, {
- *   resource: 'https://api.example/', authorizationServers: ['https://idp.example/'],
- * });
- * createServer((request, response) => {
- *   metadata(request, response, () => response.end('what is not the metadata'));
- * }).listen(3000);
- */
-export function createMetadata(
-  server: ResourceServer<RegisteredClaims>,
-  options: MetadataOptions,
-): AuthorizeMiddleware {
-  return createNodeMetadata(server, options);
-}
-
-/** What a request that was let in may do, with the claims that the policy gives. `TypeError` if nobody has let it in. */
-export function accessOf<C = RegisteredClaims>(
-  request: IncomingMessage,
-  policy?: Policy<C>,
-): Access<HandedClaims<C, RegisteredClaims>> {
-  return requireAccessOf(request, policy);
-}
-
-/** The same; `undefined` if nobody has let it in. */
-export function findAccess<C = RegisteredClaims>(
-  request: IncomingMessage,
-  policy?: Policy<C>,
-): Access<HandedClaims<C, RegisteredClaims>> | undefined {
-  return findAccessOf(request, policy);
-}
-
-/**
- * A request of `node:http` as `authorize` of a resource server reads it: for upgrades to WebSocket, socket.io, GraphQL
- * contexts, and other places that no adapter reaches. `target` is the path with its query as the client sent it, if a
- * framework has cut something off `incoming.url`.
+ * Converts a request of `node:http` for `authorize` of a resource server: for upgrades to WebSocket, socket.io, GraphQL
+ * contexts, and other requests that no adapter receives. `target` is the path with its query as the client sent it, if a
+ * framework has removed a prefix from `incoming.url`.
  *
  * @example
  * const server = createServer();
@@ -165,8 +112,30 @@ export function toResourceRequest(incoming: IncomingMessage, target?: string): R
   return readNodeRequest(incoming, target);
 }
 
-function open(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions) {
-  checkNodeHttp(caller);
-  checkAdapterOptions(caller, options, ['onRefused', 'realm', 'errorBody']);
-  return createCheckpoint<IncomingMessage>(caller, server, options);
+/**
+ * Like `toResourceRequest`, for upgrades of browsers, which cannot set `Authorization`: they offer the subprotocol `bearer`, and
+ * the token as the next one. The server must select another subprotocol, never the token. A request that sends credentials
+ * twice is refused.
+ *
+ * @example
+ * // In the browser: new WebSocket('wss://api.example/chat', ['chat', 'bearer', token])
+ * const server = createServer();
+ * server.on('upgrade', async (incoming, socket) => {
+ *   const access = await resourceServer.authorize(toUpgradeRequest(incoming), { scopes: ['chat'] }, incoming.socket);
+ *   socket.end(access.scheme);
+ * });
+ */
+export function toUpgradeRequest(incoming: IncomingMessage): ResourceRequest {
+  const request = toResourceRequest(incoming);
+  const { method, url, target, headers } = request;
+  const offered =
+    headers
+      .get('sec-websocket-protocol')
+      ?.split(',')
+      .map((each) => each.trim()) ?? [];
+  const tokens = offered.flatMap((each, index) => (each === 'bearer' ? [`Bearer ${offered[index + 1] ?? ''}`] : []));
+  if (tokens.length === 0) return request;
+  const authorization = [headers.get('authorization') ?? [], tokens].flat().join(', ');
+  const get = (name: string) => (name.toLowerCase() === 'authorization' ? authorization : headers.get(name));
+  return { method, url, target, headers: { get } };
 }

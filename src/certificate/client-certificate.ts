@@ -2,7 +2,6 @@ import { KeyObject, webcrypto } from 'node:crypto';
 
 type X509 = typeof import('@peculiar/x509');
 
-/** A certificate of a client, and its key. */
 export interface ClientCertificate {
   readonly der: Buffer;
   /** PEM. */
@@ -21,7 +20,7 @@ export async function makeClientCertificate(x509: X509, name: string): Promise<C
       name: `CN=${name}`,
       keys,
       signingAlgorithm: algorithm,
-      // Bounds without a clock: that of a test is often set to another time, and TLS goes by the clock of the machine.
+      // Bounds without a clock: a test often sets its clock to another time, and TLS uses the clock of the host.
       notBefore: new Date('2000-01-01T00:00:00Z'),
       notAfter: new Date('9999-12-31T23:59:59Z'),
       extensions: [

@@ -2,7 +2,6 @@ import { KeyObject, webcrypto } from 'node:crypto';
 
 type X509 = typeof import('@peculiar/x509');
 
-/** What a certificate says besides `localhost`. */
 export interface LocalhostCertificateOptions {
   readonly organisation: string;
   readonly notBefore: Date;
@@ -17,7 +16,7 @@ export interface LocalhostCertificate {
 
 const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 
-/** Makes a certificate that can sign no other: whoever trusts it trusts nothing else. */
+/** Creates a certificate that can sign no other: trust in it extends to nothing else. */
 export async function makeLocalhostCertificate(
   x509: X509,
   { organisation, notBefore, notAfter }: LocalhostCertificateOptions,
@@ -48,8 +47,8 @@ export async function makeLocalhostCertificate(
 
 /** Loads the optional package that makes certificates; rejects as `import` does where it is not installed. */
 export async function loadX509(): Promise<X509> {
-  // A dependency of this package does not load without two functions of a Reflect polyfill, and asks them for
-  // metadata that its classes, which take no arguments, do not have. They are there while it loads, and no longer.
+  // A dependency of this package does not load without two functions of a Reflect polyfill, and reads metadata that its
+  // classes, which take no arguments, do not have. They are present while it loads, and no longer.
   const added = ['getMetadata', 'getOwnMetadata'].filter((name) => !Reflect.has(Reflect, name));
   for (const name of added) Reflect.defineProperty(Reflect, name, { value: nothing, configurable: true });
   try {

@@ -2,7 +2,6 @@ import { exitCodes } from '../server/lifecycle/exit.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings } from '../server/settings/settings.ts';
 
-/** `portcullis config`: prints the effective settings with their source, secrets redacted. */
 export async function runConfig(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
   const result = readSettings({ args, environment });
   if (result.kind === 'problems') {
@@ -16,7 +15,7 @@ export async function runConfig(args: readonly string[], environment: NodeJS.Pro
     process.stdout.write(`${name.padEnd(names)}  ${value.padEnd(values)}  ${source}\n`);
   }
   for (const { name, likely } of result.misspellings) {
-    process.stderr.write(`portcullis: ${name} has no effect. ${likely} is probably meant.\n`);
+    process.stderr.write(`portcullis: ${name} has no effect. Did you mean ${likely}?\n`);
   }
   return exitCodes.ok;
 }

@@ -1,23 +1,27 @@
 import { readFileSync } from 'node:fs';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { type ClientCredentials, createScene, type DoctorCheck, examine } from './doctor/examination.ts';
+import { type Deployment, readDeployments } from './doctor/deployments.ts';
+import { type ClientCredentials, createContext, type DoctorCheck, runChecks } from './doctor/examination.ts';
 import type { Finding } from './doctor/finding.ts';
+import { hostChecks } from './doctor/host-checks.ts';
 import { outsideChecks } from './doctor/outside-checks.ts';
-import { peerChecks } from './doctor/peer-checks.ts';
-import { readProofKey } from './doctor/proof.ts';
+import { peerChecks, readProofKey } from './doctor/peer-checks.ts';
 import { providerChecks } from './doctor/provider-checks.ts';
 import { redisCheck } from './doctor/redis-check.ts';
 import { formatFindings } from './doctor/report.ts';
 import { rulesCheck } from './doctor/rules-check.ts';
-import { readExamined } from './doctor/settings-source.ts';
-import type { Subject } from './doctor/subject.ts';
+import { findUnknownFlag } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
+import { revocationCheck } from './revoke/revocation-check.ts';
 import { type FlagKinds, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
-const checks: readonly DoctorCheck[] = [...providerChecks, ...outsideChecks, ...peerChecks, redisCheck, rulesCheck];
+const checks: readonly DoctorCheck[] = [
+  ...[...providerChecks, ...outsideChecks, ...peerChecks],
+  ...[redisCheck, revocationCheck, rulesCheck, ...hostChecks],
+];
 
 const flagKinds: FlagKinds = {
   'from-outside': 'text',
@@ -30,29 +34,34 @@ const flagKinds: FlagKinds = {
   'list-checks': 'switch',
 };
 
-const usage = `portcullis doctor looks at the provider, the network and the running service; without settings, at what portcullis dev
-runs on this machine. Flags, besides those of serve:
-  --from-outside URL     what clients call: an origin, or the URL of a route that wants a token
-  --peer URL             one instance by an address of its own; twice or more often
-  --token-file FILE      a DPoP-bound access token, to try whether instances share what they have seen
-  --dpop-key-file FILE   the key that it is bound to: PEM or JWK
-  --only a,b             only these checks
-  --list-checks          print the checks, and run none
-  --timeout SECONDS      for each call (default: 5)
+const usage = `portcullis doctor checks the provider, the network, the host and the running service. It reads the settings of
+serve or gate; without any, it checks a running portcullis dev.
+  --from-outside URL     URL of the clients: an origin, or a route that requires a token
+  --peer URL             address of one instance; repeat it for each
+  --token-file FILE      DPoP-bound access token, for the checks of nonces and replay
+  --dpop-key-file FILE   key of that token, in PEM or as JWK
+  --only a,b             run only these checks
+  --list-checks          print the checks
+  --timeout SECONDS      limit of each request (default: 5)
   --json                 print JSON
 `;
 
-/** `portcullis doctor`: exit status 0 if nothing has failed, 1 if something has. */
+/** Runs `portcullis doctor`. Returns 0 if no check failed, otherwise 1. */
 export async function runDoctor(args: readonly string[], environment: Environment): Promise<number> {
   if (asksForHelp(args)) {
     process.stdout.write(usage);
     return exitCodes.ok;
   }
+  const unknown = findUnknownFlag(args, Object.keys(flagKinds));
+  if (unknown !== undefined) {
+    process.stderr.write(`portcullis: ${unknown}\n`);
+    return exitCodes.usage;
+  }
   const flags = splitFlags(args, flagKinds);
   const chosen = flags === undefined ? undefined : choose(flags.texts.get('only')?.[0]);
-  const parts = flags === undefined ? undefined : readScene(flags.texts);
+  const parts = flags === undefined ? undefined : readTargets(flags.texts);
   if (flags === undefined || chosen === undefined || typeof parts !== 'object') {
-    const problem = flags === undefined ? 'a flag is unknown, or lacks its value' : unknownCheck;
+    const problem = flags === undefined ? 'a flag is unknown or has no value' : unknownCheck;
     process.stderr.write(`portcullis: ${typeof parts === 'string' ? parts : problem}.\n${usage}`);
     return exitCodes.usage;
   }
@@ -60,39 +69,38 @@ export async function runDoctor(args: readonly string[], environment: Environmen
     process.stdout.write(chosen.map(({ id, title }) => `${id.padEnd(10)} ${title}\n`).join(''));
     return exitCodes.ok;
   }
-  const isSomethingElse = parts.outside !== undefined || parts.peers.length > 0;
-  const examined = await readExamined(flags.rest, environment, isSomethingElse);
-  if (typeof examined === 'string') {
-    process.stderr.write(`${examined}${withoutSettings}`);
+  const hasOtherTarget = parts.outside !== undefined || parts.peers.length > 0;
+  const found = await readDeployments(flags.rest, environment, hasOtherTarget);
+  if (typeof found === 'string') {
+    process.stderr.write(`${found}${withoutSettings}`);
     return exitCodes.config;
   }
-  process.stderr.write(examined.note);
-  const { subjects, outside = parts.outside } = examined;
-  const findings = await examineAll(chosen, { ...parts, outside }, subjects);
-  const isFailed = findings.some(({ level }) => level === 'fail');
+  process.stderr.write(found.note);
+  const { deployments, outside = parts.outside } = found;
+  const findings = await checkAll(chosen, { ...parts, outside }, deployments);
+  const hasFailed = findings.some(({ level }) => level === 'fail');
   const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
   process.stdout.write(
     flags.switches.has('json')
-      ? `${JSON.stringify({ version: 1, verdict: isFailed ? 'failed' : 'healthy', findings })}\n`
+      ? `${JSON.stringify({ version: 1, verdict: hasFailed ? 'failed' : 'healthy', findings })}\n`
       : formatFindings(findings, style),
   );
-  return isFailed ? 1 : exitCodes.ok;
+  return hasFailed ? 1 : exitCodes.ok;
 }
 
-const withoutSettings = 'To look at a running service without its settings: portcullis doctor --from-outside URL\n';
-const unknownCheck = `--only takes any of ${checks.map(({ id }) => id).join(', ')}; separate them by commas`;
+const withoutSettings = 'To check a running service without its settings: portcullis doctor --from-outside URL\n';
+const unknownCheck = `--only: use any of ${checks.map(({ id }) => id).join(', ')}, separated by commas`;
 
-/** Each provider is looked at; everything else once. */
-async function examineAll(
+async function checkAll(
   chosen: readonly DoctorCheck[],
-  parts: SceneParts,
-  subjects: readonly [Subject, ...Subject[]],
+  parts: Targets,
+  deployments: readonly [Deployment, ...Deployment[]],
 ): Promise<readonly Finding[]> {
   const ofProviders = chosen.filter((check) => providerChecks.includes(check));
   const others = chosen.filter((check) => !providerChecks.includes(check));
   const found = await Promise.all([
-    ...subjects.map((subject) => examine(ofProviders, createScene({ ...parts, subject }))),
-    examine(others, createScene({ ...parts, subject: subjects[0] })),
+    ...deployments.map((deployment) => runChecks(ofProviders, createContext({ ...parts, deployment }))),
+    runChecks(others, createContext({ ...parts, deployment: deployments[0] })),
   ]);
   return found.flat();
 }
@@ -105,24 +113,23 @@ function choose(only: string | undefined): readonly DoctorCheck[] | undefined {
     : undefined;
 }
 
-interface SceneParts {
+interface Targets {
   readonly outside: URL | undefined;
   readonly peers: readonly URL[];
   readonly credentials: ClientCredentials | undefined;
   readonly timeout: number;
 }
 
-/** What the flags say; a text says what is wrong. */
-function readScene(texts: ReadonlyMap<string, readonly string[]>): SceneParts | string {
+function readTargets(texts: ReadonlyMap<string, readonly string[]>): Targets | string {
   const one = (name: string): string | undefined => texts.get(name)?.[0];
   const urls = [...(texts.get('from-outside') ?? []), ...(texts.get('peer') ?? [])];
   if (!urls.every((url) => /^https?:\/\//.test(url) && URL.canParse(url))) {
-    return '--from-outside and --peer take URLs that begin with http:// or https://';
+    return '--from-outside and --peer: use URLs that begin with http:// or https://';
   }
   const timeout = Number(one('timeout') ?? 5);
-  if (!(timeout > 0 && timeout <= 60)) return '--timeout takes seconds, up to 60';
+  if (!(timeout > 0 && timeout <= 60)) return '--timeout: use seconds, up to 60';
   const [tokenFile, keyFile] = [one('token-file'), one('dpop-key-file')];
-  if ((tokenFile === undefined) !== (keyFile === undefined)) return '--token-file and --dpop-key-file belong together';
+  if ((tokenFile === undefined) !== (keyFile === undefined)) return '--token-file and --dpop-key-file: use both';
   const outside = one('from-outside');
   try {
     const credentials =
@@ -136,6 +143,6 @@ function readScene(texts: ReadonlyMap<string, readonly string[]>): SceneParts | 
       timeout: timeout * 1000,
     };
   } catch {
-    return '--token-file or --dpop-key-file cannot be read; the key is a private one of P-256, P-384 or Ed25519';
+    return '--token-file or --dpop-key-file cannot be read. Use a private key of P-256, P-384 or Ed25519';
   }
 }

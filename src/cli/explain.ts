@@ -1,17 +1,19 @@
+import { explainResponse, formatResponse } from '../explain/explained-response.ts';
 import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
-import { failures } from '../failures.ts';
+import type { ResourceRequest } from '../http/request.ts';
 import { findLikeliest } from '../likeliest-name.ts';
 import type { Policy } from '../policy/policy.ts';
 import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
+import { showText } from '../shown-text.ts';
 import { readCall } from './explain/explained-call.ts';
-import { explainById, type NamedCall } from './explain/explained-id.ts';
-import { labelLogLine } from './explain/log-labels.ts';
-import { explainLogLine } from './explain/log-line.ts';
-import { openExplainer, UsageError } from './explain/opening.ts';
-import { readText } from './explain/read-text.ts';
-import { formatReasonPage, isReason } from './explain/reason-page.ts';
+import { type AnyCall, explainById } from './explain/explained-id.ts';
+import { labelLogLine } from './explain/labels.ts';
+import { explainLogLine, findLogLine } from './explain/log-line.ts';
+import { openExplainer, readText, UsageError } from './explain/opening.ts';
+import { formatPage, pageNames } from './explain/reason-page.ts';
+import { findUnknownFlag } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
 import { type FlagKinds, type SplitFlags, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
@@ -39,21 +41,22 @@ const flagKinds: FlagKinds = {
   json: 'switch',
 };
 
-const usage = `portcullis explain REASON prints what a reason means and how to fix it.
+const usage = `portcullis explain NAME explains a reason, a cause or a code of doctor: expired, audience_slash, D113.
 portcullis explain reads a token, a header line, a curl command (or fetch, PowerShell, HTTPie), a HAR, a collection of
-Postman, a request or a log line from standard input and shows every check. Nothing in it is run. Flags, besides those
-of serve, whose settings are in force:
+Postman or Insomnia, a request, a response or a log line from standard input and shows every check. Nothing in it is run. It also accepts the
+flags of serve and reads its settings. Flags:
   --file FILE            reads the file instead of standard input
-  --entry N              of a HAR or collection; default: the first call that was answered with 401 or 403
+  --entry N              of a HAR or collection; default: the first request with a 401 or 403
   --issuer URL --audience TEXT   instead of settings
   --server URL           issuer and audience from the metadata that the service publishes
-  --id ID --admin URL    a call that was just refused: asks the console of the service, and reads no input
-  --rules FILE           the rules of a gate, instead of settings: judges as the gate would, and names the rule
+  --id ID                a recent refusal of the running dev, or with --admin URL from the console of a service
+  --id ID --file LOG     the line of the log with this X-Request-Id
+  --rules FILE           the rules of a gate, instead of settings: evaluates like the gate, and names the rule
   --jwks FILE            the keys of the issuer; nothing is fetched
   --offline              fetches nothing
-  --at TIME              judges for this time: ISO 8601, or seconds since 1970
-  --method METHOD --url URL      of the call, if the text does not tell
-  --scope "a b" --permission P   what the route asks for
+  --at TIME              evaluates for this time: ISO 8601, or seconds since 1970
+  --method METHOD --url URL      of the request, if the input does not have them
+  --scope "a b" --permission P   requirements of the route
   --show CLAIM           shows this claim too; it may be personal
   --expect REASON        exit status 0 if this is the reason (or admitted), else 1
   --json                 prints JSON
@@ -66,20 +69,23 @@ export async function runExplain(args: readonly string[], environment: Environme
     return exitCodes.ok;
   }
   const [first] = args;
-  if (args.length === 1 && first !== undefined && isReason(first)) {
-    process.stdout.write(`${formatReasonPage(first)}\n`);
+  const page = args.length === 1 && first !== undefined ? formatPage(first) : undefined;
+  if (page !== undefined) {
+    process.stdout.write(`${page}\n`);
     return exitCodes.ok;
   }
   const flags = splitFlags(args, flagKinds);
   try {
-    if (flags === undefined) throw new UsageError('a flag lacks its value, or stands twice');
+    const unknown = findUnknownFlag(args, Object.keys(flagKinds));
+    if (unknown !== undefined) throw new UsageError(unknown.replace(/\.$/, ''));
+    if (flags === undefined) throw new UsageError('a flag lacks its value, or is duplicated');
     if (flags.texts.has('issuer') && !flags.texts.has('audience')) throw new UsageError('--issuer needs --audience');
     if (flags.rest.some((arg, index) => !arg.startsWith('-') && !flags.rest[index - 1]?.startsWith('--'))) {
-      // Arguments stand in the list of processes and in the history of the shell.
-      const meant = first === undefined ? undefined : findLikeliest(first, Object.keys(failures), 1);
+      // Other users can read arguments in the list of processes and in the history of the shell.
+      const meant = first === undefined ? undefined : findLikeliest(first, pageNames, 1);
       throw new UsageError(
         meant === undefined
-          ? 'that is no reason (docs/refusals.md lists them). A token is never given as an argument, since others can read it there: pipe it in'
+          ? 'that is not a reason, a cause or a code of doctor. Pipe a token in: other users can read arguments'
           : `there is no such reason. Did you mean ${meant}?`,
       );
     }
@@ -101,8 +107,15 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
   const policy = readPolicy(flags);
   const [id, admin] = [one('id'), one('admin')];
   if (id !== undefined || admin !== undefined) {
-    if (id === undefined || admin === undefined) throw new UsageError('--id and --admin belong together');
-    return report(await explainNamed({ id, admin }, environment), flags, environment);
+    if (id === undefined) throw new UsageError('--admin needs --id');
+    const file = one('file');
+    if (file === undefined) return report(await explainNamed({ id, admin }, environment), flags, environment);
+    if (admin !== undefined) throw new UsageError('--admin and --file exclude each other');
+    const line = findLogLine(await readText(file), id);
+    if (line === undefined) throw new UsageError('the log has no line with this id');
+    const explained = explainLogLine(line, labelLogLine(line, flags, environment));
+    if (explained === undefined) throw new UsageError('the log line with this id is not of a refusal');
+    return report(explained, flags, environment);
   }
   const text = await readText(one('file'));
   const input = readInput(text, { entry: readEntry(one('entry')) });
@@ -117,25 +130,64 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
     if (explained === undefined) throw new UsageError('the log line has a reason that this version does not know');
     return report(explained, flags, environment);
   }
-  const opened = await openExplainer(flags, environment, input);
+  if (input.kind === 'response') {
+    const explanation = explainResponse(input, at ?? Date.now() / 1000);
+    const isText = explanation.verdict === 'undecided' && !flags.switches.has('json');
+    return report(explanation, flags, environment, isText ? formatResponse(explanation, input) : undefined);
+  }
+  const calls = input.kind === 'calls' ? input.calls : [input];
+  const [first] = calls;
+  const opened = first === undefined ? exitCodes.usage : await openExplainer(flags, environment, first);
   if (typeof opened === 'number') return opened;
   try {
     const [method, url] = [one('method'), one('url')];
-    const { request, connection } = readCall(input, { method, url });
     const show = flags.texts.get('show') ?? [];
-    const call = { request, connection, kind: input.kind, at, policy, show };
-    const { explanation, keysProblems } = await opened.explain(call);
-    for (const problem of keysProblems) {
+    const explained: ExplainedCall[] = [];
+    const problems = new Set<string>();
+    for (const each of calls) {
+      const read = readCall(each, { method, url });
+      const { request } = read;
+      const call = { ...read, kind: each.kind, at, policy, show };
+      const { explanation, keysProblems } = await opened.explain(call);
+      for (const problem of keysProblems) problems.add(problem);
+      const { repairs } = each;
+      explained.push({ request, explanation: { ...explanation, ...(repairs !== undefined && { repairs }) } });
+    }
+    for (const problem of problems) {
       process.stderr.write(`portcullis: no keys. ${problem} To find out why: portcullis doctor\n`);
     }
-    return report(explanation, flags, environment);
+    return reportAll(explained, flags, environment);
   } finally {
     opened.close();
   }
 }
 
-/** Every problem of it is told by this program. */
-async function explainNamed(call: NamedCall, environment: Environment): Promise<Explanation> {
+interface ExplainedCall {
+  readonly request: ResourceRequest;
+  readonly explanation: Explanation;
+}
+
+/** Refused requests with credentials come first: requests for scripts and pictures have none. */
+function rank({ reason, verdict }: Explanation): number {
+  if (verdict === 'refused') return reason === 'missing_credentials' ? 1 : 0;
+  return verdict === 'undecided' ? 2 : 3;
+}
+
+/** Reports every request. The exit status is the status of the first, which is refused if any is. */
+function reportAll(explained: readonly ExplainedCall[], flags: SplitFlags, environment: Environment): number {
+  const sorted = explained.toSorted((a, b) => rank(a.explanation) - rank(b.explanation));
+  const statuses = sorted.map(({ request, explanation }, index) => {
+    const { method, url } = request;
+    if (sorted.length > 1 && !flags.switches.has('json')) {
+      const path = showText(new URL(url).pathname, 60);
+      process.stdout.write(`${index === 0 ? '' : '\n'}request ${index + 1} of ${sorted.length}: ${method} ${path}\n`);
+    }
+    return report(explanation, flags, environment);
+  });
+  return statuses[0] ?? exitCodes.usage;
+}
+
+async function explainNamed(call: AnyCall, environment: Environment): Promise<Explanation> {
   try {
     return await explainById(call, environment);
   } catch (error) {
@@ -144,7 +196,8 @@ async function explainNamed(call: NamedCall, environment: Environment): Promise<
   }
 }
 
-function report(explanation: Explanation, flags: SplitFlags, environment: Environment): number {
+/** `text` replaces the usual text of an explanation. */
+function report(explanation: Explanation, flags: SplitFlags, environment: Environment, text?: string): number {
   const expected = flags.texts.get('expect')?.[0];
   const outcome = explanation.reason ?? explanation.verdict;
   const status =
@@ -153,7 +206,7 @@ function report(explanation: Explanation, flags: SplitFlags, environment: Enviro
   process.stdout.write(
     flags.switches.has('json')
       ? `${JSON.stringify(explanation)}\n`
-      : `${formatExplanation(explanation, style)}exit ${status}\n`,
+      : `${text ?? formatExplanation(explanation, style)}exit ${status}\n`,
   );
   return status;
 }

@@ -1,20 +1,30 @@
 import { findLikeliest } from '../likeliest-name.ts';
+import { settingTable } from '../server/settings/setting-table.ts';
 
-/** Flags of fewer letters are nearly each other. */
+/** Shorter flags are too similar to each other. */
 const leastLetters = 4;
 
 /**
- * What is wrong with the flags of a command, by the error of `parseArgs`. Only the name of a flag is repeated: an argument
- * may be a token that was meant for something else.
+ * Describes an error of `parseArgs`. Repeats only the name of a flag, because an argument may be a token.
  */
 export function describeFlagError(error: unknown, known: Iterable<string>): string {
-  const { code, message = '' } = error as { readonly code?: unknown; readonly message?: string }; // both are looked at here
+  const { code, message = '' } = error as { readonly code?: unknown; readonly message?: string }; // both are checked here
   const [, flag = ''] = /'(--?[\w-]+)/.exec(message) ?? [];
   if (code === 'ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL') return 'every argument is a flag, as in --name VALUE.';
-  if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
-    const meant = findLikeliest(flag.replace(/^-+/, ''), known, leastLetters);
-    return `there is no flag ${flag}.${meant === undefined ? '' : ` Did you mean --${meant}?`}`;
-  }
-  // A value that begins with - is taken for the next flag; a flag without a value may have got one.
+  if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') return describeUnknown(flag, known);
+  // A value that begins with - is treated as the next flag.
   return /does not take an argument/.test(message) ? `${flag} takes no value.` : `${flag} lacks its value.`;
+}
+
+/** Describes the first flag that neither the command nor a setting has; `undefined` if all are known. */
+export function findUnknownFlag(args: readonly string[], own: readonly string[] = []): string | undefined {
+  const known = new Set([...own, ...Object.values(settingTable).map(({ flag }) => flag), 'settings']);
+  const flags = args.flatMap((arg) => /^--?[A-Za-z][\w-]*/.exec(arg)?.[0] ?? []);
+  const unknown = flags.find((flag) => !flag.startsWith('--') || !known.has(flag.slice(2)));
+  return unknown === undefined ? undefined : describeUnknown(unknown, known);
+}
+
+function describeUnknown(flag: string, known: Iterable<string>): string {
+  const meant = findLikeliest(flag.replace(/^-+/, ''), known, leastLetters);
+  return `there is no flag ${flag}.${meant === undefined ? '' : ` Did you mean --${meant}?`}`;
 }

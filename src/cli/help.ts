@@ -1,13 +1,12 @@
-import { describeSetting, type SettingRow, settingTable } from '../server/settings/setting-table.ts';
+import { describeSetting, type SettingRow } from '../server/settings/setting-row.ts';
+import { settingTable } from '../server/settings/setting-table.ts';
 import { environmentName } from '../server/settings/settings.ts';
 import { variants } from '../server/variants/variants.ts';
 
-/** Whether a command is asked what it does, rather than to do it. */
 export function asksForHelp(args: readonly string[]): boolean {
   return args.includes('--help') || args.includes('-h');
 }
 
-/** The text of `portcullis --help`: commands, and every setting with its flag and variable. */
 export function help(commands: readonly (readonly [name: string, summary: string])[]): string {
   const settings = Object.values<SettingRow>(settingTable).map(
     (row) =>

@@ -4,66 +4,53 @@ import { join } from 'node:path';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { refuseOldNode } from './node-version.ts';
 
-// What is imported here is parsed by any Node that somebody may have; every other module is loaded behind the check below.
+// Any version of Node must parse these imports; other modules are loaded after the check below.
 
-/** Commands that have a help of their own. */
-const withOwnHelp: ReadonlySet<string> = new Set(['dev', 'token', 'explain', 'doctor', 'rules']);
+const readsSettings: ReadonlySet<string> = new Set(['serve', 'gate', 'config']);
+const withOwnHelp: ReadonlySet<string> = new Set(['dev', 'token', 'explain', 'doctor', 'rules', 'revoke']);
 
-/** One command: loaded only when it is asked for, so that each starts as fast as it can. */
+/** One command, loaded on demand, so that each starts fast. */
 type Command = (args: readonly string[], environment: NodeJS.ProcessEnv) => Promise<number>;
 
-const commands: ReadonlyMap<string, { readonly summary: string; readonly load: () => Promise<Command> }> = new Map([
-  ['serve', { summary: 'Run the service.', load: async () => (await import('./serve.ts')).runServe }],
-  [
-    'dev',
-    {
-      summary: 'Run a local identity provider and the service before it; for development.',
-      load: async () => (await import('./dev.ts')).runDev,
-    },
-  ],
-  [
-    'token',
-    {
-      summary: 'Print an access token of the running local provider.',
-      load: async () => (await import('./token.ts')).runToken,
-    },
-  ],
-  [
-    'explain',
-    {
-      summary: 'Show why a call was refused, check by check; or what a reason means.',
-      load: async () => (await import('./explain.ts')).runExplain,
-    },
-  ],
-  [
-    'doctor',
-    {
-      summary: 'Look at the provider, the network and the running service, and name what is wrong.',
-      load: async () => (await import('./doctor.ts')).runDoctor,
-    },
-  ],
-  [
-    'gate',
-    {
-      summary: 'Judge requests for other servers, beside a proxy or as the proxy (--upstream).',
-      load: async () => (await import('./gate.ts')).runGate,
-    },
-  ],
-  [
-    'rules',
-    {
-      summary: 'Check a rules file of the gate, or run sample requests against it.',
-      load: async () => (await import('./rules.ts')).runRules,
-    },
-  ],
-  [
-    'config',
-    {
-      summary: 'Print the effective settings and where each comes from.',
-      load: async () => (await import('./config.ts')).runConfig,
-    },
-  ],
-]);
+const table: Readonly<Record<string, { readonly summary: string; readonly load: () => Promise<Command> }>> = {
+  serve: {
+    summary: 'Run the service.',
+    load: async () => (await import('./serve.ts')).runServe,
+  },
+  dev: {
+    summary: 'Run a local identity provider and the service; for development.',
+    load: async () => (await import('./dev.ts')).runDev,
+  },
+  token: {
+    summary: 'Print an access token of the running local provider.',
+    load: async () => (await import('./token.ts')).runToken,
+  },
+  explain: {
+    summary: 'Explain a refused request, check by check, or a reason.',
+    load: async () => (await import('./explain.ts')).runExplain,
+  },
+  doctor: {
+    summary: 'Check the provider, the network and the running service.',
+    load: async () => (await import('./doctor.ts')).runDoctor,
+  },
+  gate: {
+    summary: 'Authorize requests for other servers, next to a proxy or as the proxy (--upstream).',
+    load: async () => (await import('./gate.ts')).runGate,
+  },
+  rules: {
+    summary: 'Check a rules file of the gate, or run sample requests against it.',
+    load: async () => (await import('./rules.ts')).runRules,
+  },
+  revoke: {
+    summary: 'End access tokens before they expire: of a user, a session or a client, or one token.',
+    load: async () => (await import('./revoke/revoke.ts')).runRevoke,
+  },
+  config: {
+    summary: 'Print the effective settings and where each comes from.',
+    load: async () => (await import('./config.ts')).runConfig,
+  },
+};
+const commands = new Map(Object.entries(table));
 
 /**
  * Keeps compiled code between starts, with Node 22.8 and later. The folder is the user's own: the default lies in the
@@ -92,6 +79,8 @@ async function main(): Promise<number> {
     process.stderr.write(`${problem}\n`);
     return exitCodes.unavailable;
   }
+  // Without a listener, Node opens its debugger on this signal.
+  if (process.listenerCount('SIGUSR1') === 0) process.on('SIGUSR1', () => {});
   await keepCompiledCode(process.env);
   const [name, ...args] = readWords(process.argv.slice(2));
   const asked = args.includes('--help') || args.includes('-h');
@@ -114,6 +103,11 @@ async function main(): Promise<number> {
     process.stderr.write(
       `portcullis: there is no such command.${hint} Commands: ${[...commands.keys()].join(', ')}.\n`,
     );
+    return exitCodes.usage;
+  }
+  const unknown = readsSettings.has(name) ? (await import('./flag-problem.ts')).findUnknownFlag(args) : undefined;
+  if (unknown !== undefined) {
+    process.stderr.write(`portcullis: ${unknown}\n`);
     return exitCodes.usage;
   }
   return (await command.load())(args, process.env);

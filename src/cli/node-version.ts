@@ -1,7 +1,6 @@
 /** The oldest Node that the package runs on. */
 const oldest = '20.19.0';
 
-/** Why this Node cannot run the command, in one line; `undefined` if it can. */
 export function refuseOldNode(version: string): string | undefined {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const [oldestMajor = 0, oldestMinor = 0] = oldest.split('.').map(Number);

@@ -1,25 +1,28 @@
-import { readFile } from 'node:fs/promises';
+import { readTarget } from '../gate/match/refused-target.ts';
 import { type CaseOutcome, runCases } from '../gate/review/rule-cases.ts';
 import { readCases } from '../gate/review/rule-cases-reader.ts';
+import { describeSpecificity, rankRules } from '../gate/review/rule-ranking.ts';
 import { findRuleWarnings } from '../gate/review/rule-warnings.ts';
 import type { Rules } from '../gate/rules/rules.ts';
+import { readRulesFiles } from '../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
-import { formatRulesProblems, type RulesProblem } from '../gate/rules/rules-text.ts';
+import { RulesError } from '../gate/rules/rules-source.ts';
+import { formatRulesProblems, type RulesProblem } from '../gate/rules/text/rules-text.ts';
 import { showUrl } from '../http/shown-url.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { asksForHelp } from './help.ts';
 
-const usage = `portcullis rules looks at a rules file of the gate. Write one of:
-  portcullis rules check FILE         lists every problem with its line, and warns of rules that are probably not meant
-  portcullis rules test FILE CASES    runs sample requests against expected decisions
-Both files are JSON, or YAML if the package yaml is installed. Examples of both: docs/gate.md
-Exit status: 0 if all is well, also with warnings; 1 if a file has problems or a case came out differently.
+const usage = `portcullis rules checks a rules file of the gate. Write one of:
+  portcullis rules check FILE             lists every problem with its line, and warns of rules that are probably not meant
+  portcullis rules test FILE CASES        runs sample requests against expected decisions
+  portcullis rules which FILE METHOD URL  prints the rule of a request, and the runners-up
+FILE is a file, or a folder of rules files. Files are JSON, or YAML if the package yaml is installed. Examples: docs/gate/rules.md
+Exit status: 0 without problems, even with warnings; 1 for problems, a case with another decision, or a request without a rule.
 `;
 
 /** Something is wrong with the file, or a case came out differently. */
 const failed = 1;
 
-/** `portcullis rules`: the exit status. */
 export async function runRules(args: readonly string[]): Promise<number> {
   if (asksForHelp(args)) {
     process.stdout.write(usage);
@@ -28,12 +31,44 @@ export async function runRules(args: readonly string[]): Promise<number> {
   const [command, file, cases, ...rest] = args;
   if (command === 'check' && file !== undefined && cases === undefined) return check(file);
   if (command === 'test' && file !== undefined && cases !== undefined && rest.length === 0) return test(file, cases);
+  const [url] = rest;
+  if (command === 'which' && file !== undefined && url !== undefined && rest.length === 1) {
+    return which(file, cases ?? '', url);
+  }
   process.stderr.write(usage);
   return exitCodes.usage;
 }
 
+async function which(name: string, method: string, url: string): Promise<number> {
+  const parsed = /^https?:\/\/[^/?#@\s]+/.test(url) && URL.canParse(url);
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(method) || !parsed) {
+    process.stderr.write('portcullis: rules which needs a method and a URL, as in GET https://api.example/orders\n');
+    return exitCodes.usage;
+  }
+  const file = open(name);
+  const rules = file === undefined ? undefined : await load(file);
+  if (rules === undefined) return failed;
+  const target = readTarget(url);
+  const ranking = rankRules(rules, { method, url, target, headers: new Headers() });
+  if (ranking === undefined) {
+    process.stdout.write('none: the path is ambiguous, so the gate responds with 400\n');
+    return failed;
+  }
+  const { matching, near } = ranking;
+  const [winner, ...others] = matching;
+  const lines = [
+    winner === undefined
+      ? 'none: no rule matches, so the gate responds with 403'
+      : `${winner.id}: ${others.length === 0 ? 'the only match' : 'the most specific match'}: ${describeSpecificity(winner)}`,
+    ...others.map((rule) => `  then ${rule.id}: ${describeSpecificity(rule)}`),
+    ...near.map(({ rule, why }) => `  not ${rule.id}: ${why}`),
+  ];
+  process.stdout.write(`${lines.join('\n')}\n`);
+  return winner === undefined ? failed : exitCodes.ok;
+}
+
 async function check(name: string): Promise<number> {
-  const file = await open(name);
+  const file = open(name);
   const rules = file === undefined ? undefined : await load(file);
   if (file === undefined || rules === undefined) return failed;
   const found = await findRuleWarnings(file, rules);
@@ -46,9 +81,9 @@ async function check(name: string): Promise<number> {
 }
 
 async function test(name: string, casesName: string): Promise<number> {
-  const file = await open(name);
+  const file = open(name);
   const rules = file === undefined ? undefined : await load(file);
-  const cases = rules === undefined ? undefined : await open(casesName);
+  const cases = rules === undefined ? undefined : open(casesName);
   if (rules === undefined || cases === undefined) return failed;
   const read = await readCases(cases);
   if (read.kind === 'problems') return report(casesName, read.problems);
@@ -84,11 +119,12 @@ async function load(file: RulesFile): Promise<Rules | undefined> {
   return undefined;
 }
 
-async function open(name: string): Promise<RulesFile | undefined> {
+function open(name: string): RulesFile | undefined {
   try {
-    return { name, text: await readFile(name, 'utf8') };
-  } catch {
-    process.stderr.write(`portcullis: ${name} cannot be read. Name a file that can.\n`);
+    return readRulesFiles(name);
+  } catch (error) {
+    if (!(error instanceof RulesError)) throw error;
+    process.stderr.write(`portcullis: ${error.message}\n`);
     return undefined;
   }
 }

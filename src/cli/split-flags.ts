@@ -1,17 +1,14 @@
-/** What each flag of a command takes. */
 export type FlagKinds = Readonly<Record<string, 'text' | 'texts' | 'switch'>>;
 
-/** The flags of a command, and what is left for the settings of the service. */
 export interface SplitFlags {
-  /** Values in their order. */
   readonly texts: ReadonlyMap<string, readonly string[]>;
   readonly switches: ReadonlySet<string>;
   readonly rest: readonly string[];
 }
 
 /**
- * Takes the flags of a command out of its arguments; the rest are flags of settings. `undefined` if a flag lacks its
- * value, has one that it does not take, or stands twice and is for one value.
+ * Separates the flags of a command from the flags of settings. Returns `undefined` if a flag lacks its value, has a value
+ * that it does not accept, or is duplicated and accepts one value.
  */
 export function splitFlags(args: readonly string[], kinds: FlagKinds): SplitFlags | undefined {
   const texts = new Map<string, string[]>();

@@ -1,13 +1,12 @@
 import { styleText } from 'node:util';
 import type { TerminalStyle } from '../explain/terminal-text.ts';
 
-/** What a terminal is asked about. */
 export interface Terminal {
   readonly isTTY: boolean | undefined;
   readonly environment: Readonly<Record<string, string | undefined>>;
 }
 
-/** Colours only on a terminal that has them and whose user did not turn them off (no-color.org); ASCII for a dumb one. */
+/** Colours only on a terminal without NO_COLOR (no-color.org); ASCII for a dumb terminal. */
 export function readTerminalStyle({ isTTY, environment }: Terminal): TerminalStyle {
   const isDumb = environment['TERM'] === 'dumb';
   const isColoured = isTTY === true && !isDumb && !environment['NO_COLOR'];

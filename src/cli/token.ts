@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util';
-import { createBoundCall } from '../dev/bound-call.ts';
+import { createBoundRequest } from '../dev/bound-request.ts';
 import { findCacheFolder } from '../dev/provider/cache-folder.ts';
 import type { LocalIdpFailure } from '../dev/provider/failure.ts';
 import type { IdpClient } from '../dev/provider/idp-client.ts';
 import { describeMissing } from '../dev/provider/libraries.ts';
 import { findRunning, findService } from '../dev/provider/running.ts';
-import type { TokenOrder } from '../dev/tokens/token-order.ts';
+import type { TokenOptions } from '../dev/tokens/token-options.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { describeFlagError } from './flag-problem.ts';
 import { asksForHelp } from './help.ts';
@@ -17,6 +17,7 @@ const usage = `portcullis token prints an access token of the running local prov
   --expired         expired an hour ago
   --not-yet-valid   valid in an hour
   --sub TEXT        of another subject
+  --actor TEXT      for an agent that acts for the subject (act, RFC 8693)
   --permissions "a b"  with these permissions
   --acr TEXT        of this authentication level
   --auth-time N     of a user who signed in N seconds ago
@@ -71,16 +72,15 @@ async function getLines(idp: IdpClient, request: TokenRequest, cacheFolder: stri
   const { order, call } = request;
   if (call === 'none') return [await idp.getToken(order)];
   const url = call.url ?? new URL('/api/private', (await findService(cacheFolder, idp.issuer)) ?? fallback);
-  const bound = createBoundCall({ ...call, url });
+  const bound = createBoundRequest({ ...call, url });
   const token = await idp.getToken({ ...order, jkt: bound.jkt });
   const { proof, command } = bound.write(token, Date.now() / 1000);
   return [token, proof, command];
 }
 
 interface TokenRequest {
-  readonly order: TokenOrder;
+  readonly order: TokenOptions;
   readonly issuer: string | undefined;
-  /** What a proof is to be made for. */
   readonly call: Call | 'none';
 }
 
@@ -91,7 +91,6 @@ interface Call {
   readonly nonce: string | undefined;
 }
 
-/** The flags; a text says what is wrong with them. */
 function readRequest(args: readonly string[]): TokenRequest | string {
   const flags = parseFlags(args);
   if (typeof flags === 'string') return flags;
@@ -117,15 +116,15 @@ function readRequest(args: readonly string[]): TokenRequest | string {
   };
 }
 
-/** The claims that the flags name; a text if one of them names none. */
 function readClaims(flags: Flags): Readonly<Record<string, unknown>> | string {
-  const { sub, permissions, acr, claim } = flags;
+  const { sub, actor, permissions, acr, claim } = flags;
   const age = flags['auth-time'];
   if (age !== undefined && !/^\d{1,9}$/.test(age)) return '--auth-time takes a number of seconds.';
   const named = claim.map((text) => /^([^=]+)=(.*)$/s.exec(text));
   if (named.some((match) => match === null)) return '--claim takes NAME=VALUE, as in --claim tenant=blue.';
   return {
     ...(sub !== undefined && { sub }),
+    ...(actor !== undefined && { act: { sub: actor } }),
     ...(permissions !== undefined && { permissions: permissions.split(' ').filter((name) => name !== '') }),
     ...(acr !== undefined && { acr }),
     ...(age !== undefined && { auth_time: Math.floor(Date.now() / 1000) - Number(age) }),
@@ -143,7 +142,7 @@ function readValue(text: string): unknown {
 
 type Flags = Exclude<ReturnType<typeof parseFlags>, string>;
 
-/** What the flags say of the call; another text than `none` if they say it without `--dpop`, or name nothing that can be called. */
+/** Reads the request of the proof. Returns a message other than `none` if the flags are not valid. */
 function readCall({ dpop, url, method, nonce }: Flags): Call | 'none' | string {
   if (!dpop) {
     const isSaid = url !== undefined || method !== undefined || nonce !== undefined;
@@ -170,6 +169,7 @@ const options = {
   'unknown-key': { type: 'boolean', default: false },
   idp: { type: 'string' },
   sub: { type: 'string' },
+  actor: { type: 'string' },
   permissions: { type: 'string' },
   acr: { type: 'string' },
   'auth-time': { type: 'string' },

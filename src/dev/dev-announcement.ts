@@ -1,130 +1,133 @@
 import { failures, type Reason } from '../failures.ts';
 import type { Settings } from '../server/settings/settings.ts';
-import type { Endpoint } from '../server/variants/endpoint.ts';
-import { clientIds } from './provider/defaults.ts';
+import type { Endpoint } from '../server/variants/endpoints.ts';
+import { clientIds, defaultIdpPort } from './provider/defaults.ts';
 import type { LocalIdp } from './provider/local-idp.ts';
 
-/** Where the service listens. */
 export interface Listening {
   readonly url: string;
   readonly adminUrl: string | undefined;
 }
 
-/** The same, with what is told of the console. */
-export interface Announced extends Listening {
-  readonly console: string;
+export interface ConsoleLink {
+  readonly link: string;
+  readonly keyFile: string;
 }
 
-/** How to point a server of one's own at the provider. */
 export function announceProvider(idp: LocalIdp, audience: string): string {
-  return `
-${idp.notices.join('\n')}
-
-Identity provider  ${idp.issuer}
-  certificate      ${idp.certificateFile}
-  client           ${clientIds.service}: client credentials; its secret is in ${idp.clientSecretFile}
-  client           ${clientIds.app}: authorization code with PKCE, no secret
+  return `${describeProvider(idp)}
   introspection    ${idp.introspectionEndpoint}
 
 # In the terminal of your own server, so that it trusts the certificate:
 export NODE_EXTRA_CA_CERTS=${idp.certificateFile}
 # In your code:
 createResourceServer({ issuer: '${idp.issuer}', audience: '${audience}' })
-# A token to call it with:
+# An access token:
 npx portcullis token --scope "read:messages"
 
 Stop with Ctrl-C.
 `;
 }
 
-/** Calls to the server behind the gate, ready to be pasted. */
-export async function announceGate(
-  idp: LocalIdp,
-  { upstream }: Settings,
-  { url, adminUrl, console }: Announced,
-): Promise<string> {
-  const { status, description } = failures.missing_credentials;
-  return `
-${idp.notices.join('\n')}
-
-Identity provider  ${idp.issuer}
-  certificate      ${idp.certificateFile}
-  client           ${clientIds.service}: client credentials; its secret is in ${idp.clientSecretFile}
-  client           ${clientIds.app}: authorization code with PKCE, no secret
-Gate               ${url}
-Upstream           ${upstream}
-Admin              ${adminUrl ?? 'off'}
-Console            ${console}
-
-# / without a token answers ${status}: ${description}
-curl -i ${new URL('/', url)}
-# / with a token answers what the upstream answers
-curl -i -H 'Authorization: Bearer ${await idp.token()}' ${new URL('/', url)}
-
-More tokens: npx portcullis token. Stop with Ctrl-C.
-`;
+/** Reports whether `dev` runs the gate instead of the service. */
+export function isGate({ upstream, rules }: Pick<Settings, 'upstream' | 'rules'>): boolean {
+  return upstream !== '' || rules !== '';
 }
 
-/** A token to be pasted, and what it stands for. */
-interface Sample {
-  readonly title: string;
-  readonly token: string | undefined;
-  readonly scope: string | undefined;
-}
-
-const shownPaths: ReadonlySet<string> = new Set(['/api/public', '/api/private', '/api/private-scoped']);
-
-/** Calls that are ready to be pasted, each with the answer that it gets. */
-export async function announceService(
+/** Describes a started service or gate, with requests to paste. No line of a request exceeds 80 columns. */
+export function announceService(
   idp: LocalIdp,
   settings: Settings,
-  { url, adminUrl, console }: Announced,
-): Promise<string> {
-  const scope = 'read:messages';
-  const none = { title: 'without a token', token: undefined, scope: undefined };
-  const plain = { title: 'with a token without scope', token: await idp.token(), scope: undefined };
-  const scoped = { title: `with a token with the scope ${scope}`, token: await idp.token({ scope }), scope };
-  const calls = settings.variant.endpoints.flatMap((endpoint) => {
-    if (!shownPaths.has(endpoint.path)) return [];
-    const { path, access } = endpoint;
-    const samples = access === 'open' ? [none] : access.scopes === undefined ? [none, plain] : [none, plain, scoped];
-    return samples.flatMap((sample) => {
-      const header = sample.token === undefined ? '' : ` -H 'Authorization: Bearer ${sample.token}'`;
-      return [
-        `# ${path} ${sample.title} answers ${predictAnswer(endpoint, sample, settings)}`,
-        `curl -i${header} ${new URL(path, url)}`,
-      ];
-    });
-  });
+  { url, adminUrl }: Listening,
+  console: ConsoleLink | undefined,
+): string {
+  const docs = settings.docs ? new URL('/docs', url).href : 'off';
+  const rows = [
+    ...(isGate(settings)
+      ? [
+          `Gate               ${url}`,
+          ...(settings.rules === '' ? [] : [`Rules              ${settings.rules}`]),
+          ...(settings.upstream === '' ? [] : [`Upstream           ${settings.upstream}`]),
+        ]
+      : [`Service            ${url}`, `Documentation      ${docs}`]),
+    `Admin              ${adminUrl ?? 'off'}`,
+    ...(console === undefined ? ['Console            off'] : [`  console key      ${console.keyFile}`]),
+  ];
+  const requests = (isGate(settings) ? describeGateRequests(settings) : describeRequests(settings)).map(
+    ({ path, scope, expected }) =>
+      `# ${path}, ${describeToken(scope)}: ${expected}\n${writeCommand(idp, new URL(path, url), scope)}`,
+  );
+  return `${describeProvider(idp)}
+${rows.join('\n')}
+
+${requests.join('\n')}
+
+More tokens: npx portcullis token --help. Stop with Ctrl-C.
+${console === undefined ? '' : `Open the console with this link, once. The key file has the next key.\n${console.link}\n`}`;
+}
+
+function describeProvider(idp: LocalIdp): string {
   return `
 ${idp.notices.join('\n')}
 
 Identity provider  ${idp.issuer}
   certificate      ${idp.certificateFile}
-  client           ${clientIds.service}: client credentials; its secret is in ${idp.clientSecretFile}
-  client           ${clientIds.app}: authorization code with PKCE, no secret
-Service            ${url}
-Admin              ${adminUrl ?? 'off'}
-Console            ${console}
-Documentation      ${settings.docs ? `${new URL('/docs', url)}, where each call can be tried` : 'off'}
-
-${calls.join('\n')}
-
-More tokens: npx portcullis token --scope "${scope}". Stop with Ctrl-C.
-`;
+  service client   ${clientIds.service}: client credentials
+  client secret    ${idp.clientSecretFile}
+  public client    ${clientIds.app}: authorization code with PKCE`;
 }
 
-/** Status and gist of the service's answer, from the tables that the service itself answers from. */
-function predictAnswer(endpoint: Endpoint, { token, scope }: Sample, settings: Settings): string {
+/** A request to paste. `scope`: `undefined` without a token. */
+interface SampleRequest {
+  readonly path: string;
+  readonly scope: string | undefined;
+  readonly expected: string;
+}
+
+function describeGateRequests({ rules }: Settings): readonly SampleRequest[] {
+  if (rules !== '') return [{ path: '/', scope: '', expected: 'as the rules decide' }];
+  const { status, description } = failures.missing_credentials;
+  return [
+    { path: '/', scope: undefined, expected: `${status} ${description}` },
+    { path: '/', scope: '', expected: 'the response of the upstream' },
+  ];
+}
+
+const samplePaths: ReadonlySet<string> = new Set(['/api/public', '/api/private', '/api/private-scoped']);
+
+function describeRequests(settings: Settings): readonly SampleRequest[] {
+  return settings.variant.endpoints.flatMap((endpoint) => {
+    if (!samplePaths.has(endpoint.path)) return [];
+    const { path, access } = endpoint;
+    const scopes =
+      access === 'open'
+        ? [undefined]
+        : access.scopes === undefined
+          ? [undefined, '']
+          : [undefined, '', 'read:messages'];
+    return scopes.map((scope) => ({ path, scope, expected: predictResponse(endpoint, scope, settings) }));
+  });
+}
+
+function describeToken(scope: string | undefined): string {
+  if (scope === undefined) return 'no token';
+  return scope === '' ? 'token' : `token with ${scope}`;
+}
+
+function writeCommand({ issuer }: LocalIdp, url: URL, scope: string | undefined): string {
+  if (scope === undefined) return `curl -i ${url}`;
+  const idp = new URL(issuer).port === String(defaultIdpPort) ? '' : ` --idp ${issuer}`;
+  return `curl -i ${url} -H "Authorization: Bearer \\
+$(npx portcullis token${idp}${scope === '' ? '' : ` --scope ${scope}`})"`;
+}
+
+/** Predicts status and description from the tables of the service. */
+function predictResponse({ access }: Endpoint, scope: string | undefined, settings: Settings): string {
   const refuse = (reason: Reason, status: number = failures[reason].status): string =>
-    `${status}: ${failures[reason].description}`;
-  if (endpoint.access === 'open') return `200: ${JSON.stringify(endpoint.body)}`;
-  if (token === undefined) return refuse('missing_credentials');
+    `${status} ${failures[reason].description}`;
+  if (access === 'open') return '200';
+  if (scope === undefined) return refuse('missing_credentials');
   if (settings.dpopRequired) return refuse('bearer_not_accepted');
-  const { scopes = [] } = endpoint.access;
-  if (scopes.some((needed) => needed !== scope)) {
-    return refuse('insufficient_scope', settings.variant.insufficientScopeStatus);
-  }
-  const claims = { iss: '', sub: clientIds.service, iat: 0, exp: 0 };
-  return `200: ${JSON.stringify(endpoint.answer(claims, settings))}`;
+  const isMissing = (access.scopes ?? []).some((needed) => needed !== scope);
+  return isMissing ? refuse('insufficient_scope', settings.variant.insufficientScopeStatus) : '200';
 }

@@ -1,80 +1,77 @@
 import type { ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
-import type { TriedCall, TryKind, TryOrder, TryResult } from '../console/page/try-wire.ts';
+import type { TriedRequest, TryKind, TryOptions, TryResult } from '../console/page/try-wire.ts';
 import type { FromDev, ToDev } from '../console/server/tries-ipc.ts';
-import { shorten } from '../explain/shown-text.ts';
-import { createBoundCall } from './bound-call.ts';
-import type { TokenOrder } from './tokens/token-order.ts';
+import { shorten } from '../shown-text.ts';
+import { createBoundRequest } from './bound-request.ts';
+import type { TokenOptions } from './tokens/token-options.ts';
 import { writeTryCommand } from './try-command.ts';
 
-/** What calls are tried with. */
 export interface TriesOptions {
-  /** URL of the service or gate. */
   readonly url: string;
-  /** Mints a token of the local provider. */
-  readonly token: (order: TokenOrder) => Promise<string>;
+  readonly token: (options: TokenOptions) => Promise<string>;
 }
 
-/** What is sent besides the method and the path. */
-interface Sent {
+interface Credentials {
   readonly authorization?: string;
   readonly dpop?: string;
 }
 
-/** Characters of a body that are shown. */
+/** Maximum number of displayed characters of a body. */
 const maxBody = 4000;
-/** Milliseconds for one call. */
+/** Limit of one request, in milliseconds. */
 const timeout = 5000;
 
-/** How the token of each kind differs from a good one. */
-const oddities: Readonly<Record<TryKind, TokenOrder>> = {
+const deviations: Readonly<Record<TryKind, TokenOptions>> = {
   none: {},
   good: {},
   expired: { validity: 'expired' },
   wrong_audience: { audience: 'https://another-api.example/' },
   wrong_issuer: { issuer: 'https://another-issuer.example/' },
   missing_scope: {},
+  ended_session: {},
+  revoked_user: {},
   dpop: {},
   dpop_nonce: {},
   replayed: {},
 };
 
-/** Tells the service that calls can be tried, and tries them. */
 export function offerTries(child: ChildProcess, options: TriesOptions): void {
   let count = 0;
-  const tell = (message: FromDev): void => void (child.connected && child.send(message, () => {}));
-  child.on('message', ({ type, id, order }: ToDev) => {
+  const send = (message: FromDev): void => void (child.connected && child.send(message, () => {}));
+  child.on('message', ({ type, id, options: tryOptions }: ToDev) => {
     if (type !== 'try') return;
     const refuse = (): TryResult => ({
-      ...{ calls: [], command: '', remark: '' },
-      problem: 'The call could not be made. Look at the terminal of portcullis dev.',
+      ...{ requests: [], command: '', remark: '' },
+      problem: 'The request failed. See the terminal of portcullis dev.',
     });
-    void tryCall(order, { ...options, name: `try-${process.pid}-${count++}` })
+    void runTry(tryOptions, { ...options, name: `try-${process.pid}-${count++}` })
       .catch(refuse)
-      .then((result) => tell({ type: 'tried', id, result }));
+      .then((result) => send({ type: 'tried', id, result }));
   });
-  tell({ type: 'tries_offered' });
+  send({ type: 'tries_offered' });
 }
 
-/** Calls the service as the order says. Rejects if the provider or the service does not answer. */
-export async function tryCall(
-  order: TryOrder,
+/** Sends the requests of a try. Rejects without a response of the provider or the service. */
+export async function runTry(
+  options: TryOptions,
   { url: base, token: mint, name }: TriesOptions & { readonly name: string },
 ): Promise<TryResult> {
-  const { kind, method } = order;
-  const url = new URL(order.path, base);
-  // A path that is a URL of its own would take the token elsewhere.
-  if (url.origin !== new URL(base).origin) throw new TypeError('tryCall: the path leads elsewhere');
-  const calls: TriedCall[] = [];
-  const send = async (sent: Sent): Promise<TriedCall> => {
-    const requestId = `${name}-${calls.length}`;
-    const call = await callService(url, method, { ...sent, requestId });
-    calls.push(call);
-    return call;
+  const { kind, method } = options;
+  const url = new URL(options.path, base);
+  // A path such as //host would send the token to another server.
+  if (url.origin !== new URL(base).origin) throw new TypeError('runTry: the path leads to another origin');
+  const requests: TriedRequest[] = [];
+  const send = async (credentials: Credentials): Promise<TriedRequest> => {
+    const requestId = `${name}-${requests.length}`;
+    const request = await sendToService(url, method, { ...credentials, requestId });
+    requests.push(request);
+    return request;
   };
   const finish = (remark = '', nonce?: string): TryResult => ({
-    calls,
-    command: writeTryCommand(order, { url, nonce }),
+    requests,
+    command: writeTryCommand(options, { url, nonce }),
     remark,
   });
 
@@ -82,16 +79,26 @@ export async function tryCall(
     await send({});
     return finish();
   }
-  const plain = { ...oddities[kind], ...grants(order) };
+  const plain = { ...deviations[kind], ...grants(options) };
+  if (kind === 'ended_session' || kind === 'revoked_user') {
+    // Only for this try: the next one has another user.
+    const owner = { sub: `user-${randomUUID()}`, sid: randomUUID() };
+    const token = await mint({ ...plain, claims: { ...plain.claims, ...owner } });
+    await send({ authorization: `Bearer ${token}` });
+    const { sub, sid } = owner;
+    await sendLogout(base, await mint({ form: 'logout', claims: kind === 'ended_session' ? { sub, sid } : { sub } }));
+    await send({ authorization: `Bearer ${token}` });
+    return finish('Between the two requests, the local provider has sent a logout token to /backchannel-logout.');
+  }
   if (!isBound(kind)) {
     await send({ authorization: `Bearer ${await mint(plain)}` });
-    const needsNothing = kind === 'missing_scope' && order.scope === '' && order.permissions.length === 0;
-    return finish(needsNothing ? 'Nothing is missing: this call needs no scope.' : '');
+    const needsNothing = kind === 'missing_scope' && options.scope === '' && options.permissions.length === 0;
+    return finish(needsNothing ? 'Nothing is missing: this route needs no scope.' : '');
   }
 
-  const bound = createBoundCall({ url, method, nonce: undefined });
+  const bound = createBoundRequest({ url, method, nonce: undefined });
   const token = await mint({ ...plain, jkt: bound.jkt });
-  const prove = (nonce?: string): Required<Sent> => ({
+  const prove = (nonce?: string): Required<Credentials> => ({
     authorization: `DPoP ${token}`,
     dpop: bound.write(token, Date.now() / 1000, nonce).proof,
   });
@@ -100,11 +107,11 @@ export async function tryCall(
   if (kind === 'dpop') return finish();
   const nonce = first.headers.find(([header]) => header === 'dpop-nonce')?.[1];
   if (kind === 'dpop_nonce') {
-    if (nonce === undefined) return finish('The service has asked for no nonce: DPOP_NONCE is off.');
+    if (nonce === undefined) return finish('The service requires no nonce: DPOP_NONCE is off.');
     await send(prove(nonce));
     return finish('', nonce);
   }
-  // The proof of the first call was not used up if a nonce was missing.
+  // The replay store has no proof that was refused for its nonce.
   if (nonce !== undefined) {
     proven = prove(nonce);
     await send(proven);
@@ -113,18 +120,31 @@ export async function tryCall(
   return finish('', nonce);
 }
 
+/** Sends a logout token as a provider does. Rejects if the service does not accept it. */
+async function sendLogout(base: string, token: string): Promise<void> {
+  const response = await fetch(new URL('/backchannel-logout', base), {
+    method: 'POST',
+    body: new URLSearchParams({ logout_token: token }),
+    signal: AbortSignal.timeout(timeout),
+  });
+  if (response.status !== 200) throw new Error(`The service responded to the logout with ${response.status}.`);
+}
+
 function isBound(kind: TryKind): boolean {
   return kind === 'dpop' || kind === 'dpop_nonce' || kind === 'replayed';
 }
 
-/** What a good token for the route has. */
-function grants({ kind, scope, permissions }: TryOrder): TokenOrder {
+function grants({ kind, scope, permissions }: TryOptions): TokenOptions {
   if (kind === 'missing_scope') return permissions.length > 0 ? { claims: { permissions: [] } } : {};
   return { ...(scope !== '' && { scope }), ...(permissions.length > 0 && { claims: { permissions } }) };
 }
 
-async function callService(url: URL, method: string, sent: Sent & { readonly requestId: string }): Promise<TriedCall> {
-  const { authorization, dpop, requestId } = sent;
+async function sendToService(
+  url: URL,
+  method: string,
+  credentials: Credentials & { readonly requestId: string },
+): Promise<TriedRequest> {
+  const { authorization, dpop, requestId } = credentials;
   const headers = {
     'x-request-id': requestId,
     ...(authorization !== undefined && { authorization }),
@@ -134,14 +154,14 @@ async function callService(url: URL, method: string, sent: Sent & { readonly req
     const signal = AbortSignal.timeout(timeout);
     request(url, { method, headers, agent: false, signal }, resolve).on('error', reject).end();
   });
-  // An upstream may repeat what it is sent.
+  // An upstream may echo the request.
   const secrets = [authorization?.replace(/^\S+ /, ''), dpop].filter((secret) => secret !== undefined);
   const hide = (text: string): string =>
     secrets.reduce((hidden, secret) => hidden.replaceAll(secret, shorten(secret)), text);
   const { statusCode = 0, rawHeaders } = response;
   const body = hide(await readStart(response));
   return {
-    sent: hide(writeCurl(url, method, sent)),
+    sent: hide(writeCurl(url, method, credentials)),
     requestId,
     status: statusCode,
     headers: pairs(rawHeaders).map(([name, value]) => [name.toLowerCase(), hide(value)]),
@@ -149,7 +169,7 @@ async function callService(url: URL, method: string, sent: Sent & { readonly req
   };
 }
 
-/** The beginning of a body; what follows is not waited for. */
+/** Reads the beginning of a body. The rest is not awaited. */
 async function readStart(response: IncomingMessage): Promise<string> {
   let text = '';
   for await (const chunk of response.setEncoding('utf8')) {
@@ -159,7 +179,7 @@ async function readStart(response: IncomingMessage): Promise<string> {
   return text;
 }
 
-function writeCurl(url: URL, method: string, { authorization, dpop }: Sent): string {
+function writeCurl(url: URL, method: string, { authorization, dpop }: Credentials): string {
   const lines = [
     `curl -i${method === 'GET' ? '' : method === 'HEAD' ? ' -I' : ` -X ${method}`}`,
     ...(authorization === undefined ? [] : [`-H 'Authorization: ${authorization}'`]),

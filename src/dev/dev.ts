@@ -9,30 +9,29 @@ import { prefix } from '../server/settings/environment.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings, type Settings } from '../server/settings/settings.ts';
 import { variants } from '../server/variants/variants.ts';
-import { announceGate, announceProvider, announceService, type Listening } from './dev-announcement.ts';
+import { announceProvider, announceService, type ConsoleLink, isGate, type Listening } from './dev-announcement.ts';
 import { offerTries } from './dev-tries.ts';
-import { tellVariables } from './dev-variables.ts';
+import { listSharedVariables } from './local-service.ts';
 import { findCacheFolder } from './provider/cache-folder.ts';
-import { consoleKeyPrefix, defaultCustomClaim } from './provider/defaults.ts';
+import { clientIds, consoleKeyPrefix, defaultCustomClaim } from './provider/defaults.ts';
 import { errorCode, LocalIdpFailure } from './provider/failure.ts';
 import { type LocalIdp, startLocalIdp } from './provider/local-idp.ts';
 
-const taken = 'is taken. Choose another with --port, or 0 for a free one.';
+const inUse = 'is in use. Set another one with --port, or 0 for a free one.';
 
-/** The service's own entry point. */
 const main = join(packageFolder, 'dist/cli/main.js');
 
-/** Flags of `portcullis dev`. */
 export interface DevFlags {
   readonly port: string | undefined;
   readonly idpPort: number;
   readonly variant: string | undefined;
   readonly audience: string;
   readonly upstream: string | undefined;
+  readonly rules: string | undefined;
   readonly onlyProvider: boolean;
 }
 
-/** Runs a local identity provider and the service until told to stop; the exit status. */
+/** Runs a local identity provider and the service until a stop signal. Returns the exit status. */
 export async function runLocally(flags: DevFlags, environment: NodeJS.ProcessEnv): Promise<number> {
   const customClaim = readVariable(environment, 'CUSTOM_CLAIM') || defaultCustomClaim;
   try {
@@ -53,11 +52,11 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
   const result = readSettings({ args: [], environment });
   if (result.kind === 'problems') return fail(formatProblems(result.problems), exitCodes.config);
   const { settings } = result;
-  if (await isTaken(settings))
-    return fail(`portcullis: Port ${settings.port} of the service ${taken}\n`, exitCodes.unavailable);
+  if (await isInUse(settings))
+    return fail(`portcullis: Port ${settings.port} of the service ${inUse}\n`, exitCodes.unavailable);
   const stdio: StdioOptions = ['inherit', 'inherit', 'inherit', 'ipc'];
-  // In a group of its own: a Ctrl-C of the terminal reaches the service once, through us.
-  const child = spawn(process.execPath, [main, settings.upstream === '' ? 'serve' : 'gate'], {
+  // Detached, so that Ctrl-C of the terminal reaches the service once, through this process.
+  const child = spawn(process.execPath, [main, isGate(settings) ? 'gate' : 'serve'], {
     env: environment,
     stdio,
     detached: true,
@@ -71,13 +70,12 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
   try {
     const first = await Promise.race([listening, exited]);
     if (typeof first !== 'number') {
-      await answered(new URL('/api/public', first.url));
-      await idp.announceService(first.url, tellVariables(result.effective));
-      const announce = settings.upstream === '' ? announceService : announceGate;
+      await awaitResponse(new URL('/api/public', first.url));
+      const { url: service, adminUrl: admin } = first;
+      const announced = { service, ...(admin !== undefined && { admin }) };
+      await idp.announceService(announced, listSharedVariables(result.effective));
       offerTries(child, { url: first.url, token: idp.token });
-      process.stdout.write(
-        await announce(idp, settings, { ...first, console: await describeConsole(settings, first) }),
-      );
+      process.stdout.write(announceService(idp, settings, first, await describeConsole(settings, first)));
     }
     return await exited;
   } finally {
@@ -85,22 +83,18 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
   }
 }
 
-/** Where the console is, and how to get in. The key goes to a person at a terminal only. */
-async function describeConsole(settings: Settings, { adminUrl }: Listening): Promise<string> {
-  const { console, consoleKeyFile: file } = settings;
-  if (console === 'off' || adminUrl === undefined) return 'off';
-  const page = new URL('/console', adminUrl).href;
-  if (!process.stdout.isTTY) return `${page}?key=KEY, with the key of ${file}`;
-  const key = (await readFile(file, 'utf8')).trim();
-  return `${page}?key=${key}\n  for the next time  a new key is in ${file}`;
+/** Describes the console. Its key is printed only on a terminal. */
+async function describeConsole(settings: Settings, { adminUrl }: Listening): Promise<ConsoleLink | undefined> {
+  const { console, consoleKeyFile: keyFile } = settings;
+  if (console === 'off' || adminUrl === undefined) return undefined;
+  const key = process.stdout.isTTY ? (await readFile(keyFile, 'utf8')).trim() : 'KEY';
+  return { link: `${new URL('/console', adminUrl)}?key=${key}`, keyFile };
 }
 
-/** Prints how to use the provider, and waits until it is told to stop. */
 async function waitForStop(text: string): Promise<number> {
   const stopped = new Promise<void>((resolve) => {
     for (const signal of stopSignals) process.once(signal, () => resolve());
   });
-  // A promise does not keep a process alive; the listener of the provider does.
   process.stdout.write(text);
   await stopped;
   return exitCodes.ok;
@@ -108,30 +102,32 @@ async function waitForStop(text: string): Promise<number> {
 
 const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** The environment of the service: it trusts the local provider, and differs from production in nothing else. */
+/** Environment of the service. It trusts the local provider; everything else is as in production. */
 function serviceEnvironment(idp: LocalIdp, flags: DevFlags, environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const provider = Object.values(variants).flatMap(({ names }) => [
     [names.domain, idp.domain],
     [names.audience, flags.audience],
   ]);
-  // The provider is on this machine: no proxy stands before it.
+  // The provider is on this host: no proxy is needed.
   const noProxy = [environment['no_proxy'] || environment['NO_PROXY'], 'localhost'].filter(Boolean).join(',');
   const given = (name: string): string | undefined => readVariable(environment, name);
   const own: NodeJS.ProcessEnv = {
     ...Object.fromEntries(provider),
-    // It would stand in the place of the local provider.
+    // It would replace the local provider.
     ISSUER: '',
+    LOGOUT_CLIENTS: [clientIds.app, given('LOGOUT_CLIENTS')].filter(Boolean).join(','),
     HOST: given('HOST') || '127.0.0.1',
     PORT: flags.port ?? given('PORT'),
     ADMIN_PORT: given('ADMIN_PORT') || '0',
     CONSOLE: given('CONSOLE') || (given('ADMIN_PORT') === 'off' ? 'off' : 'on'),
-    // The port of the provider tells two of them apart.
+    // The port of the provider makes the name unique.
     CONSOLE_KEY_FILE:
       given('CONSOLE_KEY_FILE') || join(findCacheFolder(environment), `${consoleKeyPrefix}${new URL(idp.issuer).port}`),
     VARIANT: flags.variant ?? given('VARIANT'),
     UPSTREAM: flags.upstream ?? given('UPSTREAM'),
+    RULES: flags.rules ?? given('RULES'),
   };
-  // The spelling with the prefix would win over what is set here.
+  // Prefixed names would take precedence.
   const prefixed = Object.keys(own).map((name) => [`${prefix}${name}`, undefined]);
   return {
     ...environment,
@@ -143,12 +139,11 @@ function serviceEnvironment(idp: LocalIdp, flags: DevFlags, environment: NodeJS.
   };
 }
 
-/** A variable in either spelling; an empty one is not set. */
 function readVariable(environment: NodeJS.ProcessEnv, name: string): string | undefined {
   return environment[`${prefix}${name}`] || environment[name];
 }
 
-async function isTaken({ host, port }: Settings): Promise<boolean> {
+async function isInUse({ host, port }: Settings): Promise<boolean> {
   const probe = createServer();
   try {
     await new Promise<void>((resolve, reject) => probe.once('error', reject).listen(port, host, resolve));
@@ -160,7 +155,7 @@ async function isTaken({ host, port }: Settings): Promise<boolean> {
   }
 }
 
-function answered(url: URL): Promise<void> {
+function awaitResponse(url: URL): Promise<void> {
   return new Promise((resolve, reject) => {
     get(url, { agent: false }, (response) => response.resume().once('end', resolve)).once('error', reject);
   });

@@ -1,40 +1,64 @@
+import { resolve } from 'node:path';
+import type { EffectiveSetting } from '../server/settings/setting-report.ts';
+import type { SettingRow } from '../server/settings/setting-row.ts';
+import { settingTable } from '../server/settings/setting-table.ts';
+import { environmentName } from '../server/settings/settings.ts';
+import { variants } from '../server/variants/variants.ts';
 import { findCacheFolder } from './provider/cache-folder.ts';
-import { findParty } from './provider/running.ts';
+import { findLocalProvider } from './provider/running.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
-/** The line that says what takes the place of the settings. `so`: what is done with it. */
-export function tellLocal({ issuer }: LocalService, so: string): string {
-  return `portcullis: there are no settings here: ${so} portcullis dev, which runs ${issuer}\n`;
+/** Describes the replacement for missing settings. `activity`: its use, such as *checking*. */
+export function describeLocalService({ issuer }: LocalService, activity: string): string {
+  return `portcullis: no settings are set: ${activity} portcullis dev, which runs ${issuer}\n`;
 }
 
-/** What `portcullis dev` runs on this machine, as settings. */
 export interface LocalService {
   readonly issuer: string;
   readonly audience: string;
-  /** This environment, and the variables of the service if there is one. */
   readonly environment: Environment;
-  /** URL of the service; `undefined` if there is none beside the provider. */
+  /** URL of the service; `undefined` with `--only-provider`. */
   readonly service: string | undefined;
-  /** PEM of what the provider is trusted by. */
+  /** Certificate of the provider, in PEM. */
   readonly ca: string;
 }
 
 /**
- * What `portcullis dev` runs on this machine: with the provider that has issued the token, or else what was started last.
- * `undefined` if none runs.
+ * Finds a running `portcullis dev`: the one with this issuer, otherwise the one that was started last. `undefined` if none
+ * responds.
  */
 export async function findLocalService(environment: Environment, issuer: string): Promise<LocalService | undefined> {
-  const party = await findParty(findCacheFolder(environment), issuer);
-  if (party?.audience === undefined) return undefined;
-  const { audience, certificate: ca, service, variables } = party;
-  // The provider is on this machine: no proxy stands before it.
+  const provider = await findLocalProvider(findCacheFolder(environment), issuer);
+  if (provider?.audience === undefined) return undefined;
+  const { audience, certificate: ca, service, variables } = provider;
+  // The provider is on this host: no proxy is needed.
   const outbound = { NO_PROXY: 'localhost', no_proxy: 'localhost' };
   return {
-    issuer: party.issuer,
+    issuer: provider.issuer,
     audience,
     environment: { ...environment, ...variables, ...outbound },
     service,
     ca,
   };
+}
+
+const files: ReadonlySet<string> = new Set(['RULES', 'DENY_LIST']);
+/** Settings that do not affect decisions. Other commands have no use for them. */
+const excluded: ReadonlySet<string> = new Set(['CONSOLE', 'CONSOLE_KEY_FILE', 'ADMIN_PORT']);
+
+/** Lists the variables of a service for other commands of this user, without secrets. */
+export function listSharedVariables(effective: readonly EffectiveSetting[]): Readonly<Record<string, string>> {
+  const shared = effective.filter(({ name, source }) => source !== 'default' && isShared(name));
+  return Object.fromEntries(shared.map(({ name, value }) => [name, files.has(name) ? resolve(value) : value]));
+}
+
+function isShared(name: string): boolean {
+  return !excluded.has(name) && rows.some((row) => row.secret === undefined && namesOf(row).includes(name));
+}
+
+const rows: readonly SettingRow[] = Object.values(settingTable);
+
+function namesOf(row: SettingRow): readonly string[] {
+  return Object.values(variants).map((variant) => environmentName(row, variant));
 }

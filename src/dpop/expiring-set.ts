@@ -4,13 +4,12 @@ export type Fingerprint = readonly [number, number, number];
 /** A set of fingerprints, each of which is forgotten when its time has come and never before. */
 export interface ExpiringSet {
   /**
-   * Adds a fingerprint that is to be kept until the end of the second `until`. `present` also for a dead one whose
-   * room is not yet given back; `late` where that second is over by what `expire` was told, so that it may be forgotten.
+   * Adds a fingerprint to keep until the end of the second `until`. `present` also for an expired one whose slot is not yet
+   * reclaimed; `late` if that second is over by the time passed to `expire`, so that it may be forgotten.
    */
   add(fingerprint: Fingerprint, until: number): 'added' | 'present' | 'full' | 'late';
   /** Tells the time, in whole seconds: everything to be kept until an earlier second is dead. */
   expire(now: number): void;
-  /** How many are alive. */
   readonly size: number;
 }
 
@@ -29,9 +28,9 @@ interface Cohort {
 }
 
 /**
- * Creates an empty set for so many entries, the dead that are not yet reclaimed included. Linear hashing with chains:
- * one bucket is split with each new entry and nothing is ever moved or swept at once, so that every `add` takes
- * constant time; 24 bytes an entry, and memory grows with the most that were held at a time.
+ * Creates an empty set for up to `capacity` entries, expired but unreclaimed ones included. Linear hashing with chains: each
+ * new entry splits one bucket and nothing is moved or swept in bulk, so that every `add` takes constant time; 24 bytes an
+ * entry, and memory grows with the largest number of entries.
  */
 export function createExpiringSet(capacity: number): ExpiringSet {
   // Entry 0 does not exist: a link of 0 ends a list.
@@ -98,7 +97,7 @@ export function createExpiringSet(capacity: number): ExpiringSet {
       spare = entry;
     }
   };
-  /** 0 where there is no room. */
+  /** 0 if there is no room. */
   const allocate = (): number => {
     const entry = spare;
     if (entry !== 0) {
@@ -155,7 +154,7 @@ const pageWords = 2 ** pageBits;
 interface Words {
   get(index: number): number;
   set(index: number, value: number): void;
-  /** Makes room for so many words; what is there stays where it is. */
+  /** Makes room for `count` words; existing ones do not move. */
   reserve(count: number): void;
 }
 

@@ -21,21 +21,20 @@ export function openHorizon(start: number): Horizon {
   return { since: Math.floor(start) + 1, generation: randomInt(2 ** 32) };
 }
 
-/** What tells when a proof was made. */
 export interface ProofAge {
   /** Seconds since the epoch: the last moment at which the proof is accepted. */
   readonly until: number;
   readonly readNonce: ReadNonce | undefined;
 }
 
-/** Whether a proof was surely made after the horizon: by its `iat`, or because its nonce was issued after it. */
+/** Reports whether a proof was surely made after the horizon: by its `iat`, or because its nonce was issued after it. */
 export function isAfter({ since, generation }: Horizon, { until, readNonce }: ProofAge): boolean {
   return until - proofLifetime >= since || readNonce?.()?.generation === generation;
 }
 
 /**
- * As {@link isAfter} for a store that no other instance asks. A nonce of another instance counts here if it was issued
- * later than the horizon: a client may have been asked for it there and come back here.
+ * Like {@link isAfter}, for a store that only one instance uses. A nonce of another instance counts if it was issued later
+ * than the horizon: that instance may have required it.
  */
 export function isAfterStart(horizon: Horizon, now: number, { until, readNonce }: ProofAge): boolean {
   const { since, generation } = horizon;

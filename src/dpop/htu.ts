@@ -13,9 +13,9 @@ const unreserved = /[\w.~-]/;
 const maxShownLength = 512;
 
 /**
- * Normalises an http(s) URL by syntax and scheme (RFC 3986 §6.2.2, §6.2.3) and drops its query and fragment
- * (RFC 9449 §4.3 (9)). `undefined` for another scheme, user information, a backslash, white space, control or
- * non-ASCII characters, and bad percent escapes. `URL` is no help here: it also rewrites hosts and backslashes.
+ * Normalises an http(s) URL by syntax and scheme (RFC 3986 §6.2.2, §6.2.3) and drops its query and fragment (RFC 9449 §4.3
+ * (9)). `undefined` for another scheme, user information, a backslash, white space, control or non-ASCII characters, and
+ * invalid percent escapes. `URL` does not help: it also rewrites hosts and backslashes.
  */
 export function normaliseUrl(text: string): string | undefined {
   if (refusedCharacters.test(text) || badEscape.test(text)) return undefined;
@@ -46,7 +46,7 @@ export function explainMismatch(
   if (expectedScheme !== receivedScheme) headers.push('X-Forwarded-Proto');
   if (expectedHost !== receivedHost) headers.push('X-Forwarded-Host');
   if (expectedPath !== receivedPath) {
-    // A proxy that cuts a prefix off, or adds one, leaves the rest of the path as it was.
+    // A proxy that removes or adds a prefix does not change the rest of the path.
     if (!receivedPath.endsWith(expectedPath) && !expectedPath.endsWith(receivedPath)) return 'path';
     headers.push('X-Forwarded-Prefix');
   }

@@ -1,27 +1,27 @@
 import { createHmac, createSecretKey, hkdfSync, timingSafeEqual } from 'node:crypto';
 import { checkOptionMembers } from '../option-members.ts';
 
-/** What a nonce is worth: of this time step, of the one before, or none of ours. */
+/** Validity of a nonce: from this time step, from the previous one, or invalid. */
 export type NonceVerdict = 'current' | 'previous' | 'invalid';
 
 /** Nonces of one secret (RFC 9449 §8, §9): nothing is stored, and instances that share the secret know each other's. */
 export interface Nonces {
   /**
-   * A nonce of the second `now` (since the epoch). `generation` is that of the replay store, a whole number below 2^32:
-   * the nonce proves that it was issued after the store began that generation.
+   * Issues a nonce for the second `now` (since the epoch). `generation` is the replay store's, a whole number below 2^32: the
+   * nonce proves that it was issued after the store began that generation.
    */
   issue(now: number, generation?: number): string;
-  /** Judges a nonce at `now` (seconds); a client that sent the previous one should be given the current. */
+  /** Checks a nonce at `now` (seconds); a client that sent the previous one should be given the current. */
   check(nonce: string, now: number): NonceVerdict;
-  /** What a nonce of ours that is still good at `now` (seconds) says; `undefined` for every other. */
+  /** Reads a nonce that is valid at `now` (seconds); `undefined` for every other. */
   read(nonce: string, now: number): NonceOrigin | undefined;
 }
 
-/** When a nonce was issued, and by whom. */
+/** Time and generation of a nonce. */
 export interface NonceOrigin {
   /** Seconds since the epoch, by the clock of the instance that issued it. */
   readonly issuedAt: number;
-  /** What the replay store of that instance called its generation. */
+  /** Generation of the issuing instance's replay store. */
   readonly generation: number;
 }
 
@@ -40,7 +40,7 @@ const macBytes = 16;
 /** 32 characters of base64url, without padding. */
 const nonceGrammar = /^[\w-]{32}$/;
 
-/** Creates stateless nonces. Throws `TypeError` for a short secret or a step that is no positive number. */
+/** Creates stateless nonces. Throws `TypeError` for a short secret or a step that is not a positive number. */
 export function createNonces(options: NonceOptions): Nonces {
   checkOptionMembers<NonceOptions>('createNonces', options, { secret: true, stepSeconds: true });
   const { secret, stepSeconds = 120 } = options;
@@ -49,8 +49,8 @@ export function createNonces(options: NonceOptions): Nonces {
   if (!(stepSeconds > 0 && stepSeconds < Number.POSITIVE_INFINITY)) {
     throw new TypeError('stepSeconds: write a number of seconds above 0');
   }
-  // A key of its own (RFC 5869): the secret may serve other purposes, and may be text of uneven strength. Nonces of
-  // steps of another length have another key.
+  // A derived key (RFC 5869): the secret may serve other purposes, and may be a string of uneven strength. Nonces with
+  // another step length have another key.
   const key = createSecretKey(
     Buffer.from(hkdfSync('sha256', bytes, '', `portcullis DPoP nonce 2, steps of ${stepSeconds} s`, 32)),
   );
@@ -74,7 +74,7 @@ export function createNonces(options: NonceOptions): Nonces {
   return {
     issue(now, generation = 0) {
       const second = Math.floor(now);
-      // The nonces of one second are the same for everybody: they are made once.
+      // The nonces of one second are the same for every client, so they are computed once.
       if (second !== latest.second || generation !== latest.generation) {
         const origin = Buffer.alloc(originBytes);
         origin.writeUInt32BE(second, 0);
@@ -94,7 +94,7 @@ export function createNonces(options: NonceOptions): Nonces {
   };
 }
 
-/** When a nonce was issued, and for which generation, as it says itself: two of one secret that say the same are equal. */
+/** Returns the time and generation in a nonce, unverified: two nonces of one secret with equal contents are equal. */
 export function readNonceClaim(nonce: string): string {
   return Buffer.from(nonce, 'base64url').subarray(0, originBytes).toString('hex');
 }

@@ -1,11 +1,11 @@
 import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { refuseByFirst } from '../check.ts';
-import { AccessError } from '../failures.ts';
 import { type Algorithm, proofAlgorithms, readAlg } from '../jose/algorithms.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { importPublicJwk } from '../jose/jwk.ts';
 import { type Jws, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
+import { Refused } from '../refused.ts';
 import type { Nonces, NonceVerdict } from './nonce.ts';
 import {
   type ProofRequest,
@@ -19,13 +19,12 @@ import {
 export interface ProofVerifierOptions {
   /** `alg` values that are accepted: any of ES256, ES384, EdDSA, RS256, PS256. Default `ES256`. */
   readonly algorithms?: readonly string[] | undefined;
-  /** Demands a nonce of these in each proof. Default: none is demanded, and what a proof has is ignored. */
+  /** Nonces, one of which each proof must have. Default: none, and a proof's nonce is ignored. */
   readonly nonces?: Nonces | undefined;
   /** Public keys that are kept, at some 2 KiB each. Default 10 000. */
   readonly cachedKeys?: number | undefined;
 }
 
-/** A proof that holds but for its replay, which has still to be looked for. */
 export interface VerifiedProof {
   readonly jkt: string;
   readonly jti: string;
@@ -33,12 +32,12 @@ export interface VerifiedProof {
   readonly expires: number;
   /** A nonce for the client, whose own is about to end (RFC 9449 §8.2). */
   readonly nonce?: string;
-  /** The nonce in the proof, whether or not one is demanded. */
+  /** Nonce in the proof, required or not. */
   readonly sentNonce?: string;
 }
 
-/** Judges a proof (RFC 9449 §4.3), synchronously. */
-export type VerifyProof = (request: ProofRequest) => VerifiedProof | AccessError;
+/** Verifies a proof (RFC 9449 §4.3), synchronously. */
+export type VerifyProof = (request: ProofRequest) => VerifiedProof | Refused;
 
 /** A key that a verified access token is bound to, and the header that named it last. */
 interface KnownKey {
@@ -47,7 +46,6 @@ interface KnownKey {
   readonly headerText: string;
 }
 
-/** The claims of a proof that has passed its checks. */
 interface ProofClaims {
   readonly jti: string;
   readonly iat: number;
@@ -64,37 +62,37 @@ const maxProofLength = 4096;
 export function createProofVerifier(options: ProofVerifierOptions = {}): VerifyProof {
   const { nonces, cachedKeys = 10_000 } = options;
   const accepted = readProofAlgorithms(options.algorithms);
-  // By thumbprint, which stands for only one key whatever else its jwk says; and only keys that a verified access
-  // token is bound to get in, so that nobody can push out the keys of others. The length of a proof bounds each key.
+  // By thumbprint, which identifies one key whatever else its jwk says; and only keys that a verified access token is
+  // bound to are cached, so that no attacker can evict other keys. The length of a proof bounds each key.
   const keys = new LRUCache<string, KnownKey>({ max: cachedKeys });
 
-  const findKey = ({ header, headerText }: Jws, jkt: string): KeyObject | AccessError => {
+  const findKey = ({ header, headerText }: Jws, jkt: string): KeyObject | Refused => {
     const jwk = header['jwk'] as JsonObject; // as the checks of the header have found
     const foreign = refuseByFirst(proofKeyChecks, { jwk, jkt });
     if (foreign !== undefined) return foreign;
     const key = keys.peek(jkt)?.key ?? importProofKey(jwk);
-    if (!(key instanceof AccessError)) keys.set(jkt, { key, header, headerText });
+    if (!(key instanceof Refused)) keys.set(jkt, { key, header, headerText });
     return key;
   };
 
   return (request) => {
     const known = keys.get(request.jkt);
     const jws = readProof(request.proof, { get: (text) => (text === known?.headerText ? known.header : undefined) });
-    if (jws instanceof AccessError) return jws;
+    if (jws instanceof Refused) return jws;
     const badHeader = refuseByFirst(proofHeaderChecks, { header: jws.header, algorithms: accepted });
     if (badHeader !== undefined) return badHeader;
     const claims = readProofClaims(jws);
-    if (claims instanceof AccessError) return claims;
+    if (claims instanceof Refused) return claims;
     const badClaim = refuseByFirst(proofClaimChecks, { claims, request });
     if (badClaim !== undefined) return badClaim;
-    // Equal by its text to a header that was judged: it names the same key.
+    // The same string as a verified header: it names the same key.
     const key = known?.header === jws.header ? known.key : findKey(jws, request.jkt);
-    if (key instanceof AccessError) return key;
+    if (key instanceof Refused) return key;
     const algorithm = readAlg(jws.header['alg']) as Algorithm; // so are these two
     const { jti, iat, nonce } = claims as unknown as ProofClaims;
-    if (!verifyJws(jws, algorithm, key)) return new AccessError('invalid_proof_signature');
+    if (!verifyJws(jws, algorithm, key)) return new Refused('invalid_proof_signature');
     const verdict = judgeNonce(nonce, nonces, request.now);
-    if (verdict instanceof AccessError) return verdict;
+    if (verdict instanceof Refused) return verdict;
     return {
       jkt: request.jkt,
       jti,
@@ -116,34 +114,32 @@ function readProofAlgorithms(names: readonly string[] = ['ES256']): ReadonlySet<
   return new Set(names);
 }
 
-/** The one proof in the value of a DPoP header. */
-export function readProof(proof: string, known?: KnownHeaders): Jws | AccessError {
+export function readProof(proof: string, known?: KnownHeaders): Jws | Refused {
   // RFC 9449 §4.3 (1): headers of one name reach us joined by commas, which no JWS has.
-  if (proof.includes(',')) return new AccessError('multiple_dpop_proofs');
-  if (proof.length > maxProofLength) return new AccessError('proof_too_large');
+  if (proof.includes(',')) return new Refused('multiple_dpop_proofs');
+  if (proof.length > maxProofLength) return new Refused('proof_too_large');
   const jws = parseJws(proof, known);
-  return typeof jws === 'string' ? new AccessError('malformed_proof', { context: { defect: jws } }) : jws;
+  return typeof jws === 'string' ? new Refused('malformed_proof', { context: { defect: jws } }) : jws;
 }
 
 /** The claims of a proof, not yet looked into. */
-export function readProofClaims({ payload }: Jws): JsonObject | AccessError {
-  return parseJsonObject(payload) ?? new AccessError('malformed_proof');
+export function readProofClaims({ payload }: Jws): JsonObject | Refused {
+  return parseJsonObject(payload) ?? new Refused('malformed_proof');
 }
 
-/** The public key in a proof. */
-export function importProofKey(jwk: JsonObject): KeyObject | AccessError {
+export function importProofKey(jwk: JsonObject): KeyObject | Refused {
   const key = importPublicJwk(jwk);
-  return typeof key === 'string' ? new AccessError('malformed_proof_jwk', { context: { defect: key } }) : key;
+  return typeof key === 'string' ? new Refused('malformed_proof_jwk', { context: { defect: key } }) : key;
 }
 
-/** RFC 9449 §4.3 (10). `undefined` if no nonces are demanded. */
+/** Checks the nonce (RFC 9449 §4.3 (10)). Returns `undefined` if none is required. */
 export function judgeNonce(
   nonce: string | undefined,
   nonces: Nonces | undefined,
   now: number,
-): NonceVerdict | AccessError | undefined {
+): NonceVerdict | Refused | undefined {
   if (nonces === undefined) return undefined;
-  if (nonce === undefined) return new AccessError('missing_proof_nonce');
+  if (nonce === undefined) return new Refused('missing_proof_nonce');
   const verdict = nonces.check(nonce, now);
-  return verdict === 'invalid' ? new AccessError('invalid_proof_nonce') : verdict;
+  return verdict === 'invalid' ? new Refused('invalid_proof_nonce') : verdict;
 }

@@ -1,27 +1,27 @@
-import type { RedisClientLike, RedisCommands } from './redis-script.ts';
-import { parseRedisUrl, type RedisNodes, type RedisTarget } from './redis-url.ts';
+import type { RedisClientLike, RedisCommands, RedisSubscriber } from './redis-script.ts';
+import { parseRedisUrl, type RedisConnectionOptions, type RedisNodes, type RedisTarget } from './redis-url.ts';
 
-/** One connection to a Redis, its sentinels or a cluster, or a client that somebody else has connected. */
+/** A connection to a Redis, its sentinels or a cluster, or a client that the caller has connected. */
 export interface RedisLink {
   readonly commands: RedisCommands;
   /** Resolves once commands can be sent. */
   connect(): Promise<void>;
-  /** Gives it up; what waits for an answer is rejected. */
+  /** Subscribes to channels, over a second connection if the link needs it. Resolves once messages arrive. */
+  subscribe(channels: string[], onMessage: (message: string, channel: string) => void): Promise<void>;
+  /** Closes the link; pending commands are rejected. */
   destroy(): void;
 }
 
-/** What a link tells by itself. */
 export interface LinkListener {
-  /** It has ended, or cannot be made. */
+  /** Called when the link has ended, or cannot be opened. */
   onError(cause: unknown): void;
   /** Something came back, so that the connection is alive. */
   onAnswer(): void;
 }
 
-/** Opens links, one after the other. */
 export interface RedisLinks {
   open(listener: LinkListener): RedisLink;
-  /** Whether all keys must be in one slot. */
+  /** True if all keys must be in one slot. */
   readonly isCluster: boolean;
 }
 
@@ -36,24 +36,60 @@ const idleTimeout = 2_500;
 /** Uses a client that is connected elsewhere; it is never closed here. */
 export function useClient(client: RedisClientLike): RedisLinks {
   const commands: RedisCommands = {
-    // What is sent while there is no connection would be queued, and nobody waits for it that long.
+    // A command sent without a connection would be queued, longer than its caller waits.
     evalSha: (sha, options) => (client.isReady === false ? rejectOffline() : client.evalSha(sha, options)),
     eval: (script, options) => client.eval(script, options),
   };
   return {
     isCluster: 'slots' in client,
-    open: () => ({ commands, connect: async () => undefined, destroy: () => undefined }),
+    open({ onError }) {
+      let subscriber: RedisSubscriber | undefined;
+      return {
+        commands,
+        connect: async () => undefined,
+        async subscribe(channels, onMessage) {
+          if (client.duplicate === undefined)
+            throw new TypeError('The client has no duplicate(), which subscribing needs');
+          subscriber = client.duplicate();
+          await startSubscriber(subscriber, { channels, onMessage, onError });
+        },
+        destroy: () => destroySubscriber(subscriber),
+      };
+    },
   };
+}
+
+interface Subscription {
+  readonly channels: string[];
+  readonly onMessage: (message: string, channel: string) => void;
+  readonly onError: LinkListener['onError'];
+}
+
+async function startSubscriber(subscriber: RedisSubscriber, subscription: Subscription): Promise<void> {
+  subscriber.on('error', subscription.onError);
+  await subscriber.connect();
+  await subscriber.subscribe(subscription.channels, subscription.onMessage);
+}
+
+function destroySubscriber(subscriber: RedisSubscriber | undefined): void {
+  try {
+    void Promise.resolve(subscriber?.destroy()).catch(() => undefined);
+  } catch {
+    // It was not connected.
+  }
 }
 
 function rejectOffline(): Promise<never> {
   return Promise.reject(new Error('The client is not connected to Redis'));
 }
 
-/** Connects to a URL. Throws `TypeError` for one that is none of Redis. */
-export function linkTo(redis: Redis, url: string): RedisLinks {
-  const target = parseRedisUrl(url);
-  // Made once before it is used, so that a URL that cannot work is told at once.
+/** Connects to a URL. Throws `TypeError` for one that is none of Redis, and for TLS options without a `rediss` URL. */
+export function linkTo(redis: Redis, url: string, options: RedisConnectionOptions = {}): RedisLinks {
+  if (options.tls !== undefined && !url.startsWith('rediss')) {
+    throw new TypeError('tls: needs a URL that begins with rediss');
+  }
+  const target = { ...parseRedisUrl(url), connection: options };
+  // Created before it is used, so that an invalid URL is reported immediately.
   openTarget(redis, target, { onError: () => undefined, onAnswer: () => undefined });
   return {
     isCluster: target.kind === 'cluster',
@@ -61,8 +97,10 @@ export function linkTo(redis: Redis, url: string): RedisLinks {
   };
 }
 
-function openTarget(redis: Redis, target: RedisTarget, listener: LinkListener): RedisLink {
-  if (target.kind === 'single') return openSingle(redis, target.url, listener);
+type Target = RedisTarget & { readonly connection: RedisConnectionOptions };
+
+function openTarget(redis: Redis, target: Target, listener: LinkListener): RedisLink {
+  if (target.kind === 'single') return openSingle(redis, target, listener);
   return target.kind === 'sentinel' ? openSentinel(redis, target, listener) : openCluster(redis, target, listener);
 }
 
@@ -72,7 +110,7 @@ const clientOptions = {
   commandsQueueMaxLength: maxUnanswered,
   disableClientInfo: true,
   maintNotifications: 'disabled',
-  // A ping that is not answered keeps the connection idle, and idle for so long it is dropped.
+  // A ping without a response keeps the connection idle, and an idle connection is dropped.
   pingInterval,
 } as const;
 
@@ -86,20 +124,38 @@ const socket = {
   reconnectStrategy: false,
 } as const;
 
-function openSingle(redis: Redis, url: string, { onError, onAnswer }: LinkListener): RedisLink {
-  const client = createSingle(redis, url);
+function openSingle(
+  redis: Redis,
+  target: Target & { readonly kind: 'single' },
+  { onError, onAnswer }: LinkListener,
+): RedisLink {
+  const client = createSingle(redis, target);
   client.on('error', onError);
   client.on('ping-interval', onAnswer);
+  let subscriber: RedisSubscriber | undefined;
   return {
     commands: client,
     connect: async () => void (await client.connect()),
-    destroy: () => client.destroy(),
+    async subscribe(channels, onMessage) {
+      subscriber = createSingle(redis, target);
+      await startSubscriber(subscriber, { channels, onMessage, onError });
+    },
+    destroy() {
+      destroySubscriber(subscriber);
+      client.destroy();
+    },
   };
 }
 
-function createSingle(redis: Redis, url: string) {
+function createSingle(redis: Redis, { url, connection: { tls } }: Target & { readonly kind: 'single' }) {
   try {
-    return redis.createClient({ url, RESP: 2, ...clientOptions, commandOptions, socket });
+    return redis.createClient({
+      url,
+      RESP: 2,
+      ...clientOptions,
+      commandOptions,
+      socket: { ...socket, ...(tls !== undefined && { tls: true as const, ...tls }) },
+    });
   } catch {
     // No cause: the error of a URL holds its text, and that may hold a password.
     throw new TypeError('url: write redis://[user:password@]host[:port][/database], or rediss:// for TLS');
@@ -108,35 +164,41 @@ function createSingle(redis: Redis, url: string) {
 
 function openSentinel(
   redis: Redis,
-  target: RedisTarget & { readonly kind: 'sentinel' },
+  target: Target & { readonly kind: 'sentinel' },
   { onError }: LinkListener,
 ): RedisLink {
-  const options = { ...clientOptions, ...credentialsOf(target), socket: socketOf(target) };
+  const options = { ...clientOptions, socket: socketOf(target) };
   const client = redis.createSentinel({
     name: target.name,
     RESP: 2,
     sentinelRootNodes: [...target.nodes],
-    nodeClientOptions: options,
-    sentinelClientOptions: options,
+    nodeClientOptions: { ...options, ...credentialsOf(target) },
+    sentinelClientOptions: { ...options, ...target.connection.sentinel },
     commandOptions,
-    // One connection for all proofs, each answered in turn: a client of a pool would serve one at a time.
+    // One connection for all proofs, pipelined: a client of a pool would serve one at a time.
     masterPoolSize: 1,
     reserveClient: true,
     maxCommandRediscovers: 0,
     passthroughClientErrorEvents: true,
   });
-  client.on('error', onError);
-  client.on('client-error', () => onError(new Error('A connection to Redis has ended')));
+  // The client emits strings for errors of sentinels.
+  client.on('error', (cause: unknown) => onError(cause instanceof Error ? cause : readError(String(cause))));
+  client.on('client-error', ({ error }: { readonly error?: unknown }) => onError(error));
   return {
     commands: client,
     connect: async () => void (await client.connect()),
+    subscribe: async (channels, onMessage) => void (await client.subscribe(channels, onMessage)),
     destroy: () => void client.destroy().catch(() => undefined),
   };
 }
 
+function readError(text: string): Error {
+  return new Error(text.replace(/^.*?error: (?:\w*Error: )?/i, ''));
+}
+
 function openCluster(
   redis: Redis,
-  target: RedisTarget & { readonly kind: 'cluster' },
+  target: Target & { readonly kind: 'cluster' },
   { onError }: LinkListener,
 ): RedisLink {
   const client = redis.createCluster({
@@ -151,6 +213,7 @@ function openCluster(
   return {
     commands: client,
     connect: async () => void (await client.connect()),
+    subscribe: (channels, onMessage) => client.subscribe(channels, onMessage),
     destroy: () => client.destroy(),
   };
 }
@@ -159,6 +222,6 @@ function credentialsOf({ username, password }: RedisNodes) {
   return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
 }
 
-function socketOf({ tls }: RedisNodes) {
-  return tls ? ({ ...socket, tls: true } as const) : socket;
+function socketOf({ tls, connection }: RedisNodes & Pick<Target, 'connection'>) {
+  return tls ? ({ ...socket, tls: true, ...connection.tls } as const) : socket;
 }

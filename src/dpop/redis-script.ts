@@ -1,14 +1,24 @@
 import { hash } from 'node:crypto';
 
-/** What runs scripts: a client of Redis, of its sentinels, or of a cluster. */
+/** A client that runs scripts: of Redis, of its sentinels, or of a cluster. */
 export interface RedisCommands {
   evalSha(sha: string, options: ScriptOptions): Promise<unknown>;
   eval(script: string, options: ScriptOptions): Promise<unknown>;
 }
 
-/** A client of `@redis/client`, connected by whoever made it: of one Redis, of its sentinels, or of a cluster. */
+/** A client of `@redis/client`, connected by its creator: of one Redis, of its sentinels, or of a cluster. */
 export interface RedisClientLike extends RedisCommands {
   readonly isReady?: boolean;
+  /** Makes the client that subscribes, for stores that need one. */
+  duplicate?(): RedisSubscriber;
+}
+
+/** The part of a client that subscribes to channels. */
+export interface RedisSubscriber {
+  on(event: 'error', listener: (cause: unknown) => void): unknown;
+  connect(): Promise<unknown>;
+  subscribe(channels: string[], onMessage: (message: string, channel: string) => void): Promise<unknown>;
+  destroy(): unknown;
 }
 
 /** Keys and arguments of a script; in a cluster, all keys are in one slot. */
@@ -17,9 +27,8 @@ export interface ScriptOptions {
   readonly arguments: string[];
 }
 
-/** What one round trip tells. */
 export interface RedisAnswer {
-  /** `nothing` if no proof was asked about. */
+  /** `nothing` if the query had no proof. */
   readonly outcome: 'first' | 'seen' | 'late' | 'nothing';
   /** Seconds since the epoch: of proofs made before, this Redis may have lost some. */
   readonly since: number;
@@ -77,18 +86,26 @@ if ARGV[1] ~= '' then
 end
 return { outcome, since, generation }
 `;
-const sha = hash('sha1', script);
 const outcomes: readonly unknown[] = ['first', 'seen', 'late', 'nothing'];
 
-/** Runs the script; rejects with the error of Redis or of its client, and for an answer that the script does not give. */
+/** Runs the script; rejects with the error of Redis or of its client, and for an unknown result. */
 export async function runScript(client: RedisCommands, options: ScriptOptions): Promise<RedisAnswer> {
-  const answer = await client.evalSha(sha, options).catch((error: unknown) => {
-    // A Redis that was started anew, or is another, has not seen the script.
-    if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return client.eval(script, options);
-    throw error;
-  });
-  return readAnswer(answer);
+  return readAnswer(await runProof(client, options));
 }
+
+export type RunScript = (client: RedisCommands, options: ScriptOptions) => Promise<unknown>;
+
+export function createRunScript(text: string): RunScript {
+  const sha = hash('sha1', text);
+  return (client, options) =>
+    client.evalSha(sha, options).catch((error: unknown) => {
+      // A Redis that was started anew, or is another, has not seen the script.
+      if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return client.eval(text, options);
+      throw error;
+    });
+}
+
+const runProof = createRunScript(script);
 
 function readAnswer(answer: unknown): RedisAnswer {
   const [outcome, since, generation]: readonly unknown[] = Array.isArray(answer) ? answer.map(String) : [];

@@ -1,4 +1,11 @@
-/** Where the replay store in Redis is. */
+/** Options of a connection that a URL cannot have. */
+export interface RedisConnectionOptions {
+  /** PEM files of a `rediss` URL: authorities instead of the default ones, and a client certificate with its key. */
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
+  /** Credentials for sentinels. The credentials of the URL are for Redis itself. Default: none. */
+  readonly sentinel?: { readonly username?: string; readonly password?: string };
+}
+
 export type RedisTarget =
   | { readonly kind: 'single'; readonly url: string }
   | (RedisNodes & { readonly kind: 'sentinel'; readonly name: string })
@@ -12,7 +19,6 @@ export interface RedisNodes {
   readonly password: string | undefined;
 }
 
-/** One node. */
 export interface RedisNode {
   readonly host: string;
   readonly port: number;
@@ -20,7 +26,7 @@ export interface RedisNode {
 
 const fix =
   'url: write redis://[user:password@]host[:port][/database], redis+sentinel://[user:password@]host[:port],…/NAME, ' +
-  'or redis+cluster://[user:password@]host[:port],…; rediss in place of redis for TLS';
+  'or redis+cluster://[user:password@]host[:port],…; rediss instead of redis for TLS';
 const several = /^(rediss?)\+(sentinel|cluster):\/\/(?:([^@/]*)@)?([^@/]+)(?:\/([^/]*))?$/;
 const single = /^rediss?:\/\//;
 const nodeGrammar = /^([\w.~-]+|\[[\da-f:.]+\])(?::(\d{1,5}))?$/i;
@@ -46,7 +52,6 @@ export function parseRedisUrl(url: string): RedisTarget {
   return { kind: 'sentinel', name: decoded, ...shared };
 }
 
-/** Whether a text is such a URL. */
 export function isRedisUrl(text: string): boolean {
   try {
     return parseRedisUrl(text).kind !== undefined;

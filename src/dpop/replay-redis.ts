@@ -1,32 +1,34 @@
 import { hash, randomBytes, randomInt } from 'node:crypto';
-import { attempt } from '../attempt.ts';
-import { AccessError } from '../failures.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
+import { Refused } from '../refused.ts';
 import { isAfter, type ReadNonce } from './horizon.ts';
+import { keepLink } from './kept-link.ts';
+import { LateError, limit, loadRedis } from './redis-limit.ts';
 import { linkTo, type RedisLink, useClient } from './redis-link.ts';
 import { clockMargin, type RedisAnswer, type RedisClientLike, runScript } from './redis-script.ts';
+import type { RedisConnectionOptions } from './redis-url.ts';
 import { type ReplayStore, replayName, type Witnessed } from './replay.ts';
 
 /** A replay store in Redis, which all instances share. */
 export interface RedisReplayStore extends ReplayStore {
   /**
-   * As {@link ReplayStore.witness}. `replay_store_unavailable` if Redis did not answer in time; `proof_before_start` if
-   * it may have lost the proof; `proof_too_old` if the proof has ended by the clock of Redis. Never rejects.
+   * Like {@link ReplayStore.witness}. `replay_store_unavailable` if Redis did not respond in time; `proof_before_start` if it
+   * may have lost the proof; `proof_too_old` if the proof has expired by the clock of Redis. Never rejects.
    */
   witness(jkt: string, jti: string, until: number, readNonce?: ReadNonce): Promise<Witnessed>;
   readonly sharedBy: 'instances';
-  /** Whether Redis can be asked now. */
+  /** True if Redis is reachable now. */
   readonly connected: boolean;
-  /** How many proofs could not be judged. */
+  /** Number of proofs that could not be checked. */
   readonly errors: number;
-  /** Gives the connection up; what waits for an answer is refused. A client that was handed over stays connected. */
+  /** Closes the connection; pending checks are refused. A client that the caller passed stays connected. */
   close(): void;
 }
 
 /** Options of {@link createRedisReplayStore}. */
-export interface RedisReplayOptions {
-  /** Seconds that one answer is waited for. Default 0.25. */
+export interface RedisReplayOptions extends RedisConnectionOptions {
+  /** Time limit per command, in seconds. Default: 0.25. */
   readonly timeout?: number;
   /** Stores of other names in the same Redis do not know each other's proofs. Default `serve`. */
   readonly namespace?: string;
@@ -35,23 +37,15 @@ export interface RedisReplayOptions {
    * Errors it throws, or rejects with, are ignored.
    */
   readonly onConnection?: (state: 'up' | 'down', cause?: unknown) => unknown;
-  /** Seconds since the epoch: the clock that proofs are judged by. Default: the clock of this machine. */
+  /** Clock for proofs, in seconds since the epoch. Default: the clock of this host. */
   readonly now?: () => number;
 }
-
-/** What became of one link: it can be asked, or it has ended for this cause. */
-type LinkChange =
-  | { readonly state: 'up'; readonly answer: RedisAnswer }
-  | { readonly state: 'down'; readonly cause: unknown };
 
 // Seconds. A link has this long to be there and to tell since when Redis remembers.
 const linkTimeout = 5;
 const checkTimeout = 1;
-// Milliseconds.
-const minReconnectDelay = 50;
-const maxReconnectDelay = 1_000;
 const namespaceGrammar = /^[\w.-]{1,64}$/;
-/** Errors of a Redis that is no longer, or not yet, the one to ask. */
+/** Errors of a Redis that is no longer, or not yet, the right one. */
 const movedErrors = /^(?:READONLY|MOVED|ASK|CLUSTERDOWN|LOADING|MASTERDOWN|TRYAGAIN|NOREPLICAS)\b/;
 
 /**
@@ -76,6 +70,8 @@ export async function createRedisReplayStore(
     namespace: true,
     onConnection: true,
     now: true,
+    tls: true,
+    sentinel: true,
   });
   const { timeout = 0.25, namespace = 'serve', onConnection, now = () => Date.now() / 1000 } = options;
   refuseOnWorkerd(
@@ -83,33 +79,24 @@ export async function createRedisReplayStore(
     'where no connection outlives a request; write a store on a Durable Object',
   );
   if (!namespaceGrammar.test(namespace)) throw new TypeError('namespace: write 1 to 64 letters, digits, _, . or -');
-  const links = typeof target === 'string' ? linkTo(await loadRedis(), target) : useClient(target);
+  const links =
+    typeof target === 'string' ? linkTo(await loadRedis(), target, pickConnection(options)) : useClient(target);
   const names = nameKeys(namespace, links.isCluster);
   const instance = randomBytes(9).toString('base64url');
-  let link: RedisLink | undefined;
-  let ready: RedisLink | undefined;
   let horizon: Pick<RedisAnswer, 'since' | 'generation'> | undefined;
-  let reported: LinkChange['state'] | undefined;
-  /** Links in a row that came to nothing. */
-  let failedAttempts = 0;
-  let timer: NodeJS.Timeout | undefined;
   let errors = 0;
-  /** Answers of Redis so far, to anything. */
+  /** Number of responses of Redis so far. */
   let answers = 0;
   let attempts = 0;
-  connect();
-
-  function connect(): void {
-    const opened = links.open({
-      onError: (cause) => noteChange(opened, { state: 'down', cause }),
-      onAnswer: () => answers++,
-    });
-    link = opened;
-    check(opened).then(
-      (answer) => noteChange(opened, { state: 'up', answer }),
-      (cause: unknown) => noteChange(opened, { state: 'down', cause }),
-    );
-  }
+  const kept = keepLink(links, {
+    prepare: check,
+    onReady(_link, answer) {
+      horizon = answer;
+    },
+    onAnswer: () => answers++,
+    onConnection,
+  });
+  kept.connect();
 
   async function check(opened: RedisLink): Promise<RedisAnswer> {
     await limit(opened.connect(), linkTimeout);
@@ -129,29 +116,9 @@ export async function createRedisReplayStore(
     });
   }
 
-  function noteChange(from: RedisLink, change: LinkChange): void {
-    // Again for one that was given up before: it may have been on its way then.
-    if (change.state === 'down') from.destroy();
-    if (from !== link) return;
-    if (change.state === 'up') {
-      ready = from;
-      horizon = change.answer;
-      failedAttempts = 0;
-    } else {
-      link = ready = undefined;
-      const delay = Math.min(minReconnectDelay * 2 ** failedAttempts++, maxReconnectDelay);
-      // Several instances should not come back in step.
-      timer = setTimeout(connect, delay * (0.5 + Math.random() / 2)).unref();
-    }
-    // Each failed attempt is an error: only the first is reported.
-    if (change.state === reported) return;
-    reported = change.state;
-    attempt(onConnection, change.state, change.state === 'down' ? change.cause : undefined);
-  }
-
-  function refuse(cause: unknown): AccessError {
+  function refuse(cause: unknown): Refused {
     errors++;
-    return new AccessError('replay_store_unavailable', { cause });
+    return new Refused('replay_store_unavailable', { cause });
   }
 
   return {
@@ -160,79 +127,51 @@ export async function createRedisReplayStore(
       return horizon?.generation ?? 0;
     },
     async witness(jkt, jti, until, readNonce) {
-      if (ready === undefined) return refuse(new Error('There is no connection to Redis'));
-      const asked = ready;
+      const asked = kept.ready;
+      if (asked === undefined) return refuse(new Error('There is no connection to Redis'));
       const record = `${names.records}${hash('sha256', replayName(jkt, jti), 'base64url')}`;
       const answersBefore = answers;
       try {
         const answer = await limit(ask(asked, record, String(Math.ceil(until * 1000))), timeout);
         answers++;
         horizon = answer;
-        if (answer.outcome === 'late') return new AccessError('proof_too_old');
+        if (answer.outcome === 'late') return new Refused('proof_too_old');
         if (answer.outcome === 'seen') return false;
-        return isAfter(answer, { until, readNonce }) ? true : new AccessError('proof_before_start');
+        return isAfter(answer, { until, readNonce }) ? true : new Refused('proof_before_start');
       } catch (cause) {
-        if (isOver(cause, answers === answersBefore)) noteChange(asked, { state: 'down', cause });
+        if (isOver(cause, answers === answersBefore)) kept.drop(asked, cause);
         return refuse(cause);
       }
     },
     get connected() {
-      return ready !== undefined;
+      return kept.ready !== undefined;
     },
     get errors() {
       return errors;
     },
-    close() {
-      const closed = link;
-      link = ready = undefined;
-      clearTimeout(timer);
-      closed?.destroy();
-    },
+    close: kept.close,
   };
 }
 
-/** Whether an answer that did not come, or is an error, says that the link is of no more use. */
+export function pickConnection({ tls, sentinel }: RedisConnectionOptions): RedisConnectionOptions {
+  return { ...(tls !== undefined && { tls }), ...(sentinel !== undefined && { sentinel }) };
+}
+
+/** Reports whether a missing response or an error shows that the link is unusable. */
 function isOver(cause: unknown, isSilent: boolean): boolean {
   // Nothing at all came back in that time: what was written may be lost, and TCP would take minutes to tell.
   if (cause instanceof LateError) return isSilent;
-  // An error that Redis answers is no fault of the link, unless Redis is no longer the one to ask.
+  // An error response of Redis is not a fault of the link, unless the server is no longer the right one.
   const isAnswer = cause instanceof Error && /^[A-Z]+ /.test(cause.message);
   return !isAnswer || movedErrors.test(cause.message);
 }
 
 /**
- * The names of all keys. Those of `serve` are as they were before there were namespaces: instances of both releases
- * share them during an upgrade. A cluster keeps keys with the same text in braces in one slot, and so on one master.
+ * Returns the names of all keys. The names of `serve` are older than namespaces: instances of both releases share them during
+ * an upgrade. A cluster keeps keys with the same string in braces in one slot, and so on one master.
  */
 function nameKeys(namespace: string, isCluster: boolean) {
   const plain = namespace === 'serve' ? 'portcullis' : `portcullis:${namespace}`;
   const prefix = isCluster ? `{portcullis:${namespace}}` : plain;
   return { records: `${prefix}:jti:`, run: `${prefix}:run`, generation: `${prefix}:generation` };
-}
-
-class LateError extends Error {
-  override readonly name = 'LateError';
-}
-
-/** The answer, or `LateError` after so many seconds. */
-async function limit<T>(answer: Promise<T>, seconds: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    const refuse = (): void => reject(new LateError('Redis did not answer in time'));
-    // An answer that came while this process was busy is read first, and counts.
-    timer = setTimeout(() => setImmediate(refuse), seconds * 1000);
-  });
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-async function loadRedis(): Promise<typeof import('@redis/client')> {
-  try {
-    return await import('@redis/client');
-  } catch (cause) {
-    throw new Error('A replay store in Redis needs its client. Install it with "npm install @redis/client"', { cause });
-  }
 }

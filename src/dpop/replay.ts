@@ -1,36 +1,37 @@
 import { hash, randomBytes } from 'node:crypto';
-import { AccessError } from '../failures.ts';
+import type { AccessError } from '../failures.ts';
 import { checkOptionMembers } from '../option-members.ts';
+import { Refused } from '../refused.ts';
 import { createExpiringSet, type Fingerprint } from './expiring-set.ts';
 import { type Horizon, isAfterStart, openHorizon, type ReadNonce } from './horizon.ts';
 
-/** Whether a proof is seen for the first time, or why that cannot be told. */
+/** True for the first use of a proof, or the reason why that is unknown. */
 export type Witnessed = boolean | AccessError;
 
 /** Remembers used proofs (RFC 9449 §11.1). */
 export interface ReplayStore {
   /**
-   * Whether this `jti` of this key is seen for the first time; if so it is remembered until `until` (seconds since the
-   * epoch, inclusive). An `AccessError` if the store cannot tell. Only `true` lets a proof pass.
-   * A store that may have forgotten proofs of that time, or has not seen them, answers `proof_before_start` unless
-   * `readNonce` gives a nonce that is younger than the loss: the client is asked for one, and repeats the call.
+   * Reports whether this `jti` of this key is new; if so it is recorded until `until` (seconds since the epoch, inclusive).
+   * An `AccessError` if the store cannot tell. Only `true` lets a proof pass. A store that may have lost proofs of that time,
+   * or has not seen them, returns `proof_before_start` unless `readNonce` gives a nonce that is younger than the loss: the
+   * client gets a nonce, and repeats the request.
    */
   witness(jkt: string, jti: string, until: number, readNonce?: ReadNonce): Witnessed | Promise<Witnessed>;
   /** A number below 2^32 that changes whenever the store may have lost proofs: nonces carry it. Default: it loses none. */
   readonly generation?: number;
-  /** `instances` where others ask the same store: they must understand the nonces that it asks for. Default `process`. */
+  /** `instances` if others use the same store: they must understand the nonces that it requires. Default: `process`. */
   readonly sharedBy?: 'process' | 'instances';
 }
 
 /** A replay store in the memory of this process. */
 export interface MemoryReplayStore extends ReplayStore {
   /**
-   * As {@link ReplayStore.witness}, at once. `replay_store_full`; `proof_too_old` if `until` has passed by the clock of
-   * the store, which may have forgotten the proof; `proof_before_start` for a proof that was made before the store was.
+   * Synchronous {@link ReplayStore.witness}. `replay_store_full`; `proof_too_old` if `until` has passed by the clock of the
+   * store, which may have forgotten the proof; `proof_before_start` for a proof made before the store.
    */
   witness(jkt: string, jti: string, until: number, readNonce?: ReadNonce): Witnessed;
   readonly generation: number;
-  /** How many proofs are remembered. */
+  /** Number of recorded proofs. */
   readonly size: number;
 }
 
@@ -38,7 +39,7 @@ export interface MemoryReplayStore extends ReplayStore {
 export interface MemoryReplayOptions {
   /** Proofs that can be remembered at a time, at 24 bytes each. Default 3 500 000. */
   readonly capacity?: number;
-  /** Seconds since the epoch: the clock that proofs are judged by. Default: the clock of this machine. */
+  /** Clock for proofs, in seconds since the epoch. Default: the clock of this host. */
   readonly now?: () => number;
   /**
    * Seconds since the epoch. A proof with this `iat` or an earlier one may have been used before the store was there: it
@@ -51,9 +52,9 @@ export interface MemoryReplayOptions {
 const maxCapacity = 100_000_000;
 
 /**
- * Creates a replay store that refuses when it is full and forgets nothing that is alive. A proof is remembered by 96
- * bits of a hash under a key of this process: the chance that a new proof is taken for one of 3.5 million others is
- * below 10^-22, and nobody can look for such a pair. Throws `TypeError` for a capacity or `since` that is no such number.
+ * Creates a replay store that refuses when it is full and evicts nothing that is alive. A proof is recorded as 96 bits of a
+ * hash under a key of this process: the chance that a new proof collides with one of 3.5 million others is below 10^-22, and
+ * no client can search for such a pair. Throws `TypeError` for an invalid capacity or `since`.
  */
 export function createMemoryReplayStore(options: MemoryReplayOptions = {}): MemoryReplayStore {
   checkOptionMembers<MemoryReplayOptions>('createMemoryReplayStore', options, {
@@ -86,10 +87,10 @@ export function createMemoryReplayStore(options: MemoryReplayOptions = {}): Memo
       const { horizon, key } = open();
       const seconds = now();
       seen.expire(Math.floor(seconds));
-      if (!isAfterStart(horizon, seconds, { until, readNonce })) return new AccessError('proof_before_start');
+      if (!isAfterStart(horizon, seconds, { until, readNonce })) return new Refused('proof_before_start');
       const outcome = seen.add(fingerprint(`${key}${replayName(jkt, jti)}`), Math.floor(until));
-      if (outcome === 'full') return new AccessError('replay_store_full');
-      if (outcome === 'late') return new AccessError('proof_too_old');
+      if (outcome === 'full') return new Refused('replay_store_full');
+      if (outcome === 'late') return new Refused('proof_too_old');
       return outcome === 'added';
     },
     get size() {
@@ -99,12 +100,12 @@ export function createMemoryReplayStore(options: MemoryReplayOptions = {}): Memo
   };
 }
 
-/** One text for a `jkt` and a `jti`, and another for every other pair: what is hashed. */
+/** Returns the hash input: one string for a `jkt` and a `jti`, and another for every other pair. */
 export function replayName(jkt: string, jti: string): string {
   return `${jkt.length}.${jkt}${jti}`;
 }
 
-/** The first 96 bits of the SHA-256 of a text. */
+/** Returns the first 96 bits of the SHA-256 of a string. */
 export function fingerprint(text: string): Fingerprint {
   // A string of bytes: Node makes one in half the time of a buffer.
   const digest = hash('sha256', text, 'binary');

@@ -1,6 +1,6 @@
 import type { DecidingRule, ExplainedCheck, Explanation } from './explanation.ts';
 
-/** The same explanation, with the rule that decides: one that only reports lets the call pass. */
+/** Adds the matching rule to an explanation. In report mode the request passes. */
 export function decideBy(
   { id, mode }: Pick<DecidingRule, 'id' | 'mode'>,
   explanation: Explanation,
@@ -8,7 +8,7 @@ export function decideBy(
 ): Explanation {
   const { reason, status, ...rest } = explanation;
   const passes = mode === 'report' && explanation.verdict === 'refused';
-  const why = [id, mode === 'report' ? 'it only reports' : '', remark ?? ''].filter(Boolean).join(', ');
+  const why = [id, mode === 'report' ? 'in report mode' : '', remark ?? ''].filter(Boolean).join(', ');
   const check: ExplainedCheck = { id: 'rule', group: 'rule', verdict: 'pass', why };
   return {
     ...(passes ? { ...rest, verdict: 'admitted' } : explanation),

@@ -1,3 +1,4 @@
+import { findCheck } from '../checks.ts';
 import { failures } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { KeySet } from '../keys/key-set.ts';
@@ -6,17 +7,16 @@ import type { Policy } from '../policy/policy.ts';
 import { type DryRun, dryRun, type Gathered } from '../resource-server/dry-run.ts';
 import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { ResourceServer } from '../resource-server/resource-server.ts';
-import { stepKinds } from '../resource-server/steps.ts';
 import type { Step } from '../resource-server/walk.ts';
+import { createWithhold, showText, showValue, type Withhold } from '../shown-text.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import { readFacts, readForce, secretsOf } from './call-facts.ts';
-import { findCauses, type NamedCause } from './causes/causes.ts';
-import type { CheckVerdict, ExplainedCheck, Explanation, ShownClaim } from './explanation.ts';
-import type { Facts, SettingLabels } from './facts.ts';
+import { findCauses, type NamedCause, nameCauses } from './causes/causes.ts';
+import { type CheckVerdict, type ExplainedCheck, type Explanation, nameCheck, type ShownClaim } from './explanation.ts';
+import { type Facts, readFacts, readForce, type SettingLabels, secretsOf } from './facts.ts';
 import type { InputKind } from './input/input.ts';
-import { look, type Shown } from './looks.ts';
-import { createWithhold, showText, showValue, type Withhold } from './shown-text.ts';
+import { type Shown, showStep } from './looks.ts';
 import { formatInstant } from './shown-time.ts';
+import { passesTrial, type TriedRun } from './trial.ts';
 
 export type { Certainty } from './causes/cause.ts';
 export type { NamedCause } from './causes/causes.ts';
@@ -25,26 +25,26 @@ export type { Setting, SettingLabel, SettingLabels } from './facts.ts';
 export type { InputKind } from './input/input.ts';
 export { formatExplanation, type TerminalStyle } from './terminal-text.ts';
 
-/** How a call is explained. */
+/** Options of {@link explain}. */
 export interface ExplainOptions {
   /** Seconds since the epoch. Default: the clock of the server. */
   readonly at?: number;
-  /** Stand in for the keys of every issuer. Default: the keys that the server has now; none are fetched. */
+  /** Replace the keys of every issuer. Default: the cached keys of the server; none are fetched. */
   readonly keys?: KeySet;
-  /** How settings are called in a fix. Default: the options of the library. */
+  /** Names of settings in a fix. Default: the options of the library. */
   readonly labels?: SettingLabels;
-  /** What the request was read from. Default `request`. */
+  /** Form of the input. Default `request`. */
   readonly kind?: InputKind;
-  /** Claims that are shown though they may be personal. Default: none. */
+  /** Claims that are shown although they may be personal. Default: none. */
   readonly show?: readonly string[];
-  /** Whether the domain is set with `https://` in front, which only the service survives. Default `false`. */
+  /** True if the domain is set with the prefix `https://`. Default `false`. */
   readonly domainHasScheme?: boolean;
 }
 
 /**
- * Explains how a request is judged: every check, with what was expected and seen, and the causes of those that fail. It is a
- * dry run: no proof is used up, no key is fetched, and nothing that `judge` keeps is changed. The reason is the reason
- * that `judge` gives. Rejects with `TypeError` for a policy that cannot work, and for a server of another copy of the package.
+ * Explains a request: every check with expected and seen values, and the causes of failures. It is a dry run: no proof is
+ * used up, no key is fetched, no state of `judge` changes. The reason is the reason of `judge`. Rejects with `TypeError`
+ * for an invalid policy, and for a server of another copy of the package.
  *
  * @example
  * const explanation = await explain(server, request, { scopes: ['read:messages'] });
@@ -59,11 +59,14 @@ export async function explain<C>(
   const rules = requireOwnServer('explain', server);
   const now = options.at ?? rules.now();
   const asked = policy ?? {};
-  const run = await dryRun(rules, { request, policy: checkPolicy(asked), connection, now, keys: options.keys });
+  const call = { request, policy: checkPolicy(asked), connection, now, keys: options.keys };
+  const run = await dryRun(rules, call);
   const force = readForce(run.gathered, asked, options);
   const facts = readFacts(request, run.gathered, { force, now, kind: options.kind ?? 'request' });
   const withhold = createWithhold(secretsOf(request));
-  const checks = run.steps.map((step) => explainStep(step, { sight: run.gathered, facts, withhold }));
+  const tried: TriedRun = { rules, call, policy: asked, steps: run.steps };
+  const checks: ExplainedCheck[] = [];
+  for (const step of run.steps) checks.push(await explainStep(step, { sight: run.gathered, facts, withhold, tried }));
   const refusal = run.steps.find(({ verdict }) => verdict === 'fail')?.refusal;
   const isRefused = run.verdict === 'refused' && refusal !== undefined;
   return {
@@ -80,7 +83,10 @@ export async function explain<C>(
   };
 }
 
-function showClaims(names: readonly string[], { sight, facts, withhold }: StepContext): readonly ShownClaim[] {
+function showClaims(
+  names: readonly string[],
+  { sight, facts, withhold }: Omit<StepContext, 'tried'>,
+): readonly ShownClaim[] {
   const { claims } = facts.seen;
   return names.map((name) => ({
     claim: withhold(showText(name)),
@@ -98,41 +104,28 @@ interface StepContext {
   readonly sight: Gathered;
   readonly facts: Facts;
   readonly withhold: Withhold;
+  readonly tried: TriedRun;
 }
 
-/** Checks that show the text of claims. */
-const claimGroups: ReadonlySet<string> = new Set([
-  'issuer',
-  'aud',
-  'exp',
-  'nbf',
-  'iat',
-  'sub',
-  'scope',
-  'scopes',
-  'any_scope',
-]);
-const groups: ReadonlyMap<string, string> = new Map(stepKinds.map(({ id, group }) => [id, group]));
-
-/** Why a step that was not made was not. */
 const notMade: Readonly<Partial<Record<CheckVerdict, string>>> = {
-  blocked: 'cannot be tried: see what failed above',
-  unknown: 'only the provider can tell: there are no keys, or the token is opaque',
+  blocked: 'cannot be tried: see the failures above',
+  unknown: 'only the provider can decide: there are no keys, or the token is opaque',
 };
 
-function explainStep({ id, verdict, reason, refusal }: Step, { sight, facts, withhold }: StepContext): ExplainedCheck {
-  const group = groups.get(id) ?? id;
+async function explainStep(step: Step, context: StepContext): Promise<ExplainedCheck> {
+  const { sight, facts, withhold } = context;
+  const { id, verdict, reason } = step;
   const isFailed = verdict === 'fail' || verdict === 'follows';
   const whyNot = id === 'replay' ? 'not tried: explain never uses up a proof' : notMade[verdict];
   const shown: Shown =
-    whyNot === undefined ? look(id, { sight, force: facts.force, now: facts.now, refusal }) : { why: whyNot };
+    whyNot === undefined ? showStep(step, { sight, force: facts.force, now: facts.now }) : { why: whyNot };
   const { expected, seen, why, setting } = shown;
-  const causes = verdict === 'fail' && reason !== undefined ? findCauses(reason, facts) : [];
-  const isUnverified = isFailed && seen !== undefined && sight.isVerified !== true && claimGroups.has(group);
+  const causes = verdict === 'fail' ? await confirmCauses(step, context) : [];
+  const isUnverified =
+    isFailed && seen !== undefined && sight.isVerified !== true && findCheck(id)?.value?.in === 'claims';
   return {
-    id,
-    group,
-    // A dry run cannot tell whether a proof was used before.
+    ...nameCheck(id),
+    // A dry run does not know used proofs.
     verdict: id === 'replay' ? 'unknown' : verdict,
     ...(isFailed && reason !== undefined && { reason }),
     ...(expected !== undefined && {
@@ -146,6 +139,17 @@ function explainStep({ id, verdict, reason, refusal }: Step, { sight, facts, wit
     ...(isFailed && reason !== undefined && { docs: `refusals.md#${reason}` }),
     ...(isFailed && reason !== undefined && causes.length === 0 && { fix: failures[reason].fix }),
   };
+}
+
+/** Names the causes of a failed step. A cause is certain only if its fix was tried with success. */
+async function confirmCauses({ id, reason }: Step, { facts, tried }: StepContext): Promise<readonly NamedCause[]> {
+  const candidates = reason === undefined ? [] : findCauses(reason, facts);
+  const confirmed = new Set<object>();
+  for (const candidate of candidates) {
+    const { trial } = candidate;
+    if (trial !== undefined && (await passesTrial(trial, id, tried))) confirmed.add(candidate);
+  }
+  return nameCauses(candidates, (candidate) => confirmed.has(candidate));
 }
 
 function guard({ fix, or, note, ...cause }: NamedCause, withhold: Withhold): NamedCause {

@@ -1,79 +1,93 @@
+import { findCheck, sectionOf } from '../checks.ts';
 import type { NamedCause } from './causes/causes.ts';
+import type { Repaired } from './input/input.ts';
 
 /**
- * Of one check. `follows`: fails only because an earlier check of its group does. `blocked`: cannot be tried, since an
- * earlier check failed. `skipped`: was not asked for. `unknown`: a dry run cannot tell.
+ * Result of one check. `follows`: fails only because an earlier check of its group does. `blocked`: cannot be tried,
+ * because an earlier check failed. `skipped`: is not required. `unknown`: a dry run cannot decide it.
  */
 export type CheckVerdict = 'pass' | 'fail' | 'follows' | 'blocked' | 'skipped' | 'unknown';
 
-/** What became of one check. Every text is bounded and escaped, and none repeats a part of the credentials. */
+/** One check. Every string is bounded and escaped, and does not repeat a part of the credentials. */
 export interface ExplainedCheck {
   readonly id: string;
-  /** Checks that belong together; the terminal shows them in one row. */
+  /** Checks of one value have one group. */
   readonly group: string;
+  /** Name for people. Default: the id. */
+  readonly label?: string;
+  /** Section of the console. */
+  readonly section?: string;
   readonly verdict: CheckVerdict;
-  /** Why a call is refused if the check fails; absent for what refuses nothing by itself. */
+  /** Reason of the refusal if the check fails. */
   readonly reason?: string;
   readonly expected?: string | readonly string[];
   readonly seen?: string;
-  /** `false` if what was seen is the text of a token whose signature is not verified. */
+  /** `false` if `seen` is from a token whose signature is not verified. */
   readonly verified?: boolean;
-  /** One short remark: how far away a time is, or why the check was not tried. */
+  /** A short remark, such as the distance of a time, or the reason why the check was not tried. */
   readonly why?: string;
   /** The setting that decides, and where its value comes from. */
   readonly setting?: string;
   readonly causes?: readonly NamedCause[];
-  /** What to do if no cause was found. */
+  /** Fix if no cause was found. */
   readonly fix?: string;
   /** Page and anchor, below `docs/`. */
   readonly docs?: string;
 }
 
-/** What a call was held against. */
+/** The members that name a check: of its record, or of an id that only a rule or a log line has. */
+export function nameCheck(id: string): Pick<ExplainedCheck, 'id' | 'group' | 'label' | 'section'> {
+  const record = findCheck(id);
+  if (record === undefined) return { id, group: id };
+  return { id, group: record.group ?? id, label: record.label, section: sectionOf(record) };
+}
+
+/** Rules that a request was validated by. */
 export interface Against {
   readonly issuer: readonly string[];
   readonly audiences: readonly string[];
-  /** Where the keys come from; `none` if there are none, and then nothing can be decided. */
+  /** Source of the keys. With `none` the verdict is `undecided`. */
   readonly keys: 'fetched' | 'given' | 'none';
 }
 
-/** A claim that was asked for by name. */
+/** A claim of `show`. */
 export interface ShownClaim {
   readonly claim: string;
   /** Escaped and bounded; `absent` if the token has no such claim. */
   readonly value: string;
-  /** `false` if it is the text of a token whose signature is not verified. */
+  /** `false` if the signature of the token is not verified. */
   readonly verified: boolean;
 }
 
-/** The rule of a gate that decides about the call. */
+/** The rule of a gate that matches the request. */
 export interface DecidingRule {
   readonly id: string;
-  /** `report`: the call passes, whatever comes of it. */
+  /** `report`: the request passes regardless of the verdict. */
   readonly mode: 'enforce' | 'report';
-  /** Of a rule that only reports: why the call would have been refused. */
+  /** Reason of the refusal that report mode prevented. */
   readonly wouldRefuse?: string;
 }
 
-/** How one call is judged, check by check. The first check that fails has the reason of the refusal. */
+/** Every check of one request. The first check that fails has the reason of the refusal. */
 export interface Explanation {
   readonly version: 1;
   readonly verdict: 'admitted' | 'refused' | 'undecided';
-  /** Of a refusal. */
+  /** Reason of a refusal. */
   readonly reason?: string;
   /** HTTP status of a refusal. */
   readonly status?: number;
-  /** The moment that was judged for, in UTC. */
+  /** Time of the evaluation, in UTC. */
   readonly at: string;
   readonly against: Against;
-  /** Absent without a gate, and if no rule was found. */
+  /** Absent without a gate, or if no rule matches. */
   readonly rule?: DecidingRule;
-  /** Claims that were asked for by name. */
+  /** Repairs of the copied input before the evaluation. */
+  readonly repairs?: readonly Repaired[];
+  /** Claims of the option `show`. */
   readonly shown?: readonly ShownClaim[];
   readonly checks: readonly ExplainedCheck[];
 }
 
-/** The exit status for a verdict: 0 admitted, 1 refused, 69 cannot be decided. */
 export const verdictStatuses: Readonly<Record<Explanation['verdict'], number>> = {
   admitted: 0,
   refused: 1,

@@ -1,86 +1,82 @@
 import type { DpopMode } from '../http/credentials.ts';
-import type { JsonObject } from '../jose/json.ts';
+import type { ResourceRequest } from '../http/request.ts';
+import { isJsonObject, type JsonObject } from '../jose/json.ts';
+import type { Policy } from '../policy/policy.ts';
+import type { Gathered } from '../resource-server/dry-run.ts';
 import type { InputKind } from './input/input.ts';
 
-/** What an operator sets and a fix may name. */
+/** A setting that a fix may name. */
 export type Setting = 'issuer' | 'audience' | 'dpopAccepted' | 'trustProxy' | 'algorithms';
 
-/** How a setting is called by whoever set it: a variable of the service, or an option of the library. */
+/** The name of a setting: a variable of the service, or an option of the library. */
 export interface SettingLabel {
   readonly name: string;
-  /** Where its value comes from, as in `from the environment`; `undefined` if nobody knows. */
+  /** Source of the value, such as `from the environment`; `undefined` if it is not known. */
   readonly source: string | undefined;
-  /** The line that gives it this value. */
+  /** Writes the line that sets this value. */
   set(value: string): string;
 }
 
-/** What decides about less usual tokens and calls. Not every service can be set to take them. */
+/** A setting for less usual tokens and requests. Not every service has it. */
 export type RareSetting = 'externalUrl' | 'scopeClaim' | 'permissionsClaim' | 'subject' | 'clientIds' | 'introspection';
 
-/** What each setting is called where it is set, for the texts of an explanation. */
+/** Labels of the settings, for the messages of an explanation. */
 export type SettingLabels = Readonly<Record<Setting, SettingLabel> & Partial<Record<RareSetting, SettingLabel>>>;
 
-/** What a call is held against: the rules in force, as far as causes look at them. */
 export interface InForce {
   readonly issuers: readonly string[];
   readonly audiences: readonly string[];
   readonly mode: DpopMode;
   readonly algorithms: readonly string[];
-  /** Scopes that the route needs: all of them, or any one. */
+  /** Scopes that the route requires: all of them, or any one. */
   readonly scopes: readonly string[];
   readonly permissions: readonly string[];
-  /** A mistake in the settings themselves, which the service survives: the domain was written with `https://`. */
+  /** True if the domain is set with the prefix `https://`. The service starts, and refuses every token. */
   readonly domainHasScheme: boolean;
   readonly labels: SettingLabels;
 }
 
-/** What was seen of a call. The token is only read here; whether it is valid is decided elsewhere. */
 export interface Seen {
   readonly kind: InputKind;
   /** Value of the Authorization header. */
   readonly authorization: string | null;
-  /** What stands behind the scheme; empty if there is nothing. */
+  /** Credentials after the scheme; may be empty. */
   readonly token: string;
-  /** Absolute URL, as the text that was given has it. */
   readonly url: string | undefined;
-  /** Value of the Cookie header. */
   readonly cookie: string | null;
-  /** Names of headers, but Authorization and DPoP, whose value looks like a token. */
-  readonly otherHeaders: readonly string[];
+  /** Other headers whose value looks like a token. */
+  readonly otherHeaders: readonly (readonly [name: string, token: string])[];
   readonly header: JsonObject;
   readonly claims: JsonObject;
   readonly proofClaims: JsonObject;
 }
 
-/** What a cause is looked for in. */
 export interface Facts {
   readonly seen: Seen;
   readonly force: InForce;
-  /** URL of the request as the service sees it; `undefined` if it is not known. */
+  /** External URL of the request; `undefined` if it is not known. */
   readonly externalUrl: string | undefined;
-  /** What its origin and prefix are set to, whatever the request says; `undefined` if they are not set. */
+  /** Configured origin and prefix of the external URL. */
   readonly pinnedUrl: string | undefined;
   /** Seconds since the epoch. */
   readonly now: number;
 }
 
-/** The elements of `aud`, those that are strings. */
 export function audiencesOf({ aud }: JsonObject): readonly string[] {
   return (Array.isArray(aud) ? aud : [aud]).filter((each): each is string => typeof each === 'string');
 }
 
-/** A claim that is a list of strings, or one text with spaces between them. */
+/** The names of a claim: an array of strings, or one string with spaces. */
 export function namesOf(value: unknown): readonly string[] {
   if (typeof value === 'string') return value.split(' ').filter((name) => name !== '');
   return Array.isArray(value) ? value.filter((each): each is string => typeof each === 'string') : [];
 }
 
-/** A claim that is a text. */
+/** The value if it is a string, otherwise an empty string. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** Labels of the library: its options. */
 export const optionLabels: SettingLabels = {
   issuer: label('issuer'),
   audience: label('audience'),
@@ -101,4 +97,103 @@ export const optionLabels: SettingLabels = {
 
 function label(name: string): SettingLabel {
   return { name, source: undefined, set: (value) => `${name}: '${value}'` };
+}
+
+/** Facts about settings that the rules do not have. */
+export interface ForceOptions {
+  readonly labels?: SettingLabels;
+  readonly domainHasScheme?: boolean;
+}
+
+const otherHeaders = [
+  'X-Access-Token',
+  'X-Auth-Token',
+  'X-Authorization',
+  'Access-Token',
+  'Token',
+  'X-Api-Key',
+  'X-Forwarded-Access-Token',
+  'Sec-WebSocket-Protocol',
+];
+/** Protocols of a WebSocket are a list. */
+const tokenLike = /^(?:bearer )?(?:[\w.-]+, *)*(?:[\w-]+\.)?(ey[\w-]+\.[\w-]+\.[\w-]*)$/i;
+
+export function secretsOf({ headers, url }: ResourceRequest): readonly string[] {
+  const values = ['authorization', 'dpop', 'cookie', ...otherHeaders].map((name) => headers.get(name) ?? '');
+  const end = url.search(/[?#]/);
+  const query = end < 0 ? '' : url.slice(end);
+  // A scheme is not a secret; parts of a token are.
+  return [...values.flatMap((value) => value.split(/[\s.,;]+/)), ...query.split(/[?&=#]/)];
+}
+
+/** Reads the active rules, as far as causes use them. */
+export function readForce(
+  { rules, issuer, trusted: found }: Gathered,
+  policy: Policy<unknown>,
+  options: ForceOptions,
+): InForce {
+  const trusted = [...(found?.issuers.values() ?? [])];
+  const { scopes = [], anyScope = [], permissions = [] } = 'policies' in policy ? {} : policy;
+  return {
+    issuers: trusted.map((each) => each.issuer),
+    audiences:
+      issuer === undefined ? [...new Set(trusted.flatMap(({ audiences }) => [...audiences]))] : [...issuer.audiences],
+    mode: rules.mode,
+    algorithms:
+      issuer === undefined
+        ? [...new Set(trusted.flatMap(({ algorithms }) => [...algorithms]))]
+        : [...issuer.algorithms],
+    scopes: [...scopes, ...anyScope],
+    permissions,
+    domainHasScheme: options.domainHasScheme ?? false,
+    labels: options.labels ?? optionLabels,
+  };
+}
+
+export function readFacts(
+  { headers, url }: ResourceRequest,
+  sight: Gathered,
+  { force, now, kind }: { readonly force: InForce; readonly now: number; readonly kind: InputKind },
+): Facts {
+  const authorization = headers.get('authorization');
+  const token = sight.credentials?.token ?? (authorization ?? '').replace(/^[^\s]*\s*/, '');
+  const unverified = readUnverified(token);
+  return {
+    seen: {
+      kind,
+      authorization,
+      token,
+      url,
+      cookie: headers.get('cookie'),
+      otherHeaders: otherHeaders.flatMap((name) => {
+        const [, found] = tokenLike.exec(headers.get(name) ?? '') ?? [];
+        return found === undefined ? [] : [[name, found] as const];
+      }),
+      header: sight.header ?? unverified.header,
+      claims: sight.claims ?? unverified.claims,
+      proofClaims: sight.proofClaims ?? {},
+    },
+    force,
+    externalUrl: sight.url === undefined ? undefined : `${sight.url.origin}${sight.url.path}`,
+    pinnedUrl: sight.url?.pinned,
+    now,
+  };
+}
+
+/** Reads header and claims of a string that may be a token, as far as possible. Only causes use them. */
+export function readUnverified(token: string): { readonly header: JsonObject; readonly claims: JsonObject } {
+  const [header = '', claims = ''] = token
+    .replace(/^["'`]|["'`]$/g, '')
+    .replace(/^(?:bearer|dpop):? /i, '')
+    .split('.');
+  return { header: readPart(header), claims: readPart(claims) };
+}
+
+function readPart(part: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString());
+    return isJsonObject(value) ? value : {};
+  } catch {
+    return {};
+  }
 }

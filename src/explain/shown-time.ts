@@ -5,7 +5,7 @@ const units: readonly (readonly [name: string, seconds: number])[] = [
   ['s', 1],
 ];
 
-/** A number of seconds as people say it: the two largest units. */
+/** A number of seconds in its two largest units. */
 export function formatDuration(seconds: number): string {
   const whole = Math.floor(Math.abs(seconds));
   const first = Math.max(
@@ -18,13 +18,12 @@ export function formatDuration(seconds: number): string {
   return next === undefined ? count : `${count} ${Math.floor((whole % length) / next[1])} ${next[0]}`;
 }
 
-/** A time of a token, in UTC; the number as it is if no calendar has it. */
+/** A time of a token in UTC; the number if it is not a valid date. */
 export function formatInstant(seconds: number): string {
   const date = new Date(seconds * 1000);
   return Number.isNaN(date.getTime()) ? String(seconds) : date.toISOString().replace(/\.000Z$/, 'Z');
 }
 
-/** A time of a token, and how far it is from now. */
 export function formatDistance(seconds: number, now: number): string {
   const distance = formatDuration(seconds - now);
   return `${formatInstant(seconds)}, ${seconds > now ? `in ${distance}` : `${distance} ago`}`;

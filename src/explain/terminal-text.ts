@@ -1,18 +1,18 @@
+import { findCheck } from '../checks.ts';
+import { docsUrl } from '../failures.ts';
+import { toAscii } from '../shown-text.ts';
 import type { CheckVerdict, ExplainedCheck, Explanation } from './explanation.ts';
-import { toAscii } from './shown-text.ts';
 
-/** How a terminal shows it. Words carry the meaning: a colour only repeats it. */
+/** Style of a terminal. Colours only repeat the words. */
 export interface TerminalStyle {
-  /** Paints a word, or gives it back as it is. */
+  /** Adds colour to a word, or returns it unchanged. */
   readonly paint: (style: 'good' | 'bad', text: string) => string;
-  /** `ascii` for terminals that know nothing else. */
+  /** `ascii` for a dumb terminal. */
   readonly characters: 'all' | 'ascii';
 }
 
-/** Without colours. */
 export const plainStyle: TerminalStyle = { paint: (_, text) => text, characters: 'all' };
 
-const docsUrl = 'https://github.com/portcullis-oauth/portcullis/blob/main/docs/';
 const words: Readonly<Record<CheckVerdict, string>> = {
   pass: 'ok',
   fail: 'FAIL',
@@ -22,114 +22,111 @@ const words: Readonly<Record<CheckVerdict, string>> = {
   unknown: '-',
 };
 
-/** What a check looks at, if its id does not say it. */
-const claimNames: Readonly<Record<string, string>> = {
-  issuer: 'iss',
-  exp_form: 'exp',
-  nbf_form: 'nbf',
-  iat_form: 'iat',
-  scopes: 'scope',
-  any_scope: 'scope',
-  proof_method: 'htm',
-  proof_url: 'htu',
-  proof_age: 'iat',
-  proof_lead: 'iat',
-};
-
-/** Causes that say how the two values differ: they stand below both. */
-const comparisons: ReadonlySet<string> = new Set([
-  'audience_slash',
-  'audience_case',
-  'audience_scheme',
-  'audience_spelling',
-  'issuer_slash',
-]);
-
-/** Groups that share a row. */
-const rowNames: Readonly<Record<string, string>> = {
-  url: 'credentials',
-  shape: 'credentials',
-  claims_form: 'credentials',
-  client: 'aud',
-  introspection: 'credentials',
-  alg: 'header',
-  typ: 'header',
-  parameters: 'header',
-  kid: 'header',
-  sub: 'sub scope',
-  scope: 'sub scope',
-  kind: 'sub scope',
-  client_id: 'sub scope',
-  jti: 'sub scope',
-  confirmation: 'binding',
-  deny_list: 'binding',
-  certificate: 'binding',
-  client_certificate: 'binding',
-  scopes: 'policy',
-  any_scope: 'policy',
-  permissions: 'policy',
-  acr: 'policy',
-  auth_time: 'policy',
-  claims_schema: 'policy',
-};
-
-function rowOf({ group }: ExplainedCheck): string {
-  return group.startsWith('proof') ? 'proof' : (rowNames[group] ?? group);
+function rowOf({ id, group }: ExplainedCheck): string {
+  return findCheck(id)?.row ?? group;
 }
 
-/** Writes an explanation for people: what decided first, then a row for each group of checks. */
+/** Formats an explanation for a terminal: the decisive failure, then a row for each group of checks. */
 export function formatExplanation(explanation: Explanation, style: TerminalStyle = plainStyle): string {
-  const { verdict, reason, checks } = explanation;
-  const failed = checks.filter((check) => check.verdict === 'fail');
-  const [first, ...others] = failed;
+  const { verdict, reason, checks, repairs = [] } = explanation;
+  const [first, ...others] = checks.filter((check) => check.verdict === 'fail');
   const lines =
     first === undefined
       ? [style.paint(verdict === 'admitted' ? 'good' : 'bad', `${verdict}${reason === undefined ? '' : `: ${reason}`}`)]
       : formatFirst(headlineOf(explanation), first, style);
-  const more = others.map(
-    ({ reason: name, seen, why, causes }) =>
-      `also wrong: ${(name ?? '').padEnd(18)}  ${causes?.[0]?.note ?? [seen, why].filter(Boolean).join(', ')}`,
+  const repaired = repairs.map(({ note }) => row('repaired', note));
+  const more = others.map(({ reason: name = '', seen, why, causes }) =>
+    wrap(`also wrong: ${name.padEnd(18)}  ${causes?.[0]?.note ?? [seen, why].filter(Boolean).join(', ')}`, indent),
   );
   const shown = (explanation.shown ?? []).map(
-    ({ claim, value, verified }) => `shown: ${claim} is ${value}${verified ? '' : '  (unverified text of the token)'}`,
+    ({ claim, value, verified }) => `shown: ${claim} is ${value}${verified ? '' : '  (unverified claim of the token)'}`,
   );
-  const text = [...lines, ...more, ...shown, '', ...formatRows(checks, style)].map((line) => line.trimEnd()).join('\n');
-  return `${style.characters === 'ascii' ? toAscii(text) : text}\n`;
+  const text = [...lines, ...repaired, ...more, ...shown, '', ...formatRows(checks, style)].join('\n');
+  const trimmed = text.replace(/ +$/gm, '');
+  return `${style.characters === 'ascii' ? toAscii(trimmed) : trimmed}\n`;
 }
 
 function headlineOf({ verdict, rule }: Explanation): string {
   if (verdict === 'undecided') return 'undecided without keys, and wrong in any case';
-  if (rule?.mode === 'report') return `${verdict}, since the rule ${rule.id} only reports; it would be refused`;
+  if (rule?.mode === 'report') return `${verdict}, because the rule ${rule.id} is in report mode; otherwise refused`;
   return verdict;
 }
 
-/** One refusal, for lists of several: a headline, what was seen, what was wanted, what to do. */
+/** Characters of a line, and of the labels before a value. */
+const lineWidth = 80;
+const indent = 11;
+
+/** Breaks a line between words. A word that is too long stays whole, so that it can be copied. */
+export function wrap(text: string, depth: number): string {
+  const lines: string[] = [];
+  let line = '';
+  for (const word of text.split(/(?<=\S)(?=\s)/)) {
+    if (line.trim() !== '' && line.length + word.length > lineWidth) {
+      lines.push(line);
+      line = `${' '.repeat(depth)}${word.trimStart()}`;
+    } else line += word;
+  }
+  return [...lines, line].join('\n');
+}
+
+/** A label and its value; a remark that does not fit is on the next line. */
+function row(label: string, value: string, remark = ''): string {
+  const line = `  ${label.padEnd(indent - 3)} ${value}`;
+  if (remark === '') return value.includes(' ') ? wrap(line, indent) : line;
+  const isShort = line.length + remark.length + 4 <= lineWidth;
+  return `${line}${isShort ? '  ' : `\n${' '.repeat(indent)}`}(${remark})`;
+}
+
+/** Checks whose values are compared character by character. */
+const compared = new Set(['aud', 'issuer', 'proof_url']);
+
+/** Shows white space at the ends of a value, which is otherwise invisible. */
+function quoteEnds(values: readonly string[]): readonly string[] {
+  if (values.every((value) => value === value.trim())) return values;
+  return values.map((value) => `"${value.replace(/[^\S ]/g, (found) => `\\u{${found.charCodeAt(0).toString(16)}}`)}"`);
+}
+
+/** A line that marks the first difference of two values; none if they have little in common. */
+function markDifference(seen: string, expected: string): readonly string[] {
+  let at = 0;
+  while (at < seen.length && seen[at] === expected[at]) at++;
+  return at < 4 || seen === expected ? [] : [`${' '.repeat(indent + at)}^`];
+}
+
+/** One refusal: headline with the cause, seen and expected values, fix. */
 export function formatFirst(verdict: string, check: ExplainedCheck, style: TerminalStyle): readonly string[] {
-  const { id, reason = '', seen, expected, verified, setting, causes = [], why, fix } = check;
-  const wanted = typeof expected === 'string' ? [expected] : (expected ?? []);
-  const width = Math.max(28, ...[seen ?? '', ...wanted].map((text) => text.length));
-  const row = (label: string, value: string, remark: string): string =>
-    `  ${label.padEnd(7)} ${remark === '' ? value : value.padEnd(width + 2)}${remark === '' ? '' : `  (${remark})`}`;
+  const { id, reason = '', seen, expected, verified, setting, causes = [], why, fix, docs } = check;
+  const [value = '', ...wanted] = quoteEnds([
+    seen ?? '',
+    ...(typeof expected === 'string' ? [expected] : (expected ?? [])),
+  ]);
   const [cause] = causes;
-  const seenRemark = verified === false ? 'unverified text of the token' : (why ?? '');
-  // What is certain leaves no room for what is only likely.
-  const told = causes.some(({ certainty }) => certainty === 'certain')
-    ? causes.filter(({ certainty }) => certainty === 'certain')
-    : causes;
-  const fixes = told.length > 0 ? told : fix === undefined ? [] : [{ fix, certainty: 'certain' as const }];
-  const values = [
-    ...(seen === undefined ? [] : [row(`${claimNames[id] ?? id} is`, seen, seenRemark)]),
-    ...wanted.map((text, index) => row(index === 0 ? 'wants' : 'or', text, index === 0 ? (setting ?? '') : '')),
-  ];
-  const named = cause?.note === undefined ? [] : [row('cause', cause.note, cause.certainty)];
-  const isAboutValues = cause !== undefined && comparisons.has(cause.id);
+  const headline = `${verdict}: ${reason}`;
+  const first = wrap(`${headline}${cause?.note === undefined ? '' : `: ${cause.note}`}`, 2);
+  // A certain cause excludes likely ones.
+  const left = causes.filter(({ certainty }) => certainty === cause?.certainty);
+  const fixes = left.length > 0 ? left : fix === undefined ? [] : [{ fix }];
   return [
-    `${style.paint('bad', `${verdict}: ${reason}`).padEnd(44)}  ${check.docs === undefined ? '' : `${docsUrl}${check.docs}`}`,
-    ...(isAboutValues ? [...values, ...named] : [...named, ...values]),
-    ...fixes.flatMap((each, index) => [
-      row(index === 0 ? 'fix' : 'or', each.fix, index > 0 && each.certainty === 'likely' ? 'if likely' : ''),
-      ...('or' in each && each.or !== undefined ? [row('or', each.or, '')] : []),
+    first.replace(headline, style.paint('bad', headline)),
+    ...(cause === undefined ? [] : [row('cause', `${cause.id} (${cause.certainty})`)]),
+    ...(seen === undefined
+      ? []
+      : [
+          row(
+            `${findCheck(id)?.value?.name ?? id} is`,
+            value,
+            verified === false ? 'unverified claim of the token' : (why ?? ''),
+          ),
+        ]),
+    ...wanted.flatMap((text, index) => [
+      row(index === 0 ? 'expects' : 'or', text, index === 0 ? (setting ?? '') : ''),
+      ...(index === 0 && compared.has(id) ? markDifference(value, text) : []),
     ]),
+    ...fixes.flatMap((each, index) => [
+      row(index === 0 ? 'fix' : 'or', index === 0 ? each.fix : `less likely: ${each.fix}`),
+      ...('or' in each && each.or !== undefined ? [row('or', each.or)] : []),
+    ]),
+    ...(docs === undefined ? [] : [row('docs', `${docsUrl}${docs}`)]),
   ];
 }
 
@@ -142,11 +139,11 @@ function formatRows(checks: readonly ExplainedCheck[], style: TerminalStyle): re
     const word = words[shown.verdict].padEnd(5);
     const painted = shown.verdict === 'pass' ? style.paint('good', word) : word;
     const label = words[shown.verdict] === 'FAIL' ? style.paint('bad', word) : painted;
-    return `${group.padEnd(width)} ${label} ${describeRow(shown, members)}`;
+    return wrap(`${group.padEnd(width)} ${label} ${describeRow(shown, members)}`, width + 7);
   });
 }
 
-/** The check that stands for its group: the first that fails, or else the first that says something. */
+/** The check that represents its row: the first failure, or else the first with information. */
 function pickShown(members: readonly ExplainedCheck[]): ExplainedCheck {
   const of = (...verdicts: readonly CheckVerdict[]) => members.find(({ verdict }) => verdicts.includes(verdict));
   const shown = of('fail', 'follows') ?? of('blocked') ?? of('unknown') ?? of('pass') ?? members[0];

@@ -1,30 +1,37 @@
 import cluster from 'node:cluster';
-import type { Command } from '../server/process/run-options.ts';
+import type { Command } from '../server/process/service.ts';
 import type { Gate } from './gate.ts';
+import { createGateFollower, readCommonOptions } from './gate-follower.ts';
 import { createGateServers } from './gate-servers.ts';
-import { createGateFollower, createGateService, readCommonOptions } from './gate-service.ts';
+import { createGateService } from './gate-service.ts';
 import type { GateSettings } from './gate-settings.ts';
+import { readAssertionKeys } from './identity/assertion-key-files.ts';
+import { describeAssertionKeys } from './identity/assertion-key-set.ts';
 import { type OwnedRules, openRules } from './rules/open-rules.ts';
 import { describeRules } from './rules/rule-views.ts';
 import { followRules, shareRules } from './rules/rules-ipc.ts';
 
-/** The gate as a command of the service: one process reads the rules, and all follow. */
-export function createGateCommand({ settings, rules: origin }: GateSettings): Command {
+/** Creates the command `gate`: one process reads the rules, and all processes apply them. */
+export function createGateCommand({ settings, isTrustSet, rules: origin }: GateSettings): Command {
+  const readKeys = () => readAssertionKeys(settings);
   return {
     name: 'gate',
     createService(options) {
-      const rules = cluster.isWorker ? followRules() : openRules({ ...options, origin });
-      return createGateService({ ...options, rules });
+      const rules = cluster.isWorker ? followRules() : openRules({ ...options, origin, readKeys });
+      return createGateService({ ...options, rules, isTrustSet });
     },
     async openPrimary({ log, metrics, reloads, keyOwner }) {
-      const rules: OwnedRules = openRules({ origin, log, metrics, reloads });
-      // Tries the rules whole before a worker hears of them, and has their keys fetched here.
-      const servers = createGateServers(readCommonOptions(settings), keyOwner);
+      const rules: OwnedRules = openRules({ origin, log, metrics, reloads, readKeys });
+      // Validates the rules before a worker receives them, and fetches their keys in this process.
+      const servers = createGateServers(keyOwner);
       let ready = false;
       let current: Gate | undefined;
-      const follower = createGateFollower(servers, (gate, newKeys) => {
-        current = gate;
-        if (ready) for (const keys of newKeys) keys.fetch();
+      const follower = createGateFollower({
+        ...{ servers, settings, isTrustSet, readCommon: readCommonOptions },
+        onSwap(gate, newKeys) {
+          current = gate;
+          if (ready) for (const keys of newKeys) keys.fetch();
+        },
       });
       await rules.follow(shareRules(() => rules, follower));
       return {
@@ -33,6 +40,7 @@ export function createGateCommand({ settings, rules: origin }: GateSettings): Co
           for (const keys of servers.keys().values()) keys.fetch();
         },
         routes: () => describeRules(current?.rules),
+        assertionKeys: () => describeAssertionKeys(current),
       };
     },
   };

@@ -4,60 +4,71 @@ import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import type { TokenCacheStatus } from '../token/token-cache.ts';
-import { createGate, type Gate, type ServerOrder } from './gate.ts';
+import type { GateCors } from './cors.ts';
+import { createGate, type Gate, type GateOptions, type ServerRequirements } from './gate.ts';
+import { createIntrospections } from './gate-introspections.ts';
 import type { Rules } from './rules/rules.ts';
 
-/** What the resource servers of a gate have in common. */
 export type CommonOptions = Omit<AnyServerOptions, 'issuer' | 'issuers' | 'keys' | 'jwksUri' | 'insecure' | 'audience'>;
 
-/** A gate that is ready to take the place of another. */
 export interface PreparedGate {
   readonly gate: Gate;
-  /** Keys that no gate before had asked for. */
   readonly newKeys: readonly ServiceKeys[];
-  /** From now on this gate is in force: what only gates before it used is let go. */
+  /** Activates this gate, and closes servers that only the gate before used. */
   adopt(): void;
 }
 
-/** The resource servers that the rules of a gate ask for. What rules share, and what stays when rules change, is kept. */
+export type GateParts = Pick<GateOptions, 'assertions' | 'mcpMetadata'>;
+
+/** The resource servers of a gate. Rules with equal requirements share one, and a reload reuses it. */
 export interface GateServers {
-  prepare(rules: Rules): Promise<PreparedGate>;
-  /** The keys of the gate in force, by issuer and place. */
+  prepare(rules: Rules, common: CommonOptions, parts?: GateParts): Promise<PreparedGate>;
   keys(): ReadonlyMap<string, ServiceKeys>;
+  /** The server that trusts every issuer of the rules, for logout tokens. Throws `TypeError` without revocations. */
+  all(): ResourceServer<RegisteredClaims>;
   tokenCacheStatus(): TokenCacheStatus;
 }
 
-/** Of all verified tokens that are kept: the servers share them out. */
 const cacheBounds = { entries: 10_000, bytes: 64 * 1024 * 1024 } as const;
-/** What a server keeps at least. */
 const leastCache = { entries: 200, bytes: 1024 * 1024 } as const;
 
-/** Makes the servers; `keySource` opens the keys of their issuers. */
-export function createGateServers(common: CommonOptions, keySource: KeySource): GateServers {
+/** Name of the server for all issuers: no rule has such requirements. */
+const allIssuers = 'all';
+
+interface ServerParts {
+  readonly common: CommonOptions;
+  /** Number of servers that share the limits of cached tokens. */
+  readonly share: number;
+  readonly introspection: Pick<AnyServerOptions, 'introspection'>;
+}
+
+export function createGateServers(keySource: KeySource, cors?: GateCors): GateServers {
+  const introspections = createIntrospections();
   let servers: ReadonlyMap<string, ResourceServer<RegisteredClaims>> = new Map();
   let keys: ReadonlyMap<string, ServiceKeys> = new Map();
-  /** Counts of servers that are gone: a counter must not fall. */
+  /** Counts of closed servers, because a counter must not fall. */
   let gone = { hits: 0, misses: 0 };
 
   const openServer = (
-    order: ServerOrder,
+    requirements: ServerRequirements,
     opened: ReadonlyMap<string, ServiceKeys>,
-    share: number,
+    { common, share, introspection }: ServerParts,
   ): ResourceServer<RegisteredClaims> => {
-    const issuers = order.issuers.map((trusted): TrustedIssuer => {
+    const issuers = requirements.issuers.map((trusted): TrustedIssuer => {
       const { issuer, rules } = trusted;
       const keys = opened.get(nameKeys(issuer, trusted));
       return keys === undefined ? trusted : { issuer, keys, ...(rules !== undefined && { rules }) };
-    }) as readonly IssuerWithRecipients[]; // rules with an issuer that has no recipients are not loaded
+    }) as readonly IssuerWithRecipients[]; // rules with an issuer without an audience are not loaded
     return createResourceServer({
       ...common,
       issuers,
-      // Each issuer has its own; a server without any answers refusals only, and none with a challenge.
+      ...introspection,
+      // Each issuer has its own audience. A server without issuers only writes refusals without a challenge.
       ...(issuers.length === 0 && { audience: 'none' }),
       dpop: {
         ...common.dpop,
-        ...(order.dpop !== undefined && { mode: order.dpop }),
-        ...(order.proofs === 'ignore' && { replay: 'off' }),
+        ...(requirements.dpop !== undefined && { mode: requirements.dpop }),
+        ...(requirements.proofs === 'ignore' && { replay: 'off' }),
       },
       tokenCache: {
         maxEntries: Math.max(leastCache.entries, Math.floor(cacheBounds.entries / share)),
@@ -67,7 +78,8 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
   };
 
   return {
-    async prepare(rules) {
+    async prepare(rules, common, parts = {}) {
+      const preparedIntrospections = introspections.prepare(rules.introspections);
       const opened = new Map<string, ServiceKeys>();
       for (const trusted of rules.issuers.values()) {
         const { issuer, jwksUri, insecure } = trusted;
@@ -80,13 +92,27 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
       const gate = createGate({
         rules,
         ...(common.trustProxy !== undefined && { trustProxy: common.trustProxy }),
-        openServer(order) {
-          const key = JSON.stringify(order);
-          const server = used.get(key) ?? servers.get(key) ?? openServer(order, opened, share);
+        cors,
+        ...parts,
+        ...(common.externalUrl !== undefined && { externalUrl: common.externalUrl }),
+        openServer(requirements) {
+          const key = JSON.stringify([requirements, preparedIntrospections.keyFor(requirements.issuers)]);
+          const server =
+            used.get(key) ??
+            servers.get(key) ??
+            openServer(requirements, opened, {
+              ...{ common, share, introspection: preparedIntrospections.optionFor(requirements.issuers) },
+            });
           used.set(key, server);
           return server;
         },
       });
+      const oneForEach = new Map([...rules.issuers.values()].map((trusted) => [trusted.issuer, trusted]));
+      const all = { issuers: [...oneForEach.values()], dpop: undefined, proofs: 'ignore' } as const;
+      // For messages of issuers that no rule is about.
+      if (common.revocations !== undefined) {
+        used.set(allIssuers, openServer(all, opened, { common, share, introspection: {} }));
+      }
       const before = keys;
       return {
         gate,
@@ -98,12 +124,18 @@ export function createGateServers(common: CommonOptions, keySource: KeySource): 
             gone = { hits: gone.hits + hits, misses: gone.misses + misses };
             server.close();
           }
+          preparedIntrospections.adopt();
           servers = used;
           keys = opened;
         },
       };
     },
     keys: () => keys,
+    all() {
+      const server = servers.get(allIssuers);
+      if (server === undefined) throw new TypeError('The gate has no rules yet.');
+      return server;
+    },
     tokenCacheStatus: () =>
       sum(
         [...servers.values()].flatMap((server) => server.tokenCacheStatus() ?? []),

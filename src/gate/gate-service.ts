@@ -1,227 +1,158 @@
 import { AccessError } from '../failures.ts';
-import { createReadClientAddress } from '../http/client-address.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
-import { type IsTrusted, parseTrust } from '../http/trust.ts';
+import { createReadClientAddress, type IsTrusted, parseTrust } from '../http/peer.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
-import type { Readiness } from '../server/admin/admin.ts';
-import { createRefuse } from '../server/http/refuse.ts';
+import { assertionKeysPath } from '../server/admin/admin.ts';
+import { createRefuse, type StreamApp } from '../server/http/exchange.ts';
 import { registerCacheMetrics } from '../server/observation/cache-metrics.ts';
-import type { Metrics, Series } from '../server/observation/metrics.ts';
-import { registerProcessMetrics } from '../server/observation/process-metrics.ts';
-import { observeApp } from '../server/process/observed-app.ts';
-import { openDenyList } from '../server/process/open-deny-list.ts';
-import { isReplayAway, replayAway } from '../server/process/open-replay.ts';
-import { openSecrets } from '../server/process/open-secrets.ts';
+import type { Metrics } from '../server/observation/metrics.ts';
+import { isReplayUnreachable } from '../server/process/open-replay.ts';
 import type { Service, ServiceOptions } from '../server/process/service.ts';
-import { labelSettings } from '../server/settings/setting-labels.ts';
-import { nameSettings } from '../server/settings/setting-names.ts';
+import { openServiceParts } from '../server/process/service-parts.ts';
+import { labelSettings, nameSettings } from '../server/settings/setting-names.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import { createGateApp } from './beside/gate-app.ts';
-import type { Admission, Gate } from './gate.ts';
-import { type CommonOptions, createGateServers, type GateServers } from './gate-servers.ts';
-import { chooseTreatment } from './match/rule-choice.ts';
-import { createGateProxyApp } from './proxy/gate-proxy-app.ts';
-import { createReverseProxy, type ReverseProxy } from './proxy/reverse-proxy.ts';
+import { createGateCors } from './cors.ts';
+import type { AdmittedDecision, Gate } from './gate.ts';
+import { createGateFollower, readCommonOptions } from './gate-follower.ts';
+import { findMode, settingsFor } from './gate-mode.ts';
+import { describeReadiness } from './gate-readiness.ts';
+import { createGateServers } from './gate-servers.ts';
+import { describeAssertionKeys, serveAssertionKeys } from './identity/assertion-key-set.ts';
+import { serveMcpMetadata } from './mcp-metadata.ts';
+import { type ActiveGate, createGateProxyApp } from './proxy/gate-proxy-app.ts';
+import { createUpstreams } from './proxy/upstreams.ts';
+import { watchWithNearRules } from './review/rule-ranking.ts';
 import { describeRules } from './rules/rule-views.ts';
-import type { Rules } from './rules/rules.ts';
-import type { RulesFollower, RulesSource } from './rules/rules-source.ts';
+import type { RulesSource } from './rules/rules-source.ts';
 
-/** What one process of the gate is made from. */
 export interface GateServiceOptions extends ServiceOptions {
   readonly rules: RulesSource;
+  /** True if TRUST_PROXY is set, so that its default does not depend on the mode. */
+  readonly isTrustSet: boolean;
 }
 
-/** Composes the gate, beside a proxy or as one. Rejects with `RulesError` if the rules cannot be used. */
+/** Composes the gate of one process, beside a proxy or as the proxy. Rejects with `RulesError` if the rules cannot be used. */
 export async function createGateService(options: GateServiceOptions): Promise<Service> {
-  const { settings, log, metrics, keySource, reloads, replay, rules } = options;
-  registerProcessMetrics(metrics);
-  const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
-  const { nonceOptions, describeIdentity } = openSecrets(options);
-  const servers = createGateServers(
-    {
-      ...readCommonOptions(settings),
-      dpop: { ...readDpop(settings), ...nonceOptions, replay },
-      ...(denied && { denyList: denied.denyList }),
-    },
-    keySource,
-  );
+  const { log, metrics, keySource, replay, rules, isTrustSet } = options;
+  const parts = openServiceParts(options);
+  const { corsOrigins } = options.settings;
+  const cors = corsOrigins.length === 0 ? undefined : createGateCors({ from: 'settings', origins: corsOrigins });
+  const servers = createGateServers(keySource, cors);
   registerCacheMetrics(metrics, servers);
-  let gate: Gate | undefined;
+  const upstreams = createUpstreams(options.settings, log, metrics);
+  let active: ActiveGate | undefined;
   let listening = false;
   await rules.follow(
-    createGateFollower(servers, (next, newKeys) => {
-      gate = next;
-      if (listening) for (const keys of newKeys) keys.fetch();
+    createGateFollower({
+      ...{ servers, upstreams, isTrustSet, settings: options.settings },
+      readCommon: (settings, mode) => ({
+        ...readCommonOptions(settings, mode),
+        dpop: parts.dpop,
+        ...parts.serverOptions,
+      }),
+      onSwap(gate, newKeys) {
+        active = { gate, upstreams: upstreams.current() };
+        if (listening) for (const keys of newKeys) keys.fetch();
+      },
     }),
   );
-  const current = (): Gate => {
-    if (gate === undefined) throw new TypeError('The gate has no rules yet.');
-    return gate;
+  const currentPair = (): ActiveGate => {
+    if (active === undefined) throw new TypeError('The gate has no rules yet.');
+    return active;
   };
-  const proxy = settings.upstream === '' ? undefined : await openProxy(settings);
+  const current = (): Gate => currentPair().gate;
+  const mode = findMode(options.settings, current().rules);
+  const settings = settingsFor(options.settings, { mode, isTrustSet });
   const names = nameSettings(settings);
-  const common = { current, names, onAdmitted: createAdmissionCount(metrics) };
-  const app =
-    proxy === undefined
-      ? createGateApp({ ...common, isTrusted: readTrust(settings), errorBody: errorBodyFormats[settings.errorBody] })
+  const common = { names, onAdmitted: createAdmissionCount(metrics) };
+  const deciding =
+    mode === 'beside'
+      ? createGateApp({
+          ...common,
+          current,
+          isTrusted: readTrust(settings),
+          errorBody: errorBodyFormats[settings.errorBody],
+        })
       : createGateProxyApp({
-          ...{ ...common, proxy },
+          ...{ ...common, current: currentPair },
           readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
           isTrusted: parseTrust(settings.trustProxy),
           readClientAddress: createReadClientAddress(settings.trustProxy),
+          uploadMilliseconds: settings.uploadTimeout * 1000,
+          peerShare: settings.peerShare,
         });
-  const watch = options.watchDecisions?.({
+  const errorBody = errorBodyFormats[settings.errorBody];
+  const servingKeys = serveAssertionKeys(deciding, current, errorBody);
+  const withKeys: StreamApp = (exchange, target, wire) =>
+    (target.startsWith(assertionKeysPath) ? servingKeys : deciding)(exchange, target, wire);
+  const app = settings.mcp ? serveMcpMetadata(withKeys, () => current().mcpMetadata, errorBody) : withKeys;
+  const decisions = options.watchDecisions?.({
     labels: labelSettings(settings, []),
     domainHasScheme: false,
-    findJudged({ route, request, connection }) {
-      const judge = current().findJudge(route);
-      if (judge === undefined || chooseTreatment(judge.rule, request) !== 'judge') return undefined;
-      // A proxy that asks has a connection of its own.
-      const own = proxy === undefined ? { encrypted: request.url.startsWith('https:') } : connection;
-      return { server: judge.server, policy: judge.rule.policy, connection: own, rule: judge.rule };
+    findAuthorizer({ request, connection }) {
+      const judge = current().findJudge(request, connection);
+      if (judge === undefined) return undefined;
+      // Beside a proxy, the connection is the proxy's.
+      const own = mode === 'beside' ? { encrypted: request.url.startsWith('https:') } : connection;
+      return { server: judge.server, policy: judge.policy, connection: own, rule: judge.rule };
     },
   });
+  const watch = watchWithNearRules(decisions, () => current().rules);
   const refuse = createRefuse(names, (error, exchange) => {
     exchange.routeKind = 'rule';
     return current().refuse(error, exchange.request).refusal;
   });
-  const observed = observeApp({ app, refuse, settings, log, metrics, describeIdentity, watch });
-  let draining = false;
+  const observed = parts.observe({ app, refuse, settings, watch, findServer: () => servers.all() });
   return {
     ...observed,
-    ...(proxy !== undefined && { onUpgrade: observed.serveUpgrade }),
+    ...(mode === 'proxy' && { onUpgrade: observed.serveUpgrade }),
     sendReady() {
       observed.sendReady();
-      proxy?.sendReady();
+      upstreams.sendReady();
     },
-    readiness: () => {
-      const proofs = isReplayAway(replay) ? describeProofs(current().rules, settings) : undefined;
-      const readiness = describeReadiness(servers, proofs);
-      return draining ? { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } } : readiness;
-    },
-    routes: () => describeRules(gate?.rules),
+    readiness: () =>
+      parts.completeReadiness(
+        describeReadiness({
+          ...{ servers, settings, rules: current().rules, upstreams: upstreams.current() },
+          isReplayAway: isReplayUnreachable(replay),
+          isLoading: options.revocations?.status().loaded === false,
+        }),
+      ),
+    routes: () => describeRules(active?.gate.rules),
+    assertionKeys: () => describeAssertionKeys(active?.gate),
     fetchKeys: () => {
       listening = true;
       for (const keys of servers.keys().values()) keys.fetch();
     },
-    drain: () => {
-      draining = true;
-    },
+    drain: parts.drain,
     close: () => {
-      denied?.close();
-      proxy?.close();
+      parts.close();
+      upstreams.close();
       rules.close();
     },
   };
 }
 
-function openProxy(settings: Settings): Promise<ReverseProxy> {
-  const {
-    upstream,
-    upstreamTimeout: timeout,
-    upstreamKeepAlive: keepAlive,
-    uploadTimeout,
-    peerShare: share,
-  } = settings;
-  return createReverseProxy({ upstream, timeout, uploadTimeout, keepAlive, share });
-}
-
-/** Lets a set of servers follow the rules; `onSwap` is told of each gate that comes in force. */
-export function createGateFollower(
-  servers: GateServers,
-  onSwap: (gate: Gate, newKeys: readonly { fetch(): void }[]) => void,
-): RulesFollower {
-  return {
-    async prepare(rules) {
-      const { gate, newKeys, adopt } = await servers.prepare(rules);
-      return {
-        commit() {
-          adopt();
-          onSwap(gate, newKeys);
-        },
-      };
-    },
-  };
-}
-
-/** What all resource servers of a gate are set to. */
-export function readCommonOptions(settings: Settings): CommonOptions {
-  const { algorithms, clockTolerance, errorBody, variant, upstream } = settings;
-  return {
-    ...{ algorithms, clockTolerance, errorBody, subject: variant.subject, dpop: readDpop(settings) },
-    // Beside a proxy the original request is told in another way, and believed as a whole.
-    ...(upstream !== '' && readClientSide(settings)),
-  };
-}
-
-/** What a gate that clients connect to is set to. Rules are found by `Host`, as the upstream gets it: only proofs are held against `externalUrl`. */
-function readClientSide({ trustProxy, externalUrl, tlsClientCa }: Settings): Partial<CommonOptions> {
-  return {
-    trustProxy,
-    ...(externalUrl !== '' && { externalUrl }),
-    // Whoever demands certificates of clients has tokens that are bound to them confirmed.
-    ...(tlsClientCa !== '' && { clientCertificate: 'tls' }),
-  };
-}
-
-function readDpop(settings: Settings): NonNullable<CommonOptions['dpop']> {
-  const { dpopEnabled, dpopRequired, dpopAlgorithms: algorithms } = settings;
-  const mode = dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off';
-  return { mode, algorithms };
-}
-
-/** Who can open a unix socket is chosen by the rights of its file; such a peer has no address. */
+/** Reads the trusted peers. The rights of a unix socket's file choose its peers, which have no address. */
 function readTrust({ trustProxy, host }: Settings): IsTrusted {
   const isTrusted = parseTrust(trustProxy);
   return host.startsWith('unix:') ? (address) => address === undefined || isTrusted(address) : isTrusted;
 }
 
-/** Which tokens can be judged while used proofs cannot be looked up: those of some rules, or of none. */
-function describeProofs({ rules }: Rules, settings: Settings): 'some' | 'none' {
-  const judging = rules.filter(({ access }) => access === 'token' || access === 'optional');
-  const usual = readDpop(settings).mode;
-  // A rule that only reports refuses nobody, and looks up no proof.
-  const areBound = judging.every(({ mode, dpop = usual }) => mode === 'enforce' && dpop === 'required');
-  return judging.length > 0 && areBound ? 'none' : 'some';
-}
-
-/**
- * One issuer whose tokens can be judged is enough: the outage of one partner must not take the gate away from all.
- * `proofs` is `undefined` unless Redis is away.
- */
-function describeReadiness(servers: GateServers, proofs: 'some' | 'none' | undefined): Readiness {
-  const all = [...servers.keys().values()];
-  const away = all.filter((keys) => !keys.usable());
-  const ready = (all.length === 0 || away.length < all.length) && proofs !== 'none';
-  // Of an issuer with keys at several places the one that lacks them is shown.
-  const checks = Object.fromEntries([
-    ...all.map(({ issuer }) => [`keys of ${issuer}`, 'ok']),
-    ...away.map((keys) => [`keys of ${keys.issuer}`, `none: ${keys.problem() ?? 'not fetched yet'}`]),
-    ...(proofs === undefined ? [] : Object.entries(replayAway)),
-  ]);
-  const degraded = [
-    ...(ready ? new Set(away.map(({ issuer }) => `keys of ${issuer}`)) : []),
-    ...(proofs === undefined ? [] : ['replay']),
-  ];
-  return { ready, checks, ...(degraded.length > 0 && { degraded }) };
-}
-
-function createAdmissionCount(metrics: Metrics): (admission: Admission) => void {
+function createAdmissionCount(metrics: Metrics): (admission: AdmittedDecision) => void {
   const wouldRefuse = metrics.counter(
     'portcullis_would_refuse_total',
-    'Requests that passed because their rule only reports, by rule and reason.',
+    'Requests admitted in report mode that would be refused, by rule and reason.',
   );
   const omitted = metrics.counter(
     'portcullis_identity_claims_omitted_total',
     'Claims that did not fit into an identity header.',
   );
-  const known = new Map<string, Series>();
   return ({ rule, identity, wouldRefuse: error }) => {
     if (identity.omitted > 0) omitted.series().value += identity.omitted;
     if (error === undefined) return;
     const labels = `{rule="${rule.id}",reason="${error instanceof AccessError ? error.reason : 'unexpected'}"}`;
-    const series = known.get(labels) ?? wouldRefuse.series(labels);
-    known.set(labels, series);
-    series.value++;
+    wouldRefuse.series(labels).value++;
   };
 }

@@ -3,8 +3,9 @@ import { readSettings, type SettingSources, type Settings, type SettingsResult }
 import type { RulesFile } from './rules/rules-reader.ts';
 import type { RulesOrigin } from './rules/rules-source.ts';
 
-/** The effective settings of the gate. */
 export interface GateSettings extends Pick<ReadSettings, 'settings' | 'effective' | 'misspellings'> {
+  /** True if TRUST_PROXY is set, so that its default does not depend on the mode. */
+  readonly isTrustSet: boolean;
   readonly rules: RulesOrigin;
 }
 
@@ -14,37 +15,42 @@ export type GateSettingsResult =
   | ({ readonly kind: 'settings' } & GateSettings)
   | { readonly kind: 'problems'; readonly problems: readonly SettingProblem[] };
 
-/** Who may ask for decisions, if nothing else is said: proxies on this machine. */
 const loopback = '127.0.0.0/8,::1';
-/** In the place of what the rules say themselves. */
+/** Placeholders for settings that the rules file replaces. */
 const unused = { domain: 'unused.invalid', audience: 'unused' };
-/** Its own name in a Redis that it shares with the service behind it: both judge one proof. */
+/** Namespace in a Redis that an upstream service shares: both validate the same proof. */
 const namespace = 'gate';
 const policyFlags: ReadonlySet<string> = new Set(['--issuer', '--domain', '--audience', '--scope']);
 
 /** Reads the settings of the gate, which has either rules or one issuer, audience and scope for everything. */
 export function readGateSettings({ args, environment }: SettingSources): GateSettingsResult {
-  const given = args.map(nameDomain);
+  const written = args.map(nameDomain).map(writeMcpFlag);
   const read = (trust: string): SettingsResult =>
     readSettings({
-      args: given.flat(),
-      // It has no variants.
+      args: written,
+      // The gate has no variants.
       environment: { ...environment, VARIANT: undefined },
       defaults: { ...unused, 'trust-proxy': trust, 'replay-namespace': namespace },
     });
   const first = read(loopback);
-  // As the proxy it answers everybody; whose X-Forwarded-* to believe is another question.
+  // As the proxy, the gate serves all clients, and by default trusts X-Forwarded-* of none.
   const result = first.kind === 'settings' && first.settings.upstream !== '' ? read('false') : first;
   if (result.kind === 'problems') return result;
   const { settings, effective } = result;
-  const problems = [...checkTrust(settings), ...checkPolicy(settings, { effective, args: given.flat() })];
+  const given = { effective, args: written };
+  const problems = [...checkTrust(settings), ...checkMcp(settings), ...checkPolicy(settings, given)];
   if (problems.length > 0) return { kind: 'problems', problems };
   const rules: RulesOrigin =
     settings.rules === '' ? { kind: 'settings', file: writeRules(settings) } : { kind: 'file', path: settings.rules };
-  return { ...result, rules };
+  const isTrustSet = effective.some(({ name, source }) => name === 'TRUST_PROXY' && source !== 'default');
+  return { ...result, rules, isTrustSet };
 }
 
-/** `--issuer` takes a domain too. */
+/** Maps `--mcp` without a value to `--mcp=true`. */
+function writeMcpFlag(arg: string, index: number, args: readonly string[]): string {
+  return arg === '--mcp' && (args[index + 1] ?? '--').startsWith('--') ? '--mcp=true' : arg;
+}
+
 function nameDomain(arg: string, index: number, args: readonly string[]): string {
   if (arg === '--issuer' && isDomain(args[index + 1])) return '--domain';
   return arg.startsWith('--issuer=') && isDomain(arg.slice('--issuer='.length)) ? arg.replace('issuer', 'domain') : arg;
@@ -54,10 +60,52 @@ function isDomain(value: string | undefined): boolean {
   return value !== undefined && !value.includes('//');
 }
 
-function checkTrust({ trustProxy, upstream, spellings }: Settings): readonly SettingProblem[] {
-  if (trustProxy !== 'all' || upstream !== '') return [];
-  const fix = 'Anybody could ask for decisions, and say what is asked about. Write the addresses of the proxies.';
+function checkTrust({ trustProxy, upstream, rules, spellings }: Settings): readonly SettingProblem[] {
+  // A rules file can contain upstreams.
+  if (trustProxy !== 'all' || upstream !== '' || rules !== '') return [];
+  const fix =
+    'Any client could query the gate and choose the request that it decides on. Set the addresses of the proxies.';
   return [{ name: spellings['TRUST_PROXY'] ?? 'TRUST_PROXY', value: 'true', fix }];
+}
+
+function checkMcp({
+  mcp,
+  mcpTools,
+  rules,
+  upstream,
+  variant,
+  spellings,
+  ...settings
+}: Settings): readonly SettingProblem[] {
+  const problem = (name: string, fix: string): SettingProblem => ({
+    name: spellings[name] ?? name,
+    value: undefined,
+    fix,
+  });
+  if (mcpTools !== '' && (!mcp || rules !== '')) {
+    return [problem('MCP_TOOLS', 'It is only for --mcp without rules. Remove it, or write "mcp" in a rule.')];
+  }
+  if (!mcp || rules !== '') return [];
+  if (upstream === '') {
+    return [
+      problem(
+        'UPSTREAM',
+        '--mcp requires it without rules. Set the address of the MCP server, such as http://127.0.0.1:3000.',
+      ),
+    ];
+  }
+  return isResource(settings.audience)
+    ? []
+    : [
+        problem(
+          variant.names.audience,
+          'With --mcp it is the URL of the server as clients use it, such as https://mcp.example.com/mcp: https, or http on this host.',
+        ),
+      ];
+}
+
+function isResource(audience: string): boolean {
+  return /^(?:https:\/\/|http:\/\/(?:localhost|127\.|\[::1\]))[^?#\s]+$/.test(audience) && URL.canParse(audience);
 }
 
 interface Given {
@@ -75,7 +123,7 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
       .map((name) => ({
         name,
         value: undefined,
-        fix: 'The rules say it themselves. Leave it out, or leave out --rules.',
+        fix: 'The rules file sets it. Omit it, or omit --rules.',
       }));
   }
   const problems: SettingProblem[] = [];
@@ -103,12 +151,21 @@ function checkPolicy(settings: Settings, { effective, args }: Given): readonly S
   return problems;
 }
 
-/** One rule for everything. */
-function writeRules({ issuer, audience, scope }: Settings): RulesFile {
+function writeRules({ issuer, audience, scope, mcp, mcpTools }: Settings): RulesFile {
   const scopes = scope === '' ? {} : { scopes: scope.split(' ') };
-  const text = JSON.stringify({
-    issuers: { issuer: { issuer, audience } },
-    rules: [{ id: 'all', path: '/**', ...scopes }],
-  });
-  return { name: 'settings', text };
+  const rule = mcp
+    ? { id: 'mcp', path: `${new URL(audience).pathname.replace(/\/$/, '')}/**`, mcp: writeMcp(mcpTools), ...scopes }
+    : { id: 'all', path: '/**', ...scopes };
+  return { name: 'settings', text: JSON.stringify({ issuers: { issuer: { issuer, audience } }, rules: [rule] }) };
+}
+
+/** Writes `mcp` of a rule. Resources and prompts require only the rule. */
+function writeMcp(mcpTools: string): object {
+  const tools = new Map<string, string[]>(mcpTools === '' ? [['*', []]] : []);
+  for (const entry of mcpTools.split(' ').filter((each) => each !== '')) {
+    const [name = '', scope = ''] = [entry.slice(0, entry.indexOf('=')), entry.slice(entry.indexOf('=') + 1)];
+    tools.set(name, [...(tools.get(name) ?? []), scope]);
+  }
+  const entries = [...tools].map(([name, scopes]) => [name, scopes.length === 0 ? {} : { scopes }]);
+  return { tools: Object.fromEntries(entries), resources: { '*': {} }, prompts: { '*': {} } };
 }

@@ -1,147 +1,251 @@
-import { AccessError } from '../failures.ts';
+import { listRequiredScopes } from '../audit/required-scopes.ts';
 import type { DpopMode } from '../http/credentials.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
+import type { Trust } from '../http/peer.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
-import type { Trust } from '../http/trust.ts';
-import { metadataPath } from '../refusal/metadata-link.ts';
+import { describeMismatch } from '../mcp/header-mismatch.ts';
+import type { ReadMessage } from '../mcp/node-message.ts';
+import { readTrustedHeaders } from '../mcp/trusted-headers.ts';
+import type { Policy } from '../policy/policy.ts';
+import { metadataPath } from '../refusal/challenge.ts';
 import type { Refusal } from '../refusal/refusal.ts';
+import { Refused } from '../refused.ts';
 import { isAccess, refusalOf } from '../resource-server/access.ts';
+import { noteRule } from '../resource-server/events.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
+import type { HeaderList } from '../server/http/answer.ts';
+import type { AuditedFacts } from '../server/http/exchange.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
+import type { GateCors } from './cors.ts';
+import type { SignedAssertion } from './identity/assertions.ts';
 import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity/identity-headers.ts';
-import { chooseTreatment, createChooseRule } from './match/rule-choice.ts';
+import { createSignIdentity, type OpenedAssertions } from './identity/opened-assertions.ts';
+import { describeTarget } from './match/refused-target.ts';
+import { type Choice, chooseTreatment, createChooseRule } from './match/rule-choice.ts';
+import { type McpCall, openCall } from './mcp-call.ts';
+import type { McpMetadata } from './mcp-metadata.ts';
 import type { Rule, Rules } from './rules/rules.ts';
 
-/** What judges the tokens of some rules. */
-export interface ServerOrder {
-  /** None: it only answers what is refused before a token is looked at. */
+export interface ServerRequirements {
+  /** Empty: the server only writes refusals that precede the token. */
   readonly issuers: readonly TrustedIssuer[];
-  /** `undefined`: what the gate is set to. */
+  /** `undefined`: the mode of the gate's settings. */
   readonly dpop: DpopMode | undefined;
-  /** `ignore` for rules that only report: a proof they have seen may still be used. */
+  /** `ignore` in report mode: the proof must stay usable for the upstream. */
   readonly proofs: 'record' | 'ignore';
 }
 
-/** What a gate is made of. */
 export interface GateOptions {
   readonly rules: Rules;
-  /** Gives the resource server of an order; asked once for each rule. */
-  readonly openServer: (order: ServerOrder) => ResourceServer<RegisteredClaims>;
-  /** Peers whose X-Forwarded-* are believed about the URL of a request. Default `none`. */
+  /** Opens the resource server for these requirements; called once for each rule. */
+  readonly openServer: (requirements: ServerRequirements) => ResourceServer<RegisteredClaims>;
+  /** Peers whose X-Forwarded-* are trusted. Default: `none`. */
   readonly trustProxy?: Trust;
+  readonly externalUrl?: string;
+  /** Default: no rule sends an assertion. */
+  readonly assertions?: OpenedAssertions | undefined;
+  /** Default: none is served. */
+  readonly mcpMetadata?: McpMetadata | undefined;
+  readonly cors?: GateCors | undefined;
 }
 
-/** A request that may pass. */
-export interface Admission {
+export interface AdmittedDecision {
   readonly kind: 'admitted';
   readonly rule: Rule;
-  /** What the upstream is told of the caller. */
+  readonly request: ResourceRequest;
   readonly identity: IdentityValues;
-  /** Of a caller whose token was judged. */
   readonly access: Access<RegisteredClaims> | undefined;
-  /** Goes with the answer to the client (RFC 9449 §8.2). */
+  /** Sent with the response to the client (RFC 9449 §8.2). */
   readonly dpopNonce: string | undefined;
-  /** Why it would have been refused, if its rule did not only report. */
   readonly wouldRefuse: unknown;
+  readonly audited: AuditedFacts;
+  readonly cors: HeaderList;
+  /** True for a preflight that the gate itself decides. */
+  readonly isCorsPreflight: boolean;
 }
 
-/** A request that is refused, and its answer. */
-export interface Rejection {
+export interface RefusedDecision {
   readonly kind: 'refused';
   /** `undefined` if it was refused before a rule was found. */
   readonly rule: Rule | undefined;
+  readonly request: ResourceRequest;
   readonly error: unknown;
   readonly refusal: Refusal;
+  readonly audited: AuditedFacts;
+  readonly cors: HeaderList;
 }
 
-export type Decision = Admission | Rejection;
+export type Decision = AdmittedDecision | RefusedDecision;
 
-/** Judges requests for other servers. */
 export interface Gate {
+  readonly assertionKeys: string | undefined;
+  readonly mcpMetadata: McpMetadata | undefined;
   readonly rules: Rules;
   readonly identity: IdentityHeaders;
-  /** Decides about a request, as the client sent it. Throws nothing; a promise only if something has to be waited for. */
-  decide(request: ResourceRequest, connection: Connection | undefined): Decision | Promise<Decision>;
-  /** What judges the requests of a rule, by its id: for an explanation. */
-  findJudge(id: string): { readonly server: ResourceServer<RegisteredClaims>; readonly rule: Rule } | undefined;
-  /** Refuses a request that no rule was asked about. */
-  refuse(error: unknown, request: ResourceRequest): Rejection;
-}
-
-/** Creates a gate. Throws `TypeError` for an order that no server can be opened for. */
-export function createGate({ rules, openServer, trustProxy = 'none' }: GateOptions): Gate {
-  const identity = createIdentityHeaders(rules.identity);
-  const chooseRule = createChooseRule(rules, createReadExternalUrl({ trust: trustProxy }));
-  const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
-  const servers = new Map(rules.rules.map((rule) => [rule, openServer(orderOf(rule, rules))]));
-  // Of the origin that the rules name, never of a host that a client has named; without one there is no link.
-  const metadataUrl = rules.resource === undefined ? undefined : `${rules.resource}${metadataPath}`;
-
-  const refuse = (error: unknown, request: ResourceRequest, rule?: Rule): Rejection => {
-    const server = (rule && servers.get(rule)) ?? outside;
-    const refusal = server.describeRefusal(error, request, { policy: rule?.policy, metadataUrl });
-    return { kind: 'refused', rule, error, refusal };
-  };
-
-  const admit = (rule: Rule, access: Access<RegisteredClaims> | undefined, wouldRefuse?: unknown): Admission => {
-    const values = access === undefined ? identity.empty : identity.write(access);
-    return { kind: 'admitted', rule, identity: values, access, dpopNonce: access?.dpopNonce, wouldRefuse };
-  };
-
-  /** For a refusal, and for a thrown error, which is a defect. A rule in report mode admits both. */
-  const settleRefusal = (rule: Rule, request: ResourceRequest, error: unknown): Decision =>
-    rule.mode === 'report'
-      ? admit(rule, undefined, error ?? new AccessError('unexpected'))
-      : refuse(error, request, rule);
-
-  const settle = (rule: Rule, request: ResourceRequest, judged: Access<RegisteredClaims> | AccessError): Decision =>
-    isAccess(judged) ? admit(rule, judged) : settleRefusal(rule, request, refusalOf(judged));
-
-  const judge = (
-    rule: Rule,
+  /**
+   * Decides on a request as the client sent it. Never rejects. `readMessage` reads the body for a rule with `mcp`; without it,
+   * the headers name the operation.
+   */
+  decide(
     request: ResourceRequest,
     connection: Connection | undefined,
-  ): Decision | Promise<Decision> => {
-    try {
-      const judged = (servers.get(rule) ?? outside).judge(request, rule.policy, connection);
-      if (!(judged instanceof Promise)) return settle(rule, request, judged);
-      return judged.then(
-        (settled) => settle(rule, request, settled),
-        (error: unknown) => settleRefusal(rule, request, error),
-      );
-    } catch (error) {
-      return settleRefusal(rule, request, error);
-    }
+    readMessage?: () => Promise<ReadMessage>,
+  ): Promise<Decision>;
+  /** Finds the rule of a request that validates a token, for an explanation. */
+  findJudge(
+    request: ResourceRequest,
+    connection: Connection | undefined,
+  ): (Choice & { readonly server: ResourceServer<RegisteredClaims>; readonly policy: Policy<unknown> }) | undefined;
+  /** Refuses a request before a rule is chosen. */
+  refuse(error: unknown, request: ResourceRequest): RefusedDecision;
+}
+
+interface AdmissionFacts {
+  readonly access?: Access<RegisteredClaims>;
+  readonly assertion?: SignedAssertion | undefined;
+  readonly wouldRefuse?: unknown;
+  readonly call?: McpCall | undefined;
+}
+
+export function createGate(options: GateOptions): Gate {
+  const { rules, openServer, trustProxy = 'none', externalUrl: pinned, assertions, cors: defaultCors } = options;
+  const { mcpMetadata } = options;
+  const identity = createIdentityHeaders(rules.identity, rules.assertion?.header);
+  const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
+  const readCalledUrl = createReadExternalUrl({ trust: trustProxy, ...(pinned !== undefined && { pinned }) });
+  const signIdentity = assertions && createSignIdentity(assertions, readCalledUrl);
+  const chooseRule = createChooseRule(rules, readExternalUrl, defaultCors);
+  const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
+  const servers = new Map(rules.rules.map((rule) => [rule, openServer(requirementsOf(rule, rules))]));
+  // Built from the origin in the rules, never from a host that a client sent.
+  const metadataUrl = rules.resource === undefined ? undefined : `${rules.resource}${metadataPath}`;
+
+  const { digest } = rules;
+  const unmatched: AuditedFacts = { requiredScopes: [], rules: digest };
+  const audited = new Map(
+    rules.rules.map((rule) => [rule, { requiredScopes: listRequiredScopes(rule.policy), rules: digest }]),
+  );
+  const findAudited = (rule: Rule | undefined, call: McpCall | undefined): AuditedFacts =>
+    call === undefined
+      ? ((rule && audited.get(rule)) ?? unmatched)
+      : { requiredScopes: listRequiredScopes(call.policy), rules: digest };
+  /** Operations of messages that were read, for the console. */
+  const readOperations = new WeakMap<ResourceRequest, ReadMessage['operations']>();
+
+  const describeCors = (request: ResourceRequest, rule: Rule | undefined): HeaderList =>
+    (rule?.cors ?? defaultCors)?.describe(request) ?? noHeaders;
+
+  const refuse = (error: unknown, request: ResourceRequest, choice?: Choice, call?: McpCall): RefusedDecision => {
+    const rule = choice?.rule;
+    const server = (rule && servers.get(rule)) ?? outside;
+    const policy = call?.policy ?? rule?.policy;
+    const url = (rule && mcpMetadata?.urlOf(rule)) ?? metadataUrl;
+    const refusal = describeMismatch(
+      server.describeRefusal(error, request, { policy, metadataUrl: url }),
+      call?.message,
+    );
+    return {
+      kind: 'refused',
+      rule,
+      request: choice?.request ?? request,
+      error,
+      refusal,
+      cors: describeCors(request, rule),
+      audited: findAudited(rule, call),
+    };
+  };
+
+  const admit = (
+    { rule, request: bound, isCorsPreflight }: Choice,
+    request: ResourceRequest,
+    { access, assertion, wouldRefuse, call }: AdmissionFacts,
+  ): AdmittedDecision => {
+    const values = access === undefined ? identity.empty : identity.write(access, assertion);
+    const cors = isCorsPreflight
+      ? ((rule.cors ?? defaultCors)?.describePreflight(request) ?? noHeaders)
+      : describeCors(request, rule);
+    const dpopNonce = access?.dpopNonce;
+    return {
+      kind: 'admitted',
+      rule,
+      request: bound,
+      identity: values,
+      access,
+      dpopNonce,
+      wouldRefuse,
+      cors,
+      isCorsPreflight,
+      audited: findAudited(rule, call),
+    };
+  };
+
+  /** Decides after a refusal or a thrown error. A rule in report mode admits both. */
+  const settleRefusal = (choice: Choice, request: ResourceRequest, error: unknown, call?: McpCall): Decision =>
+    choice.rule.mode === 'report'
+      ? admit(choice, request, { wouldRefuse: error ?? new Refused('unexpected'), call })
+      : refuse(error, request, choice, call);
+
+  /** An anonymous caller has no token that an entry could check. */
+  const admitAnonymous = async (choice: Choice, request: ResourceRequest, call: McpCall): Promise<Decision> => {
+    const { operations } = await call.read();
+    if (operations instanceof Refused) return settleRefusal(choice, request, operations, call);
+    return operations.length === 0
+      ? admit(choice, request, { call })
+      : settleRefusal(choice, request, new Refused('missing_credentials'), call);
   };
 
   return {
     rules,
+    assertionKeys: assertions?.jwks,
+    mcpMetadata,
     identity,
     refuse,
-    findJudge(id) {
-      const rule = rules.rules.find((each) => each.id === id);
-      const server = rule && servers.get(rule);
-      return rule === undefined || server === undefined ? undefined : { rule, server };
+    findJudge(request, connection) {
+      const choice = chooseRule(request, connection);
+      if (choice instanceof Refused || chooseTreatment(choice, request) !== 'judge') return undefined;
+      const { rule } = choice;
+      const operations = readOperations.get(request);
+      const policy = (operations && rule.mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
+      return { ...choice, server: servers.get(rule) ?? outside, policy };
     },
-    decide(request, connection) {
-      let rule: Rule | AccessError;
+    async decide(request, connection, readMessage) {
+      let choice: Choice | undefined;
+      let call: McpCall | undefined;
       try {
-        rule = chooseRule(request, connection);
+        const chosen = chooseRule(request, connection);
+        if (chosen instanceof Refused) return refuse(chosen, request);
+        choice = chosen;
+        const treatment = chooseTreatment(choice, request);
+        if (treatment === 'deny') {
+          const context = { ...describeTarget(request, readExternalUrl(request, connection)) };
+          return settleRefusal(choice, request, new Refused('denied_by_rule', { context }));
+        }
+        const { rule } = choice;
+        const { request: bound } = choice;
+        call =
+          rule.mcp &&
+          openCall(rule.mcp, readMessage ?? (async () => readTrustedHeaders(request)), (message) =>
+            readOperations.set(bound, message.operations),
+          );
+        if (treatment === 'anonymous' && call !== undefined) return await admitAnonymous(choice, request, call);
+        if (treatment !== 'judge') return admit(choice, request, {});
+        const server = servers.get(rule) ?? outside;
+        noteRule(choice.request, rule.id);
+        const judged = await server.judge(choice.request, call?.policy ?? rule.policy, connection);
+        if (!isAccess(judged)) return settleRefusal(choice, request, refusalOf(judged), call);
+        const assertion = signIdentity?.(choice.rule, judged, request, connection);
+        return admit(choice, request, { access: judged, assertion, call });
       } catch (error) {
-        return refuse(error, request);
+        return choice === undefined ? refuse(error, request) : settleRefusal(choice, request, error, call);
       }
-      if (rule instanceof AccessError) return refuse(rule, request);
-      const treatment = chooseTreatment(rule, request);
-      if (treatment === 'judge') return judge(rule, request, connection);
-      if (treatment === 'deny') return settleRefusal(rule, request, new AccessError('denied_by_rule'));
-      return admit(rule, undefined);
     },
   };
 }
 
-/** What the tokens of a rule are judged by. */
-export function orderOf({ issuers, dpop, mode }: Rule, rules: Rules): ServerOrder {
+const noHeaders: HeaderList = [];
+
+export function requirementsOf({ issuers, dpop, mode }: Rule, rules: Rules): ServerRequirements {
   return {
     issuers: issuers.flatMap((name) => rules.issuers.get(name) ?? []),
     dpop,

@@ -1,13 +1,13 @@
 import { hash, X509Certificate } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { AccessError } from '../failures.ts';
 import { refuseOnWorkerd } from '../platform.ts';
+import { Refused } from '../refused.ts';
+import { parseTrust, type Trust } from './peer.ts';
 import type { Connection, ResourceRequest } from './request.ts';
-import { parseTrust, type Trust } from './trust.ts';
 
 /**
- * Where the certificate of a client is found: in the TLS connection itself, or in the `Client-Cert` header (RFC 9440) of a
- * trusted proxy that ends TLS.
+ * Source of a client's certificate: the TLS connection itself, or the `Client-Cert` header (RFC 9440) of a trusted proxy that
+ * ends TLS.
  */
 export type ClientCertificateSource = 'tls' | 'header';
 
@@ -18,19 +18,19 @@ export type ClientCertificateSource = 'tls' | 'header';
 export type ReadClientCertificate = (
   request: ResourceRequest,
   connection: Connection | undefined,
-) => string | AccessError | undefined;
+) => string | Refused | undefined;
 
-/** As the header comes: a header line of Node's is 16 KiB at most, a certificate a few. */
+/** Maximum length of the header: a header line of Node's is 16 KiB at most, a certificate a few. */
 const maxHeaderLength = 16_384;
 /** A proxy repeats the certificates of few clients at a time. */
 const keptThumbprints = 256;
-// A byte sequence (RFC 9651 §3.3.5) in canonical base64. What joins two header lines is no part of it.
+// A byte sequence (RFC 9651 §3.3.5) in canonical base64. The separator of two joined header lines is not part of it.
 const byteSequence = /^:((?:[A-Za-z\d+/]{4})+(?:[A-Za-z\d+/]{2}==|[A-Za-z\d+/]{3}=)?):$/;
 
 /**
- * Creates the reader of client certificates. TLS has proven that the client holds the key; the header is believed from
- * trusted peers only, and ignored, unread, from others. Throws `TypeError` where a header has nobody to come from,
- * and for `tls` on Cloudflare Workers.
+ * Creates the reader of client certificates. TLS has proven that the client holds the key; the header is trusted from trusted
+ * peers only, and ignored, unread, from others. Throws `TypeError` for a header without a trusted proxy, and for `tls` on
+ * Cloudflare Workers.
  */
 export function createReadClientCertificate(source: ClientCertificateSource, trust: Trust): ReadClientCertificate {
   if (source === 'tls') return createReadFromTls();
@@ -73,9 +73,9 @@ function createReadFromTls(): ReadClientCertificate {
   };
 }
 
-function parseHeader(value: string): string | AccessError {
+function parseHeader(value: string): string | Refused {
   const certificate = value.length > maxHeaderLength ? undefined : decode(byteSequence.exec(value)?.[1]);
-  if (certificate === undefined) return new AccessError('bad_forwarded_header', { context: { header: 'Client-Cert' } });
+  if (certificate === undefined) return new Refused('bad_forwarded_header', { context: { header: 'Client-Cert' } });
   return hash('sha256', certificate, 'base64url');
 }
 

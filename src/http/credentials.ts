@@ -1,13 +1,12 @@
-import { AccessError } from '../failures.ts';
+import { Refused } from '../refused.ts';
 import type { ResourceRequest } from './request.ts';
 
-/** Which schemes are accepted: only Bearer, both, or only DPoP. */
+/** Accepted schemes: only Bearer, both, or only DPoP. */
 export type DpopMode = 'off' | 'allowed' | 'required';
 
-/** How an access token is sent (RFC 6750, RFC 9449). */
+/** Scheme of an access token (RFC 6750, RFC 9449). */
 export type Scheme = 'Bearer' | 'DPoP';
 
-/** What a request brought to prove its right. */
 export interface Credentials {
   readonly scheme: Scheme;
   /** The access token, at most 8 KiB, otherwise not looked into. */
@@ -25,29 +24,29 @@ const schemes: ReadonlyMap<string, Scheme> = new Map([
 ]);
 
 /**
- * Reads the one Authorization header and the DPoP header (RFC 6750 §2.1, RFC 9449 §7.1). Tokens in the query or
- * the body are never looked for (RFC 6750 §5.3). A refusal is returned, not thrown.
+ * Reads the one Authorization header and the DPoP header (RFC 6750 §2.1, RFC 9449 §7.1). Tokens in the query or the body are
+ * ignored (RFC 6750 §5.3). A refusal is returned, not thrown.
  */
-export function readCredentials(headers: ResourceRequest['headers'], mode: DpopMode): Credentials | AccessError {
+export function readCredentials(headers: ResourceRequest['headers'], mode: DpopMode): Credentials | Refused {
   const value = headers.get('authorization');
-  if (value === null || value === '') return new AccessError('missing_credentials');
-  if (value.includes(',') && isRepeated(value)) return new AccessError('multiple_authorization_headers');
+  if (value === null || value === '') return new Refused('missing_credentials');
+  if (value.includes(',') && isRepeated(value)) return new Refused('multiple_authorization_headers');
   const space = value.indexOf(' ');
   const schemeEnd = space < 0 ? value.length : space;
   const scheme = parseAuthorizationScheme(value.slice(0, schemeEnd));
-  if (scheme === undefined) return new AccessError('unsupported_scheme');
+  if (scheme === undefined) return new Refused('unsupported_scheme');
   const proof = headers.get('dpop') ?? undefined;
   if (scheme === 'Bearer') {
-    // RFC 9449 §7.2: a proof beside a Bearer token is a downgrade, whichever schemes are on.
-    if (proof !== undefined) return new AccessError('bearer_with_dpop_proof');
-    if (mode === 'required') return new AccessError('bearer_not_accepted');
+    // RFC 9449 §7.2: a proof with a Bearer token is a downgrade, whichever schemes are on.
+    if (proof !== undefined) return new Refused('bearer_with_dpop_proof');
+    if (mode === 'required') return new Refused('bearer_not_accepted');
   } else if (mode === 'off') {
-    return new AccessError('dpop_not_accepted');
+    return new Refused('dpop_not_accepted');
   }
   const token = trimSpaces(value, schemeEnd);
-  if (token === '') return new AccessError('missing_credentials');
-  if (scheme === 'DPoP' && proof === undefined) return new AccessError('missing_dpop_proof');
-  if (token.length > maxTokenLength) return new AccessError('token_too_large');
+  if (token === '') return new Refused('missing_credentials');
+  if (scheme === 'DPoP' && proof === undefined) return new Refused('missing_dpop_proof');
+  if (token.length > maxTokenLength) return new Refused('token_too_large');
   return { scheme, token, proof };
 }
 
@@ -68,7 +67,7 @@ export function readScheme(value: string): Scheme | undefined {
   return parseAuthorizationScheme(space < 0 ? value : value.slice(0, space));
 }
 
-/** 1*SP stands between scheme and token (RFC 9110 §11.4). */
+/** Removes 1*SP between scheme and token (RFC 9110 §11.4). */
 function trimSpaces(value: string, start: number): string {
   let from = start;
   while (value.charCodeAt(from) === 0x20) from++;
@@ -76,9 +75,9 @@ function trimSpaces(value: string, start: number): string {
 }
 
 /**
- * Whether a value with commas is several headers that were joined into one: a later part starts credentials of
- * its own (only a scheme, or a scheme and a space) and is no parameter (`name=value`) of the first. Commas inside a
- * quoted-string separate nothing (RFC 9110 §5.6.4); one that is never closed is none.
+ * Reports whether a value with commas is several headers joined into one: a later part starts its own credentials (only a
+ * scheme, or a scheme and a space) instead of a parameter (`name=value`) of the first. Commas inside a quoted-string separate
+ * nothing (RFC 9110 §5.6.4); an unclosed one is not a quoted-string.
  */
 function isRepeated(value: string): boolean {
   return value

@@ -1,13 +1,12 @@
 import { isIPv6 } from 'node:net';
-import { AccessError } from '../failures.ts';
+import { Refused } from '../refused.ts';
+import { parseTrust, type Trust } from './peer.ts';
 import type { Connection, ResourceRequest } from './request.ts';
-import { parseTrust, type Trust } from './trust.ts';
 
-/** The URL of a request as the client used it, without query and fragment. */
 export interface ExternalUrl {
   /** `scheme://host[:port]`, lower case, without the default port. */
   readonly origin: string;
-  /** What a trusted proxy has cut off the path: empty, or an absolute path without a slash at its end. */
+  /** Path prefix that a trusted proxy has removed: empty, or an absolute path without a trailing slash. */
   readonly prefix: string;
   /** The path with its prefix; spelled as the client spelled it. */
   readonly path: string;
@@ -16,12 +15,8 @@ export interface ExternalUrl {
 }
 
 /** Finds the external URL of a request; `bad_host_header` or `bad_forwarded_header` if there is none. */
-export type ReadExternalUrl = (
-  request: ResourceRequest,
-  connection: Connection | undefined,
-) => ExternalUrl | AccessError;
+export type ReadExternalUrl = (request: ResourceRequest, connection: Connection | undefined) => ExternalUrl | Refused;
 
-/** Who is believed about the URL. */
 export interface ExternalUrlOptions {
   readonly trust: Trust;
   /** Origin, and prefix if there is one, that stand for whatever the request says. Default: what it says. */
@@ -30,7 +25,6 @@ export interface ExternalUrlOptions {
 
 type UriScheme = 'http' | 'https';
 
-/** A host, as headers and rules name it. */
 export interface Host {
   /** Lower case; an IPv6 address in its brackets. */
   readonly name: string;
@@ -52,8 +46,8 @@ const prefixGrammar = /^(?:\/(?:[\w.~!$&'()*+;=:@-]|%[\da-f]{2})+)*\/?$/i;
 const prefixDeceit = /\.\.|\/\.(?:\/|$)|%(?:2e|2f|5c)/i;
 
 /**
- * Creates the reader of external URLs. Headers of an untrusted peer are ignored, unread; those of a trusted one are
- * held to their grammars. Throws `TypeError` for a malformed entry of `trust`, and a malformed `pinned`.
+ * Creates the reader of external URLs. Headers of an untrusted peer are ignored, unread; headers of a trusted one must follow
+ * their grammars. Throws `TypeError` for a malformed entry of `trust`, and a malformed `pinned`.
  */
 export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): ReadExternalUrl {
   const isTrusted = parseTrust(trust);
@@ -68,23 +62,23 @@ export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): Re
       header === null || request.target === undefined || connection === undefined
         ? splitUrl(request.url)
         : { scheme: schemeOf(connection), host: header, path: cutPath(request.target) };
-    if (target instanceof AccessError) return target;
+    if (target instanceof Refused) return target;
     // Valid always, also where a trusted proxy names another: whatever else reads it must not be misled.
     const host = parseHost(header ?? target.host);
-    if (host === undefined) return new AccessError('bad_host_header', { context: { header: 'Host' } });
+    if (host === undefined) return new Refused('bad_host_header', { context: { header: 'Host' } });
     const scheme = connection === undefined ? target.scheme : schemeOf(connection);
     const isForwarded = isTrusted(connection?.remoteAddress);
     if (base !== undefined) {
-      // They have no say, and must be well-formed all the same: whatever else reads them must not be misled.
+      // They are ignored, but must be well-formed: no other reader may be misled.
       const forwarded = isForwarded ? readForwarded(request.headers) : undefined;
-      if (forwarded instanceof AccessError) return forwarded;
+      if (forwarded instanceof Refused) return forwarded;
       return { ...base, path: base.prefix + target.path };
     }
     if (!isForwarded) {
       return { origin: formatOrigin(scheme, host), prefix: '', path: target.path };
     }
     const forwarded = readForwarded(request.headers);
-    if (forwarded instanceof AccessError) return forwarded;
+    if (forwarded instanceof Refused) return forwarded;
     const prefix = forwarded.prefix ?? '';
     return {
       origin: formatOrigin(forwarded.scheme ?? scheme, forwarded.host ?? host),
@@ -95,7 +89,6 @@ export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): Re
   return trust === 'none' ? rememberLast(read) : read;
 }
 
-/** The origin and prefix of a URL that is written down; `undefined` if it is none, or says more than that. */
 export function parseBaseUrl(text: string): Pick<ExternalUrl, 'origin' | 'prefix'> | undefined {
   const [, scheme, authority = '', path = ''] = /^(https?):\/\/([^/?#]+)(\/[^?#]*)?$/i.exec(text) ?? [];
   const host = parseHost(authority);
@@ -104,7 +97,7 @@ export function parseBaseUrl(text: string): Pick<ExternalUrl, 'origin' | 'prefix
   return { origin: formatOrigin(scheme.toLowerCase() === 'https' ? 'https' : 'http', host), prefix };
 }
 
-/** Spares a service that is asked for the same again and again; only where no header but Host has a say. */
+/** Caches the last result for a service with repeated URLs; only if Host is the only header that counts. */
 function rememberLast(read: ReadExternalUrl): ReadExternalUrl {
   let last:
     | { readonly host: string; readonly target: string; readonly scheme: UriScheme; readonly url: ExternalUrl }
@@ -116,7 +109,7 @@ function rememberLast(read: ReadExternalUrl): ReadExternalUrl {
     const scheme = schemeOf(connection);
     if (last !== undefined && host === last.host && target === last.target && scheme === last.scheme) return last.url;
     const url = read(request, connection);
-    if (url instanceof AccessError) return url;
+    if (url instanceof Refused) return url;
     last = { host, target, scheme, url };
     return url;
   };
@@ -133,9 +126,9 @@ interface Target {
 }
 
 /** `URL` would rewrite the path (dot segments, backslashes, encodings), so the text itself is split. */
-function splitUrl(url: string): Target | AccessError {
+function splitUrl(url: string): Target | Refused {
   // The target of a request may be a URL of any scheme (RFC 9112 §3.2.2); here it is served only over HTTP.
-  if (!/^https?:\/\//i.test(url)) return new AccessError('bad_host_header', { context: { header: 'request target' } });
+  if (!/^https?:\/\//i.test(url)) return new Refused('bad_host_header', { context: { header: 'request target' } });
   const scheme = url.charAt(4) === ':' ? 'http' : 'https';
   const rest = url.slice(scheme.length + 3);
   const hier = cutPath(rest);
@@ -146,7 +139,6 @@ function splitUrl(url: string): Target | AccessError {
     : { scheme, host: hier.slice(0, slash), path: hier.slice(slash) };
 }
 
-/** What stands before the query and the fragment. */
 function cutPath(text: string): string {
   const end = text.search(/[?#]/);
   return end < 0 ? text : text.slice(0, end);
@@ -177,13 +169,13 @@ interface Forwarded {
   readonly prefix: string | undefined;
 }
 
-function readForwarded(headers: ResourceRequest['headers']): Forwarded | AccessError {
+function readForwarded(headers: ResourceRequest['headers']): Forwarded | Refused {
   const scheme = parseHeader(headers, 'X-Forwarded-Proto', parseUriScheme);
-  if (scheme instanceof AccessError) return scheme;
+  if (scheme instanceof Refused) return scheme;
   const host = parseHeader(headers, 'X-Forwarded-Host', parseHost);
-  if (host instanceof AccessError) return host;
+  if (host instanceof Refused) return host;
   const prefix = parseHeader(headers, 'X-Forwarded-Prefix', parsePrefix);
-  return prefix instanceof AccessError ? prefix : { scheme, host, prefix };
+  return prefix instanceof Refused ? prefix : { scheme, host, prefix };
 }
 
 /** No grammar has a comma, so a list and a second line are refused: a proxy that appends lets its client write the first value. */
@@ -191,10 +183,10 @@ function parseHeader<T>(
   headers: ResourceRequest['headers'],
   header: string,
   parse: (value: string) => T | undefined,
-): T | AccessError | undefined {
+): T | Refused | undefined {
   const value = headers.get(header);
   if (value === null) return undefined;
-  return parse(value) ?? new AccessError('bad_forwarded_header', { context: { header } });
+  return parse(value) ?? new Refused('bad_forwarded_header', { context: { header } });
 }
 
 function parseUriScheme(text: string): UriScheme | undefined {

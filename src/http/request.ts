@@ -1,16 +1,18 @@
-/** What is read of a request; a web-standard `Request` already is one. */
+/** The parts of a request that are read; a web-standard `Request` has them. */
 export interface ResourceRequest {
   readonly method: string;
   /** Absolute URL. */
   readonly url: string;
-  /** The path with its query as it was sent, where the URL was put together from it and Host. */
+  /** The path and query as sent, if the URL was built from it and Host. */
   readonly target?: string | undefined;
   readonly headers: { get(name: string): string | null };
   /**
-   * Set by adapters if they judge one request by several policies: the same server has accepted the proof of this very
-   * request before, so it is not refused as one that was used before.
+   * Set by adapters that apply several policies to one request: the same server has accepted the proof of this very request
+   * before, so it is not refused as replayed.
    */
   readonly proofWitnessed?: boolean | undefined;
+  /** Set by the gate: values of named segments of the path and labels of the host. */
+  readonly bindings?: ReadonlyMap<string, string> | undefined;
 }
 
 /** The transport under a request, where the runtime tells it; a Node socket already is one. */
@@ -20,7 +22,7 @@ export interface Connection {
   /** Present and true on TLS. */
   readonly encrypted?: boolean | undefined;
   /**
-   * The certificate that the client presented on TLS (RFC 8705): `raw` is its DER. Asked where tokens may be bound to
+   * The certificate that the client presented on TLS (RFC 8705): `raw` is its DER. Called if tokens may be bound to
    * certificates.
    */
   getPeerCertificate?(): { readonly raw?: Uint8Array | undefined } | null | undefined;

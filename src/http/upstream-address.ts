@@ -1,4 +1,3 @@
-/** Where an upstream is. */
 export interface UpstreamAddress {
   readonly isTls: boolean;
   /** IPv6 without brackets. */
@@ -7,7 +6,7 @@ export interface UpstreamAddress {
   readonly socketPath: string | undefined;
 }
 
-/** Whether a text names an upstream; for settings, which report problems together. */
+/** Reports whether a string names an upstream; for settings, which report problems together. */
 export function isUpstream(text: string): boolean {
   try {
     parseUpstream(text);

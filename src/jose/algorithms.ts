@@ -1,16 +1,14 @@
 import { constants } from 'node:crypto';
 
-/** How one JWS `alg` verifies (RFC 7518 §3, RFC 8037 §3). */
+/** Verification rules of a JWS `alg` (RFC 7518 §3, RFC 8037 §3). */
 export interface Algorithm {
-  /** JWK `kty` that fits. */
   readonly kty: 'RSA' | 'EC' | 'OKP';
   /** JWK `crv` that fits; absent for RSA. */
   readonly crv?: string;
   /** Digest name for `node:crypto`; `null` where the scheme hashes by itself. */
   readonly digest: string | null;
-  /** RSA padding. */
   readonly padding?: number;
-  /** RSA-PSS salt length in bytes: that of the digest (RFC 7518 §3.5). */
+  /** RSA-PSS salt length in bytes, equal to the digest's (RFC 7518 §3.5). */
   readonly saltLength?: number;
   /** Bytes of a signature; absent for RSA, where it is the length of the modulus. */
   readonly signatureLength?: number;
@@ -59,13 +57,11 @@ const table = {
   EdDSA: { kty: 'OKP', crv: 'Ed25519', digest: null, signatureLength: 64 },
 } as const satisfies Readonly<Record<TokenAlg, Algorithm>>;
 
-/** The names of {@link algorithms}. */
 export const tokenAlgs = Object.keys(table) as readonly TokenAlg[]; // the keys are the names
 
 /** Every signature algorithm that can be allowed. HS* and none are absent on purpose. */
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map(Object.entries(table));
 
-/** Every {@link ProofAlg}. */
 export const proofAlgorithms: readonly ProofAlg[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
 
 /** The algorithm that an `alg` names, if it is among the allowed ones. Default: all of the table are. */

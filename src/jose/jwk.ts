@@ -1,9 +1,8 @@
 import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { algorithms } from './algorithms.ts';
-import { decodeBase64url } from './base64url.ts';
-import { isJsonObject, type JsonObject } from './json.ts';
+import { decodeBase64url, isJsonObject, type JsonObject } from './json.ts';
 
-/** Why a JWK is no public key that could verify a signature: a closed set. */
+/** Defect of a JWK as a public key for signatures: a closed set. */
 export type PublicJwkDefect =
   /** Not an object; a member absent, of the wrong type or length, or not canonical base64url. */
   | 'malformed'
@@ -18,31 +17,29 @@ export type PublicJwkDefect =
   | 'rsa_too_large'
   /** RSA with an even public exponent, or one under 3 or over 64 bits. */
   | 'bad_exponent'
-  /** The coordinates are no point of the curve. */
+  /** The coordinates are not a point on the curve. */
   | 'not_on_curve'
-  /** An Ed25519 point of small order: some signatures hold for any text. */
+  /** An Ed25519 point of small order: some signatures hold for any string. */
   | 'small_order';
 
-/** Why a published JWK is not used: a closed set. */
+/** Cause for not using a published JWK: a closed set. */
 export type JwkDefect =
   | PublicJwkDefect
   /** `use` or `key_ops` (RFC 7517 §4.2, §4.3) give it another purpose. */
   | 'not_for_signatures'
-  /** `alg` is none that is known here. */
+  /** `alg` is unknown. */
   | 'unknown_alg'
   /** `alg` is for another type of key. */
   | 'alg_mismatch';
 
-/** A published key that can verify. */
 export interface VerificationKey {
   readonly key: KeyObject;
-  /** Every `alg` that it may verify. */
   readonly algs: ReadonlySet<string>;
   /** RFC 7638. */
   readonly thumbprint: string;
 }
 
-/** A JWK set (RFC 7517 §5), as it is published. */
+/** A JWK set (RFC 7517 §5), in published form. */
 export type JwkSet<K extends object = object> = { readonly keys: readonly K[] };
 
 type Material = JsonWebKey | PublicJwkDefect;
@@ -72,7 +69,7 @@ const smallOrder: ReadonlySet<string> = new Set([
   'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
 ]);
 
-/** Whether a value can name a key: a string of 1 to 256 characters. */
+/** Reports whether a value can name a key: a string of 1 to 256 characters. */
 export function isKid(value: unknown): value is string {
   return typeof value === 'string' && value !== '' && value.length <= maxKidLength;
 }
@@ -90,7 +87,7 @@ const thumbprintMembers: ReadonlyMap<unknown, readonly string[]> = new Map([
   ['OKP', ['crv', 'kty', 'x']],
 ]);
 
-/** A public JWK (RFC 7517) as a key, or what is wrong with it. `kid`, `use`, `key_ops` and `alg` are not looked at. */
+/** Imports a public JWK (RFC 7517). Returns the defect if it is invalid. `kid`, `use`, `key_ops` and `alg` are ignored. */
 export function importPublicJwk(jwk: unknown): KeyObject | PublicJwkDefect {
   if (!isJsonObject(jwk)) return 'malformed';
   if (jwk['kty'] === 'oct') return 'symmetric';
@@ -104,7 +101,10 @@ export function importPublicJwk(jwk: unknown): KeyObject | PublicJwkDefect {
   }
 }
 
-/** A JWK of a published key set, with the algorithms it may verify, or why it is not used. `kid` is not looked at. */
+/**
+ * Imports a JWK of a published key set, with the algorithms it may verify. Returns the defect if it is unusable. `kid` is
+ * ignored.
+ */
 export function importJwk(jwk: unknown): VerificationKey | JwkDefect {
   if (!isJsonObject(jwk)) return 'malformed';
   const { use, key_ops: operations, alg } = jwk;
@@ -126,7 +126,7 @@ export function thumbprint(jwk: JsonObject): string {
   return found;
 }
 
-/** The same; `undefined` for another type of key. */
+/** Like `thumbprint`; `undefined` for another type of key. */
 export function findThumbprint(jwk: JsonObject): string | undefined {
   const members = thumbprintMembers.get(jwk['kty']);
   if (members === undefined) return undefined;

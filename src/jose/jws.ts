@@ -1,8 +1,7 @@
 import { type KeyObject, verify } from 'node:crypto';
 import { pickByPlatform } from '../platform.ts';
 import type { Algorithm } from './algorithms.ts';
-import { decodeBase64url } from './base64url.ts';
-import { type JsonObject, parseJsonObject } from './json.ts';
+import { decodeBase64url, type JsonObject, parseJsonObject } from './json.ts';
 import { verifyOnWorkerd } from './workerd-signature.ts';
 
 const verifySignature = pickByPlatform<typeof verifyOnWorkerd>({ workerd: verifyOnWorkerd, others: verify });
@@ -12,7 +11,6 @@ const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
 
 /** A compact JWS, parsed and not yet verified. */
 export interface Jws {
-  /** JOSE header. */
   readonly header: JsonObject;
   /** The header as it came, in base64url: equal text is an equal header. */
   readonly headerText: string;
@@ -29,13 +27,12 @@ export interface KnownHeaders {
 
 const nothing = Buffer.alloc(0);
 
-/** Why a text is no compact JWS. */
+/** Defect of a string that is not a compact JWS. */
 export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header';
 
 /**
- * Parses a compact JWS (RFC 7515 §7.1), strictly: three parts of canonical base64url, the first a JSON object.
- * Only the payload may be empty: a JWS can sign nothing, and claims are looked for by the caller. Returns the defect
- * instead where there is one.
+ * Parses a compact JWS (RFC 7515 §7.1), strictly: three parts of canonical base64url, the first a JSON object. Only the
+ * payload may be empty: a JWS can sign nothing, and the caller reads the claims. Returns the defect if there is one.
  */
 export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {
   const dots = countDots(text);
@@ -57,13 +54,12 @@ export function parseJws(text: string, known?: KnownHeaders): Jws | JwsDefect {
   return { header, headerText, payload, signingInput: text.slice(0, secondDot), signature };
 }
 
-/** The first header parameter that no JWS may have here. */
 export function findRefusedParameter(header: JsonObject): string | undefined {
   for (const parameter of refusedHeaderParameters) if (Object.hasOwn(header, parameter)) return parameter;
   return undefined;
 }
 
-/** Whether the signature over the signing input is by this key. The only caller of `crypto.verify`. */
+/** Reports whether the signature over the signing input is by this key. The only caller of `crypto.verify`. */
 export function verifyJws(jws: Pick<Jws, 'signingInput' | 'signature'>, algorithm: Algorithm, key: KeyObject): boolean {
   // RFC 8017 §8.1.2 (1): OpenSSL would also take a PSS signature that has lost a zero in front.
   if (jws.signature.length !== (algorithm.signatureLength ?? modulusBytes(key))) return false;

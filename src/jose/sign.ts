@@ -2,7 +2,6 @@ import { type KeyObject, sign } from 'node:crypto';
 import { type Algorithm, algorithms } from './algorithms.ts';
 import type { JsonObject } from './json.ts';
 
-/** A private key, and the `alg` that it signs with. */
 export interface Signer {
   readonly alg: string;
   readonly privateKey: KeyObject;
@@ -24,14 +23,12 @@ export function signCompact(header: JsonObject, claims: JsonObject, signer: Sign
   });
 }
 
-/** What a compact JWS is written from; tests write bad ones. */
 export interface CompactParts {
   readonly header: string | Uint8Array;
   readonly payload: string | Uint8Array;
   readonly sign: (input: Buffer) => Buffer;
 }
 
-/** Writes a compact JWS of any texts and any signature. */
 export function writeCompact({ header, payload, sign: signInput }: CompactParts): string {
   const input = `${encode(header)}.${encode(payload)}`;
   return `${input}.${signInput(Buffer.from(input)).toString('base64url')}`;

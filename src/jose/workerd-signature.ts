@@ -1,6 +1,5 @@
 import { createVerify, type KeyObject, verify } from 'node:crypto';
 
-/** What `crypto.verify` takes besides the data. */
 export interface VerifyOptions {
   readonly key: KeyObject;
   readonly dsaEncoding: 'ieee-p1363';
@@ -11,8 +10,8 @@ export interface VerifyOptions {
 const texts = new WeakMap<KeyObject, string>();
 
 /**
- * `crypto.verify` on workerd. That of workerd takes no `KeyObject` beside options, and leaves the padding of RSA out of
- * account: a PKCS #1 signature would pass as one of PSS. Its `createVerify` has neither fault, but no Ed25519.
+ * Replaces `crypto.verify` on workerd. Workerd's own takes no `KeyObject` with options, and ignores the padding of RSA: a
+ * PKCS #1 signature would pass as PSS. Its `createVerify` has neither fault, but no Ed25519.
  */
 export function verifyOnWorkerd(
   digest: string | null,

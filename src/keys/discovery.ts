@@ -3,14 +3,13 @@ import { isPlainHttp, isPlainHttps } from '../outbound/https-address.ts';
 import type { FetchJson } from '../outbound/outbound.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 
-/** Where keys are looked for when there is no discovery document: at `<issuer>.well-known/jwks.json`, or nowhere. */
+/** Key address without a discovery document: `<issuer>.well-known/jwks.json`, or none. */
 export type DiscoveryFallback = 'well-known' | 'none';
 
-/** What discovery starts from. */
 export interface DiscoveryOptions {
   /** https URL; if it does not end in a slash, one is put in before `.well-known`. */
   readonly issuer: string;
-  /** Whether plain http is allowed too, for the issuer and for its `jwks_uri`. Default `false`. */
+  /** True if plain http is allowed too, for the issuer and for its `jwks_uri`. Default: `false`. */
   readonly insecure?: boolean;
   readonly fallback: DiscoveryFallback;
   /** `jwks_uri` of an earlier document, used like one read here. */
@@ -21,12 +20,12 @@ export interface DiscoveryOptions {
 /** Finds the `jwks_uri` of the issuer, within so many seconds; rejects with `ProviderError`. */
 export type Discover = (timeoutSeconds: number) => Promise<string>;
 
-/** Bytes of one answer of the identity provider, at most. */
+/** Maximum size of a response of the identity provider, in bytes. */
 export const maxAnswerBytes = 256 * 1024;
 
 /**
- * Makes the discovery of one issuer (RFC 8414 §3, OpenID Connect Discovery §4). Where no JSON document
- * comes, the `jwks_uri` of an earlier one stands in, or the fallback; a document that says something wrong is not bridged.
+ * Creates the discovery of one issuer (RFC 8414 §3, OpenID Connect Discovery §4). Without a JSON document, it uses the
+ * `jwks_uri` of an earlier one, or the fallback; a document with an error is not bridged.
  */
 export function createDiscovery(options: DiscoveryOptions): Discover {
   const { issuer, insecure = false, fallback, fetchJson } = options;
@@ -63,7 +62,7 @@ function readJwksUri({ issuer, jwks_uri: jwksUri }: JsonObject, expected: string
   return jwksUri;
 }
 
-/** Whether keys may be fetched from an address: https, or http if that is allowed. */
+/** Reports whether keys may be fetched from an address: https, or http if that is allowed. */
 export function isKeyAddress(address: unknown, insecure: boolean): address is string {
   return isPlainHttps(address) || (insecure && isPlainHttp(address));
 }

@@ -3,7 +3,7 @@ import { ProviderError } from '../outbound/provider-error.ts';
 
 /** A published key that is not used. */
 export interface DroppedKey {
-  /** As published; `undefined` where there is none, or it is not a string of 1 to 256 characters. */
+  /** Published `kid`; `undefined` if it is absent, or is not a string of 1 to 256 characters. */
   readonly kid: string | undefined;
   readonly why: JwkDefect | 'no_kid' | 'duplicate_kid';
 }
@@ -15,7 +15,7 @@ export interface Jwks {
   /** Every `kid` that is published, usable or not. */
   readonly published: ReadonlySet<string>;
   readonly dropped: readonly DroppedKey[];
-  /** The usable keys as they were published. */
+  /** The usable keys in published form. */
   readonly entries: readonly object[];
 }
 
@@ -35,7 +35,7 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
     if (kid !== undefined) published.add(kid);
     if (typeof key === 'string') dropped.push({ kid, why: key });
     else if (kid === undefined) dropped.push({ kid, why: 'no_kid' });
-    // The first usable one stays: the same kid may also stand on a key for encryption.
+    // The first usable one stays: the same kid may also name a key for encryption.
     else if (keys.has(kid)) dropped.push({ kid, why: 'duplicate_kid' });
     else {
       keys.set(kid, key);

@@ -4,25 +4,25 @@ import type { ProviderError } from '../outbound/provider-error.ts';
 import { createDiscovery, type Discover, type DiscoveryFallback, isKeyAddress } from './discovery.ts';
 import type { DroppedKey } from './jwks.ts';
 
-/** What happens to a key set, for log lines and metrics. */
+/** An event of a key set, for log lines and metrics. */
 export type KeySetEvent =
-  /** `keys` usable and `dropped` keys came, in so many `seconds`. */
+  /** `keys` usable and `dropped` keys arrived within `seconds`. */
   | { readonly type: 'fetched'; readonly keys: number; readonly dropped: number; readonly seconds: number }
-  /** The `attempt`-th failure in a row; `retryInSeconds` is `undefined` where nothing is tried again unasked. */
+  /** The `attempt`-th failure in a row; `retryInSeconds` is `undefined` without an automatic retry. */
   | {
       readonly type: 'failed';
       readonly error: ProviderError;
       readonly attempt: number;
       readonly retryInSeconds: number | undefined;
     }
-  /** One key that is not used; told again only when the dropped keys change. */
+  /** An unused key; reported again only when the dropped keys change. */
   | ({ readonly type: 'dropped' } & DroppedKey)
-  /** Plain http is allowed for these keys; told once, when the key set is made. */
+  /** Plain http is allowed for these keys; reported once, when the key set is created. */
   | { readonly type: 'insecure' };
 
 /** A key set that was fetched, as plain data. Public keys only. */
 export interface FetchedKeys {
-  /** The usable keys, as they were published. */
+  /** The usable keys, in published form. */
   readonly keys: readonly object[];
   /** Every `kid` that was published. */
   readonly published: readonly string[];
@@ -32,16 +32,16 @@ export interface FetchedKeys {
   readonly lifetimeSeconds: number;
 }
 
-/** How keys are loaded, wherever they are. */
+/** Options for loading keys from any location. */
 export interface LoadingOptions extends OutboundOptions {
   /**
-   * Allows plain http for this issuer and its key addresses, for a provider without TLS on a developer's machine or inside
-   * a cluster. Whoever is on the way can then put in keys of their own. How TLS is checked does not change. Default `false`.
+   * Allows plain http for this issuer and its key addresses, for a provider without TLS on a developer's machine or inside a
+   * cluster. An attacker on the network path can replace the keys. TLS checks do not change. Default: `false`.
    */
   readonly insecure?: boolean;
   /** `refreshing`: kept fresh in the background. `once`: loaded once, and good for ever. Default `refreshing`. */
   readonly mode?: 'refreshing' | 'once';
-  /** What to do if there is no discovery document. Default `well-known`; not with `jwksUri`. */
+  /** Action without a discovery document. Default: `well-known`; not with `jwksUri`. */
   readonly fallback?: DiscoveryFallback;
   /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
   readonly staleSeconds?: number;
@@ -55,17 +55,17 @@ export interface LoadingOptions extends OutboundOptions {
   readonly onEvent?: (event: KeySetEvent) => unknown;
 }
 
-/** Where keys are: one of the two must be there. */
+/** Location of keys: one of the two is required. */
 export type KeyPlace =
   | {
-      /** https URL, compared byte for byte with that of the discovery document. */
+      /** https URL, compared byte for byte with the discovery document's. */
       readonly issuer: string;
-      /** Where the keys are, without discovery: an https URL. Default: what the discovery document says. */
+      /** https URL of the keys, without discovery. Default: `jwks_uri` of the discovery document. */
       readonly jwksUri?: string;
     }
   | { readonly issuer?: string; readonly jwksUri: string };
 
-/** How the keys of an issuer are loaded: from `jwksUri`, or from where the discovery document of `issuer` says. */
+/** Options for loading an issuer's keys: from `jwksUri`, or by the discovery document of `issuer`. */
 export type KeySetOptions = LoadingOptions & KeyPlace;
 
 const members: OptionMembers<KeySetOptions> = {
@@ -95,8 +95,8 @@ export function checkKeySetOptions(options: KeySetOptions): void {
 }
 
 /**
- * Where the keys are: known from the start, or discovered each time, with `known` as the earlier `jwks_uri`. Throws
- * `TypeError` for a place that is none.
+ * Creates the locator of the keys: a fixed address, or discovery each time, with `known` as the earlier `jwks_uri`. Throws
+ * `TypeError` for an invalid location.
  */
 export function createLocate(options: KeySetOptions, fetchJson: FetchJson, known?: string): Discover {
   const { issuer, jwksUri, insecure = false, fallback } = options;

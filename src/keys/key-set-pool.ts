@@ -12,18 +12,15 @@ export interface KeySetPool<Source> {
   close(): void;
 }
 
-/** Options of a pool. */
 export interface KeySetPoolOptions<Source> {
   /** Key sets that are open at the same time. Those with requests waiting for a fetch come in addition. */
   readonly maxOpen: number;
   readonly open: (source: Source, state: KeySetState) => ResumableKeySet;
 }
 
-/** A key set that is open. */
 interface OpenSet {
   readonly place: string;
   readonly keys: ResumableKeySet;
-  /** Requests that wait for a fetch of it. */
   waiting: number;
   isConfirmed: boolean;
   /** Store of its state once it is closed. */
@@ -37,7 +34,7 @@ interface Doors<Source> {
   refetch(opened: OpenSet): Promise<void> | undefined;
 }
 
-/** Key set of a place. A class, so that those of 100,000 issuers share their functions. */
+/** Key set of a location. A class, so that 100,000 issuers share its functions. */
 class PooledKeySet<Source> implements KeySet {
   readonly place: string;
   readonly source: Source;

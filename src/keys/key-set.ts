@@ -14,15 +14,15 @@ import {
 } from './key-set-options.ts';
 import { createRefresher, type RefresherState } from './refresher.ts';
 
-/** The published keys of one issuer. Looking a key up is synchronous; only a fetch is waited for. */
+/** The published keys of one issuer. Looking a key up is synchronous; only a fetch is awaited. */
 export interface KeySet {
   /** The key with this `kid`, usable for this `alg`; `undefined` when there is none, or nothing is usable now. */
   find(kid: string, alg: string): KeyObject | undefined;
   /** Increases whenever the usable keys change: what was verified under an older one may have lost its key. */
   readonly generation: number;
-  /** Whether a key with this `kid` is published, usable for some algorithm or not. */
+  /** Reports whether a key with this `kid` is published, usable for some algorithm or not. */
   has(kid: string): boolean;
-  /** Whether tokens can be judged now: a set is loaded, and fresh or still within the stale period. */
+  /** Reports whether tokens can be verified now: a set is loaded, and fresh or still within the stale period. */
   usable(): boolean;
   /**
    * Fetches after a miss: an unknown `kid`, or nothing usable. Joins the fetch in flight; `undefined` if a new one is not
@@ -35,8 +35,8 @@ export interface KeySet {
 /** A key set that keeps itself up to date. */
 export interface ManagedKeySet extends KeySet {
   /**
-   * Resolves when tokens can be judged; fetches where they cannot. Rejects with the `ProviderError` of that fetch, or of
-   * the last one where the backoff forbids another; a refreshing set goes on trying by itself.
+   * Resolves when tokens can be verified; fetches keys if they cannot. Rejects with the `ProviderError` of that fetch, or of
+   * the last one if the backoff forbids another; a refreshing set continues to retry.
    */
   ready(): Promise<void>;
   status(): KeySetStatus;
@@ -48,7 +48,7 @@ export interface ManagedKeySet extends KeySet {
 
 /** State of a closed key set, from which another one for the same place continues. */
 export interface KeySetState {
-  /** `generation` to begin with: greater than that of every key set that the place had before. */
+  /** Initial `generation`: greater than in every earlier key set of this location. */
   readonly generation: number;
   /** `undefined` if the place had no key set before, or its state was discarded. */
   readonly saved?: SavedKeySet | undefined;
@@ -64,7 +64,6 @@ export interface SavedKeySet {
   readonly forcedAgainAt: number;
   /** Keys that were last reported as dropped. */
   readonly droppedBefore: string | undefined;
-  /** `jwks_uri` of the last discovery. */
   readonly jwksUri: string | undefined;
   readonly refresher: RefresherState;
 }
@@ -74,15 +73,15 @@ export interface ResumableKeySet extends ManagedKeySet {
   save(): SavedKeySet;
 }
 
-/** How a key set does; safe to show to an operator. */
+/** Status of a key set; safe to show to an operator. */
 export interface KeySetStatus {
   readonly usable: boolean;
   readonly fresh: boolean;
   /** Seconds since the fetch that brought the keys; `undefined` before there are any. */
   readonly ageSeconds: number | undefined;
-  /** How many usable keys are loaded. */
+  /** Number of usable keys. */
   readonly keys: number;
-  /** Why the last fetch failed; `undefined` when it did not. */
+  /** Cause of the last fetch's failure; `undefined` if it succeeded. */
   readonly lastError: { readonly kind: ProviderFailure; readonly message: string } | undefined;
   /** Seconds for which the keys can be used if nothing else is heard; 0 where they cannot. */
   readonly usableSeconds: number;
@@ -141,7 +140,7 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
   if (saved?.fetched !== undefined) loaded = restore(JSON.parse(saved.fetched) as FetchedKeys, saved.at);
   let generation = state?.generation ?? 0;
   let droppedBefore = saved?.droppedBefore;
-  /** When all fetches for unknown keys are allowed again, in seconds. */
+  /** Time when all fetches for unknown keys are allowed again, in seconds. */
   let forcedAgainAt = saved?.forcedAgainAt ?? Number.NEGATIVE_INFINITY;
   if (insecure && saved === undefined) emit({ type: 'insecure' });
 
@@ -183,7 +182,10 @@ export function resumeKeySet(options: KeySetOptions, state?: KeySetState): Resum
     return time < loaded.freshUntil || time < staleUntil(loaded);
   }
 
-  /** Stale while error (RFC 5861 §4): the error must have been seen, lest old keys be used because nobody asked. */
+  /**
+   * Returns the end of stale-while-error (RFC 5861 §4): the error must have been seen, lest old keys be used only because no
+   * fetch was made.
+   */
   function staleUntil({ freshUntil }: Loaded): number {
     const { failure } = refresher;
     if (failure === undefined) return Number.NEGATIVE_INFINITY;

@@ -1,17 +1,14 @@
 import { type ProviderError, toProviderError } from '../outbound/provider-error.ts';
 
-/** The last attempt, where it failed. */
 export interface FailedAttempt {
   readonly error: ProviderError;
-  /** How many have failed in a row. */
   readonly attempt: number;
-  /** When it failed, in seconds. */
+  /** Time of the failure, in seconds. */
   readonly at: number;
-  /** When the backoff allows the next, in seconds. */
+  /** Earliest time of the next attempt by backoff, in seconds. */
   readonly retryAt: number;
 }
 
-/** Progress of a refresher, from which another continues. */
 export interface RefresherState {
   /** Time at which the last attempt began, in seconds; minus infinity before the first. */
   readonly lastAttemptAt: number;
@@ -21,34 +18,29 @@ export interface RefresherState {
   readonly dueAt: number;
 }
 
-/** Runs attempts, one at a time: ahead of need, after a failure, or when asked. */
+/** Runs attempts, one at a time: ahead of need, after a failure, or on request. */
 export interface Refresher extends RefresherState {
-  /** Attempts so far. */
   readonly attempts: { readonly ok: number; readonly failed: number };
-  /** Waits for the attempt in flight, or makes one if that is allowed, which is asked only then. Never rejects. */
+  /** Waits for the attempt in flight, or makes one if `isAllowed` then permits it. Never rejects. */
   request(isAllowed: () => boolean): Promise<void> | undefined;
-  /** Makes no attempt any more. */
   stop(): void;
 }
 
-/** What is refreshed, and when. */
 export interface RefresherOptions {
   /** One attempt; resolves with the seconds until the next one is due: infinity for never. */
   readonly attempt: () => Promise<number>;
-  /** Told of each failure, with the seconds until the backoff allows the next attempt. */
+  /** Called for each failure, with the seconds until the backoff allows the next attempt. */
   readonly onFailure: (failure: FailedAttempt, retryInSeconds: number) => void;
   /**
-   * How a request waits for the attempt of another request. `promise`: for its end. `state`: until it has ended or had its
-   * time, on a timer of its own; on Workers the attempt of a request that has ended may never end.
+   * Way in which a request awaits the attempt of another request. `promise`: its end. `state`: its end or its timeout, on a
+   * separate timer; on Workers the attempt of a request that has ended may never end.
    */
   readonly waiting: 'promise' | 'state';
   /** Seconds that one attempt takes at most. */
   readonly attemptSeconds: number;
-  /** Whether attempts are made unasked, by a timer. */
   readonly timer: 'on' | 'off';
   readonly now: () => number;
   readonly random: () => number;
-  /** State of an earlier refresher to continue from. */
   readonly state?: RefresherState | undefined;
 }
 

@@ -4,8 +4,8 @@ import { readJwks } from './jwks.ts';
 import type { KeySet } from './key-set.ts';
 
 /**
- * Makes a key set of keys at hand, which is never fetched: for tests, and where there is no network. Not a JWK set
- * with a usable key: `ProviderError`.
+ * Creates a key set of given keys, which is never fetched: for tests, and without a network. Not a JWK set with a usable key:
+ * `ProviderError`.
  */
 export function createStaticKeySet(jwks: JwkSet): KeySet {
   const { keys, published } = readJwks(jwks);

@@ -6,17 +6,17 @@ import { readProxyAddress } from './proxy-address.ts';
 /** The part of a web-standard `fetch` that is used; the global one of any runtime fits. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
 
-/** What a `Fetch` is called with. */
+/** Options of a `Fetch` call. */
 export interface FetchInit {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'PATCH';
   readonly headers: Record<string, string>;
-  /** Of a POST. */
+  /** Body of a POST or PATCH. */
   readonly body?: string;
   readonly redirect: 'manual';
   readonly signal: AbortSignal;
 }
 
-/** What is read of a response. */
+/** The parts of a response that are read. */
 export interface FetchResponse {
   readonly status: number;
   readonly redirected: boolean;
@@ -39,11 +39,11 @@ export interface HttpClient {
   close(): void;
 }
 
-/** How the built-in client connects. */
+/** Connection options of the built-in client. */
 export interface HttpClientOptions {
-  /** PEM certificates trusted besides the roots of Node; NODE_EXTRA_CA_CERTS is not consulted where this is given. */
+  /** PEM certificates trusted in addition to Node's roots; with it, NODE_EXTRA_CA_CERTS is not read. */
   readonly ca?: string;
-  /** Where HTTPS_PROXY, HTTP_PROXY and NO_PROXY are read, lower case first. Default `process.env`. */
+  /** Source of HTTPS_PROXY, HTTP_PROXY and NO_PROXY, lower case first. Default: `process.env`. */
   readonly environment?: Environment;
 }
 
@@ -200,7 +200,7 @@ function assertCertificate(ca: string): void {
   }
 }
 
-/** Empty where there is none: `undefined` would let the agent look into `process.env` by itself. */
+/** Returns an empty string for an absent variable: with `undefined` the agent would read `process.env`. */
 function readVariable(environment: Environment, name: string): string {
   return environment[name.toLowerCase()] ?? environment[name] ?? '';
 }
@@ -209,7 +209,7 @@ function readProxy(environment: Environment, name: string): string {
   const value = readVariable(environment, name);
   if (value === '') return '';
   const address = readProxyAddress(value);
-  // The address may hold a password: it is neither told nor kept as the cause.
+  // The address may hold a password: it is neither shown nor kept as the cause.
   if (address === undefined) throw new TypeError(`${name} is not an http:// or https:// address.`);
   return address;
 }

@@ -1,9 +1,9 @@
-/** Whether a value is an https URL without user information and fragment. */
+/** Reports whether a value is an https URL without user information and fragment. */
 export function isPlainHttps(value: unknown): value is string {
   return isPlain('https://', value);
 }
 
-/** The same without TLS: for what somebody has called insecure by name. */
+/** Reports whether a value is an http URL without user information and fragment. */
 export function isPlainHttp(value: unknown): value is string {
   return isPlain('http://', value);
 }

@@ -13,18 +13,16 @@ import {
 import { ProviderError, toProviderError } from './provider-error.ts';
 import { createWorkerdClient } from './workerd-client.ts';
 
-/** Bounds of one call. */
 export interface FetchLimits {
-  /** Seconds for everything: connecting, the proxy, the answer to its last byte. */
+  /** Time limit in seconds for everything: connecting, the proxy, the response to its last byte. */
   readonly timeoutSeconds: number;
   /** Bytes of the body, after decompression. */
   readonly maxBytes: number;
 }
 
-/** A JSON document of the identity provider. */
 export interface FetchedJson {
   readonly value: JsonObject;
-  /** `max-age` of the answer (RFC 9111 §5.2.2.1), in seconds. */
+  /** `max-age` of the response (RFC 9111 §5.2.2.1), in seconds. */
   readonly maxAge: number | undefined;
 }
 
@@ -34,41 +32,55 @@ export interface FetchedJson {
  */
 export type FetchJson = (url: string, limits: FetchLimits) => Promise<FetchedJson>;
 
-/** A form that is posted with credentials. */
 export interface Form {
   /** `name=value&…` (RFC 6749 appendix B). */
   readonly body: string;
-  /** The Authorization header. */
-  readonly authorization: string;
+  readonly authorization?: string | undefined;
 }
 
-/** POSTs a form as `FetchJson` GETs, and takes a JSON object for an answer. */
+/** POSTs a form as `FetchJson` GETs, and reads a JSON object from the response. */
 export type PostForm = (url: string, form: Form, limits: FetchLimits) => Promise<FetchedJson>;
 
-/** The way out to the identity provider. */
+export interface JsonRequest {
+  readonly method: 'GET' | 'POST' | 'PATCH';
+  /** Value of the Authorization header. Default: none. */
+  readonly authorization?: string | undefined;
+  /** Sent as JSON. Default: no body. */
+  readonly value?: JsonObject;
+}
+
+export interface JsonResponse {
+  readonly status: number;
+  /** Value of the body; `undefined` if it is not JSON with unique members. */
+  readonly value: unknown;
+}
+
 export interface Outbound {
   readonly fetchJson: FetchJson;
   readonly postForm: PostForm;
+  /** GETs text of a media type as `fetchJson` GETs JSON. */
+  readonly fetchText: (url: string, accept: string, limits: FetchLimits) => Promise<string>;
+  /** Sends a request as `fetchJson` does. Resolves with any status except a redirect. */
+  readonly sendJson: (url: string, request: JsonRequest, limits: FetchLimits) => Promise<JsonResponse>;
   /** Ends calls in flight with `closed`, drops every connection, and refuses new calls. */
   close(): void;
 }
 
 const createClient = pickByPlatform({ workerd: createWorkerdClient, others: createHttpClient });
 
-/** How the identity provider is reached. */
+/** Options for reaching the identity provider. */
 export interface OutboundOptions extends HttpClientOptions {
-  /** Used in place of the built-in client: without its proxy and `ca`, within the same limits. */
+  /** Replaces the built-in client: without its proxy and `ca`, within the same limits. */
   readonly fetch?: Fetch;
 }
 
-/** The members of {@link OutboundOptions}. */
 export const outboundMembers = {
   ca: true,
   environment: true,
   fetch: true,
 } as const satisfies OptionMembers<OutboundOptions>;
 
-/** What a way out may call: https only, or plain http too, for keys that somebody has asked for so by name. */
+/** Allowed schemes: https only, or plain http too, for keys that are configured as insecure. */
 export interface OutboundSchemes {
   readonly insecure?: boolean;
 }
@@ -84,10 +96,24 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
   const accept = { accept: 'application/json' };
   const schemes = options.insecure === true ? /^https?:\/\// : /^https:\/\//;
   return {
-    fetchJson: (url, limits) => callWithin(limits, url, { method: 'GET', headers: accept }),
+    fetchJson: (url, limits) => callWithin(limits, url, { method: 'GET', headers: accept }, readJson),
     postForm: (url, { body, authorization }, limits) => {
-      const headers = { ...accept, authorization, 'content-type': 'application/x-www-form-urlencoded' };
-      return callWithin(limits, url, { method: 'POST', headers, body });
+      const headers = {
+        ...accept,
+        ...(authorization !== undefined && { authorization }),
+        'content-type': 'application/x-www-form-urlencoded',
+      };
+      return callWithin(limits, url, { method: 'POST', headers, body }, readJson);
+    },
+    fetchText: (url, type, limits) => callWithin(limits, url, { method: 'GET', headers: { accept: type } }, readText),
+    sendJson: (url, { method, authorization, value }, limits) => {
+      const headers = {
+        ...accept,
+        ...(authorization !== undefined && { authorization }),
+        ...(value !== undefined && { 'content-type': 'application/json' }),
+      };
+      const body = value === undefined ? {} : { body: JSON.stringify(value) };
+      return callWithin(limits, url, { method, headers, ...body }, readAnyJson);
     },
     close() {
       closed = true;
@@ -96,16 +122,28 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
     },
   };
 
-  async function callWithin({ timeoutSeconds, maxBytes }: FetchLimits, url: string, call: Call): Promise<FetchedJson> {
+  async function callWithin<T>(
+    { timeoutSeconds, maxBytes }: FetchLimits,
+    url: string,
+    call: Call,
+    read: (response: FetchResponse, maxBytes: number) => Promise<T>,
+  ): Promise<T> {
     if (!schemes.test(url)) throw new TypeError('Only https URLs are fetched.');
     if (closed) throw new ProviderError('closed');
     const controller = new AbortController();
     const { signal } = controller;
     const timer = setTimeout(() => controller.abort(new ProviderError('timeout')), timeoutSeconds * 1000);
     inFlight.add(controller);
+    const fetchAndRead = async (): Promise<T> => {
+      const response = await client.fetch(url, { ...call, redirect: 'manual', signal });
+      // A runtime that hides a redirect gives the response the status 0.
+      const { status, redirected } = response;
+      if (redirected || status === 0 || (status >= 300 && status < 400)) throw new ProviderError('redirect');
+      return read(response, maxBytes);
+    };
     try {
       // The race binds also a `fetch` that does not heed its signal.
-      return await Promise.race([aborted(signal), readJson(url, { ...call, redirect: 'manual', signal }, maxBytes)]);
+      return await Promise.race([aborted(signal), fetchAndRead()]);
     } catch (error) {
       controller.abort(); // lets go of a body that was not read to its end
       throw toProviderError(error);
@@ -114,17 +152,25 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
       inFlight.delete(controller);
     }
   }
+}
 
-  async function readJson(url: string, init: FetchInit, maxBytes: number): Promise<FetchedJson> {
-    const response = await client.fetch(url, init);
-    const { status, redirected, body, headers } = response;
-    // A runtime that hides an answer with a redirect gives it the status 0.
-    if (redirected || status === 0 || (status >= 300 && status < 400)) throw new ProviderError('redirect');
-    if (status !== 200) throw new ProviderError('status', { detail: String(status) });
-    const value = parseJsonObject(await readBody(body, maxBytes));
-    if (value === undefined) throw new ProviderError('not_json');
-    return { value, maxAge: readMaxAge(headers.get('cache-control')) };
-  }
+async function readText({ status, body }: FetchResponse, maxBytes: number): Promise<string> {
+  if (status !== 200) throw new ProviderError('status', { detail: String(status) });
+  return Buffer.from(await readBody(body, maxBytes)).toString('latin1');
+}
+
+async function readJson(response: FetchResponse, maxBytes: number): Promise<FetchedJson> {
+  const { status, body, headers } = response;
+  if (status !== 200) throw new ProviderError('status', { detail: String(status) });
+  const value = parseJsonObject(await readBody(body, maxBytes));
+  if (value === undefined) throw new ProviderError('not_json');
+  return { value, maxAge: readMaxAge(headers.get('cache-control')) };
+}
+
+async function readAnyJson({ status, body }: FetchResponse, maxBytes: number): Promise<JsonResponse> {
+  // Some bodies are arrays: within an object they are parsed as strictly.
+  const bytes = Buffer.concat([Buffer.from('{"value":'), await readBody(body, maxBytes), Buffer.from('}')]);
+  return { status, value: parseJsonObject(bytes)?.['value'] };
 }
 
 type Call = Pick<FetchInit, 'method' | 'headers' | 'body'>;
@@ -165,7 +211,7 @@ async function* iterate(body: ByteStream): AsyncGenerator<Uint8Array> {
       yield value;
     }
   } finally {
-    // What is left is not wanted; where nothing is, this does nothing.
+    // The rest is not needed; without a rest, this does nothing.
     reader.cancel().catch(() => undefined);
   }
 }

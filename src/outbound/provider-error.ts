@@ -13,10 +13,13 @@ const texts = {
   too_many_keys: 'The key set of the identity provider has more than 100 keys and was refused as a whole.',
   not_an_introspection: 'The answer of the introspection endpoint has no boolean member active (RFC 7662 §2.2).',
   too_many_calls: 'The introspection endpoint has left too many calls unanswered; another is not made.',
+  bad_transmitter: 'The metadata of the transmitter has an endpoint that is not an https URL.',
+  not_a_stream: 'The transmitter described a stream without stream_id or aud.',
+  not_a_token: 'The token endpoint of the transmitter issued no access token.',
   no_usable_keys: 'The key set of the identity provider has no key that can verify a token.',
 } as const;
 
-/** Why the identity provider could not be asked: a closed set. */
+/** Cause of a failed request to the identity provider: a closed set. */
 export type ProviderFailure = keyof typeof texts;
 
 /**
@@ -38,14 +41,7 @@ export class ProviderError extends Error {
   }
 }
 
-/** @deprecated Use `ProviderError`: the error is not about keys only. */
-export const KeyFetchError = ProviderError;
-/** @deprecated Use `ProviderError`. */
-export type KeyFetchError = ProviderError;
-/** @deprecated Use `ProviderFailure`. */
-export type KeyFetchFailure = ProviderFailure;
-
-/** Whatever was thrown on the way to the identity provider, as a `ProviderError`; one that already is stays the same. */
+/** Converts an error of a request to the identity provider to a `ProviderError`; a `ProviderError` is returned unchanged. */
 export function toProviderError(thrown: unknown): ProviderError {
   if (thrown instanceof ProviderError) return thrown;
   const code = findCode(thrown);

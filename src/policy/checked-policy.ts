@@ -1,10 +1,12 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import { refuseBy } from '../check.ts';
-import { AccessError } from '../failures.ts';
 import { isJsonObject } from '../jose/json.ts';
-import { after, type MaybePromise } from '../maybe-promise.ts';
+import { Refused } from '../refused.ts';
 import type { CheckedPolicy, Given, ReadClaims, Verdict } from '../token/token-policy.ts';
-import { checkDefined, checkMembers } from './members.ts';
+import { requireActor } from './actor-checks.ts';
+import { requireClaims } from './claim-conditions.ts';
+import { readImplications } from './implications.ts';
+import { checkDefined, checkMembers, checkScopeNames } from './members.ts';
 import type { PlainCombinedPolicy, Policy, Requirements } from './policy.ts';
 import {
   type PolicyCheck,
@@ -16,14 +18,22 @@ import {
   requireScopes,
 } from './policy-checks.ts';
 
-/** The members of a policy. */
-export const memberNames = ['audience', 'scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'];
-// RFC 6749 §3.3 scope-token; acr_values are separated by spaces as well.
-const tokenGrammar = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+export const memberNames = [
+  'audience',
+  'scopes',
+  'anyScope',
+  'permissions',
+  'implies',
+  'actor',
+  'claimConditions',
+  'acr',
+  'maxAge',
+  'claims',
+];
 const textGrammar = /./;
 const maxPathLength = 200;
 
-/** Policies as they were first seen; a change of one is not looked at. */
+/** Policies in their first form; later changes are ignored. */
 const seen = new WeakMap<object, CheckedPolicy>();
 
 /** Checks a policy when it is first seen. Throws `TypeError`, with the fix, for one that cannot work. */
@@ -36,6 +46,12 @@ export function checkPolicy(policy: Policy<unknown>): CheckedPolicy {
   const checked = 'policies' in policy ? checkCombination(policy) : checkRequirements(policy);
   seen.set(policy, checked);
   return checked;
+}
+
+export function registerPolicy(checked: CheckedPolicy): Policy<unknown> {
+  const policy: Policy<unknown> = {};
+  seen.set(policy, checked);
+  return policy;
 }
 
 /** The scopes that a challenge names for a policy; none for one that cannot work. */
@@ -51,12 +67,16 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
 function checkRequirements(policy: Exclude<Policy<unknown>, PlainCombinedPolicy>): CheckedPolicy {
   checkMembers('policy', policy, memberNames);
   checkDefined('policy', policy);
-  const { audience, scopes, anyScope, permissions } = policy;
+  const { audience, scopes, anyScope, permissions, implies, actor, claimConditions } = policy;
+  const findGranting = implies === undefined ? undefined : readImplications(implies);
   const checks: PolicyCheck[] = [];
   if (audience !== undefined) checks.push(requireAudience(readAudience(audience)));
-  if (scopes !== undefined) checks.push(requireScopes(readNames('scopes', scopes, tokenGrammar)));
-  if (anyScope !== undefined) checks.push(requireAnyScope(readNames('anyScope', anyScope, tokenGrammar)));
-  if (permissions !== undefined) checks.push(requirePermissions(readNames('permissions', permissions, textGrammar)));
+  if (scopes !== undefined) checks.push(requireScopes(checkScopeNames('scopes', scopes), findGranting));
+  if (anyScope !== undefined) checks.push(requireAnyScope(checkScopeNames('anyScope', anyScope), findGranting));
+  if (permissions !== undefined)
+    checks.push(requirePermissions(checkScopeNames('permissions', permissions, textGrammar)));
+  if (actor !== undefined) checks.push(...requireActor(actor));
+  if (claimConditions !== undefined) checks.push(requireClaims(claimConditions));
   checks.push(...requireAuthentication(policy));
   const readClaims = policy.claims === undefined ? undefined : createSchemaReader(policy.claims);
   return {
@@ -64,30 +84,20 @@ function checkRequirements(policy: Exclude<Policy<unknown>, PlainCombinedPolicy>
     hasSchema: readClaims !== undefined,
     made: { of: 'checks', checks, readClaims },
     judge(facts) {
-      // A loop of its own, as that of the token cache.
+      // A separate loop, like the token cache's.
       for (const check of checks) if (!check.passes(facts)) return refuseBy(check, facts);
       return readClaims?.(facts.token.claims);
     },
   };
 }
 
-function readNames(name: string, value: unknown, grammar: RegExp): readonly string[] {
-  if (!Array.isArray(value) || value.length === 0) {
-    throw new TypeError(`policy: ${name} names at least one, in a list; to ask for none leave it out`);
-  }
-  if (!value.every((each) => typeof each === 'string' && grammar.test(each))) {
-    throw new TypeError(`policy: write each of ${name} as a text of its own, without spaces and quotation marks`);
-  }
-  return [...value];
-}
-
 function readAudience(audience: string | readonly string[]): readonly string[] {
-  return readNames('audience', typeof audience === 'string' ? [audience] : audience, textGrammar);
+  return checkScopeNames('audience', typeof audience === 'string' ? [audience] : audience, textGrammar);
 }
 
 /** Both checks tell the whole of what is needed: a client that steps up does it once. */
 function requireAuthentication({ acr, maxAge }: Requirements): readonly PolicyCheck[] {
-  const acrValues = acr === undefined ? [] : readNames('acr', typeof acr === 'string' ? [acr] : acr, tokenGrammar);
+  const acrValues = acr === undefined ? [] : checkScopeNames('acr', typeof acr === 'string' ? [acr] : acr);
   if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
     throw new TypeError('policy: write maxAge in whole seconds, 0 or more');
   }
@@ -99,7 +109,7 @@ function requireAuthentication({ acr, maxAge }: Requirements): readonly PolicyCh
 }
 
 function createSchemaReader(schema: StandardSchemaV1): ReadClaims {
-  // A schema may be a function, as those of arktype are.
+  // A schema may be a function, such as arktype's.
   const standard: unknown = Object(schema)['~standard'];
   if (!isJsonObject(standard) || typeof standard['validate'] !== 'function') {
     throw new TypeError('policy: claims is a Standard Schema, such as z.object({ … }) of zod');
@@ -107,7 +117,7 @@ function createSchemaReader(schema: StandardSchemaV1): ReadClaims {
   const { validate } = schema['~standard'];
   return (claims) => {
     const result: unknown = validate(copy(claims));
-    // A promise of another library or realm is waited for as well.
+    // A promise of another library or realm is awaited as well.
     return isThenable(result) ? Promise.resolve(result).then(readResult) : readResult(result);
   };
 }
@@ -129,8 +139,8 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 /**
- * Messages of a schema may repeat what the token says: only the path is told. Throws `TypeError` for what is no result:
- * nothing says then that the claims fit.
+ * Reads the result of a schema. Its messages may repeat the token: only the path is reported. Throws `TypeError` for an
+ * invalid result, because then the claims are not known to match.
  */
 function readResult(result: unknown): Verdict {
   const { issues } = Object(result) as { readonly issues?: unknown };
@@ -142,16 +152,16 @@ function readResult(result: unknown): Verdict {
   }
   const [first] = Array.isArray(issues) ? (issues as readonly StandardSchemaV1.Issue[]) : [];
   const path = (first?.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.');
-  return new AccessError('unaccepted_claims', { context: { claim: path.slice(0, maxPathLength) } });
+  return new Refused('unaccepted_claims', { context: { claim: path.slice(0, maxPathLength) } });
 }
 
 function checkCombination(policy: PlainCombinedPolicy): CheckedPolicy {
   checkMembers('policy', policy, ['mode', 'policies']);
   const { mode, policies } = policy;
   if (mode !== 'all' && mode !== 'any') throw new TypeError('policy: combine with allOf(…) or anyOf(…)');
-  const [first, ...others] = policies.map(checkPolicy);
-  if (first === undefined) throw new TypeError('policy: allOf and anyOf take at least one policy');
-  return mode === 'all' ? checkAll([first, ...others]) : checkAny(first, others);
+  const parts = policies.map(checkPolicy);
+  if (parts.length === 0) throw new TypeError('policy: allOf and anyOf take at least one policy');
+  return mode === 'all' ? checkAll(parts) : checkAny(parts);
 }
 
 function checkAll(parts: readonly CheckedPolicy[]): CheckedPolicy {
@@ -160,42 +170,46 @@ function checkAll(parts: readonly CheckedPolicy[]): CheckedPolicy {
     hasSchema: parts.some(({ hasSchema }) => hasSchema),
     made: { of: 'all', parts },
     judge(facts) {
-      const judgeFrom = (index: number, given: Given | undefined): MaybePromise<Verdict> => {
+      const judgeFrom = (index: number, given: Given | undefined): Judged => {
         const part = parts[index];
         if (part === undefined) return given;
-        const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
-          verdict instanceof AccessError ? verdict : judgeFrom(index + 1, merge(given, verdict));
-        return after(part.judge(facts), goOn, undefined);
+        return continueWith(part.judge(facts), (verdict) =>
+          verdict instanceof Refused ? verdict : judgeFrom(index + 1, merge(given, verdict)),
+        );
       };
       return judgeFrom(0, undefined);
     },
   };
 }
 
-function checkAny(first: CheckedPolicy, others: readonly CheckedPolicy[]): CheckedPolicy {
-  const parts = [first, ...others];
+function checkAny(parts: readonly CheckedPolicy[]): CheckedPolicy {
   const hasSchema = parts.some((part) => part.hasSchema);
   return {
-    // A client that asked for the scopes of all would ask for more than it needs.
+    // A client that requested the scopes of all parts would request more than it needs.
     scopes: parts.find(({ scopes }) => scopes.length > 0)?.scopes ?? [],
     hasSchema,
     made: { of: 'any', parts },
     judge(facts) {
-      // Beside schemas, the claims as they are count as given.
+      // With schemas, unchanged claims count as given.
       const pass = (verdict: Given | undefined): Verdict =>
         verdict ?? (hasSchema ? { claims: facts.token.claims } : undefined);
-      const judgeFrom = (index: number, refusal: AccessError): MaybePromise<Verdict> => {
-        const part = others[index];
-        if (part === undefined) return refusal;
-        const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
-          verdict instanceof AccessError ? judgeFrom(index + 1, refusal) : pass(verdict);
-        return after(part.judge(facts), goOn, undefined);
+      const judgeFrom = (index: number, first: Verdict): Judged => {
+        const part = parts[index];
+        if (part === undefined) return first;
+        return continueWith(part.judge(facts), (verdict) =>
+          verdict instanceof Refused ? judgeFrom(index + 1, first ?? verdict) : pass(verdict),
+        );
       };
-      const goOn = (verdict: Verdict): MaybePromise<Verdict> =>
-        verdict instanceof AccessError ? judgeFrom(0, verdict) : pass(verdict);
-      return after(first.judge(facts), goOn, undefined);
+      return judgeFrom(0, undefined);
     },
   };
+}
+
+type Judged = Verdict | Promise<Verdict>;
+
+/** Passes a verdict to the next step, without a promise if there is none: most policies have no schema. */
+function continueWith(verdict: Judged, next: (verdict: Verdict) => Judged): Judged {
+  return verdict instanceof Promise ? verdict.then(next) : next(verdict);
 }
 
 function merge(given: Given | undefined, added: Given | undefined): Given | undefined {

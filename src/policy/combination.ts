@@ -5,7 +5,7 @@ import type { CombinedPolicy, PlainCombinedPolicy, Policy } from './policy.ts';
 
 type Combinable = readonly [Policy<unknown>, ...(readonly Policy<unknown>[])];
 
-/** What a schema somewhere in a policy gives; `unknown` where there is none. */
+/** Output of a schema anywhere in a policy; `unknown` without one. */
 type Given<P> = P extends { readonly claims: StandardSchemaV1<unknown, infer C> }
   ? C
   : P extends CombinedPolicy<infer C>
@@ -14,7 +14,7 @@ type Given<P> = P extends { readonly claims: StandardSchemaV1<unknown, infer C> 
       : C
     : unknown;
 
-/** What a policy gives where it is the one that holds. */
+/** Output of a policy without other policies. */
 type GivenAlone<P> = P extends { readonly claims: StandardSchemaV1<unknown, infer C> }
   ? C
   : P extends CombinedPolicy<infer C>
@@ -33,8 +33,8 @@ type Combined<C> = unknown extends C
     : CombinedPolicy<C>;
 
 /**
- * All of these must hold. Where several have a schema, the handler gets the members that each gives; those of a later
- * one win. Throws `TypeError` for a policy that cannot work.
+ * All of these must hold. If several have a schema, the handler gets the members of each; a later schema wins. Throws
+ * `TypeError` for an invalid policy.
  *
  * @example
  * const policy = allOf({ scopes: ['read:messages'] }, { acr: 'urn:example:gold' });

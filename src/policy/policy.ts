@@ -1,10 +1,13 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Claims } from '../token/claims.ts';
+import type { ActorPolicy } from './actor-checks.ts';
+import type { ClaimCondition } from './claim-conditions.ts';
+import type { Implications } from './implications.ts';
 
-/** What a route asks of a valid access token; all of it must hold. Nothing at all: any valid token will do. */
+/** Requirements of a route for a valid access token; all must hold. Empty: any valid token is accepted. */
 export interface Requirements {
   /**
-   * One of these must be in `aud`, besides one of those that the server accepts: for a server with several audiences, whose
+   * One of these must be in `aud`, in addition to one that the server accepts: for a server with several audiences, whose
    * routes are not all for each of them. Compared byte for byte.
    */
   readonly audience?: string | readonly string[];
@@ -14,13 +17,19 @@ export interface Requirements {
   readonly anyScope?: readonly string[];
   /** All of these must be in the claim `permissions`, a list (another with `permissionsClaim`); never read from `scope`. */
   readonly permissions?: readonly string[];
-  /** One of these must be `acr`, the preferred first; else the client is told to step up (RFC 9470). */
+  /** Scopes that a granted scope includes, transitively: `{ 'files:write': ['files:read'] }`. `access.scopes` stays unchanged. */
+  readonly implies?: Implications;
+  /** Requirement on the outermost actor of a delegated token (`act`, RFC 8693 §4.1). Default: any actor, or none. */
+  readonly actor?: ActorPolicy;
+  /** Conditions on claims; all must hold. */
+  readonly claimConditions?: readonly ClaimCondition[];
+  /** One of these must be `acr`, the preferred first; else the response requires a step-up (RFC 9470). */
   readonly acr?: string | readonly string[];
-  /** Seconds since the user signed in (`auth_time`), at most; else the client is told to step up (RFC 9470). */
+  /** Maximum time since the user signed in (`auth_time`), in seconds; else the response requires a step-up (RFC 9470). */
   readonly maxAge?: number;
 }
 
-/** A policy that leaves the claims as they are. */
+/** A policy that does not change the claims. */
 export interface PlainPolicy extends Requirements {
   readonly claims?: undefined;
 }
@@ -46,17 +55,17 @@ export interface CombinedPolicy<C> extends PlainCombinedPolicy {
   readonly [claimed]: C;
 }
 
-/** What a route asks of an access token; `C` are the claims that its handler gets. */
+/** Requirements of a route for an access token; `C` are the claims that its handler gets. */
 export type Policy<C = Claims> =
   | ClaimsPolicy<C>
   | CombinedPolicy<C>
   | (Claims extends C ? PlainPolicy | PlainCombinedPolicy : never);
 
 /**
- * The claims that a handler gets by a policy: those of its schema, and where it has none those of the server, `D`. Only the
- * server knows whether `sub` must be there.
+ * The claims that a handler gets by a policy: its schema's, and without a schema the server's, `D`. Only the server knows
+ * whether `sub` is required.
  */
 export type HandedClaims<C, D> = Settled<C extends Claims ? (Claims extends C ? D : C) : C>;
 
-/** As `NoInfer`, which editors would show around the claims of each handler: the policy says what they are, and no handler. */
+/** Like `NoInfer`, which editors would show around the claims of each handler: the policy defines them, and no handler. */
 type Settled<T> = [T][T extends unknown ? 0 : never];

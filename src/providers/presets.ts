@@ -1,6 +1,6 @@
 import type { ProviderPreset } from './provider-preset.ts';
 
-/** What the id of an Entra tenant looks like. A domain name, `common` or `organizations` never stands in `iss`. */
+/** Form of an Entra tenant id. A domain name, `common` or `organizations` is never in `iss`. */
 const tenantId = {
   pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
   fix: 'write the directory (tenant) id, as in 8a1b0c2d-0000-4000-8000-3e4f5a6b7c8d',
@@ -67,7 +67,7 @@ export const keycloak = {
 } as const satisfies ProviderPreset;
 
 /**
- * Amazon Cognito user pools. Its access tokens have no `aud`: name `clientIds` in place of an audience. Permissions are
+ * Amazon Cognito user pools. Its access tokens have no `aud`: name `clientIds` instead of an audience. Permissions are
  * the groups of the user.
  *
  * https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
@@ -120,5 +120,119 @@ export const logto = {
 export const pingOne = {
   name: 'PingOne',
   issuer: 'https://{host}/{environment}/as',
+  rules: {},
+} as const satisfies ProviderPreset;
+
+/**
+ * Clerk, session tokens. `{domain}` is the host of the Frontend API, such as `clerk.example.com`. The tokens have no `aud`, and
+ * `azp` has the origin of the application: list the origins in `clientIds`.
+ *
+ * https://clerk.com/docs/guides/sessions/session-tokens
+ * https://clerk.com/docs/guides/sessions/manual-jwt-verification
+ */
+export const clerk = {
+  name: 'Clerk, session tokens',
+  issuer: 'https://{domain}',
+  jwksUri: 'https://{domain}/.well-known/jwks.json',
+  rules: {},
+} as const satisfies ProviderPreset;
+
+/**
+ * better-auth with its JWT plugin. Issuer and `audience` are its base URL, unless the plugin sets others.
+ *
+ * https://better-auth.com/docs/plugins/jwt
+ */
+export const betterAuth = {
+  name: 'better-auth, JWT plugin',
+  issuer: 'https://{host}',
+  jwksUri: 'https://{host}/api/auth/jwks',
+  rules: { algorithms: ['EdDSA'] },
+} as const satisfies ProviderPreset;
+
+/**
+ * Firebase Authentication. `audience` is the id of the project. Its ID tokens are what its clients send to servers.
+ *
+ * https://firebase.google.com/docs/auth/admin/verify-id-tokens
+ */
+export const firebase = {
+  name: 'Firebase Authentication',
+  issuer: 'https://securetoken.google.com/{project}',
+  forms: {
+    project: { pattern: '^[a-z][a-z0-9-]{4,28}[a-z0-9]$', fix: 'write the id of the project, as in orders-4f2a1' },
+  },
+  rules: {},
+} as const satisfies ProviderPreset;
+
+/**
+ * WorkOS AuthKit, session tokens. They have no `aud`: the keys at `jwksUri` belong to the one client, so `'unchecked'` as `audience`
+ * admits the tokens of this client only.
+ *
+ * https://workos.com/docs/reference/authkit/session-tokens
+ */
+export const workOs = {
+  name: 'WorkOS AuthKit',
+  issuer: 'https://api.workos.com',
+  jwksUri: 'https://api.workos.com/sso/jwks/{client}',
+  forms: { client: { pattern: '^client_[0-9A-Za-z]+$', fix: 'write the client ID, as in client_01HBEQKA6K4Q' } },
+  rules: { permissionsClaim: 'permissions' },
+} as const satisfies ProviderPreset;
+
+/**
+ * Kinde. `audience` is the audience of the API. Tokens of machines have no `sub`.
+ *
+ * https://docs.kinde.com/build/tokens/about-access-tokens/
+ * https://docs.kinde.com/machine-to-machine-applications/about-m2m/token-structure-and-claims-for-m2m-applications
+ */
+export const kinde = {
+  name: 'Kinde',
+  issuer: 'https://{domain}',
+  rules: { scopeClaim: 'scp', permissionsClaim: 'permissions' },
+} as const satisfies ProviderPreset;
+
+/**
+ * Ory Network, clients whose access tokens are JWTs. `{host}` is the host of the project, such as
+ * `slug.projects.oryapis.com`. `audience` is an audience that the client requests.
+ *
+ * https://www.ory.com/docs/oauth2-oidc/jwt-access-token
+ */
+export const ory = {
+  name: 'Ory Network',
+  issuer: 'https://{host}',
+  rules: { scopeClaim: 'scp' },
+} as const satisfies ProviderPreset;
+
+/**
+ * GitHub Actions. Each workflow of each account can request a token with each `audience`: always require the owner or the
+ * repository in the `policy` of the issuer.
+ *
+ * https://docs.github.com/en/actions/reference/security/oidc
+ */
+export const githubActions = {
+  name: 'GitHub Actions',
+  issuer: 'https://token.actions.githubusercontent.com',
+  rules: {},
+} as const satisfies ProviderPreset;
+
+/**
+ * GitLab CI/CD, ID tokens of jobs. Each job of the instance can request a token with each `audience`: always require the
+ * namespace or the project in the `policy` of the issuer.
+ *
+ * https://docs.gitlab.com/ci/secrets/id_token_authentication/
+ */
+export const gitLab = {
+  name: 'GitLab CI/CD',
+  issuer: 'https://{host}',
+  rules: {},
+} as const satisfies ProviderPreset;
+
+/**
+ * Kubernetes service accounts, projected tokens. `{host}` is the host of the cluster's issuer; `audience` is the audience of the
+ * projected volume. Each pod of the cluster can request a token with each audience: list the accounts by `sub` in a policy.
+ *
+ * https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/
+ */
+export const kubernetes = {
+  name: 'Kubernetes service accounts',
+  issuer: 'https://{host}',
   rules: {},
 } as const satisfies ProviderPreset;

@@ -1,31 +1,37 @@
 import type { TokenRuleOptions } from '../resource-server/token-rules.ts';
 import type { IssuerRuleOptions, TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 
-/** What is the same for every customer of a provider, as plain data. */
+/** Data shared by every customer of a provider. */
 export interface ProviderPreset {
   /** For people. */
   readonly name: string;
-  /** The issuer, with names in braces for what each customer has of its own. */
+  /** The issuer, with names in braces for each customer's values. */
   readonly issuer: string;
-  /** Where the keys are, if discovery is not at the issuer. */
+  /** Address of the keys, if discovery is not at the issuer. It can have names in braces, too. */
   readonly jwksUri?: string;
-  /** What the values of some names must look like: a pattern, and what to write. */
+  /** Required form of some values: a pattern, and its description. */
   readonly forms?: Readonly<Record<string, { readonly pattern: string; readonly fix: string }>>;
-  /** How the tokens of this provider are read. */
+  /** Rules for the tokens of this provider. */
   readonly rules: Pick<TokenRuleOptions, 'algorithms' | 'scopeClaim' | 'permissionsClaim'>;
 }
 
 /** The names in braces of an issuer. */
 type NamesIn<Text extends string> = Text extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never;
 
-/** A value for each name in braces of the issuer of a preset. */
-export type PresetValues<P extends ProviderPreset> = Readonly<Record<NamesIn<P['issuer']>, string>>;
+/** The strings of a preset that have names in braces. */
+type Templates<P extends ProviderPreset> =
+  | P['issuer']
+  | (P extends { readonly jwksUri: infer J extends string } ? J : never);
+
+/** A value for each name in braces of a preset. */
+export type PresetValues<P extends ProviderPreset> = Readonly<Record<NamesIn<Templates<P>>, string>>;
 
 /** An issuer that came from a preset, with the rules of both. */
 export interface PresetIssuer<P extends ProviderPreset, R extends IssuerRuleOptions> extends TrustedIssuer {
   readonly rules: P['rules'] & R;
 }
 
+const placeholder = /\{(\w+)\}/g;
 /** A host with or without a port, or one segment of a path. */
 const valueGrammar = /^[a-z0-9_-][\w.~-]*(?::\d{1,5})?$/i;
 
@@ -43,19 +49,21 @@ export function fillIn<const P extends ProviderPreset, const R extends IssuerRul
   rules?: R,
 ): PresetIssuer<P, R> {
   const given = new Map(Object.entries<unknown>(values));
-  const names = [...preset.issuer.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+  const { jwksUri = '' } = preset;
+  const names = [...`${preset.issuer} ${jwksUri}`.matchAll(placeholder)].map(([, name = '']) => name);
   for (const name of given.keys()) {
     if (!names.includes(name))
-      throw new TypeError(`${preset.name}: there is no ${name}; write any of ${names.join(', ')}`);
+      throw new TypeError(`${preset.name}: there is no ${name}; write any of ${[...new Set(names)].join(', ')}`);
   }
-  const issuer = preset.issuer.replace(/\{(\w+)\}/g, (_, name: string) => readValue(preset, name, given.get(name)));
+  const fill = (template: string): string =>
+    template.replace(placeholder, (_, name: string) => readValue(preset, name, given.get(name)));
+  const issuer = fill(preset.issuer);
   if (!URL.canParse(issuer)) throw new TypeError(`${preset.name}: the values do not make an issuer`);
-  const { jwksUri } = preset;
   const merged = { ...preset.rules, ...rules } as P['rules'] & R; // what is laid over is of the same type, or narrower
-  return { issuer, ...(jwksUri !== undefined && { jwksUri }), rules: merged };
+  return { issuer, ...(jwksUri !== '' && { jwksUri: fill(jwksUri) }), rules: merged };
 }
 
-/** What was written is not repeated: it may be a secret that was pasted into the wrong place. */
+/** The value is not repeated: it may be a secret that was pasted into the wrong field. */
 function readValue({ name: provider, forms = {} }: ProviderPreset, name: string, value: unknown): string {
   if (typeof value !== 'string' || !valueGrammar.test(value)) {
     throw new TypeError(`${provider}: write ${name} without a scheme and slashes, as in {${name}} of the issuer`);

@@ -1,7 +1,6 @@
 import type { Failure, StepUp } from '../failures.ts';
 import { acceptedSchemes, type DpopMode, type Scheme } from '../http/credentials.ts';
 
-/** What the challenges of one resource server have in common. */
 export interface ChallengeSettings {
   /** `full`: with parameters; `bare`: Bearer without any, DPoP with all of its own. */
   readonly style: 'full' | 'bare';
@@ -11,23 +10,19 @@ export interface ChallengeSettings {
   readonly proofAlgorithms: readonly string[];
 }
 
-/** What one refusal adds. */
 export interface ChallengeFacts {
   readonly failure: Failure;
-  /** The scheme the client used, where it is one that is known; the error stands on its challenge. */
   readonly scheme: Scheme | undefined;
-  /** Scopes that the route needs. */
   readonly scopes: readonly string[];
-  /** Authentication that the route needs; told with the error that it is about. */
   readonly stepUp?: StepUp | undefined;
-  /** URL of the protected resource metadata (RFC 9728 §5.1); absent where none can be told. */
+  /** URL of the protected resource metadata (RFC 9728 §5.1); absent if unknown. */
   readonly metadataUrl: string | undefined;
 }
 
 /** The value of WWW-Authenticate (RFC 6750 §3, RFC 9449 §7.1): one challenge for each scheme that is accepted. */
 export function formatChallenge(settings: ChallengeSettings, facts: ChallengeFacts): string {
   const accepted = acceptedSchemes(settings.mode);
-  // Where the scheme that was used is not accepted, the error stands on the first that is.
+  // If the scheme of the request is not accepted, the error is on the first accepted one.
   const blamed = accepted.find((scheme) => scheme === facts.scheme) ?? accepted[0];
   return accepted.map((scheme) => formatOne(scheme, settings, { ...facts, blamed: scheme === blamed })).join(', ');
 }
@@ -61,4 +56,25 @@ function formatStepUp(stepUp: StepUp | undefined): string {
 /** A quoted-string (RFC 9110 §5.6.4); what it cannot hold becomes a question mark. */
 export function quote(value: string): string {
   return `"${value.replace(/[^\x20-\x7e]/g, '?').replace(/["\\]/g, '\\$&')}"`;
+}
+
+/** Path of the protected resource metadata (RFC 9728 §3). */
+export const metadataPath = '/.well-known/oauth-protected-resource';
+
+/**
+ * Location of the metadata in challenges (RFC 9728 §5.1): a URL, or the URL of the request as the client sees it, for
+ * programs that serve the metadata themselves under any host.
+ */
+export type MetadataLink = { readonly url: string } | 'request';
+
+const linkers = new WeakMap<object, (link: MetadataLink) => void>();
+
+/** Lets the challenges of one server link to the metadata. A link to nothing would mislead clients: none without this. */
+export function linkMetadata({ describeRefusal }: { readonly describeRefusal: object }, link: MetadataLink): void {
+  linkers.get(describeRefusal)?.(link);
+}
+
+/** Sets a callback for the location of a server's metadata. */
+export function onMetadataLink(describeRefusal: object, tell: (link: MetadataLink) => void): void {
+  linkers.set(describeRefusal, tell);
 }

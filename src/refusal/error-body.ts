@@ -1,4 +1,4 @@
-/** What a body says of an error: nothing of the request. */
+/** Content of an error body: nothing of the request. */
 export interface ErrorReport {
   /** HTTP status. */
   readonly status: number;
@@ -25,6 +25,7 @@ export const statusPhrases: ReadonlyMap<number, string> = new Map([
   [404, 'Not Found'],
   [405, 'Method Not Allowed'],
   [408, 'Request Timeout'],
+  [413, 'Content Too Large'],
   [417, 'Expectation Failed'],
   [421, 'Misdirected Request'],
   [431, 'Request Header Fields Too Large'],
@@ -40,9 +41,8 @@ const json = (value: object): ErrorBody => ({ contentType: 'application/json', b
 const flatDetails = (error: string): string =>
   error === 'access_denied' ? 'No access token changes this.' : 'The WWW-Authenticate header says what is needed.';
 
-/** The formats of error bodies, by name. */
 export const errorBodyFormats = {
-  /** `{"detail": {"error", "error_description"}}`; `{"detail": "Not Found"}` where there is no error code. */
+  /** `{"detail": {"error", "error_description"}}`; `{"detail": "Not Found"}` without an error code. */
   detail: ({ error, description }) =>
     json({ detail: error === undefined ? description : { error, error_description: description } }),
   /** 401 and 403 `{"error", "message", "details"}`, all strings; other statuses `{"detail"}`. */
@@ -50,7 +50,6 @@ export const errorBodyFormats = {
     status === 401 || status === 403
       ? json({ error, message: description, details: flatDetails(error) })
       : json({ detail: description }),
-  /** `{"Message"}`. */
   message: ({ description }) => json({ Message: description }),
   /** RFC 9457 problem details. */
   problem: ({ status, error, description }) => ({

@@ -6,25 +6,30 @@ import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { namedScopes } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
-import { type ChallengeFacts, type ChallengeSettings, formatChallenge } from './challenge.ts';
+import { Refused } from '../refused.ts';
+import {
+  type ChallengeFacts,
+  type ChallengeSettings,
+  formatChallenge,
+  type MetadataLink,
+  metadataPath,
+  onMetadataLink,
+} from './challenge.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from './error-body.ts';
-import { type MetadataLink, metadataPath, onMetadataLink } from './metadata-link.ts';
 
-/** How one resource server refuses. */
 export interface RefusalSettings {
   readonly challenge: ChallengeSettings;
-  /** Called once for each answer that differs, and kept. */
+  /** Called once for each different response; the result is cached. */
   readonly errorBody: ErrorBodyFormat;
-  /** Statuses that differ from the table of reasons. */
   readonly statuses: ReadonlyMap<Reason, number>;
   readonly readExternalUrl: ReadExternalUrl;
   /** Makes the nonce that goes with a refusal; `undefined` for one that needs none. */
   readonly issueNonce: (refusal: { readonly status: number; readonly error: string | null }) => string | undefined;
 }
 
-/** What is known of the request besides itself. */
+/** Facts about the request in addition to the request itself. */
 export interface RefusalContext {
-  /** What the route asks for: the challenge names its scopes, besides those that the error names. */
+  /** Policy of the route: the challenge names its scopes, in addition to those that the error names. */
   readonly policy?: Policy<unknown> | undefined;
   readonly connection?: Connection | undefined;
   /** URL of the metadata for this request's challenge. Default: the URL that the server links to; none if nothing serves it. */
@@ -33,21 +38,21 @@ export interface RefusalContext {
   readonly realm?: string | undefined;
 }
 
-/** A refused request's answer, for any way of sending it. */
+/** Response to a refused request, in a transport-independent form. */
 export interface Refusal {
   readonly reason: Reason;
   readonly status: number;
-  /** By names in lower case. */
+  /** Headers, with names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
 }
 
-/** Turns any error into its one answer; what is no `AccessError` is `unexpected`. */
+/** Converts any error to its one response; any other value is `unexpected`. */
 export type DescribeRefusal = (error: unknown, request: ResourceRequest, context?: RefusalContext) => Refusal;
 
 /** Seconds after which a client may try again when keys or the replay store are unavailable. */
 const retryAfterSeconds = 5;
-/** Refusals that are kept as they were written: few differ, unless somebody makes up hosts. */
+/** Maximum number of cached refusals: few differ, unless a client makes up hosts. */
 const keptRefusals = 256;
 
 /** The one place that writes a challenge or an error body. */
@@ -72,7 +77,7 @@ export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusa
   };
 
   const describeRefusal: DescribeRefusal = (error, request, { policy, connection, metadataUrl, realm } = {}) => {
-    const refused = error instanceof AccessError ? error : new AccessError('unexpected');
+    const refused = error instanceof AccessError ? error : new Refused('unexpected');
     const { reason, scopes, stepUp } = refused;
     const scheme = usedScheme(request);
     const url = metadataUrl ?? (link === 'request' ? readOwnUrl(settings, request, connection) : link?.url);
@@ -96,16 +101,15 @@ function readOwnUrl(
   connection: Connection | undefined,
 ): ExternalUrl | undefined {
   const url = readExternalUrl(request, connection);
-  return url instanceof AccessError ? undefined : url;
+  return url instanceof Refused ? undefined : url;
 }
 
-/** What a refusal is written from, besides its reason; compared as it is, which costs less than to make a key of it. */
+/** Inputs of a refusal except its reason; compared directly, which costs less than to build a key. */
 interface Cause {
   readonly policy: Policy<unknown> | undefined;
   readonly scopes: readonly string[] | undefined;
   readonly stepUp: StepUp | undefined;
   readonly scheme: Scheme | undefined;
-  /** Of the metadata, or of the request that it is made from. */
   readonly url: ExternalUrl | string | undefined;
   readonly realm: string | undefined;
 }
@@ -131,7 +135,7 @@ function isSameUrl(a: Cause['url'], b: Cause['url']): boolean {
   return typeof a === 'object' && typeof b === 'object' && a.origin === b.origin && a.prefix === b.prefix;
 }
 
-/** All that an answer depends on, but for a nonce. */
+/** All inputs of a response except a nonce. */
 interface RefusalFacts extends ChallengeFacts {
   readonly reason: Reason;
 }
@@ -142,7 +146,7 @@ function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
   const report = { status, error: failure.error ?? 'unauthorized', description: failure.description };
   const { contentType, body } = attempt(settings.errorBody, report) ?? errorBodyFormats.detail(report);
   const headers: Record<string, string> = { 'content-type': contentType, 'cache-control': 'no-store' };
-  // RFC 6750 §3: a challenge asks for another token, and no token would change a denial.
+  // RFC 6750 §3: a challenge requests another token, and no token would change a denial.
   if ((status === 401 || status === 403) && failure.error !== 'access_denied') {
     headers['www-authenticate'] = formatChallenge(settings.challenge, facts);
   }

@@ -1,16 +1,15 @@
 /**
- * A dry run of a judgement: every step is made, also after one that has failed, as far as there is something to make it
- * with. It uses the records and functions that the judgement uses, in the same order, and changes nothing: no token is
- * cached, no key fetched, no issuer asked, no proof used up, nothing counted.
+ * A dry run of the authorization: it runs every check, even after a failed one, as far as the check has inputs. It uses the
+ * records and functions of the authorization, in the same order, and changes nothing: it caches no token, fetches no key,
+ * queries no issuer, consumes no proof and counts nothing.
  *
- * An explanation starts here. `steps` are what happened, in order; their ids are those of `stepKinds` (steps.ts), and the
- * first that failed has the reason that `judge` gives. `gathered` is what the steps were made with: what a step expected
- * and saw is in there. What only an explanation needs (expected, seen, causes) is keyed by the id of the step, in `explain/`.
+ * An explanation starts here. `steps` are in the order of `checks` (checks.ts), and the first failed step has the reason of
+ * `judge`. `gathered` has the inputs of the steps.
  */
 import { hash } from 'node:crypto';
 import { importProofKey, judgeNonce, readProof, readProofClaims } from '../dpop/proof.ts';
 import { proofClaimChecks, proofHeaderChecks, proofKeyChecks } from '../dpop/proof-checks.ts';
-import { AccessError, type Reason } from '../failures.ts';
+import type { Reason } from '../failures.ts';
 import { type Credentials, readCredentials } from '../http/credentials.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
@@ -19,6 +18,7 @@ import { isJsonObject, type JsonObject } from '../jose/json.ts';
 import { isKid } from '../jose/jwk.ts';
 import { type Jws, verifyJws } from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
+import { Refused } from '../refused.ts';
 import {
   type AccessTokenRules,
   findIssuer,
@@ -29,35 +29,31 @@ import {
   readClaims,
   readToken,
 } from '../token/access-token.ts';
-import { claimChecks, type RegisteredClaims } from '../token/claims.ts';
+import { claimChecks, profileChecks, type RegisteredClaims } from '../token/claims.ts';
 import { bindingChecks, type Confirmation, readConfirmation } from '../token/confirmation.ts';
-import { profileChecks } from '../token/profile.ts';
 import { readScopes } from '../token/scope.ts';
 import type { CheckedPolicy, PolicyFacts } from '../token/token-policy.ts';
-import type { JudgementRules } from './judgement.ts';
+import { findIntrospections, type JudgementRules } from './judgement.ts';
 import { openWalk, type Step, type Walk } from './walk.ts';
 
-/** One request that is judged without any effect. */
 export interface DryCall {
   readonly request: ResourceRequest;
   readonly policy: CheckedPolicy;
   readonly connection: Connection | undefined;
   /** Seconds since the epoch. */
   readonly now: number;
-  /** Keys in place of those that the server has at hand. */
+  /** Keys that replace the server's own. */
   readonly keys?: KeySet | undefined;
 }
 
-/** What a dry run has found. */
 export interface DryRun {
   readonly verdict: 'admitted' | 'refused' | 'undecided';
-  /** That of the first step that has failed; `undefined` if none has. */
+  /** Reason of the first failed step; `undefined` if none failed. */
   readonly reason: Reason | undefined;
   readonly steps: readonly Step[];
   readonly gathered: Gathered;
 }
 
-/** What the steps were made with; `undefined` for what could not be produced. */
 export interface Gathered {
   readonly rules: JudgementRules;
   readonly call: DryCall;
@@ -78,7 +74,7 @@ export interface Gathered {
   ath?: string;
 }
 
-/** Makes every step of a judgement. Rejects with what a resolver of issuers, or a schema, throws. */
+/** Makes every step of an authorization. Rejects with errors of issuer resolvers and schemas. */
 export async function dryRun(rules: JudgementRules, call: DryCall): Promise<DryRun> {
   const walk = openWalk();
   const gathered: Gathered = { rules, call };
@@ -99,17 +95,24 @@ async function walkRequest(walk: Walk, g: Gathered): Promise<void> {
   g.url = url;
   // A scheme that is not accepted here: there is still a token to look at.
   const lenient = credentials ?? readCredentials(request.headers, 'allowed');
-  if (lenient instanceof AccessError) return;
+  if (lenient instanceof Refused) return;
   g.credentials = lenient;
   g.ath = hash('sha256', lenient.token, 'base64url');
-  g.trusted = await rules.issuers.find(request, url, lenient.token);
-  const { introspection } = rules;
-  if (introspection?.handles(lenient.token)) {
-    const isTrusted = g.trusted.issuers.has(introspection.issuer) || rules.opaqueRules !== undefined;
-    walk.stage('introspection', isTrusted ? 'unknown' : new AccessError('invalid_issuer'));
+  const text = (await rules.decryption?.decrypt(lenient.token)) ?? lenient.token;
+  if (text instanceof Refused) {
+    walk.stage('shape', text);
     return;
   }
-  await walkToken(walk, g, lenient.token);
+  const trusted = await rules.issuers.find(request, url, text);
+  if (trusted instanceof Refused) throw trusted.toError();
+  g.trusted = trusted;
+  const asked = findIntrospections(rules, text, trusted);
+  if (asked.length > 0) {
+    const isTrusted = asked.some(({ issuer }) => trusted.issuers.has(issuer)) || rules.opaqueRules !== undefined;
+    walk.stage('introspection', isTrusted ? 'unknown' : new Refused('invalid_issuer'));
+    return;
+  }
+  await walkToken(walk, g, text);
   walkBinding(walk, g);
   walkProof(walk, g);
   await walkPolicies(walk, g);
@@ -137,12 +140,17 @@ async function walkToken(walk: Walk, g: Gathered, token: string): Promise<void> 
   if (assumed.profile !== undefined) walk.checks(profileChecks, { claims });
   const confirmation = walk.stage('confirmation', readConfirmation(claims, trusted.certificates ?? 'off'));
   if (confirmation !== undefined) g.confirmation = confirmation;
-  if (rules.refuseDenied === undefined) return;
   const kid = isKid(header['kid']) ? header['kid'] : undefined;
-  walk.stage('deny_list', (await rules.refuseDenied(claims, kid)) ?? true);
+  const withdrawable = { claims: claims as RegisteredClaims, verifiedBy: { issuer: assumed, kid } }; // these steps take any claims
+  for (const { id, refuse } of rules.withdrawal) {
+    const refusal = await refuse(withdrawable);
+    // Outside the service its cutoffs are unknown.
+    const isUnknown = id === 'revocation' && rules.revocations?.isLoaded() === false;
+    if (refusal === undefined && isUnknown) walk.skip(id);
+    else walk.stage(id, refusal ?? true);
+  }
 }
 
-/** Whether the signature is by the key that the header names. */
 function walkSignature(walk: Walk, jws: Jws, issuer: IssuerRules): boolean {
   const { alg, kid } = jws.header;
   const algorithm = readAlg(alg, issuer.algorithms);
@@ -156,12 +164,12 @@ function walkSignature(walk: Walk, jws: Jws, issuer: IssuerRules): boolean {
     return false;
   }
   const isSigned = verifyJws(jws, algorithm, found.key);
-  return walk.stage('signature', isSigned ? true : new AccessError('invalid_signature')) === true;
+  return walk.stage('signature', isSigned ? true : new Refused('invalid_signature')) === true;
 }
 
-/** Without keys nobody can tell whether a token is good. */
-function withoutKeys<T>(found: T | AccessError): T | AccessError | 'unknown' {
-  return found instanceof AccessError && found.reason === 'keys_unavailable' ? 'unknown' : found;
+/** Returns `unknown` without keys, because the signature cannot be verified. */
+function withoutKeys<T>(found: T | Refused): T | Refused | 'unknown' {
+  return found instanceof Refused && found.reason === 'keys_unavailable' ? 'unknown' : found;
 }
 
 function walkBinding(walk: Walk, g: Gathered): void {
@@ -171,7 +179,7 @@ function walkBinding(walk: Walk, g: Gathered): void {
   if (certificate !== undefined) {
     const presented = rules.readCertificate?.(call.request, call.connection);
     walk.stage('client_certificate', presented ?? true);
-    if (presented instanceof AccessError) return;
+    if (presented instanceof Refused) return;
     if (presented !== undefined) g.presented = presented;
   }
   walk.checks(bindingChecks, { ...confirmation, presented: g.presented, scheme: credentials.scheme });
@@ -200,7 +208,7 @@ function walkProof(walk: Walk, g: Gathered): void {
     if (key === undefined) walk.block('proof_signature');
     else {
       const isSigned = verifyJws(jws, algorithm, key);
-      walk.stage('proof_signature', isSigned ? true : new AccessError('invalid_proof_signature'));
+      walk.stage('proof_signature', isSigned ? true : new Refused('invalid_proof_signature'));
     }
   }
   const { nonce } = claims;
@@ -216,18 +224,23 @@ async function walkPolicies(walk: Walk, g: Gathered): Promise<void> {
     scopes: readScopes(claims, issuer.scopeClaim),
     verifiedBy: { issuer },
   };
-  const facts: PolicyFacts = { token, now: call.now };
+  const facts: PolicyFacts = { token, now: call.now, bindings: call.request.bindings };
   for (const policy of [issuer.policy, call.policy]) {
     if (policy !== undefined) for (const step of await walkPolicy(policy, facts, g)) walk.add(step);
   }
 }
 
-/** The steps of a policy: of one that any of several parts fulfils, those of the part that holds, or else of the first. */
+/** Returns the steps of a policy. For alternatives: the steps of the part that holds, or else of the first. */
 async function walkPolicy({ made }: CheckedPolicy, facts: PolicyFacts, g: Gathered): Promise<readonly Step[]> {
+  if (made.of === 'stage') {
+    const { id, refusal, received } = made;
+    const verdict = refusal === undefined ? 'pass' : 'fail';
+    return [{ id, verdict, reason: refusal?.reason, refusal, comparison: { received } }];
+  }
   if (made.of === 'checks') {
     const walk = openWalk();
     walk.checks(made.checks, facts);
-    // A schema is code of the caller's own: it gets only claims that somebody trusted has signed.
+    // A schema is the caller's own code: it gets only claims that a trusted issuer has signed.
     if (made.readClaims !== undefined && g.isVerified === true) {
       walk.stage('claims_schema', (await made.readClaims(facts.token.claims)) ?? true);
     }

@@ -1,29 +1,190 @@
-import { AccessError } from '../failures.ts';
-import type { ResourceRequest } from '../http/request.ts';
-import { type MaybePromise, settle } from '../maybe-promise.ts';
+import { randomUUID } from 'node:crypto';
+import type { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/api';
+import type { Audit } from '../audit/audit.ts';
+import { listRequiredScopes } from '../audit/required-scopes.ts';
+import { AccessError, type FailureContext, failures } from '../failures.ts';
+import { readScheme } from '../http/credentials.ts';
+import type { ReadClientAddress } from '../http/peer.ts';
+import type { Connection, ResourceRequest } from '../http/request.ts';
+import type { Policy } from '../policy/policy.ts';
+import { Refused } from '../refused.ts';
+import { showComparison } from '../shown-comparison.ts';
+import { showText } from '../shown-text.ts';
+import { type Access, isAccess, verifiedClaimsOf } from './access.ts';
 import type { ResourceServerEvent } from './options.ts';
 
-/** Passes an event to the listener of the application. */
 export type Emit = (event: ResourceServerEvent) => void;
 
-/** Tells of every refusal, whether it comes at once or later; what is thrown is a defect, and told as one. */
+/** Reports every grant, every refusal, and every thrown error as `unexpected`. */
 export function watchRefusals<Rest extends unknown[], Result>(
-  judge: (request: ResourceRequest, ...rest: Rest) => MaybePromise<Result>,
+  judge: (request: ResourceRequest, ...rest: Rest) => Promise<Result>,
   emit: Emit,
-): (request: ResourceRequest, ...rest: Rest) => MaybePromise<Result> {
-  return (request, ...rest) => {
+): (request: ResourceRequest, ...rest: Rest) => Promise<Result> {
+  return async (request, ...rest) => {
     const { method } = request;
-    const tellRefusal = (judged: Result): Result => {
-      if (judged instanceof AccessError) {
-        const { reason, context, cause } = judged;
-        emit({ type: 'refused', reason, method, context, cause });
+    try {
+      const judged = await judge(request, ...rest);
+      if (isAccess(judged)) emit({ type: 'granted', method, scheme: (judged as Access<unknown>).scheme });
+      else if (judged instanceof AccessError) {
+        const { reason, cause } = judged;
+        emit({ type: 'refused', reason, method, context: contextOf(judged), cause });
       }
       return judged;
-    };
-    const tellDefect = (cause: unknown): never => {
+    } catch (cause) {
       emit({ type: 'refused', reason: 'unexpected', method, context: undefined, cause });
       throw cause;
-    };
-    return settle(() => judge(request, ...rest), tellRefusal, tellDefect);
+    }
   };
+}
+
+/** The facts of a refusal, with the expected and the received value of the check that failed. */
+function contextOf(refused: AccessError | Refused): FailureContext | undefined {
+  const comparison = refused instanceof Refused ? refused.evidence?.compare?.() : undefined;
+  if (comparison === undefined) return refused.context;
+  const shown = Object.entries(showComparison(comparison)).map(([name, value]) => [name, [value].flat().join(', ')]);
+  return { ...Object.fromEntries(shown), ...refused.context };
+}
+
+const maxMethod = 16;
+
+/**
+ * Creates a listener that writes one line for each refusal: its reason, the expected and the received value, and the fix. Values
+ * of tokens are escaped and of bounded length; tokens, proofs and keys are never written. Default of `write`: `console.warn`.
+ *
+ * @example
+ * const server = createResourceServer({
+ *   issuer: 'idp.example', audience: 'https://api.example/', onEvent: explainRefusals(),
+ * });
+ */
+export function explainRefusals(
+  // biome-ignore lint/suspicious/noConsole: the console is where a developer looks.
+  write: (line: string) => void = (line) => console.warn(line),
+): (event: ResourceServerEvent) => void {
+  return (event) => {
+    if (event.type !== 'refused') return;
+    const { reason, method, context = {} } = event;
+    const facts = Object.entries(context).map(([name, value]) => `${name} ${value === '' ? '(empty)' : value}`);
+    write([`portcullis: ${showText(method, maxMethod)} refused: ${reason}`, ...facts, failures[reason].fix].join('; '));
+  };
+}
+
+/** An audit trail. Without `record`, the caller records the decisions. */
+type DecisionAudit = Pick<Audit, 'isAvailable'> & Partial<Pick<Audit, 'record'>>;
+
+type Judge = (
+  request: ResourceRequest,
+  policy?: Policy<unknown>,
+  connection?: Connection,
+) => Promise<Access<unknown> | AccessError>;
+
+const requestIdForm = /^[\w.:-]{1,128}$/;
+const traceForm = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
+
+/** Records the decision on each request. Refuses every request while the audit is unavailable. */
+export function auditDecisions(judge: Judge, audit: DecisionAudit, readClientAddress: ReadClientAddress): Judge {
+  if (audit.record === undefined) {
+    return async (...call) => (audit.isAvailable() ? judge(...call) : new Refused('audit_unavailable'));
+  }
+  const record = audit.record.bind(audit);
+  return async (request, policy, connection) => {
+    if (!audit.isAvailable()) return new Refused('audit_unavailable');
+    let judged: Access<unknown> | AccessError | undefined;
+    try {
+      judged = await judge(request, policy, connection);
+      return judged;
+    } finally {
+      const { method, headers } = request;
+      const access = isAccess(judged) ? judged : undefined;
+      const refused = judged instanceof AccessError ? judged.reason : 'unexpected';
+      const reason = access === undefined ? refused : undefined;
+      const evidence = judged instanceof Refused ? judged.evidence : undefined;
+      const requestId = headers.get('x-request-id') ?? '';
+      record({
+        id: randomUUID(),
+        requestId: requestIdForm.test(requestId) ? requestId : undefined,
+        traceId: traceForm.exec(headers.get('traceparent') ?? '')?.[1],
+        decision: access === undefined ? 'refused' : 'admitted',
+        reason,
+        method,
+        host: headers.get('host') ?? undefined,
+        status: reason && failures[reason].status,
+        claims: access === undefined ? evidence?.claims : verifiedClaimsOf(access),
+        requiredScopes: policy && listRequiredScopes(policy),
+        grantedScopes: access?.scopes,
+        scheme: access?.scheme ?? readScheme(headers.get('authorization') ?? ''),
+        clientIp: readClientAddress(request, connection),
+      });
+    }
+  };
+}
+
+/**
+ * The place where each copy of `@opentelemetry/api` 1.x keeps what an SDK has registered. It is read directly: loading
+ * that package would take half of the time that this library takes to load, and who has an SDK has loaded it.
+ */
+const registry = Symbol.for('opentelemetry.js.api.1');
+const globals = globalThis as { readonly [registry]?: { readonly trace?: TracerProvider } }; // only the API writes there
+
+const errorStatus = 2;
+
+let provider: TracerProvider | undefined;
+let tracer: Tracer | undefined;
+
+/** The tracer of the SDK that is registered now. An SDK can come after this library, and can leave before it. */
+function findTracer(): Tracer | undefined {
+  const current = globals[registry]?.trace;
+  if (current !== provider) {
+    provider = current;
+    tracer = current?.getTracer('portcullis');
+  }
+  return tracer;
+}
+
+/** Rules of a gate, by the requests that they decide. */
+const rules = new WeakMap<ResourceRequest, string>();
+
+/** Names the rule of a request, for its span. Does nothing without an SDK. */
+export function noteRule(request: ResourceRequest, rule: string): void {
+  if (findTracer() !== undefined) rules.set(request, rule);
+}
+
+/**
+ * Runs an authorization in a span `authorize` that carries its outcome (`granted`, or the reason of the refusal), scheme,
+ * verified issuer and rule.
+ */
+export function traceAuthorize<T>(request: ResourceRequest, judge: () => Promise<T>): Promise<T> {
+  const span = findTracer()?.startSpan('authorize');
+  return span?.isRecording() ? traceIn(span, request, judge) : judge();
+}
+
+async function traceIn<T>(span: Span, request: ResourceRequest, judge: () => Promise<T>): Promise<T> {
+  try {
+    const judged = await judge();
+    span.setAttributes(describeJudged(judged, request));
+    end(span, judged instanceof AccessError ? judged.reason : 'granted');
+    return judged;
+  } catch (error) {
+    end(span, 'unexpected');
+    throw error;
+  }
+}
+
+/** An attribute that is `undefined` is omitted by the SDK. */
+function describeJudged(judged: unknown, request: ResourceRequest): Attributes {
+  const granted = isAccess(judged) ? judged : undefined;
+  // Only verified claims: a forged token must not name an issuer.
+  const claims = granted?.claims ?? (judged instanceof Refused ? judged.evidence?.claims : undefined);
+  const issuer = (claims as { readonly iss?: unknown } | undefined)?.iss;
+  return {
+    'portcullis.scheme': granted?.scheme ?? readScheme(request.headers.get('authorization') ?? ''),
+    'portcullis.issuer': typeof issuer === 'string' ? issuer : undefined,
+    'portcullis.rule': rules.get(request),
+  };
+}
+
+/** Ends a span. A refusal is a normal outcome; an unexpected error is a fault. */
+function end(span: Span, outcome: string): void {
+  span.setAttribute('portcullis.outcome', outcome);
+  if (outcome === 'unexpected') span.setStatus({ code: errorStatus });
+  span.end();
 }

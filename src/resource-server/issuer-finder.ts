@@ -1,13 +1,11 @@
 import { LRUCache } from 'lru-cache';
-import { AccessError } from '../failures.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import { algorithms } from '../jose/algorithms.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
 import { pickByPlatform } from '../platform.ts';
 import { isThenable } from '../policy/checked-policy.ts';
+import { Refused } from '../refused.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
-import { describeRequest, type IssuerRequest } from './issuer-request.ts';
 import type { TrustedIssuer } from './trusted-issuer.ts';
 
 /** Finder of the issuer of a token, for servers with many tenants. */
@@ -21,18 +19,19 @@ export interface IssuerFinder<I extends string | TrustedIssuer = string | Truste
   find(iss: string, request: IssuerRequest): I | undefined | PromiseLike<I | undefined>;
 }
 
-/** Inputs of a search. */
 export interface IssuerSearchOptions extends Pick<AccessTokenRules, 'certificates' | 'headers'> {
   readonly finder: IssuerFinder;
   readonly readEntry: (entry: string | TrustedIssuer) => IssuerRules;
   /** Issuer that a token names; `undefined` if it is refused regardless of its issuer. */
   readonly nameOf: (token: string) => string | undefined;
-  /** Issuers that are cached. */
   readonly maxFound: number;
 }
 
-/** Rules for the token of a request. */
-type Search = (request: ResourceRequest, url: ExternalUrl, token: string) => MaybePromise<AccessTokenRules>;
+type Search = (
+  request: ResourceRequest,
+  url: ExternalUrl,
+  token: string,
+) => AccessTokenRules | Promise<AccessTokenRules | Refused>;
 
 interface Found {
   readonly rules: AccessTokenRules;
@@ -48,7 +47,7 @@ const timeoutSeconds = 3;
 const maxKeyLength = 4 * 1024 * 1024;
 /** Characters that an entry counts in addition to its key. */
 const lengthPerEntry = 256;
-/** Parts of requests that a finder may read. One that reads more is called for each request. */
+/** Maximum number of request parts that a finder may read. A finder that reads more is called for each request. */
 const maxParts = 16;
 
 /** Creates the search for a finder: one call for a name at a time, and its result cached for a short time. */
@@ -58,9 +57,9 @@ export function createIssuerSearch(options: IssuerSearchOptions): Search {
   const found = new LRUCache<string, Found>({ max: maxFound, ...keyed });
   // Apart: names that are made up push no issuer out.
   const unknown = new LRUCache<string, Found>(keyed);
-  const pending = new Map<string, Promise<AccessTokenRules>>();
+  const pending = new Map<string, Promise<AccessTokenRules | Refused>>();
   const none: AccessTokenRules = { issuers: new Map(), algorithms: new Set(algorithms.keys()), ...shared };
-  /** What the finder has read of requests so far: requests that differ in it may have different issuers. */
+  /** Parts read so far: requests that differ in them may have different issuers. */
   const parts = new Set<string>();
 
   const note = (part: string): void => {
@@ -88,11 +87,11 @@ export function createIssuerSearch(options: IssuerSearchOptions): Search {
     return running.then((rules) => (parts.size === before ? rules : search(request, url, token)));
   };
 
-  const call = (iss: string, request: IssuerRequest): MaybePromise<AccessTokenRules> => {
+  const call = (iss: string, request: IssuerRequest): ReturnType<Search> => {
     const result: unknown = finder.find(iss, watchReads(request, note));
     if (!isThenable(result)) return keep(iss, request, result);
     const key = keyOf(iss, request);
-    const settled = withinTime(result).then((entry) => keep(iss, request, entry));
+    const settled = withinTime(result).then((entry) => (entry instanceof Refused ? entry : keep(iss, request, entry)));
     if (key === undefined || !areCallsShared) return settled;
     pending.set(key, settled);
     return settled.finally(() => pending.delete(key));
@@ -113,7 +112,6 @@ export function createIssuerSearch(options: IssuerSearchOptions): Search {
   return search;
 }
 
-/** Reports what is read of a request. */
 function watchReads(request: IssuerRequest, note: (part: string) => void): IssuerRequest {
   return {
     get method() {
@@ -142,13 +140,33 @@ function readPart(request: IssuerRequest, part: string): string | null {
 /** A finder that hangs must not hold requests. */
 async function withinTime(promised: PromiseLike<unknown>): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise((_, reject) => {
+  const late = new Promise((resolve) => {
     const context = { hint: `issuers.find gave no result within ${timeoutSeconds} s` };
-    timer = setTimeout(() => reject(new AccessError('keys_unavailable', { context })), timeoutSeconds * 1000);
+    timer = setTimeout(() => resolve(new Refused('keys_unavailable', { context })), timeoutSeconds * 1000);
   });
   try {
     return await Promise.race([promised, late]);
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Request as a resolver gets it: without credentials, so that no token can choose who is trusted. */
+export interface IssuerRequest {
+  readonly method: string;
+  /** URL as the client requested it, with trusted proxies applied; without query and fragment. */
+  readonly url: string;
+  /** `authorization` and `dpop` are `null`. */
+  readonly headers: ResourceRequest['headers'];
+}
+
+/** Describes a request without its credentials. */
+export function describeRequest({ method, headers }: ResourceRequest, { origin, path }: ExternalUrl): IssuerRequest {
+  return {
+    method,
+    get url() {
+      return `${origin}${path}`;
+    },
+    headers: { get: (name) => (/^(?:authorization|dpop)$/i.test(name) ? null : headers.get(name)) },
+  };
 }

@@ -7,12 +7,12 @@ import { readWellKnown } from '../keys/discovery.ts';
 import type { KeySet, KeySetState, ResumableKeySet } from '../keys/key-set.ts';
 import { checkJwksUri } from '../keys/key-set-options.ts';
 import { createKeySetPool } from '../keys/key-set-pool.ts';
-import { after } from '../maybe-promise.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
+import { isThenable } from '../policy/checked-policy.ts';
+import type { Refused } from '../refused.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
 import type { CertificateBinding } from '../token/confirmation.ts';
-import { createIssuerSearch, type IssuerFinder } from './issuer-finder.ts';
-import { describeRequest, type IssuerRequest } from './issuer-request.ts';
+import { createIssuerSearch, describeRequest, type IssuerFinder, type IssuerRequest } from './issuer-finder.ts';
 import { readAlgorithms, readRecipients, readTokenRules, type TokenRuleOptions } from './token-rules.ts';
 import { type KeySource, readIssuer, type TrustedIssuer } from './trusted-issuer.ts';
 
@@ -25,23 +25,25 @@ export type IssuerList = readonly (string | TrustedIssuer)[];
  */
 export type ResolveIssuers = (request: IssuerRequest) => IssuerList | Promise<IssuerList>;
 
-/** The issuers of one resource server. */
 export interface Issuers {
   /**
    * Issuers of a request with a token. Throws, or rejects with, what the resolver does; `TypeError` for issuers that cannot work.
    */
-  find(request: ResourceRequest, url: ExternalUrl, token: string): AccessTokenRules | Promise<AccessTokenRules>;
+  find(
+    request: ResourceRequest,
+    url: ExternalUrl,
+    token: string,
+  ): AccessTokenRules | Promise<AccessTokenRules | Refused>;
   /** Called after a token of the issuer was verified. */
   confirm(issuer: IssuerRules): void;
-  /** What challenges name: every audience that is accepted, else every issuer, as far as known before a request. */
+  /** Realm of challenges: every accepted audience, else every issuer, as far as known before a request. */
   readonly realm: string;
-  /** Resolves when tokens of all of them can be judged; rejects with `ProviderError`. */
+  /** Resolves when the keys of all issuers are available; rejects with `ProviderError`. */
   ready(): Promise<void>;
   /** Closes the key sets that were opened here. */
   close(): void;
 }
 
-/** What the issuers are made of. */
 export interface IssuersOptions {
   readonly issuers: IssuerList | ResolveIssuers | IssuerFinder;
   /** For issuers that do not say otherwise. */
@@ -51,7 +53,7 @@ export interface IssuersOptions {
   readonly openKeys: (source: KeySource, state?: KeySetState) => ResumableKeySet;
   /** Key sets that a function's issuers may have open at the same time. Default 1000. */
   readonly maxOpen?: number | undefined;
-  /** Whether tokens may be bound to client certificates. Default `off`. */
+  /** Support for tokens bound to client certificates. Default: `off`. */
   readonly certificates?: CertificateBinding;
 }
 
@@ -66,10 +68,10 @@ interface KnownList {
 const keptHeaders = 1000;
 /** Issuers whose rules are kept, for each key set that may be open: rules are small. */
 const keptPerOpen = 10;
-/** Entries of a list that are compared at each request. Those of a longer list are compared once in a second. */
+/** Number of list entries that are compared at each request. A longer list is compared once per second. */
 const comparedEntries = 64;
 
-/** Reads the issuers. Throws `TypeError` for a list that cannot work; that of a resolver is read with each request. */
+/** Reads the issuers. Throws `TypeError` for an invalid list; a resolver's list is read with each request. */
 export function createIssuers(options: IssuersOptions): Issuers {
   return isFixed(options.issuers)
     ? createFixedIssuers(options, options.issuers)
@@ -94,7 +96,7 @@ function createFixedIssuers(
   const readEntry: ReadEntry = (entry) => readIssuer(entry, { options: defaults }, open);
   const rules = readList(entries, { readEntry, defaults, certificates, headers: createHeaders() });
   const all = [...rules.issuers.values()];
-  // With no issuer at all every token is refused; what is missing is said all the same.
+  // With no issuer at all every token is refused; missing options are still reported.
   const isSaid = defaults.audience !== undefined || defaults.clientIds !== undefined;
   const own = all.length === 0 || isSaid ? [...readRecipients(defaults).audiences] : [];
   const audiences = new Set([...own, ...all.flatMap((each) => [...each.audiences])]);
@@ -144,7 +146,10 @@ function createResolution(resolve: ResolveIssuers, parts: ListParts): Issuers['f
     lists.set(entries, { entries: [...entries], rules, comparedAt: seconds });
     return rules;
   };
-  return (request, url) => after(resolve(describeRequest(request, url)), readKnownList, undefined);
+  return (request, url) => {
+    const list = resolve(describeRequest(request, url));
+    return isThenable(list) ? Promise.resolve(list).then(readKnownList) : readKnownList(list);
+  };
 }
 
 /** Reads each object once, and each name and place once: the token cache compares rules as objects. */
@@ -177,11 +182,10 @@ const placeNames: ReadonlySet<string> = new Set(['issuer', 'jwksUri', 'insecure'
 function readPlace({ issuer, jwksUri, insecure = false }: KeySource): string {
   if (jwksUri === undefined) readWellKnown(issuer, insecure);
   else checkJwksUri(jwksUri, insecure);
-  // The usual place takes no memory of its own, and is not a JSON array.
+  // The usual path needs no memory, and is not a JSON array.
   return jwksUri === undefined && !insecure ? issuer : JSON.stringify([issuer, jwksUri, insecure]);
 }
 
-/** Headers of verified tokens. */
 function createHeaders(): LRUCache<string, JsonObject> {
   return new LRUCache({ max: keptHeaders });
 }
@@ -196,7 +200,7 @@ interface ListParts extends Pick<AccessTokenRules, 'certificates' | 'headers'> {
 function readList(entries: IssuerList, { readEntry, defaults, ...shared }: ListParts): AccessTokenRules {
   if (!Array.isArray(entries)) throw new TypeError('issuers: write a list, or a function that gives one');
   const issuers = new Map<string, IssuerRules>();
-  // Where nobody is trusted the issuer is what is wrong, not the algorithm.
+  // Without a trusted issuer the issuer is wrong, not the algorithm.
   const algorithms = new Set(entries.length === 0 ? readAlgorithms(defaults.algorithms) : []);
   for (const entry of entries) {
     const rules = readEntry(entry);

@@ -5,31 +5,18 @@ import type { CertificateBinding } from '../token/confirmation.ts';
 import type { TokenCache } from '../token/token-cache.ts';
 import type { Emit } from './events.ts';
 import { createIssuers, type Issuers } from './issuer-list.ts';
-import { readIssuerName } from './issuer-name.ts';
 import type { AnyServerOptions, ResourceServerEvent } from './options.ts';
-import type { TrustedIssuer } from './trusted-issuer.ts';
+import { readIssuerName, type TrustedIssuer } from './trusted-issuer.ts';
 
-/** Parts that the issuers share with the rest of a server. */
 export interface IssuersParts {
   readonly certificates: CertificateBinding;
   readonly emit: Emit | undefined;
   readonly cache: TokenCache | undefined;
 }
 
-/** Makes the issuers that the options name, and the key sets that nobody else has made. */
 export function openIssuers(options: AnyServerOptions, { certificates, emit, cache }: IssuersParts): Issuers {
-  const {
-    issuer,
-    issuers = [],
-    keys,
-    jwksUri,
-    insecure,
-    fetch,
-    ca,
-    keysStale,
-    maxOpenIssuers,
-    introspection,
-  } = options;
+  const { issuer, issuers = [], keys, jwksUri, insecure, fetch, ca, keysStale, maxOpenIssuers } = options;
+  const introspections = [options.introspection ?? []].flat();
   const single: TrustedIssuer | undefined =
     issuer === undefined
       ? undefined
@@ -45,9 +32,9 @@ export function openIssuers(options: AnyServerOptions, { certificates, emit, cac
     certificates,
     maxOpen: maxOpenIssuers,
     nameOf: (token, known) =>
-      introspection?.handles(token)
-        ? introspection.issuer
-        : (cache?.issuerOf(token) ?? readUnverifiedIssuer(token, known)),
+      introspections.find((each) => each.handles(token))?.issuer ??
+      cache?.issuerOf(token) ??
+      readUnverifiedIssuer(token, known),
     openKeys: ({ issuer: name, jwksUri: place, insecure: isInsecure }, state) =>
       resumeKeySet(
         {

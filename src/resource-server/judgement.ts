@@ -1,234 +1,230 @@
 import { hash } from 'node:crypto';
-import { addEvidence, refuseByFirst } from '../check.ts';
+import { refuseByFirst } from '../check.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
 import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
-import { AccessError } from '../failures.ts';
-import type { ReadClientAddress } from '../http/client-address.ts';
+import { AccessError, type Reason } from '../failures.ts';
 import type { ReadClientCertificate } from '../http/client-certificate.ts';
 import { type Credentials, type DpopMode, readCredentials } from '../http/credentials.ts';
 import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
+import type { ReadClientAddress } from '../http/peer.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
-import type { JsonObject } from '../jose/json.ts';
-import { after, type MaybePromise, rescue, settle } from '../maybe-promise.ts';
-import { type AccessTokenRules, type TokenRules, type ValidToken, verifyAccessToken } from '../token/access-token.ts';
+import { checkPolicy } from '../policy/checked-policy.ts';
+import type { Policy } from '../policy/policy.ts';
+import { Refused } from '../refused.ts';
+import type { RevocationParts } from '../revocation/revocations.ts';
+import {
+  type AccessTokenRules,
+  readUnverifiedIssuer,
+  type TokenRules,
+  type ValidToken,
+  verifyAccessToken,
+} from '../token/access-token.ts';
 import { bindingChecks, type CertificateBinding } from '../token/confirmation.ts';
 import { verifyIntrospectedToken } from '../token/introspected-token.ts';
 import type { TokenCache } from '../token/token-cache.ts';
-import type { CheckedPolicy, Verdict } from '../token/token-policy.ts';
-import type { RefuseDenied } from '../token-status/deny-check.ts';
-import type { Introspection } from '../token-status/introspection.ts';
+import type { WithdrawalStep } from '../token/withdrawal.ts';
+import type { Decryption } from '../token-status/decryption.ts';
+import { chooseIntrospections, type Introspection } from '../token-status/introspection.ts';
 import { type Access, grantAccess } from './access.ts';
 import type { Issuers } from './issuer-list.ts';
-import { createRefetchKeys } from './key-refetch.ts';
+import type { RefetchKeys } from './key-refetch.ts';
 import type { ServerNonces } from './server-nonces.ts';
 
-/** What one resource server judges by. */
+/** Configuration of one resource server, as authorization reads it. */
 export interface JudgementRules {
   readonly mode: DpopMode;
   readonly readExternalUrl: ReadExternalUrl;
+  /** True if the application listens to events. */
+  readonly isWatched: boolean;
   readonly issuers: Pick<Issuers, 'find' | 'confirm'>;
   readonly cache: TokenCache | undefined;
-  readonly introspection: Introspection | undefined;
+  readonly decryption: Decryption | undefined;
+  readonly introspections: readonly Introspection[];
   readonly readClientAddress: ReadClientAddress;
   /** Rules for the tokens of the introspected issuer, if it is not among the trusted ones. */
   readonly opaqueRules: TokenRules | undefined;
-  readonly refuseDenied: RefuseDenied | undefined;
+  /** The ways in which a token can turn out to be withdrawn, in their order. */
+  readonly withdrawal: readonly WithdrawalStep[];
+  readonly revocations: RevocationParts | undefined;
+  readonly refetchKeys: RefetchKeys;
   readonly readCertificate: ReadClientCertificate | undefined;
   readonly certificates: CertificateBinding;
   readonly verifyProof: VerifyProof;
-  /** `alg` values that are accepted in proofs. */
   readonly proofAlgorithms: ReadonlySet<string>;
   readonly replay: ReplayStore | 'off';
   readonly nonces: ServerNonces;
-  /** Seconds since the epoch. */
+  /** Returns seconds since the epoch. */
   readonly now: () => number;
 }
 
-/** Judges a request: what it may do, or why it is refused. Throws, or rejects with, defects only. */
+/** Returns the access that a request gets, or its refusal. Rejects for defects only. */
 export type Judge = (
   request: ResourceRequest,
-  policy: CheckedPolicy,
+  policy: Policy<unknown> | undefined,
   connection: Connection | undefined,
-) => MaybePromise<Judged>;
+) => Promise<Access<unknown> | AccessError>;
 
-type Judged = Access<unknown> | AccessError;
-
-/** One request on its way. */
-interface Call {
+interface ReadRequest {
   readonly request: ResourceRequest;
   readonly connection: Connection | undefined;
-  readonly policy: CheckedPolicy;
   readonly url: ExternalUrl;
   readonly credentials: Credentials;
+  /** The token, or the JWT inside an encrypted one. */
+  readonly text: string;
 }
 
-/** A token that is valid at a moment. */
-interface Verified {
-  readonly token: ValidToken;
-  /** Seconds since the epoch. */
-  readonly now: number;
-}
+const anyToken = checkPolicy({});
 
-/** A valid token and the call that it came with. */
-interface Owned {
-  readonly token: ValidToken;
-  readonly call: Call;
-}
-
-/** The same for a token that is bound to a key, with its proof. */
-interface Proven extends Owned {
-  readonly proof: VerifiedProof;
-}
-
-/** The way of a request, from top to bottom. Each step refuses, or goes on; it waits only if there is something to wait for. */
+/** Creates the authorization function of a resource server: its checks, from top to bottom. It awaits only promises. */
 export function createJudge(rules: JudgementRules): Judge {
-  const { mode, readExternalUrl, issuers, cache, introspection, refuseDenied, verifyProof, replay, nonces, now } =
-    rules;
-  const refetchKeys = createRefetchKeys(rules.readClientAddress, now);
+  const { decryption, introspections, withdrawal, replay, nonces, now } = rules;
 
-  const judge: Judge = (request, policy, connection) => {
-    // Host and forwarded headers are held to their grammar always, whatever is made of them (RFC 9112 §3.2).
-    const url = readExternalUrl(request, connection);
-    if (url instanceof AccessError) return url;
-    const credentials = readCredentials(request.headers, mode);
-    if (credentials instanceof AccessError) return credentials;
-    const call: Call = { request, connection, policy, url, credentials };
-    return after(issuers.find(request, url, credentials.token), judgeToken, call);
-  };
-
-  const judgeToken = (trusted: AccessTokenRules, call: Call): MaybePromise<Judged> => {
-    const asked = introspection?.handles(call.credentials.token) ? introspection : undefined;
-    const verified = asked === undefined ? verifyByKeys(trusted, call) : verifyByAsking(trusted, call, asked);
-    return after(verified, judgeUse, call);
-  };
-
-  /** What is left to judge of a valid token: that it was not withdrawn, is sent by its owner, and allows what is asked. */
-  const judgeUse = (verified: Verified | AccessError, call: Call): MaybePromise<Judged> => {
-    if (verified instanceof AccessError) return verified;
-    if (refuseDenied === undefined) return judgeOwner(verified, call);
-    const { claims, verifiedBy } = verified.token;
-    const judgeAllowed = (refusal: AccessError | undefined): MaybePromise<Judged> =>
-      refusal === undefined ? judgeOwner(verified, call) : attest(refusal, verified.token);
-    return after(refuseDenied(claims, verifiedBy.kid), judgeAllowed, undefined);
-  };
-
-  const judgeOwner = (verified: Verified, call: Call): MaybePromise<Judged> => {
-    const { token } = verified;
-    const proof = verifyBinding(verified, call);
-    if (proof instanceof AccessError) return attest(proof, token);
-    const verdict = judgePolicies(call.policy, verified);
-    return proof === undefined
-      ? after(verdict, admitBearer, { token, call })
-      : after(verdict, judgeReplay, { token, proof, call });
-  };
-
-  /** The last check of all: only a proof that would have been accepted is remembered. */
-  const judgeReplay = (verdict: Verdict, proven: Proven): MaybePromise<Judged> => {
-    const { token, proof, call } = proven;
-    if (verdict instanceof AccessError) return attest(verdict, token);
-    const access = grantAccess(proven, verdict, proof.nonce);
-    if (replay === 'off' || call.request.proofWitnessed === true) return access;
-    const first = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
-    const admitFirst = (answer: Witnessed): Judged => {
-      if (answer instanceof AccessError) return nonces.refuse(answer);
-      return answer === true ? access : attest(new AccessError('proof_replayed'), token);
-    };
-    return settle(() => first, admitFirst, refuseUnwitnessed);
-  };
-
-  /** By the keys of the issuer; if the one that the token names is not there, they are fetched once. */
-  function verifyByKeys(trusted: AccessTokenRules, call: Call): MaybePromise<Verified | AccessError> {
-    const verified = verifyAtHand(trusted, call);
-    const fetched = verified instanceof AccessError ? refetchKeys(verified, trusted, call) : undefined;
-    return fetched === undefined ? verified : fetched.then(() => verifyAtHand(trusted, call));
-  }
-
-  function verifyAtHand(trusted: AccessTokenRules, { credentials: { token: text } }: Call): Verified | AccessError {
-    const seconds = now();
-    const known = cache?.find(text, trusted.issuers, seconds);
-    const token = known ?? verifyAccessToken(text, trusted, seconds);
-    if (token instanceof AccessError) return token;
-    issuers.confirm(token.verifiedBy.issuer);
-    if (known === undefined) cache?.remember(text, token);
-    return { token, now: seconds };
-  }
-
-  /** By asking the issuer, which must be one that is trusted for this request. */
-  function verifyByAsking(
-    trusted: AccessTokenRules,
-    { request, connection, credentials }: Call,
-    asked: Introspection,
-  ): MaybePromise<Verified | AccessError> {
-    const { issuer, audience } = asked;
-    const token = trusted.issuers.get(issuer) ?? rules.opaqueRules;
-    if (token === undefined) return new AccessError('invalid_issuer');
-    const { certificates } = rules;
-    const judgeAnswer = (answer: JsonObject | AccessError): Verified | AccessError => {
-      if (answer instanceof AccessError) return answer;
-      const seconds = now();
-      const valid = verifyIntrospectedToken(answer, { token, issuer, audience, certificates }, seconds);
-      return valid instanceof AccessError ? valid : { token: valid, now: seconds };
-    };
-    return after(
-      asked.introspect(credentials.token, hashToken(credentials.token), rules.readClientAddress(request, connection)),
-      judgeAnswer,
-      undefined,
-    );
-  }
-
-  /** The proof, for a token that is bound to a key; `undefined` for one that is not. */
-  function verifyBinding({ token, now }: Verified, call: Call): VerifiedProof | AccessError | undefined {
-    const { request, url, credentials } = call;
-    const { jkt, certificate } = token;
-    // Bound to nothing, and nothing was proven: there is nothing to check.
-    if (jkt === undefined && certificate === undefined && credentials.scheme === 'Bearer') return undefined;
-    const presented = certificate === undefined ? undefined : rules.readCertificate?.(request, call.connection);
-    if (presented instanceof AccessError) return presented;
-    const refusal = refuseByFirst(bindingChecks, { jkt, certificate, presented, scheme: credentials.scheme });
-    if (refusal !== undefined || jkt === undefined || credentials.proof === undefined) return refusal;
-    const ath = hashToken(credentials.token);
-    return verifyProof({ proof: credentials.proof, method: request.method, url, jkt, ath, now });
-  }
-
-  return (request, policy, connection) => {
+  return async (request, policy, connection) => {
     try {
-      return rescue(judge(request, policy, connection), returnRefusal);
+      const routePolicy = policy === undefined ? anyToken : checkPolicy(policy);
+      // Host and forwarded headers must always match their grammar, used or not (RFC 9112 §3.2).
+      const url = rules.readExternalUrl(request, connection);
+      if (url instanceof Refused) return url;
+      const credentials = readCredentials(request.headers, rules.mode);
+      if (credentials instanceof Refused) return credentials;
+      const opening = decryption === undefined ? credentials.token : decryption.decrypt(credentials.token);
+      const text = opening instanceof Promise ? await opening : opening;
+      if (text instanceof Refused) return text;
+      const call: ReadRequest = { request, connection, url, credentials, text };
+
+      const found = rules.issuers.find(request, url, text);
+      const trusted = found instanceof Promise ? await found : found;
+      if (trusted instanceof Refused) return trusted;
+      const asked = introspections.length > 0 ? findIntrospections(rules, text, trusted) : introspections;
+      const verifying = asked.length > 0 ? verifyByIntrospections(trusted, call, asked) : verifyByKeys(trusted, call);
+      const token = verifying instanceof Promise ? await verifying : verifying;
+      if (token instanceof Refused || token instanceof AccessError) return token;
+      const evidence = { claims: token.claims, kid: token.verifiedBy.kid };
+
+      for (const { refuse } of withdrawal) {
+        const refusing = refuse(token);
+        const withdrawn = refusing instanceof Promise ? await refusing : refusing;
+        if (withdrawn !== undefined) return withdrawn.attest(evidence);
+      }
+
+      const seconds = now();
+      const proof = verifyBinding(token, call, seconds);
+      if (proof instanceof Refused) return proof.attest(evidence);
+
+      const facts = { token, now: seconds, bindings: request.bindings };
+      // The issuer's policy comes first. Its schema only checks: handlers get the claims of the route's schema.
+      const judging = token.verifiedBy.issuer.policy?.judge(facts);
+      const general = judging instanceof Promise ? await judging : judging;
+      if (general instanceof Refused) return general.attest(evidence);
+      const routing = routePolicy.judge(facts);
+      const given = routing instanceof Promise ? await routing : routing;
+      if (given instanceof Refused) return given.attest(evidence);
+      const access = grantAccess({ token, credentials }, given, proof?.nonce);
+
+      // Last, so that only a proof that is otherwise accepted is recorded.
+      if (proof === undefined || replay === 'off' || request.proofWitnessed === true) return access;
+      const witnessing = replay.witness(proof.jkt, proof.jti, proof.expires, nonces.reader(proof.sentNonce));
+      const first = witnessing instanceof Promise ? await witnessing.catch(refuseUnwitnessed) : witnessing;
+      if (first instanceof AccessError) return nonces.refuse(first);
+      return first === true ? access : new Refused('proof_replayed').attest(evidence);
     } catch (error) {
-      return returnRefusal(error);
+      // A resolver, a store or a schema of the application may throw a refusal.
+      if (error instanceof AccessError) return error;
+      throw error;
     }
   };
+
+  /** Verifies by the issuer's keys. If the token's key is not cached, the keys are fetched once. */
+  function verifyByKeys(
+    trusted: AccessTokenRules,
+    call: ReadRequest,
+  ): ValidToken | Refused | Promise<ValidToken | Refused> {
+    const { text: token } = call;
+    const verified = verifyByCachedKeys(trusted, token);
+    const fetched = verified instanceof Refused ? rules.refetchKeys(verified, trusted, call) : undefined;
+    return fetched === undefined ? verified : fetched.then(() => verifyByCachedKeys(trusted, token));
+  }
+
+  function verifyByCachedKeys(trusted: AccessTokenRules, text: string): ValidToken | Refused {
+    const seconds = now();
+    const known = rules.cache?.find(text, trusted.issuers, seconds);
+    const token = known ?? verifyAccessToken(text, trusted, seconds);
+    if (token instanceof Refused) return token;
+    rules.issuers.confirm(token.verifiedBy.issuer);
+    if (known === undefined) rules.cache?.remember(text, token);
+    return token;
+  }
+
+  /** Verifies by the introspections of issuers that are trusted for this request, until one does not call it inactive. */
+  async function verifyByIntrospections(
+    trusted: AccessTokenRules,
+    call: ReadRequest,
+    asked: readonly Introspection[],
+  ): Promise<ValidToken | Refused | AccessError> {
+    let result: ValidToken | Refused | AccessError = new Refused('invalid_issuer');
+    for (const each of asked) {
+      const token = trusted.issuers.get(each.issuer) ?? rules.opaqueRules;
+      if (token === undefined) continue;
+      const next = await verifyByIntrospection(call, each, token);
+      // An endpoint that did not respond may know the token, whatever the others say.
+      if (!isReason(result, 'introspection_unavailable') || !isReason(next, 'inactive_token')) result = next;
+      if (!isReason(next, 'inactive_token') && !isReason(next, 'introspection_unavailable')) break;
+    }
+    return result;
+  }
+
+  async function verifyByIntrospection(
+    { request, connection, credentials: { token: text } }: ReadRequest,
+    asked: Introspection,
+    token: TokenRules,
+  ): Promise<ValidToken | Refused | AccessError> {
+    const { issuer, audience } = asked;
+    const verify = async (since?: number): Promise<ValidToken | Refused | AccessError> => {
+      const client = rules.readClientAddress(request, connection);
+      const answer = await asked.introspect(text, hashToken(text), client, since);
+      if (answer instanceof AccessError) return answer;
+      return verifyIntrospectedToken(answer, { token, issuer, audience, certificates: rules.certificates }, now());
+    };
+    const valid = await verify();
+    if (valid instanceof Refused || valid instanceof AccessError) return valid;
+    // Without iat, only a response that is newer than the cutoff decides about the token.
+    const since = rules.revocations?.doubtOf(valid.claims);
+    return since === undefined ? valid : verify(since);
+  }
+
+  function verifyBinding(
+    { jkt, certificate }: ValidToken,
+    { request, connection, url, credentials: { scheme, token, proof } }: ReadRequest,
+    seconds: number,
+  ): VerifiedProof | Refused | undefined {
+    if (jkt === undefined && certificate === undefined && scheme === 'Bearer') return undefined;
+    const presented = certificate === undefined ? undefined : rules.readCertificate?.(request, connection);
+    if (presented instanceof Refused) return presented;
+    const refusal = refuseByFirst(bindingChecks, { jkt, certificate, presented, scheme });
+    if (refusal !== undefined || jkt === undefined || proof === undefined) return refusal;
+    return rules.verifyProof({ proof, method: request.method, url, jkt, ath: hashToken(token), now: seconds });
+  }
 }
 
-/** What the issuer asks of all its tokens comes first; its schema judges, and gives nothing. */
-function judgePolicies(policy: CheckedPolicy, verified: Verified): MaybePromise<Verdict> {
-  const general = verified.token.verifiedBy.issuer.policy;
-  if (general === undefined) return policy.judge(verified);
-  const judgeRoute = (verdict: Verdict): MaybePromise<Verdict> =>
-    verdict instanceof AccessError ? verdict : policy.judge(verified);
-  return after(general.judge(verified), judgeRoute, undefined);
+/** Finds the introspections of a token; none for a token that is verified by its signature. */
+export function findIntrospections(
+  { introspections }: Pick<JudgementRules, 'introspections'>,
+  token: string,
+  { headers }: AccessTokenRules,
+): readonly Introspection[] {
+  return chooseIntrospections(introspections, token, (jws) => readUnverifiedIssuer(jws, headers));
 }
 
-/** base64url of the SHA-256 of an access token: what `ath` of a proof must be (RFC 9449 §4.2). */
+function isReason(result: ValidToken | Refused | AccessError, reason: Reason): boolean {
+  return 'reason' in result && result.reason === reason;
+}
+
+/** Returns the base64url SHA-256 of an access token, which `ath` of a proof must equal (RFC 9449 §4.2). */
 function hashToken(token: string): string {
   return hash('sha256', token, 'base64url');
 }
 
-/** Whose call a refusal is about: its token was good. */
-function attest(refusal: AccessError, { claims, verifiedBy: { kid } }: ValidToken): AccessError {
-  return addEvidence(refusal, { claims, kid });
-}
-
-function admitBearer(verdict: Verdict, owned: Owned): Judged {
-  return verdict instanceof AccessError ? attest(verdict, owned.token) : grantAccess(owned, verdict, undefined);
-}
-
-/** A store of the caller's own may fail with any error: nobody was let in, and the client may try again. */
-function refuseUnwitnessed(cause: unknown): AccessError {
-  return cause instanceof AccessError ? cause : new AccessError('replay_store_unavailable', { cause });
-}
-
-/** What the caller's own code throws (a resolver, a store, a schema) may be a refusal as well. */
-function returnRefusal(error: unknown): AccessError {
-  if (error instanceof AccessError) return error;
-  throw error;
+/** An application's store may reject with any error: the client may try again. */
+function refuseUnwitnessed(cause: unknown): Witnessed {
+  return cause instanceof AccessError ? cause : new Refused('replay_store_unavailable', { cause });
 }

@@ -1,15 +1,16 @@
 import { LRUCache } from 'lru-cache';
-import type { AccessError, Reason } from '../failures.ts';
-import type { ReadClientAddress } from '../http/client-address.ts';
+import type { Reason } from '../failures.ts';
+import type { ReadClientAddress } from '../http/peer.ts';
 import { namePeer } from '../http/peer-name.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { pickByPlatform } from '../platform.ts';
+import type { Refused } from '../refused.ts';
 import type { AccessTokenRules } from '../token/access-token.ts';
 
 /** Fetches the keys that a refused token lacked. Returns `undefined` for another cause, or if a fetch is not allowed now. */
 export type RefetchKeys = (
-  refusal: AccessError,
+  refusal: Refused,
   trusted: AccessTokenRules,
   sender: { readonly request: ResourceRequest; readonly connection: Connection | undefined },
 ) => Promise<void> | undefined;

@@ -1,9 +1,10 @@
+import type { Audit } from '../audit/audit.ts';
 import type { Nonces } from '../dpop/nonce.ts';
 import type { ReplayStore } from '../dpop/replay.ts';
 import type { FailureContext, Reason } from '../failures.ts';
 import type { ClientCertificateSource } from '../http/client-certificate.ts';
-import type { DpopMode } from '../http/credentials.ts';
-import type { Trust } from '../http/trust.ts';
+import type { DpopMode, Scheme } from '../http/credentials.ts';
+import type { Trust } from '../http/peer.ts';
 import type { ProofAlg } from '../jose/algorithms.ts';
 import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
@@ -11,49 +12,59 @@ import type { KeySetEvent } from '../keys/key-set-options.ts';
 import type { Fetch } from '../outbound/http-client.ts';
 import { checkMembers } from '../policy/members.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
+import type { Revocations } from '../revocation/revocations.ts';
 import type { TokenCacheOptions } from '../token/token-cache.ts';
+import type { DecryptionOptions } from '../token-status/decryption.ts';
 import type { DenyCheck } from '../token-status/deny-check.ts';
 import type { Introspection } from '../token-status/introspection.ts';
+import { isListPrefix } from '../token-status/status-list.ts';
 import type { IssuerFinder } from './issuer-finder.ts';
 import { type IssuerList, isFixed, type ResolveIssuers } from './issuer-list.ts';
-import { readIssuerName } from './issuer-name.ts';
 import type { Recipients, TokenRuleOptions } from './token-rules.ts';
-import type { TrustedIssuer } from './trusted-issuer.ts';
+import { readIssuerName, type TrustedIssuer } from './trusted-issuer.ts';
 
-/** How DPoP proofs are judged (RFC 9449). */
+/** Deviations from RFC 6750. */
+export interface RefusalStyle {
+  /** Bearer challenges with parameters, or without any. */
+  readonly challenge: 'full' | 'bare';
+  /** Status of refusals with `insufficient_scope`; 403 in RFC 6750 §3.1. */
+  readonly insufficientScopeStatus: 401 | 403;
+}
+
+/** Options for DPoP proofs (RFC 9449). */
 export interface DpopOptions {
   /** Default `allowed`: Bearer and DPoP. */
   readonly mode?: DpopMode;
   /** `alg` values accepted in proofs. Default `ES256`. */
   readonly algorithms?: readonly ProofAlg[];
-  /** Where used proofs are remembered. Default: the memory of this process. */
+  /** Store of used proofs. Default: the memory of this process. */
   readonly replay?: ReplayStore | 'off';
   /** Nonces of this server, under a secret that instances share. Default: made under a random secret if they are needed. */
   readonly nonces?: Nonces;
   /**
-   * `always` demands one of `nonces` in each proof; `after-start` only in a proof that may have been used before this
+   * `always` requires one of `nonces` in each proof; `after-start` only in a proof that may have been used before this
    * process, or the replay store, was started. Default: `always` with `nonces`, else `after-start`.
    */
   readonly nonceDemand?: 'always' | 'after-start';
 }
 
-/** Whether a token must say whom it speaks for. */
+/** Rule for the `sub` claim. */
 export type Subject = 'required' | 'optional';
 
-/** Options of a resource server; `issuer` or `issuers` is needed, and that somebody says whom tokens are for. */
+/** Options of a resource server. `issuer` or `issuers` is required, and an audience or `clientIds`. */
 export interface AnyServerOptions<S extends Subject = Subject> extends TokenRuleOptions {
-  /** Whether `sub` must be there (RFC 9068 §2.2); if not, `claims.sub` may be `undefined`. Default `required`. */
+  /** Rule for `sub` (RFC 9068 §2.2); with `optional`, `claims.sub` may be `undefined`. Default: `required`. */
   readonly subject?: S;
   /** The one issuer: in full, as `iss` has it (`https://idp.example/`), or by domain (`idp.example`). */
   readonly issuer?: string;
-  /** Keys of `issuer` that are at hand: a key set, or a JWK set. Default: those that it publishes. */
+  /** Local keys of `issuer`: a key set, or a JWK set. Default: the keys that it publishes. */
   readonly keys?: KeySet | JwkSet;
-  /** Where the keys of `issuer` are, without discovery: an https URL. Default: what its discovery document says. */
+  /** https URL of the issuer's keys, without discovery. Default: `jwks_uri` of its discovery document. */
   readonly jwksUri?: string;
   /**
    * Allows plain http for `issuer` and its key addresses: for a provider without TLS on a developer's machine or inside a
-   * cluster. Whoever is on the way can put in keys of their own. How TLS is checked does not change. `onEvent` is told of
-   * it once. Default `false`.
+   * cluster. An attacker on the network path can replace the keys. TLS checks do not change. `onEvent` is called once.
+   * Default: `false`.
    */
   readonly insecure?: boolean;
   /** Several issuers; or a function that names them for a request; or what finds the issuer of a token. With none, every token is refused as `invalid_issuer`. */
@@ -66,40 +77,52 @@ export interface AnyServerOptions<S extends Subject = Subject> extends TokenRule
   readonly maxOpenIssuers?: number;
   /** Fetches keys instead of the built-in client, within the same limits. Default: `node:https`, or undici if the environment sets a proxy. */
   readonly fetch?: Fetch;
-  /** PEM certificates trusted besides the roots of Node when keys are fetched. Default: none. */
+  /** PEM certificates trusted in addition to Node's roots when keys are fetched. Default: none. */
   readonly ca?: string;
   /** Seconds beyond freshness that keys may be used while fetches fail, 0 to 86400. Default 3600. */
   readonly keysStale?: number;
-  /** Called for events of key sets, and for every refusal. Errors it throws, or rejects with, are ignored. */
+  /** Called for events of key sets, and for every grant and refusal. Errors it throws, or rejects with, are ignored. */
   readonly onEvent?: (event: ResourceServerEvent) => unknown;
+  /** Records every decision: {@link createAudit}. While it is unavailable, requests are refused before the token is read. */
+  readonly audit?: Pick<Audit, 'isAvailable'> & Partial<Pick<Audit, 'record'>>;
   readonly dpop?: DpopOptions;
-  /** How many verified tokens are kept, from the second time that they come. Default: 10 000 in at most 64 MiB. */
+  /** Limits of the token cache; a token is cached on second use. Default: 10 000 tokens in at most 64 MiB. */
   readonly tokenCache?: TokenCacheOptions | 'off';
   /** Peers whose X-Forwarded-* headers are believed. Default `none`. */
   readonly trustProxy?: Trust;
   /**
-   * Origin (and prefix) under which clients call, as in `https://api.example`. DPoP proofs are held against it, whatever
-   * Host and X-Forwarded-* say. Default: what the request says.
+   * Origin (and prefix) under which clients call, as in `https://api.example`. DPoP proofs must match it, regardless of Host
+   * and X-Forwarded-*. Default: the URL of the request.
    */
   readonly externalUrl?: string;
   /**
-   * Where client certificates are found that tokens are bound to (RFC 8705): `tls`, the connection to this server, or
-   * `header`, the Client-Cert (RFC 9440) of a proxy in `trustProxy`. Default: nowhere, and such tokens are refused.
+   * Source of client certificates for bound tokens (RFC 8705): `tls`, the connection to this server, or `header`, the
+   * Client-Cert (RFC 9440) of a proxy in `trustProxy`. Default: none, and such tokens are refused.
    */
   readonly clientCertificate?: ClientCertificateSource;
-  /** Judges opaque tokens by asking their issuer (RFC 7662); closed by whoever made it. Default: they are refused. */
-  readonly introspection?: Introspection;
-  /** Refuses tokens by `jti`, `sub` or `kid`, at every request: a deny list, or what asks one of your own. Default: none. */
+  /**
+   * Introspection of opaque tokens at their issuer (RFC 7662); its creator closes it. A list: an opaque token is sent to one
+   * endpoint after the other, until one reports it as active. Default: opaque tokens are refused.
+   */
+  readonly introspection?: Introspection | readonly Introspection[];
+  /** Keys for encrypted tokens. Default: they are refused. */
+  readonly decryption?: DecryptionOptions;
+  /** Refuses tokens by `jti`, `sub` or `kid`, at every request: a deny list, or an adapter to your own. Default: none. */
   readonly denyList?: DenyCheck;
+  /** Ends tokens before they expire: what `createRevocations` returned. Several servers may share it. Default: none. */
+  readonly revocations?: Revocations;
+  /**
+   * https URLs that end in a slash. A token with a status list below one of them is checked against the list (experimental).
+   * Default: the claim `status` is ignored.
+   */
+  readonly statusLists?: readonly string[];
   /**
    * Form of error bodies. Your own function is called once for each response that differs; if it fails, the form is `detail`.
    * Default `detail`.
    */
   readonly errorBody?: keyof typeof errorBodyFormats | ErrorBodyFormat;
-  /** `full` challenges with parameters, or `bare`: Bearer without any. Default `full`. */
-  readonly challenge?: 'full' | 'bare';
-  /** Status of refusals with `insufficient_scope`. Default 403 (RFC 6750 §3.1). */
-  readonly insufficientScopeStatus?: 401 | 403;
+  /** Deviations of challenges and statuses from RFC 6750, for clients that depend on them. Default: none. */
+  readonly refusalStyle?: RefusalStyle;
   /** Seconds since the epoch. Default: the clock of this machine. */
   readonly now?: () => number;
 }
@@ -107,20 +130,28 @@ export interface AnyServerOptions<S extends Subject = Subject> extends TokenRule
 /** An issuer whose own rules say whom its tokens are for. */
 export type IssuerWithRecipients = TrustedIssuer & { readonly rules: Recipients };
 
+/** One issuer, or several. */
+type Issuers = { readonly issuer: string } | { readonly issuers: IssuerList | ResolveIssuers | IssuerFinder };
+
 /**
  * Options of {@link createResourceServer}: `issuer` or `issuers`; `audience` or `clientIds`, here or in the rules of each
  * issuer; all else has a default.
  */
 export type ResourceServerOptions<S extends Subject = 'required'> = AnyServerOptions<S> &
-  ({ readonly issuers: readonly IssuerWithRecipients[] | IssuerFinder<IssuerWithRecipients> } | Recipients);
+  ({ readonly issuers: readonly IssuerWithRecipients[] | IssuerFinder<IssuerWithRecipients> } | (Recipients & Issuers));
 
-/** What happens in a resource server, for logs and metrics; never a token, a proof or a key. */
+/** An event of a resource server, for logs and metrics. It never holds a token, a proof or a key. */
 export type ResourceServerEvent =
-  /** Of a key set that the server opened. */
+  /** Event of a key set that the server opened. */
   | { readonly type: 'keys'; readonly issuer: string; readonly event: Exclude<KeySetEvent, { type: 'insecure' }> }
-  /** Plain http is allowed for an issuer and its keys. Told once, when its key set is opened. */
+  /** Plain http is allowed for an issuer and its keys. Emitted once, when its key set is opened. */
   | { readonly type: 'insecure'; readonly issuer: string }
-  /** `context` has facts for the operator; `cause` what went wrong where the reason is `unexpected` or a store failed. */
+  /** A request was admitted. */
+  | { readonly type: 'granted'; readonly method: string; readonly scheme: Scheme }
+  /**
+   * `context` has facts for the operator, such as `expected` and `received` of the check that failed; `cause` is the error if
+   * the reason is `unexpected` or a store failed.
+   */
   | {
       readonly type: 'refused';
       readonly reason: Reason;
@@ -129,7 +160,7 @@ export type ResourceServerEvent =
       readonly cause: unknown;
     };
 
-/** What each option may be, and how that is said: a member that is not here is none. */
+/** Allowed values of each option, with their description. Other members are unknown options. */
 type Checks<O> = Readonly<Record<keyof O, readonly [isRight: (value: unknown) => boolean, fix: string]>>;
 
 const isText = (value: unknown): boolean => typeof value === 'string' && value !== '';
@@ -140,10 +171,14 @@ const oneOf = (...values: readonly unknown[]): readonly [(value: unknown) => boo
   (value) => values.includes(value),
   `write ${values.join(' or ')}`,
 ];
+const isRefusalStyle = (value: unknown): boolean => {
+  const { challenge, insufficientScopeStatus, ...others } = Object(value) as Record<string, unknown>;
+  const isKnown = ['full', 'bare'].includes(String(challenge)) && [401, 403].includes(Number(insufficientScopeStatus));
+  return isKnown && Object.keys(others).length === 0;
+};
 const hasMethod = (name: string) => (value: unknown) =>
   isObject(value) && isFunction(Reflect.get(value as object, name));
 
-/** Checks of {@link ResourceServerOptions}, by name: each option has one. */
 export const serverChecks: Checks<AnyServerOptions> = {
   issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
@@ -159,6 +194,7 @@ export const serverChecks: Checks<AnyServerOptions> = {
   insecure: oneOf(true, false),
   audience: [isAny, ''],
   clientIds: [isAny, ''],
+  clientIdClaim: [isAny, ''],
   algorithms: [isAny, ''],
   clockTolerance: [isAny, ''],
   subject: [isAny, ''],
@@ -166,8 +202,17 @@ export const serverChecks: Checks<AnyServerOptions> = {
   permissionsClaim: [isAny, ''],
   profile: [isAny, ''],
   clientCertificate: oneOf('tls', 'header'),
-  introspection: [hasMethod('introspect'), 'write createIntrospection({ endpoint, issuer, clientId, clientSecret })'],
+  introspection: [
+    (value) => [value].flat().every(hasMethod('introspect')) && [value].flat().length > 0,
+    'write createIntrospection({ endpoint, issuer, clientId, clientSecret }), or a list of these',
+  ],
+  decryption: [isObject, 'write { keys: [privateKey] }'],
   denyList: [hasMethod('denies'), 'write createDenyList(), or an object with a function denies(claims, kid)'],
+  revocations: [isObject, 'write createRevocations()'],
+  statusLists: [
+    (value) => Array.isArray(value) && value.length > 0 && value.every(isListPrefix),
+    "write https URLs that end in a slash, as in ['https://idp.example/status/']",
+  ],
   dpop: [isObject, "write an object, as in { mode: 'required' }"],
   tokenCache: [(value) => value === 'off' || isObject(value), 'write off, or an object with maxEntries or maxBytes'],
   fetch: [isFunction, 'write a function such as the global fetch'],
@@ -177,6 +222,7 @@ export const serverChecks: Checks<AnyServerOptions> = {
     'write seconds beyond freshness, 0 to 86400',
   ],
   onEvent: [isFunction, 'write a function'],
+  audit: [hasMethod('isAvailable'), "write createAudit({ destination: '/var/log/audit.jsonl', identitySecret })"],
   trustProxy: [
     (value) => value === 'none' || value === 'all' || Array.isArray(value),
     "write 'none', 'all', or a list of addresses and CIDR ranges such as ['10.0.0.0/8']; true is none of these",
@@ -186,12 +232,10 @@ export const serverChecks: Checks<AnyServerOptions> = {
     (value) => isFunction(value) || (typeof value === 'string' && Object.hasOwn(errorBodyFormats, value)),
     `write ${Object.keys(errorBodyFormats).join(', ')}, or a function`,
   ],
-  challenge: oneOf('full', 'bare'),
-  insufficientScopeStatus: oneOf(401, 403),
+  refusalStyle: [isRefusalStyle, "write { challenge: 'full' or 'bare', insufficientScopeStatus: 401 or 403 }"],
   now: [isFunction, 'write a function that gives seconds since the epoch'],
 };
 
-/** Checks of {@link DpopOptions}. */
 export const dpopChecks: Checks<DpopOptions> = {
   mode: oneOf('off', 'allowed', 'required'),
   algorithms: [isAny, ''],
@@ -229,12 +273,17 @@ export function checkOptions(options: AnyServerOptions): void {
   }
 }
 
-/** What a fixed list of issuers leaves out can be found out now; a resolver is read with each request. */
+/** A fixed list of issuers can be checked now; a resolver is read with each request. */
 function checkIntrospection({ introspection, issuer, insecure, issuers = [] }: AnyServerOptions): void {
-  if (introspection === undefined || !isFixed(issuers)) return;
+  if (introspection === undefined) return;
+  const asked = [introspection].flat();
+  if (!Array.isArray(issuers) && typeof issuers !== 'function' && asked.length > 1) {
+    throw new TypeError('introspection: with issuers.find, write one; an opaque token names no issuer to find');
+  }
+  if (!isFixed(issuers)) return;
   const named = [...(issuer === undefined ? [] : [issuer]), ...issuers];
   const names = named.map((each) => (typeof each === 'string' ? readIssuerName(each, insecure) : each.issuer));
-  if (names.length === 0 || names.includes(introspection.issuer)) return;
+  if (names.length === 0 || asked.every((each) => names.includes(each.issuer))) return;
   throw new TypeError(
     'introspection: its issuer is not among the issuers; add it, or leave issuers: [] if all tokens are opaque',
   );
@@ -242,7 +291,6 @@ function checkIntrospection({ introspection, issuer, insecure, issuers = [] }: A
 
 function check<O extends object>(what: string, options: O, checks: Checks<O>): void {
   checkMembers(what, options, Object.keys(checks));
-  // The entries of an object of its own.
   for (const [name, [isRight, fix]] of Object.entries<Checks<O>[keyof O]>(checks)) {
     const value: unknown = Reflect.get(options, name);
     if (value !== undefined && !isRight(value)) throw new TypeError(`${name}: ${fix}`);

@@ -2,28 +2,31 @@ import { attempt } from '../attempt.ts';
 import { createProofVerifier } from '../dpop/proof.ts';
 import { createMemoryReplayStore } from '../dpop/replay.ts';
 import { type AccessError, type Failure, failures, type Reason } from '../failures.ts';
-import { createReadClientAddress } from '../http/client-address.ts';
 import { createReadClientCertificate } from '../http/client-certificate.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
+import { createReadClientAddress } from '../http/peer.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
 import { pickByPlatform } from '../platform.ts';
-import { checkPolicy } from '../policy/checked-policy.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
 import { createDescribeRefusal, type DescribeRefusal, type RefusalContext } from '../refusal/refusal.ts';
+import { Refused } from '../refused.ts';
+import { readRevocations } from '../revocation/revocations.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
+import { createWithdrawalSteps, verifyStatusList } from '../token/withdrawal.ts';
+import { createDecryption } from '../token-status/decryption.ts';
 import { createRefuseDenied } from '../token-status/deny-check.ts';
-import { type Access, isAccess } from './access.ts';
-import { type Emit, watchRefusals } from './events.ts';
+import { createStatusLists } from '../token-status/status-list.ts';
+import { type Access, isAccess, refusalOf } from './access.ts';
+import { auditDecisions, type Emit, traceAuthorize, watchRefusals } from './events.ts';
 import { openIssuers } from './issuers.ts';
 import { createJudge, type JudgementRules } from './judgement.ts';
+import { createRefetchKeys } from './key-refetch.ts';
 import { checkOptions, type ResourceServerOptions, type Subject } from './options.ts';
 import { recordServer } from './own-server.ts';
 import { openServerNonces } from './server-nonces.ts';
 import { readTokenRules } from './token-rules.ts';
-import { traceAuthorize } from './tracing.ts';
 import { hasTestIssuer } from './trusted-issuer.ts';
 
 export type { Access } from './access.ts';
@@ -33,14 +36,14 @@ declare const handed: unique symbol;
 /** The claims that handlers get if no schema says otherwise. */
 export type ClaimsOf<S extends Subject> = 'optional' extends S ? RegisteredClaims : Claims;
 
-/** The gate: judges requests, and answers those it refuses. `D` are the claims that handlers get without a schema. */
+/** Authorizes requests, and refuses those without access. `D` are the claims that handlers get without a schema. */
 export interface ResourceServer<D extends RegisteredClaims = Claims> {
   /** For the compiler only: the claims that handlers get without a schema. */
   readonly [handed]?: D;
   /**
-   * Judges a request. Always a promise, so that a linter sees a forgotten `await`. Rejects with `AccessError` for a request
-   * that is refused, and with `TypeError` for a policy that cannot work. Without a policy any valid token will do. A
-   * policy is read once: later changes are not looked at.
+   * Authorizes a request. Always returns a promise, so that a linter detects a forgotten `await`. Rejects with `AccessError`
+   * for a refused request, and with `TypeError` for an invalid policy. Without a policy any valid token is accepted. A policy
+   * is read once: later changes are ignored.
    */
   authorize<C = D>(
     request: ResourceRequest,
@@ -48,22 +51,22 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
     connection?: Connection,
   ): Promise<Access<HandedClaims<C, D>>>;
   /**
-   * The same judgement with the refusal as a value, and at once if there is nothing to wait for. A promise if keys must be
-   * fetched, the replay store is remote, or a schema waits. Throws (or rejects) for defects only. For adapters, which admit
-   * a request only if this copy of the package has granted the access; your own adapter calls `authorize`.
+   * Like `authorize`, with the refusal as a value that has the members of `AccessError`, is `instanceof AccessError` and is
+   * not an `Error`. Rejects for defects only. For adapters, which admit a request only if this copy of the package has
+   * granted the access; your own adapter calls `authorize`.
    */
   judge<C = D>(
     request: ResourceRequest,
     policy?: Policy<C>,
     connection?: Connection,
-  ): MaybePromise<Access<HandedClaims<C, D>> | AccessError>;
-  /** Answers a refused request. */
+  ): Promise<Access<HandedClaims<C, D>> | AccessError>;
+  /** Creates the response to a refused request. */
   refuse(error: unknown, request: ResourceRequest, context?: RefusalContext): Response;
-  /** The same answer for frameworks that do not send a web-standard `Response`. */
+  /** Describes a refusal for frameworks that do not send a web-standard `Response`. */
   readonly describeRefusal: DescribeRefusal;
   /**
-   * Resolves when tokens of every issuer can be judged: the keys are there. Rejects with the `ProviderError` of the first
-   * that fails, which goes on trying by itself. Issuers that a resolver names are not waited for.
+   * Resolves when the keys of every issuer, and the package for `decryption`, are available. Rejects with the `ProviderError` of
+   * the first issuer that fails; retries continue automatically. Issuers that a resolver names are not awaited.
    */
   ready(): Promise<void>;
   /** Ends the fetches and the refreshing of the key sets that this server opened. */
@@ -72,9 +75,7 @@ export interface ResourceServer<D extends RegisteredClaims = Claims> {
   tokenCacheStatus(): TokenCacheStatus | undefined;
 }
 
-const anyToken = checkPolicy({});
-
-/** On workerd the next call meets another isolate: asking for a nonce of this one would help nobody. */
+/** On workerd the next request reaches another isolate, so a nonce of this isolate is useless. */
 const memoryDefaults = pickByPlatform<{ readonly since?: number }>({ workerd: { since: 0 }, others: {} });
 
 /**
@@ -96,14 +97,22 @@ export function createResourceServer<S extends Subject = 'required'>(
   const nonces = openServerNonces({ ...options.dpop, replay }, now);
   const { onEvent } = options;
   const emit: Emit | undefined = onEvent && ((event) => void attempt(onEvent, event));
-  const { introspection, denyList, clientCertificate, trustProxy = 'none' } = options;
+  const revocations =
+    options.revocations === undefined ? undefined : readRevocations('revocations', options.revocations);
+  const { statusLists: prefixes, fetch, ca } = options;
+  const outbound = { ...(fetch !== undefined && { fetch }), ...(ca !== undefined && { ca }) };
+  const statusLists = prefixes && createStatusLists({ prefixes, outbound, verifyList: verifyStatusList, now });
+  const introspections = [options.introspection ?? []].flat();
+  const decryption = options.decryption && createDecryption(options.decryption);
+  const { denyList, clientCertificate, trustProxy = 'none' } = options;
+  const readClientAddress = createReadClientAddress(trustProxy);
   const readCertificate =
     clientCertificate === undefined ? undefined : createReadClientCertificate(clientCertificate, trustProxy);
   const certificates = readCertificate === undefined ? 'off' : 'on';
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
   const issuers = openIssuers(options, { certificates, emit, cache });
   // Only opaque tokens: then there is no list that the issuer could be missing from.
-  const opaqueRules = introspection !== undefined && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
+  const opaqueRules = introspections.length > 0 && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
   const readExternalUrl = createReadExternalUrl({
     trust: trustProxy,
     ...(options.externalUrl !== undefined && { pinned: options.externalUrl }),
@@ -112,13 +121,20 @@ export function createResourceServer<S extends Subject = 'required'>(
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
   const rules: JudgementRules = {
     mode,
+    isWatched: emit !== undefined,
     readExternalUrl,
     issuers,
     cache,
-    introspection,
-    readClientAddress: createReadClientAddress(trustProxy),
+    decryption,
+    introspections,
+    readClientAddress,
     opaqueRules,
-    refuseDenied: denyList === undefined ? undefined : createRefuseDenied(denyList),
+    withdrawal: createWithdrawalSteps({
+      ...{ revocations, statusLists },
+      refuseDenied: denyList === undefined ? undefined : createRefuseDenied(denyList),
+    }),
+    revocations,
+    refetchKeys: createRefetchKeys(readClientAddress, now),
     readCertificate,
     certificates,
     verifyProof: createProofVerifier({ algorithms: proofAlgorithms, nonces: nonces.demanded }),
@@ -128,21 +144,20 @@ export function createResourceServer<S extends Subject = 'required'>(
     now,
   };
   const judgeRequest = createJudge(rules);
-  const traced = (request: ResourceRequest, policy?: Policy<unknown>, connection?: Connection) => {
-    const checked = policy === undefined ? anyToken : checkPolicy(policy);
-    return traceAuthorize(() => judgeRequest(request, checked, connection));
-  };
-  const judge = (emit === undefined ? traced : watchRefusals(traced, emit)) as ResourceServer['judge']; // the schema of the policy has given these claims
+  const traced = (request: ResourceRequest, policy?: Policy<unknown>, connection?: Connection) =>
+    traceAuthorize(request, () => judgeRequest(request, policy, connection));
+  const audited = options.audit === undefined ? traced : auditDecisions(traced, options.audit, readClientAddress);
+  const judge = (emit === undefined ? audited : watchRefusals(audited, emit)) as ResourceServer['judge']; // the schema of the policy has given these claims
 
   const describeRefusal = createDescribeRefusal({
     challenge: {
-      style: options.challenge ?? 'full',
+      style: options.refusalStyle?.challenge ?? 'full',
       mode,
       realm: issuers.realm,
       proofAlgorithms,
     },
     errorBody,
-    statuses: readStatuses(options.insufficientScopeStatus),
+    statuses: readStatuses(options.refusalStyle?.insufficientScopeStatus),
     readExternalUrl,
     issueNonce: nonces.issueFor,
   });
@@ -151,15 +166,21 @@ export function createResourceServer<S extends Subject = 'required'>(
     authorize: async (request, policy, connection) => {
       const judged = await judge(request, policy, connection);
       if (isAccess(judged)) return judged;
-      throw judged;
+      const refusal = refusalOf(judged);
+      throw refusal instanceof Refused ? refusal.toError() : refusal;
     },
     refuse: (error, request, context) => {
       const { status, headers, body } = describeRefusal(error, request, context);
       return new Response(body, { status, headers });
     },
     describeRefusal,
-    ready: () => issuers.ready(),
-    close: () => issuers.close(),
+    ready: async () => {
+      await Promise.all([issuers.ready(), decryption?.load()]);
+    },
+    close() {
+      issuers.close();
+      statusLists?.close();
+    },
     tokenCacheStatus: () => cache?.status(),
   };
   recordServer(server, rules);

@@ -2,21 +2,21 @@ import { randomBytes } from 'node:crypto';
 import type { ReadNonce } from '../dpop/horizon.ts';
 import { createNonces, type Nonces } from '../dpop/nonce.ts';
 import type { ReplayStore } from '../dpop/replay.ts';
-import { AccessError } from '../failures.ts';
+import type { AccessError } from '../failures.ts';
+import { Refused } from '../refused.ts';
 
-/** The nonces of one resource server: those that it demands always, and those that it asks for after a start. */
+/** Nonces of one resource server: configured nonces, and nonces required after a start. */
 export interface ServerNonces {
-  /** Demanded in each proof; `undefined` if none is. */
+  /** Nonces required in each proof; `undefined` if none are. */
   readonly demanded: Nonces | undefined;
-  /** Reads the nonce of a proof for the replay store, if it asks. */
+  /** Returns the reader of a proof's nonce for the replay store, if the store needs it. */
   reader(nonce: string | undefined): ReadNonce | undefined;
   /** The nonce that goes with a refusal, if any. */
   issueFor(refusal: { readonly status: number; readonly error: string | null }): string | undefined;
-  /** The refusal of the replay store; one that asks for a nonce which other instances do not understand becomes a 503. */
+  /** Converts a refusal of the replay store: a nonce that other instances do not understand becomes a 503. */
   refuse(refusal: AccessError): AccessError;
 }
 
-/** What the nonces of a server depend on. */
 export interface ServerNoncesOptions {
   readonly nonces?: Nonces;
   readonly nonceDemand?: 'always' | 'after-start';
@@ -49,13 +49,13 @@ export function openServerNonces(options: ServerNoncesOptions, now: () => number
     demanded,
     reader: (nonce) => (nonce === undefined || !canAsk ? undefined : () => find().read(nonce, now())),
     issueFor({ status, error }) {
-      // A server that demands nonces hands one out with every 401, so that the next call needs no second attempt.
+      // A server that requires nonces sends one with every 401, so that the next request needs no second attempt.
       const isDue = error === 'use_dpop_nonce' || (status === 401 && demanded !== undefined);
       return isDue && canAsk ? issue(now()) : undefined;
     },
     refuse: (refusal) =>
       refusal.reason === 'proof_before_start' && !canAsk
-        ? new AccessError('replay_store_unavailable', {
+        ? new Refused('replay_store_unavailable', {
             cause: new Error('Redis may have forgotten proofs of that time'),
           })
         : refusal,

@@ -1,38 +1,45 @@
 import { algorithms, type TokenAlg } from '../jose/algorithms.ts';
 import { checkMembers } from '../policy/members.ts';
 import type { IssuerRules } from '../token/access-token.ts';
-import type { ClaimPath } from '../token/claim-path.ts';
-import type { TokenProfile } from '../token/profile.ts';
+import type { TokenProfile } from '../token/claims.ts';
+import type { PermissionsPath } from '../token/grants.ts';
 
 // Seconds.
 const maxTolerance = 60;
 const maxNbfTolerance = 300;
 
-/** What the tokens of an issuer are held against. */
+/** Rules for the tokens of an issuer. */
 export interface TokenRuleOptions {
-  /** One of these must be in `aud`, byte for byte. No default: it or `clientIds` must be there. */
+  /**
+   * One of these must be in `aud`, byte for byte. No default: it or `clientIds` must be there. `'unchecked'` is for issuers
+   * whose tokens have neither `aud` nor a client: every token that the issuer signs for any application is then admitted
+   * here, and a service that receives such a token can use it at this API. A token with `aud` or with a client is refused.
+   * An API with the identifier `unchecked` writes `['unchecked']`.
+   */
   readonly audience?: string | readonly string[];
   /**
-   * `client_id`, or `azp` if that is absent, must be one of these. With `audience` both are demanded. Without it a token
-   * that has an `aud` is refused: this is for providers such as Cognito, whose access tokens have none. Default: any client.
+   * `client_id`, or `azp` if that is absent, must be one of these. With `audience` both are required. Without it a token that
+   * has an `aud` is refused: this is for providers such as Cognito, whose access tokens have none. Default: any client.
    */
   readonly clientIds?: readonly string[];
+  /** Name of the claim with the client, such as `cid` (Okta) or `appid` (Entra). Default: `client_id`, or `azp` if it is absent. */
+  readonly clientIdClaim?: string;
   /** `alg` values accepted in access tokens. Default `RS256`. */
   readonly algorithms?: readonly TokenAlg[];
   /** Seconds by which clocks may differ; `nbf` goes for `iat` too. Default 5. */
   readonly clockTolerance?: number | { readonly exp: number; readonly nbf: number };
-  /** Whether `sub` must be there (RFC 9068 §2.2). Default `required`. */
+  /** Rule for `sub` (RFC 9068 §2.2). Default: `required`. */
   readonly subject?: 'required' | 'optional';
   /**
-   * Name of the claim that has the scopes, in place of `scope`: a text of scopes separated by spaces, or a list whose
-   * elements are not split, such as `scp` of Okta and Entra. Default: `scope`, and a text only.
+   * Name of the claim that has the scopes, instead of `scope`: a string of scopes separated by spaces, or an array whose
+   * elements are not split, such as `scp` of Okta and Entra. Default: `scope`, and only a string.
    */
   readonly scopeClaim?: string;
   /**
-   * The claim that a policy with `permissions` looks at, a list: its name, or the names on the way to it, as in
-   * `['realm_access', 'roles']`. Default `permissions`.
+   * The array claim that a policy with `permissions` reads: its name, or its path, as in `['realm_access', 'roles']`; or several such paths, whose arrays are merged, as in
+   * `[['realm_access', 'roles'], ['resource_access', 'orders', 'roles']]`. Default `permissions`.
    */
-  readonly permissionsClaim?: ClaimPath;
+  readonly permissionsClaim?: PermissionsPath;
   /**
    * `rfc9068`: tokens must have `typ` `at+jwt`, `sub`, `client_id` and `jti` too (RFC 9068 §2). Default: what the other
    * options say.
@@ -40,12 +47,13 @@ export interface TokenRuleOptions {
   readonly profile?: TokenProfile;
 }
 
-/** Whom tokens are for: at least one of the two must be said. */
+/** Recipients of tokens: at least one of the two is required. */
 export type Recipients = { readonly clientIds: readonly string[] } | { readonly audience: string | readonly string[] };
 
-/** The rules for tokens, whoever issues them. Throws `TypeError` for what cannot work. */
+/** The rules for tokens of any issuer. Throws `TypeError` for invalid options. */
 export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'keys'> {
-  const { clockTolerance = 5, subject = 'required', scopeClaim, permissionsClaim = 'permissions', profile } = options;
+  const { clockTolerance = 5, subject = 'required', scopeClaim, clientIdClaim, profile } = options;
+  const { permissionsClaim = 'permissions' } = options;
   const { exp, nbf } =
     typeof clockTolerance === 'number' ? { exp: clockTolerance, nbf: clockTolerance } : clockTolerance;
   // Beyond that a clock is wrong. `nbf` apart: some providers date their tokens ahead by minutes.
@@ -56,10 +64,8 @@ export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'is
   if (subject !== 'required' && subject !== 'optional') throw new TypeError('subject: write required or optional');
   if (typeof clockTolerance === 'object') checkMembers('clockTolerance', clockTolerance, ['exp', 'nbf']);
   if (scopeClaim !== undefined && !isText(scopeClaim)) throw new TypeError('scopeClaim: write the name of the claim');
-  if (!isText(permissionsClaim) && !isTextList(permissionsClaim)) {
-    throw new TypeError(
-      "permissionsClaim: write the name of the claim, or the way to it in a list, as in ['realm_access', 'roles']",
-    );
+  if (clientIdClaim !== undefined && !isText(clientIdClaim)) {
+    throw new TypeError('clientIdClaim: write the name of the claim');
   }
   if (profile !== undefined && profile !== 'rfc9068') throw new TypeError('profile: write rfc9068, or leave it out');
   if (profile !== undefined && subject === 'optional') {
@@ -73,17 +79,21 @@ export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'is
     nbfTolerance: nbf,
     subject,
     scopeClaim,
-    permissionsClaim: typeof permissionsClaim === 'string' ? permissionsClaim : [...permissionsClaim],
+    clientIdClaim,
+    permissionsClaim: readPermissionsPath(permissionsClaim),
   };
 }
 
-/** Whom tokens are for. Throws `TypeError` if nobody is named. */
 export function readRecipients({
   audience,
   clientIds,
-}: TokenRuleOptions): Pick<IssuerRules, 'audiences' | 'clientIds'> {
+}: TokenRuleOptions): Pick<IssuerRules, 'audiences' | 'clientIds' | 'isUnchecked'> {
   if (clientIds !== undefined && !isTextList(clientIds)) {
     throw new TypeError('clientIds: name at least one client, in a list, none of them empty');
+  }
+  if (audience === 'unchecked') {
+    if (clientIds === undefined) return { audiences: new Set(), clientIds, isUnchecked: true };
+    throw new TypeError("audience: clientIds check whom tokens are for; leave out 'unchecked'");
   }
   const audiences = typeof audience === 'string' ? [audience] : audience;
   if (audiences === undefined ? clientIds === undefined : !isTextList(audiences)) {
@@ -94,7 +104,16 @@ export function readRecipients({
   return { audiences: new Set(audiences), clientIds: clientIds === undefined ? undefined : new Set(clientIds) };
 }
 
-/** The `alg` values of an option. Throws `TypeError` where there is none, or one that is not known. */
+function readPermissionsPath(path: PermissionsPath): PermissionsPath {
+  if (isText(path)) return path;
+  if (isTextList(path)) return [...path];
+  if (Array.isArray(path) && path.length > 0 && path.every(isTextList)) return path.map((each) => [...each]);
+  throw new TypeError(
+    "permissionsClaim: write the name of the claim, or the way to it in a list, as in ['realm_access', 'roles'], or a list of such lists",
+  );
+}
+
+/** Reads the `alg` values of an option. Throws `TypeError` if the array is empty or has an unknown value. */
 export function readAlgorithms(names: readonly string[] = ['RS256']): ReadonlySet<string> {
   if (!Array.isArray(names) || names.length === 0) throw new TypeError('algorithms: name at least one, in a list');
   for (const alg of names) {

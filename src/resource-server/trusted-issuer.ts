@@ -6,35 +6,36 @@ import { checkPolicy } from '../policy/checked-policy.ts';
 import { checkDefined, checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { IssuerRules } from '../token/access-token.ts';
-import { readIssuerName } from './issuer-name.ts';
 import { readTokenRules, type TokenRuleOptions } from './token-rules.ts';
 
-/** What the tokens of one issuer among several are held against. */
+/** Rules for the tokens of one issuer among several. */
 export interface IssuerRuleOptions extends TokenRuleOptions {
   /** An issuer can demand `sub` if the server leaves it optional, but not the other way round: handlers count on it. */
   readonly subject?: 'required';
-  /** Asked of every token of this issuer besides what the route asks; its schema gives the handler nothing. Default: none. */
+  /**
+   * Policy for every token of this issuer, in addition to the route's; its schema gives the handler nothing. Default: none.
+   */
   readonly policy?: Policy<unknown>;
 }
 
 /** An issuer that is trusted. */
 export interface TrustedIssuer {
-  /** https URL, compared byte for byte with `iss`; with `keys` at hand, any text. */
+  /** https URL, compared byte for byte with `iss`; with local `keys`, any string. */
   readonly issuer: string;
   /** A key set, or a JWK set that is never fetched. Default: the keys that the issuer publishes. */
   readonly keys?: KeySet | JwkSet;
-  /** Where its keys are, without discovery: an https URL. Default: what its discovery document says. */
+  /** https URL of the keys, without discovery. Default: `jwks_uri` of the issuer's discovery document. */
   readonly jwksUri?: string;
   /**
    * Allows plain http for this issuer and its key addresses: for a provider without TLS on a developer's machine or inside a
-   * cluster. Whoever is on the way can put in keys of their own. How TLS is checked does not change. Default `false`.
+   * cluster. An attacker on the network path can replace the keys. TLS checks do not change. Default: `false`.
    */
   readonly insecure?: boolean;
-  /** Where it differs from the options of the server. */
+  /** Overrides of the server's options. */
   readonly rules?: IssuerRuleOptions;
 }
 
-/** Where the keys of an issuer are that came without any. */
+/** Location of an issuer's keys, if it came without keys. */
 export type KeySource = Pick<TrustedIssuer, 'issuer' | 'jwksUri' | 'insecure'>;
 
 /** Makes the key set of an issuer that came without keys. */
@@ -43,6 +44,7 @@ export type OpenKeys = (source: KeySource) => KeySet;
 const ruleMembers: OptionMembers<IssuerRuleOptions> = {
   audience: true,
   clientIds: true,
+  clientIdClaim: true,
   algorithms: true,
   clockTolerance: true,
   subject: true,
@@ -52,10 +54,8 @@ const ruleMembers: OptionMembers<IssuerRuleOptions> = {
   policy: true,
 };
 
-/** The members of {@link IssuerRuleOptions}. */
 export const ruleNames: readonly string[] = Object.keys(ruleMembers);
 
-/** The members of {@link TrustedIssuer}. */
 export const issuerNames: readonly string[] = Object.keys({
   issuer: true,
   keys: true,
@@ -64,7 +64,6 @@ export const issuerNames: readonly string[] = Object.keys({
   rules: true,
 } satisfies OptionMembers<TrustedIssuer>);
 
-/** Rules for issuers that do not say otherwise. */
 export interface DefaultRules {
   readonly options: TokenRuleOptions;
   /** The options, read once for all issuers without rules: there may be 100,000 of them. Default: read for each. */
@@ -80,6 +79,7 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: DefaultRules
   if (!('token' in entry)) checkMembers('issuers', entry, issuerNames);
   const { issuer, keys, rules = {} } = entry;
   if (typeof issuer !== 'string' || issuer === '') throw new TypeError('issuer: write it as iss has it');
+  refuseDocumentUrl(issuer);
   checkMembers('rules', rules, ruleNames);
   checkDefined('rules', rules);
   if (rules.subject !== undefined && rules.subject !== 'required') {
@@ -96,7 +96,7 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: DefaultRules
   return { issuer, keys: keys === undefined ? openKeys(entry) : readKeys(keys), ...tokenRules, policy };
 }
 
-/** Whether tokens of a test issuer are let in: then this is a test, where the first call follows the start at once. */
+/** Reports whether tokens of a test issuer are accepted: then this is a test, and its first request follows immediately. */
 export function hasTestIssuer({ issuers }: { readonly issuers?: unknown }): boolean {
   return Array.isArray(issuers) && issuers.some(isTestIssuer);
 }
@@ -105,7 +105,6 @@ function isTestIssuer(entry: unknown): boolean {
   return typeof entry === 'object' && entry !== null && 'token' in entry && 'dpopClient' in entry;
 }
 
-/** Throws `TypeError` for keys that are both at hand and to be fetched. */
 export function checkKeySource({
   keys,
   jwksUri,
@@ -127,4 +126,54 @@ function readKeys(keys: KeySet | JwkSet): KeySet {
       cause,
     });
   }
+}
+
+const full = /^https:\/\/[^/?#@\s]+\/[^?#\s]*$/;
+const fullWithoutTls = /^http:\/\/[^/?#@\s]+\/[^?#\s]*$/;
+const domain = /^(?:(?!.*\.\.)[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
+
+/** Errors of an invalid name, with the fix. The name is not echoed: an address may hold a password. */
+const mistakes: readonly (readonly [RegExp, string])[] = [
+  [/^\s|\s$|^$/, 'it is empty, or has white space around it; write idp.example, or https://idp.example/'],
+  [
+    /^https:\/\/[^/?#@]+$/i,
+    'write the domain without https://, as in idp.example, or the issuer in full with its slash, as in https://idp.example/; ' +
+      "an issuer that truly has no slash goes into issuers: [{ issuer: 'https://idp.example' }]",
+  ],
+  [/@/, 'take the user information out; write idp.example, or https://idp.example/'],
+  [/[?#]/, 'take query and fragment out: an issuer has none (RFC 8414 §2)'],
+  [
+    /^http:\/\//i,
+    'write https:// (RFC 8414 §2); for a provider without TLS in development write it in full and add insecure: true',
+  ],
+  [/^[a-z]*[A-Z][a-zA-Z]*:\/\//, 'write https:// in lower case, as iss has it'],
+  [/^[^/]+\/$/, 'write the domain without its slash, as in idp.example, or the issuer in full: https://idp.example/'],
+  [/^(?!https:)[^/]+\//, 'an issuer with a path is written in full, as in https://idp.example/realms/main'],
+];
+
+/** Throws `TypeError` for the URL of a discovery document: its tokens have the issuer without the well-known path. */
+export function refuseDocumentUrl(issuer: string): void {
+  const [path] = /\/\.well-known\/(?:openid-configuration|oauth-authorization-server)/i.exec(issuer) ?? [];
+  if (path === undefined) return;
+  throw new TypeError(
+    `issuer: write the issuer without ${path.toLowerCase()}; it is the member issuer of that document`,
+  );
+}
+
+/** Reports whether a string is the host of an issuer, with or without a port. */
+export function isDomain(text: string): boolean {
+  return domain.test(text) && URL.canParse(`https://${text}/`);
+}
+
+/**
+ * The issuer that is meant: in full, or by domain (`idp.example` is `https://idp.example/`). Plain http is for `insecure`
+ * ones. Throws `TypeError`.
+ */
+export function readIssuerName(text: string, insecure = false): string {
+  refuseDocumentUrl(text);
+  if ((full.test(text) || (insecure && fullWithoutTls.test(text))) && URL.canParse(text)) return text;
+  if (isDomain(text)) return `https://${text}/`;
+  const [, fix = 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'] =
+    mistakes.find(([pattern]) => pattern.test(text)) ?? [];
+  throw new TypeError(`issuer: ${fix}`);
 }

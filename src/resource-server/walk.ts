@@ -1,33 +1,31 @@
 import type { Check } from '../check.ts';
-import { AccessError, type Reason } from '../failures.ts';
-import type { StageId } from './steps.ts';
+import type { CheckId } from '../checks.ts';
+import type { Reason } from '../failures.ts';
+import { type Comparison, Refused } from '../refused.ts';
 
 /**
- * How a step went. `follows`: it fails only because an earlier step of its group does. `blocked`: there was nothing to
- * make it with. `skipped`: a dry run does not make it. `unknown`: only somebody who was not asked could tell.
+ * Result of a step. `follows`: it fails only because an earlier step of its group does. `blocked`: an input is missing.
+ * `skipped`: a dry run does not make it. `unknown`: it needs information that was not requested.
  */
 export type StepVerdict = 'pass' | 'fail' | 'follows' | 'blocked' | 'skipped' | 'unknown';
 
-/** One step, as it went. */
 export interface Step {
-  /** One of `stepKinds`, or `replay`. */
-  readonly id: string;
+  readonly id: CheckId;
   readonly verdict: StepVerdict;
-  /** Why it refuses: of each check, and of a stage that failed. */
+  /** Reason of the refusal, for each check and for a failed stage. */
   readonly reason: Reason | undefined;
-  /** What the judgement would answer with; its context has facts for the operator. Only for `fail` and `follows`. */
-  readonly refusal: AccessError | undefined;
+  /** The refusal; its context has facts for the operator. Only for `fail` and `follows`. */
+  readonly refusal: Refused | undefined;
+  readonly comparison: Comparison | undefined;
 }
 
-/** Steps, one after another. */
 export interface Walk {
   readonly steps: readonly Step[];
-  /** Makes all checks of a list; whether every one passes. */
   checks<Facts>(checks: readonly Check<Facts>[], facts: Facts): boolean;
   /** Notes what a stage gave; `undefined` if that is nothing to go on with. */
-  stage<T>(id: StageId, outcome: T | AccessError | 'unknown'): T | undefined;
-  block(...ids: readonly string[]): void;
-  skip(id: string): void;
+  stage<T>(id: CheckId, outcome: T | Refused | 'unknown'): T | undefined;
+  block(...ids: readonly CheckId[]): void;
+  skip(id: CheckId): void;
   add(step: Step): void;
 }
 
@@ -35,28 +33,30 @@ export interface Walk {
 export function openWalk(): Walk {
   const steps: Step[] = [];
   const failedGroups = new Set<string>();
-  const note = (id: string, verdict: StepVerdict, reason?: Reason, refusal?: AccessError): void => {
-    steps.push({ id, verdict, reason, refusal });
+  const note = (id: CheckId, verdict: StepVerdict, reason?: Reason, refusal?: Refused): void => {
+    steps.push({ id, verdict, reason, refusal, comparison: undefined });
   };
 
   return {
     steps,
     checks(checks, facts) {
       let isGood = true;
-      for (const { id, reason, group, passes, details } of checks) {
+      for (const { id, reason, group, passes, details, compare } of checks) {
         if (passes(facts)) {
           note(id, 'pass', reason);
           continue;
         }
         isGood = false;
-        note(id, failedGroups.has(group) ? 'follows' : 'fail', reason, new AccessError(reason, details?.(facts)));
+        const verdict = failedGroups.has(group) ? 'follows' : 'fail';
+        const refusal = new Refused(reason, details?.(facts));
+        steps.push({ id, verdict, reason, refusal, comparison: compare?.(facts) });
         failedGroups.add(group);
       }
       return isGood;
     },
     stage(id, outcome) {
       if (outcome === 'unknown') note(id, 'unknown');
-      else if (outcome instanceof AccessError) note(id, 'fail', outcome.reason, outcome);
+      else if (outcome instanceof Refused) note(id, 'fail', outcome.reason, outcome);
       else {
         note(id, 'pass');
         return outcome;

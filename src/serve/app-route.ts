@@ -1,7 +1,6 @@
-import type { AccessError } from '../failures.ts';
 import type { DpopMode } from '../http/credentials.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
+import type { Refused } from '../refused.ts';
 import type { ResourceServer } from '../resource-server/resource-server.ts';
 import type { Answer, HeaderList } from '../server/http/answer.ts';
 import type { Exchange } from '../server/http/exchange.ts';
@@ -10,7 +9,6 @@ import type { Settings } from '../server/settings/settings.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import type { FindFlows } from './docs/provider-flows.ts';
 
-/** What the app is made of. */
 export interface AppOptions {
   readonly settings: Pick<
     Settings,
@@ -20,17 +18,14 @@ export interface AppOptions {
   readonly resourceServer: ResourceServer<RegisteredClaims>;
   readonly readExternalUrl: ReadExternalUrl;
   readonly version: string;
-  /** Default: nothing is known of them. */
+  /** Default: unknown flows. */
   readonly findFlows?: FindFlows;
 }
 
-/** Answers one route. */
-export type Respond = (exchange: Exchange) => MaybePromise<Answer | AccessError>;
+export type Respond = (exchange: Exchange) => Answer | Refused | Promise<Answer>;
 
-/** A route of the service. */
 export interface AppRoute extends Route {
   readonly respond: Respond;
 }
 
-/** Headers of a JSON answer. */
 export const json: HeaderList = ['content-type', 'application/json'];

@@ -1,27 +1,25 @@
 import { admitOrRefuse } from '../adapters/admission.ts';
-import { AccessError } from '../failures.ts';
+import { listRequiredScopes } from '../audit/required-scopes.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
-import { after, type MaybePromise, settle } from '../maybe-promise.ts';
+import { linkMetadata, metadataPath } from '../refusal/challenge.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
-import { linkMetadata, metadataPath } from '../refusal/metadata-link.ts';
 import type { Refusal } from '../refusal/refusal.ts';
+import { Refused } from '../refused.ts';
 import type { Access } from '../resource-server/resource-server.ts';
 import { type Answer, answerRefusal, createAnswer, type HeaderList, plainError } from '../server/http/answer.ts';
-import { type Exchange, noteRefusal } from '../server/http/exchange.ts';
+import { type App, type Exchange, noteRefusal } from '../server/http/exchange.ts';
 import { createRouter } from '../server/http/router.ts';
-import type { App } from '../server/http/stream.ts';
 import { nameSettings } from '../server/settings/setting-names.ts';
-import type { Endpoint, ProtectedEndpoint } from '../server/variants/endpoint.ts';
+import type { Endpoint, ProtectedEndpoint } from '../server/variants/endpoints.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import { type AppOptions, json, type Respond } from './app-route.ts';
 import { createCors } from './cors.ts';
 import { documentationRoutes } from './docs/documentation.ts';
 
-/** One in so many answers is kept. */
+/** One in eight responses is cached. */
 const keptOf = 8;
 const privateJson: HeaderList = [...json, 'cache-control', 'no-store'];
 
-/** The routes of the service; no sockets. Every variant is served from its records. */
 export function createApp(options: AppOptions): App {
   const { settings, resourceServer, readExternalUrl } = options;
   const errorBody = errorBodyFormats[settings.errorBody];
@@ -38,7 +36,7 @@ export function createApp(options: AppOptions): App {
     'allow',
     cors === undefined ? 'GET, HEAD' : 'GET, HEAD, OPTIONS',
   );
-  // The resource server hands out the same refusal for the same facts.
+  // The resource server returns the same refusal for the same facts.
   const refused = new WeakMap<Refusal, Answer>();
 
   const refuseAs = (exchange: Exchange, refusal: Refusal, error: unknown): Answer => {
@@ -55,24 +53,25 @@ export function createApp(options: AppOptions): App {
     return refuseAs(exchange, resourceServer.describeRefusal(error, request, { connection }), error);
   };
 
-  const respond = (exchange: Exchange, target: string): MaybePromise<Answer> => {
+  const respond = async (exchange: Exchange, target: string): Promise<Answer> => {
     const route = findRoute(target);
     if (typeof route === 'string') return unserved[route];
     exchange.route = route.path;
     const { method } = exchange.request;
     if (method !== 'GET' && method !== 'HEAD') return methodNotAllowed;
-    return settle(
-      () => route.respond(exchange),
-      (outcome) => (outcome instanceof AccessError ? refuse(exchange, outcome) : outcome),
-      (error) => refuse(exchange, error),
-    );
+    try {
+      const outcome = await route.respond(exchange);
+      return outcome instanceof Refused ? refuse(exchange, outcome) : outcome;
+    } catch (error) {
+      return refuse(exchange, error);
+    }
   };
 
   if (cors === undefined) return respond;
-  return (exchange, target) => {
+  return async (exchange, target) => {
     const { request } = exchange;
     if (request.method === 'OPTIONS') return cors.preflight(request);
-    return after(respond(exchange, target), cors.allow, request);
+    return cors.allow(await respond(exchange, target), request);
   };
 
   function respondTo(endpoint: Endpoint): Respond {
@@ -87,41 +86,44 @@ export function createApp(options: AppOptions): App {
     let made = 0;
     const answerAnew = (claims: RegisteredClaims): Answer => {
       const granted = createAnswer(200, privateJson, JSON.stringify(answer(claims, settings)));
-      // To keep an answer costs as much as to make several: who comes once is not worth it, who comes often is soon kept.
+      // Caching a response costs as much as building several: a rare one is not worth it, a frequent one is soon cached.
       if (made++ % keptOf === 0) answers.set(claims, granted);
       return granted;
     };
+    const audited = { requiredScopes: listRequiredScopes(policy) };
     const grant = (exchange: Exchange, access: Access<RegisteredClaims>): Answer => {
       exchange.claims = access.claims;
       exchange.scheme = access.scheme;
       const granted = answers.get(access.claims) ?? answerAnew(access.claims);
       return access.dpopNonce === undefined ? granted : granted.with('dpop-nonce', access.dpopNonce);
     };
-    return (exchange) =>
-      admitOrRefuse(resourceServer, {
+    return (exchange) => {
+      exchange.audited = audited;
+      return admitOrRefuse(resourceServer, {
         request: exchange.request,
         policy,
         connection: exchange.connection,
         admit: (access) => grant(exchange, access),
         refuse: (refusal, error) => refuseAs(exchange, refusal, error),
       });
+    };
   }
 }
 
-/** Always the same answer. RFC 9112 §3.2: a Host that is not valid is refused, also if nothing is made of it. */
+/** A constant response. RFC 9112 §3.2: an invalid Host is refused even if it is not used. */
 function answerWith(answer: Answer, readExternalUrl: ReadExternalUrl): Respond {
   return ({ request, connection }) => {
     const url = readExternalUrl(request, connection);
-    return url instanceof AccessError ? url : answer;
+    return url instanceof Refused ? url : answer;
   };
 }
 
-/** RFC 9728 §2. `resource` is the audience: what a client names when it asks for a token (RFC 8707). */
+/** RFC 9728 §2. `resource` is the audience, which a client names in its token request (RFC 8707). */
 function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): Respond {
   const scopes = settings.variant.endpoints.flatMap(({ access }) => (access === 'open' ? [] : (access.scopes ?? [])));
   const metadata = {
     resource: settings.audience,
-    // RFC 9728 §3.2: a parameter without values is left out.
+    // RFC 9728 §3.2: a parameter without values is omitted.
     ...(settings.issuer !== undefined && { authorization_servers: [settings.issuer] }),
     scopes_supported: [...new Set(scopes)],
     bearer_methods_supported: ['header'],
@@ -130,7 +132,7 @@ function respondWithMetadata({ settings, mode, readExternalUrl }: AppOptions): R
   };
   return ({ request, connection }) => {
     const url = readExternalUrl(request, connection);
-    if (url instanceof AccessError) return url;
+    if (url instanceof Refused) return url;
     const { origin, prefix } = url;
     const links = settings.docs ? { resource_documentation: `${origin}${prefix}/docs` } : {};
     return createAnswer(200, json, JSON.stringify({ ...metadata, ...links }));

@@ -1,11 +1,8 @@
 import type { ResourceRequest } from '../http/request.ts';
 import { Answer, type HeaderList } from '../server/http/answer.ts';
 
-/** Lets the scripts of some origins call, and read what they need of an answer (Fetch Standard, CORS protocol). */
 export interface Cors {
-  /** Answers a preflight. */
   preflight(request: ResourceRequest): Answer;
-  /** Adds what a script's browser looks for. */
   allow(answer: Answer, request: ResourceRequest): Answer;
 }
 
@@ -15,12 +12,12 @@ const preflightHeaders: HeaderList = [
   ...['access-control-max-age', '600'],
 ];
 const everyAnswer: HeaderList = [
-  // The answer depends on the origin even where it is refused: a cache must not mix them up.
+  // The response depends on the origin even if it is refused: a cache must not mix them up.
   ...['vary', 'Origin'],
   ...['access-control-expose-headers', 'WWW-Authenticate,DPoP-Nonce,Retry-After,X-Request-Id'],
 ];
 
-/** Creates it for these origins, each compared exactly; credentials that a browser adds by itself are never allowed. */
+/** Origins are compared exactly. Cookies and other credentials of the browser are never allowed. */
 export function createCors(origins: readonly string[]): Cors {
   const allowed: ReadonlySet<string> = new Set(origins);
   const allow = (answer: Answer, request: ResourceRequest): Answer => {

@@ -1,8 +1,7 @@
 import { describePolicy } from '../server/console/route-views.ts';
 import type { RouteView } from '../server/console/wire.ts';
-import type { Endpoint } from '../server/variants/endpoint.ts';
+import type { Endpoint } from '../server/variants/endpoints.ts';
 
-/** The endpoints of the service, for a person to look at. */
 export function describeEndpoints(endpoints: readonly Endpoint[]): readonly RouteView[] {
   return endpoints.map(({ path, access }) => ({
     id: path,

@@ -1,8 +1,7 @@
-import type { Command } from '../server/process/run-options.ts';
+import type { Command } from '../server/process/service.ts';
 import { describeEndpoints } from './endpoint-views.ts';
 import { createService } from './service.ts';
 
-/** The service with the endpoints of its variant. */
 export const serveCommand: Command = {
   name: 'serve',
   createService,

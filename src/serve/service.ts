@@ -1,58 +1,47 @@
-import type { DpopMode } from '../http/credentials.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import { maxAnswerBytes } from '../keys/discovery.ts';
 import { createResourceServer } from '../resource-server/resource-server.ts';
-import { createRefuse } from '../server/http/refuse.ts';
-import type { ServiceKeys } from '../server/keys/service-keys.ts';
+import { createRefuse } from '../server/http/exchange.ts';
+import { describeReadyKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
 import { readVersion } from '../server/lifecycle/version.ts';
 import { registerCacheMetrics } from '../server/observation/cache-metrics.ts';
 import type { Log } from '../server/observation/log.ts';
-import { registerProcessMetrics } from '../server/observation/process-metrics.ts';
-import { observeApp } from '../server/process/observed-app.ts';
-import { openDenyList } from '../server/process/open-deny-list.ts';
-import { isReplayAway, replayAway } from '../server/process/open-replay.ts';
-import { openSecrets } from '../server/process/open-secrets.ts';
+import { isReplayUnreachable, replayUnreachable } from '../server/process/open-replay.ts';
 import type { Service, ServiceOptions } from '../server/process/service.ts';
-import { labelSettings } from '../server/settings/setting-labels.ts';
-import { nameSettings } from '../server/settings/setting-names.ts';
-import type { Settings } from '../server/settings/settings.ts';
+import { openServiceParts } from '../server/process/service-parts.ts';
+import { labelSettings, nameSettings } from '../server/settings/setting-names.ts';
 import type { Variant } from '../server/variants/variants.ts';
 import { createApp } from './app.ts';
 import { describeScopes } from './docs/openapi.ts';
 import { createFindFlows, type FindFlows } from './docs/provider-flows.ts';
 import { describeEndpoints } from './endpoint-views.ts';
 
-/** Composes the service. Rejects with `StartFailure` where the keys must be there first and are not. */
+/** Creates the service. Rejects with `StartFailure` if the variant requires keys at startup and they are missing. */
 export async function createService(options: ServiceOptions): Promise<Service> {
-  const { settings, log, metrics, keySource, reloads, replay } = options;
+  const { settings, log, metrics, keySource, replay } = options;
   const { variant, issuer, spellings } = settings;
   const domainName = spellings[variant.names.domain] ?? variant.names.domain;
-  registerProcessMetrics(metrics);
-  const mode = dpopMode(settings);
   const externalUrl = settings.externalUrl === '' ? undefined : settings.externalUrl;
   // A domain with a scheme has no issuer: every token is refused before a broken URL could be called.
   const keys = issuer === undefined ? undefined : await keySource.open(issuer);
   if (keys === undefined) warnOfScheme(log, domainName);
 
-  const denied = settings.denyList === '' ? undefined : openDenyList({ file: settings.denyList, log, reloads });
-
-  const { nonceOptions, describeIdentity } = openSecrets(options);
-
+  const parts = openServiceParts(options);
+  const { mode = 'allowed' } = parts.dpop;
   const resourceServer = createResourceServer({
     issuers: keys === undefined || issuer === undefined ? [] : [{ issuer, keys }],
-    audience: settings.audience,
+    audience: [settings.audience],
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,
     subject: variant.subject,
-    dpop: { mode, algorithms: settings.dpopAlgorithms, replay, ...nonceOptions },
-    ...(denied !== undefined && { denyList: denied.denyList }),
+    dpop: parts.dpop,
+    ...parts.serverOptions,
     trustProxy: settings.trustProxy,
     ...(externalUrl !== undefined && { externalUrl }),
-    // Whoever demands certificates of clients has tokens that are bound to them confirmed.
+    // With client certificates, tokens that are bound to one are confirmed.
     ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
     errorBody: settings.errorBody,
-    challenge: variant.challenge,
-    insufficientScopeStatus: variant.insufficientScopeStatus,
+    refusalStyle: { challenge: variant.challenge, insufficientScopeStatus: variant.insufficientScopeStatus },
   });
   const app = createApp({
     settings,
@@ -71,7 +60,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   const watch = options.watchDecisions?.({
     labels: labelSettings(settings, []),
     domainHasScheme: issuer === undefined,
-    findJudged({ route, connection }) {
+    findAuthorizer({ route, connection }) {
       const policy = policies.get(route);
       return policy === undefined || policy === 'open' ? undefined : { server: resourceServer, policy, connection };
     },
@@ -79,30 +68,28 @@ export async function createService(options: ServiceOptions): Promise<Service> {
   const refuse = createRefuse(nameSettings(settings), (error, { request, connection }) =>
     resourceServer.describeRefusal(error, request, { connection }),
   );
-  let draining = false;
   return {
-    ...observeApp({ app, refuse, settings, log, metrics, describeIdentity, watch }),
+    ...parts.observe({ app, refuse, watch, findServer: () => resourceServer }),
     routes: () => describeEndpoints(variant.endpoints),
     readiness: () => {
-      const away = isReplayAway(replay);
+      const away = isReplayUnreachable(replay);
+      const loading = options.revocations?.status().loaded === false;
       const checks = {
-        keys: describeKeys(keys, domainName),
-        ...(away && replayAway),
+        keys: describeKeys(keys, settings.algorithms, domainName),
+        ...(loading && { revocation: 'the cutoffs are not loaded yet' }),
+        ...(away && replayUnreachable),
       };
-      if (draining) return { ready: false, checks: { ...checks, shutdown: 'in progress' } };
       // Bearer does not need Redis.
-      const ready = keys?.usable() === true && !(away && mode === 'required');
-      return { ready, checks, ...(away && { degraded: ['replay'] }) };
+      const ready = checks.keys === 'ok' && !loading && !(away && mode === 'required');
+      return parts.completeReadiness({ ready, checks, ...(away && { degraded: ['replay'] }) });
     },
     fetchKeys: () => keys?.fetch(),
-    drain: () => {
-      draining = true;
-    },
-    close: () => denied?.close(),
+    drain: parts.drain,
+    close: parts.close,
   };
 }
 
-/** Seconds that somebody who reads the documentation waits for the provider, at most. */
+/** Seconds that a reader of the documentation waits for the provider. */
 const flowsTimeout = 2;
 
 function openFlows(issuer: string, { endpoints }: Variant): FindFlows {
@@ -125,11 +112,6 @@ function openFlows(issuer: string, { endpoints }: Variant): FindFlows {
   });
 }
 
-function dpopMode({ dpopEnabled, dpopRequired }: Settings): DpopMode {
-  if (!dpopEnabled) return 'off';
-  return dpopRequired ? 'required' : 'allowed';
-}
-
 function warnOfScheme(log: Log, name: string): void {
   log.write('warn', 'domain_has_scheme', {
     setting: name,
@@ -138,8 +120,7 @@ function warnOfScheme(log: Log, name: string): void {
   });
 }
 
-function describeKeys(keys: ServiceKeys | undefined, name: string): string {
+function describeKeys(keys: ServiceKeys | undefined, enabled: readonly string[], name: string): string {
   if (keys === undefined) return `none: ${name} has a scheme; remove "https://"`;
-  if (keys.usable()) return 'ok';
-  return `none: ${keys.problem() ?? 'not fetched yet'}`;
+  return describeReadyKeys(keys, enabled);
 }

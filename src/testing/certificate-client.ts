@@ -4,24 +4,24 @@ import type { Connection } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { requireX509 } from './certificate.ts';
 
-// A type that has only these members, unlike an interface, is what `fetch` takes for headers.
-/** The headers of a call behind a proxy that ends TLS (RFC 9440). */
+// A type, because `fetch` does not accept an interface as headers.
+/** Headers of a request behind a proxy that terminates TLS (RFC 9440). */
 export type CertificateHeaders = { readonly authorization: string; readonly 'client-cert': string };
 
-/** A client with a certificate of its own, to which its tokens are bound (RFC 8705 §3). */
+/** A client with its own certificate, to which its tokens are bound (RFC 8705 §3). */
 export interface CertificateClient {
   /** PEM: for `https.request({ cert, key })` of a client over TLS. */
   readonly certificate: string;
   /** PEM. */
   readonly key: string;
-  /** What tokens are bound to: `x5t#S256`. */
+  /** `x5t#S256` of its tokens. */
   readonly thumbprint: string;
-  /** The connection of the client, in place of a TLS socket: for `clientCertificate: 'tls'`. */
+  /** Connection of the client instead of a TLS socket: for `clientCertificate: 'tls'`. */
   readonly connection: Connection;
-  /** As {@link TokenIssuer.token}, bound to the certificate of this client. */
+  /** Like {@link TokenIssuer.token}, bound to the certificate of this client. */
   token(claims?: JsonObject): string;
   /**
-   * The headers of a call through a proxy: for `clientCertificate: 'header'`. The caller must be in `trustProxy`.
+   * Headers of a request through a proxy: for `clientCertificate: 'header'`. The peer must be in `trustProxy`.
    *
    * @example
    * const mtls = await issuer.certificateClient();
@@ -30,7 +30,6 @@ export interface CertificateClient {
   headers(claims?: JsonObject): CertificateHeaders;
 }
 
-/** Makes a client with a new certificate. */
 export async function createCertificateClient(mint: (claims: JsonObject) => string): Promise<CertificateClient> {
   const x509 = await requireX509('certificateClient()');
   const { der, certificate, key } = await makeClientCertificate(x509, 'test-client');

@@ -9,15 +9,15 @@ import type { RegisteredClaims } from '../token/claims.ts';
 
 /** Options of {@link expectRefused}. */
 export interface ExpectRefusedOptions {
-  /** What the route asks for. Default: any valid token will do. */
+  /** Policy of the route. Default: any valid token is admitted. */
   readonly policy?: Policy<unknown>;
   readonly connection?: Connection;
 }
 
 /**
- * Asserts that a call is refused for this reason, and gives the refusal. If it is admitted, or refused for another reason,
- * rejects with an `AssertionError` whose message has the whole explanation: every check, with what was expected and seen. The
- * call is judged once, so that a DPoP proof is used up.
+ * Asserts that a request is refused for this reason, and resolves with the refusal. If it is admitted, or refused for another
+ * reason, rejects with an `AssertionError` whose message has the complete explanation: every check, with the expected and the
+ * received value. The request is validated once, which uses up a DPoP proof.
  *
  * @example
  * const request = new Request('https://api.test/messages', { headers: issuer.headers({ aud: 'https://api.test' }) });
@@ -36,11 +36,11 @@ export async function expectRefused(
   if (judged instanceof AccessError && judged.reason === reason) return judged;
   const actual = judged instanceof AccessError ? judged.reason : 'admitted';
   const happened = actual === 'admitted' ? 'it was admitted' : `it was refused as ${actual}`;
-  // Only who has something to read waits for it.
+  // Loaded only for a failed assertion.
   const { explain, formatExplanation } = await import('../explain/explain.ts');
   const explanation = formatExplanation(await explain(server, request, policy, connection));
   throw new AssertionError({
-    message: `The call should be refused as ${reason}; ${happened}.\n\n${explanation}`,
+    message: `The request should be refused as ${reason}; ${happened}.\n\n${explanation}`,
     actual,
     expected: reason,
     operator: 'expectRefused',

@@ -8,23 +8,21 @@ import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
 import { makeCertificate } from './certificate.ts';
 
-/** What an issuer publishes, and what it says about opaque tokens. */
 export interface IssuerDocuments {
   readJwks(): JwkSet;
   introspect(token: string | null): JsonObject;
 }
 
-/** Who asks about opaque tokens, and where: options of `createIntrospection`. */
+/** Introspection endpoint and client: options of `createIntrospection`. */
 export interface IntrospectionAccount {
   /** `https://localhost:<port>/introspect`. */
   readonly endpoint: string;
   readonly issuer: string;
   readonly clientId: string;
-  /** Made anew for each issuer that listens. */
+  /** New for each listening issuer. */
   readonly clientSecret: string;
 }
 
-/** An issuer's documents, served over TLS. */
 export interface IssuerServer {
   /** `https://localhost:<port>/`. */
   readonly issuer: string;
@@ -37,32 +35,31 @@ export interface IssuerServer {
 const keySetPath = '.well-known/jwks.json';
 const introspectionPath = 'introspect';
 
-/** Serves what an issuer has, each document made anew for each request, on a free port of 127.0.0.1. */
 export async function startIssuerServer({ readJwks, introspect }: IssuerDocuments): Promise<IssuerServer> {
   const { certificate, key } = await makeCertificate();
   const documents = new Map<string | undefined, () => JsonObject>();
   const account = { clientId: 'test-api', clientSecret: randomBytes(32).toString('base64url') };
   const authorization = `Basic ${Buffer.from(`${account.clientId}:${account.clientSecret}`).toString('base64')}`;
-  const answerIntrospection = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    if (request.method !== 'POST') return answer(response, 405, { error: 'invalid_request' });
-    // RFC 7662 §2.1: only for those who may ask.
-    if (request.headers.authorization !== authorization) return answer(response, 401, { error: 'invalid_client' });
-    answer(response, 200, introspect(new URLSearchParams(await text(request)).get('token')));
+  const respondIntrospection = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.method !== 'POST') return respond(response, 405, { error: 'invalid_request' });
+    // RFC 7662 §2.1: only for authorized clients.
+    if (request.headers.authorization !== authorization) return respond(response, 401, { error: 'invalid_client' });
+    respond(response, 200, introspect(new URLSearchParams(await text(request)).get('token')));
   };
   const server = createServer({ cert: certificate, key }, (request, response) => {
     if (request.url === `/${introspectionPath}`) {
-      // A caller that has gone away in the middle of its body waits for no answer.
-      void answerIntrospection(request, response).catch(() => response.destroy());
+      // A client that disconnected before the end of its body needs no response.
+      void respondIntrospection(request, response).catch(() => response.destroy());
       return;
     }
     const document = documents.get(request.url);
-    answer(response, document === undefined ? 404 : 200, document?.() ?? { error: 'not_found' });
+    respond(response, document === undefined ? 404 : 200, document?.() ?? { error: 'not_found' });
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo; // it listens on TCP
   const issuer = `https://localhost:${port}/`;
   const endpoint = `${issuer}${introspectionPath}`;
-  // What OpenID Connect Discovery §3 requires of every issuer, but for endpoints that give tokens: there are none.
+  // The members that OpenID Connect Discovery §3 requires, except endpoints that issue tokens: there are none.
   const describe = (): JsonObject => ({
     issuer,
     jwks_uri: `${issuer}${keySetPath}`,
@@ -89,8 +86,8 @@ export async function startIssuerServer({ readJwks, introspect }: IssuerDocument
   };
 }
 
-function answer(response: ServerResponse, status: number, body: JsonObject): void {
-  // RFC 6749 §5.2: a client that is refused is told how it proves itself.
+function respond(response: ServerResponse, status: number, body: JsonObject): void {
+  // RFC 6749 §5.2: the response states the client's authentication scheme.
   if (status === 401) response.setHeader('www-authenticate', 'Basic realm="test issuer"');
   response.writeHead(status, { 'content-type': 'application/json', 'cache-control': 'no-store' });
   response.end(JSON.stringify(body));

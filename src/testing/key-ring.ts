@@ -1,31 +1,27 @@
-import { randomUUID } from 'node:crypto';
-import type { TokenAlg } from '../jose/algorithms.ts';
+import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
+import type { Algorithm, TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
 import { findAlgorithm } from '../jose/sign.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
-import { type KeyPair, makeKeyPair } from './signing.ts';
 
-/** A key that signs access tokens. */
 export interface SigningKey extends KeyPair {
   readonly kid: string;
 }
 
-/** What becomes of the keys that signed before. */
+/** State of the previous keys after a rotation. */
 export type PreviousKeys = 'published' | 'withdrawn';
 
-/** The keys of one issuer. The first is made when it is first needed: making RSA keys is slow. */
+/** The keys of one issuer. The first is created on first use: RSA keys are slow to create. */
 export interface KeyRing {
-  /** Signs now. */
   readonly current: SigningKey;
-  /** The `kid` of a published key that is for encryption. */
   readonly encryptionKid: string;
-  /** What is published now; later rotations do not change it. */
+  /** The published keys; later rotations do not change the object. */
   readonly jwks: JwkSet<JsonObject>;
-  /** What is published, always: follows rotations. */
+  /** The published keys, which follow rotations. */
   readonly keys: KeySet;
-  /** Makes a new key, signs with it from now on, and returns its `kid`. */
+  /** Creates a key that signs afterwards. Returns its `kid`. */
   rotate(previous: PreviousKeys): string;
 }
 
@@ -36,11 +32,11 @@ interface Published {
 }
 
 /**
- * Makes the keys of an issuer. They are its own, not shared with other issuers of the process: else a token of one
- * would pass for a token of another as soon as a test puts the other's `kid` into it. An unknown `alg`: `TypeError`.
+ * Creates the keys of an issuer. Issuers share no keys: otherwise a token with the `kid` of another issuer would be valid
+ * there. Throws `TypeError` for an unknown `alg`.
  */
 export function createKeyRing(alg: TokenAlg): KeyRing {
-  findAlgorithm(alg); // now, rather than at the first token
+  findAlgorithm(alg); // throws now instead of at the first token
   const encryptionKid = randomUUID();
   let published: Published | undefined;
   let generation = 0;
@@ -88,7 +84,27 @@ function toJwk({ publicJwk, kid, alg }: SigningKey): JsonObject {
   return { ...publicJwk, kid, use: 'sig', alg };
 }
 
-/** Many providers publish one beside their signing keys; it must not verify anything. */
+/** Many providers publish one in addition to their signing keys; it must not verify anything. */
 function makeEncryptionJwk(kid: string): JsonObject {
   return { ...makeKeyPair('ES256').publicJwk, kid, use: 'enc', alg: 'ECDH-ES' };
+}
+
+export interface KeyPair {
+  readonly alg: TokenAlg;
+  readonly privateKey: KeyObject;
+  /** Only key material: no `kid`, `use` or `alg`. */
+  readonly publicJwk: JsonObject;
+}
+
+const makers = {
+  RSA: () => generateKeyPairSync('rsa', { modulusLength: 2048 }),
+  EC: (namedCurve = '') => generateKeyPairSync('ec', { namedCurve }),
+  OKP: () => generateKeyPairSync('ed25519'),
+} as const satisfies Record<Algorithm['kty'], unknown>;
+
+/** Creates a key pair; RSA has 2048 bits and takes tenths of a second. */
+export function makeKeyPair(alg: TokenAlg): KeyPair {
+  const { kty, crv } = findAlgorithm(alg);
+  const { privateKey, publicKey } = makers[kty](crv);
+  return { alg, privateKey, publicJwk: { ...publicKey.export({ format: 'jwk' }) } };
 }

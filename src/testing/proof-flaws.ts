@@ -1,13 +1,10 @@
 import type { Reason } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { type Change, cutSignature, findFlaw, hour, listFlaws, spoilSignature } from './change.ts';
-import { type KeyPair, makeKeyPair } from './signing.ts';
+import { type KeyPair, makeKeyPair } from './key-ring.ts';
 
-/** What the flaws of a proof are made from. */
 export interface ProofFacts {
-  /** As the proof would have it. */
   readonly htm: string;
-  /** As the proof would have it. */
   readonly htu: string;
   /** Seconds since the epoch. */
   readonly now: number;
@@ -20,9 +17,8 @@ const claims = (members: JsonObject) => (): Change => ({ claims: members });
 const header = (members: JsonObject) => (): Change => ({ header: members });
 const finish = (last: (proof: string) => string) => (): Change => ({ finish: last });
 
-/** By the reason that a proof is refused for when it, its token and the request are good in all else. */
 const flaws = {
-  // Headers of one name reach the server joined like this.
+  // Node joins headers of one name in this way.
   multiple_dpop_proofs: finish((proof) => `${proof}, ${proof}`),
   proof_too_large: claims({ padding: 'x'.repeat(4096) }),
   malformed_proof: finish(cutSignature),
@@ -30,13 +26,13 @@ const flaws = {
   unsupported_proof_alg: header({ alg: 'HS256' }),
   unsupported_proof_header: header({ crit: ['exp'] }),
   malformed_proof_jwk: header({ jwk: undefined }),
-  private_proof_jwk: ({ key }) => ({ header: { jwk: key.privateKey.export({ format: 'jwk' }) } }),
+  private_proof_jwk: ({ key }): Change => ({ header: { jwk: key.privateKey.export({ format: 'jwk' }) } }),
   malformed_proof_claims: claims({ jti: undefined }),
   proof_method_mismatch: ({ htm }) => ({ claims: { htm: `${htm}-OTHER` } }),
   proof_url_mismatch: ({ htu }) => ({ claims: { htu: `${htu}/other` } }),
   proof_too_old: ({ now }) => ({ claims: { iat: now - hour } }),
   proof_in_future: ({ now }) => ({ claims: { iat: now + hour } }),
-  proof_token_mismatch: claims({ ath: 'of another token' }),
+  proof_token_mismatch: claims({ ath: 'another token' }),
   proof_key_mismatch: ({ key }) => {
     const other = makeKeyPair(key.alg);
     return { header: { jwk: other.publicJwk }, key: other };
@@ -44,13 +40,13 @@ const flaws = {
   invalid_proof_signature: finish(spoilSignature),
 } as const satisfies Partial<Record<Reason, Flaw>>;
 
-/** What can be wrong with only the DPoP proof: the reason that it is refused for. */
+/** Defect of a DPoP proof, named by the reason of its refusal. */
 export type ProofFlaw = keyof typeof flaws;
 
 /** Every {@link ProofFlaw}, in the order of the checks: for tables of cases. */
 export const proofFlaws: readonly ProofFlaw[] = listFlaws(flaws);
 
-/** What gives a proof this flaw; nothing where there is to be none. */
+/** Returns the change that gives a proof this flaw; empty without a flaw. */
 export function changeProof(flaw: ProofFlaw | undefined, facts: ProofFacts): Change {
   return flaw === undefined ? {} : findFlaw(flaws, flaw)(facts);
 }

@@ -19,59 +19,58 @@ export interface TestIssuerOptions {
   readonly issuer?: string;
   /** `aud` of the tokens. Default `https://api.test/`. */
   readonly audience?: string;
-  /** `alg` of the tokens; the resource server must allow it. Default `RS256`, which it does unless told otherwise. */
+  /** `alg` of the tokens; the resource server must allow it. Default `RS256`, the default there too. */
   readonly alg?: TokenAlg;
-  /** Seconds since the epoch. Default: the clock of this machine. */
+  /** Seconds since the epoch. Default: the clock of this host. */
   readonly now?: () => number;
 }
 
-// A type that has only these members, unlike an interface, is what `fetch` takes for headers.
-/** The header of a Bearer call (RFC 6750 §2.1). */
+// A type, because `fetch` does not accept an interface as headers.
+/** Header of a Bearer request (RFC 6750 §2.1). */
 export type BearerHeaders = { readonly authorization: string };
 
-/** Mints access tokens for tests. A `TrustedIssuer` as it is: `issuers: [issuer]`. */
+/** Mints access tokens for tests. It is a `TrustedIssuer`: `issuers: [issuer]`. */
 export interface TokenIssuer {
   readonly issuer: string;
   readonly audience: string;
-  /** `kid` of the key that signs now. */
+  /** `kid` of the key that signs. */
   readonly kid: string;
-  /** The published keys as they are now: a copy, which a rotation does not change. */
+  /** Copy of the published keys, which a rotation does not change. */
   readonly jwks: JwkSet<JsonObject>;
-  /** The published keys as they are at each call: follows rotations, without a network. */
+  /** The published keys, which follow rotations without a network. */
   readonly keys: KeySet;
   /**
    * Mints a valid access token (RFC 9068 §2.2): `iss`, `aud`, `sub`, `client_id`, `iat`, `exp` (in an hour) and `jti`,
-   * with `claims` laid over them and `header` over the JOSE header; a member that is `undefined` is left out.
+   * with `claims` merged over them and `header` over the JOSE header; a member that is `undefined` is omitted.
    *
    * @example
    * const token = issuer.token({ sub: 'alice', scope: 'read:messages write:messages' });
    */
   token(claims?: JsonObject, header?: JsonObject): string;
   /**
-   * Mints an access token that is refused for exactly this reason, sent as Bearer, and good in all else.
+   * Mints an access token that is refused for exactly this reason if sent as Bearer; the rest of it is valid.
    *
    * @example
    * const authorization = `Bearer ${issuer.flawed('expired', { scope: 'read:messages' })}`;
    */
   flawed(flaw: TokenFlaw, claims?: JsonObject): string;
   /**
-   * The header of a Bearer call, with a new token.
+   * Header of a Bearer request, with a new token.
    *
    * @example
    * const response = await app.request('/messages', { headers: issuer.headers({ scope: 'read:messages' }) });
    */
   headers(claims?: JsonObject): BearerHeaders;
-  /** Makes a client whose tokens are bound to a key of its own (RFC 9449). */
+  /** Creates a client whose tokens are bound to its own key (RFC 9449). */
   dpopClient(options?: DpopClientOptions): DpopClient;
-  /** Makes a client whose tokens are bound to a certificate of its own (RFC 8705). Needs the package `@peculiar/x509`. */
+  /** Creates a client whose tokens are bound to its own certificate (RFC 8705). Needs the package `@peculiar/x509`. */
   certificateClient(): Promise<CertificateClient>;
-  /** Mints an opaque token with these claims laid over the usual ones: who holds it must ask what it says. */
+  /** Mints an opaque token, with these claims merged over the usual ones. */
   opaqueToken(claims?: JsonObject): string;
-  /** Makes an opaque token one that is not active: `inactive_token`. */
+  /** Makes an opaque token inactive: `inactive_token`. */
   revoke(token: string): void;
   /**
-   * Makes what a resource server asks about opaque tokens, as `createIntrospection` does; the endpoint is in the memory of
-   * this process. No answer is kept.
+   * Like `createIntrospection`, with an endpoint in the memory of this process. Responses are not cached.
    *
    * @example
    * const introspection = await issuer.introspection();
@@ -80,8 +79,8 @@ export interface TokenIssuer {
    */
   introspection(): Promise<Introspection>;
   /**
-   * Makes a new key, signs with it from now on, and returns its `kid`. The keys before it stay `published`, or are
-   * `withdrawn`: their tokens are refused as `unknown_kid`. Default `published`.
+   * Creates a key that signs afterwards. Returns its `kid`. The previous keys stay `published`, or are `withdrawn`: their
+   * tokens are refused as `unknown_kid`. Default `published`.
    */
   rotate(previous?: PreviousKeys): string;
 }
@@ -90,7 +89,7 @@ export interface TokenIssuer {
 export interface TestIssuer extends TokenIssuer {
   /**
    * Serves discovery document, key set and introspection over TLS on a free loopback port, until `close()`. Keys are
-   * shared with this issuer, the address is not: tokens come from the issuer that is returned. Needs the package
+   * shared with this issuer, the address is not: use the tokens of the returned issuer. Needs the package
    * `@peculiar/x509`.
    *
    * @example
@@ -100,19 +99,18 @@ export interface TestIssuer extends TokenIssuer {
   listen(): Promise<ListeningIssuer>;
 }
 
-/** An issuer that can be reached over TLS. */
+/** An issuer reachable over TLS. */
 export interface ListeningIssuer extends TokenIssuer, AsyncDisposable {
-  /** PEM of its certificate, which signs no other: for `createKeySet`, or in a file for NODE_EXTRA_CA_CERTS. */
+  /** PEM of its certificate, which cannot sign others: for `createKeySet`, or in a file for NODE_EXTRA_CA_CERTS. */
   readonly ca: string;
   /**
-   * What a server in another process asks about opaque tokens with (RFC 7662): options of `createIntrospection`, for its
-   * environment.
+   * Options of `createIntrospection` (RFC 7662) for a server in another process.
    *
    * @example
    * const introspection = createIntrospection({ ...tls.introspectionAccount, ca: tls.ca });
    */
   readonly introspectionAccount: IntrospectionAccount;
-  /** Stops listening and drops every connection. */
+  /** Stops listening and closes every connection. */
   close(): Promise<void>;
 }
 
@@ -126,8 +124,8 @@ interface Parts {
 }
 
 /**
- * Creates an issuer of access tokens for tests of routes behind a resource server. There is no network before
- * `listen()`, and no key before the first token. An unknown `alg`: `TypeError`.
+ * Creates an issuer of access tokens for tests of protected routes. There is no network before `listen()`, and no key before
+ * the first token. Throws `TypeError` for an unknown `alg`.
  *
  * @example
  * const issuer = createTestIssuer();

@@ -3,13 +3,11 @@ import type { Reason } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { type Change, cutSignature, findFlaw, hour, listFlaws, spoilSignature } from './change.ts';
 
-/** What the flaws of a token are made from. */
 export interface TokenFacts {
   readonly issuer: string;
   readonly audience: string;
   /** Seconds since the epoch. */
   readonly now: number;
-  /** Of a published key that is for encryption. */
   readonly encryptionKid: string;
 }
 
@@ -19,7 +17,6 @@ const claims = (members: JsonObject) => (): Change => ({ claims: members });
 const header = (members: JsonObject) => (): Change => ({ header: members });
 const finish = (last: (token: string) => string) => (): Change => ({ finish: last });
 
-/** By the reason that a token is refused for when it is good in all else and sent as Bearer. */
 const flaws = {
   token_too_large: claims({ padding: 'x'.repeat(8192) }),
   opaque_token: finish(() => random()),
@@ -48,13 +45,14 @@ const flaws = {
   issued_in_future: ({ now }) => ({ claims: { iat: now + hour, exp: now + 2 * hour } }),
   malformed_sub: claims({ sub: 1 }),
   malformed_scope: claims({ scope: ['read:messages'] }),
+  malformed_actor: claims({ act: 'agent-1' }),
   not_an_access_token: claims({ token_use: 'id' }),
   malformed_cnf: claims({ cnf: { jkt: 'short' } }),
-  unsupported_cnf: claims({ cnf: { kid: 'of another key' } }),
+  unsupported_cnf: claims({ cnf: { kid: 'another key' } }),
   bound_token_as_bearer: () => ({ claims: { cnf: { jkt: random() } } }),
 } as const satisfies Partial<Record<Reason, Flaw>>;
 
-/** What can be wrong with only the access token: the reason that it is refused for. */
+/** Defect of an access token, named by the reason of its refusal. */
 export type TokenFlaw = keyof typeof flaws;
 
 /**
@@ -70,16 +68,15 @@ export type TokenFlaw = keyof typeof flaws;
  */
 export const tokenFlaws: readonly TokenFlaw[] = listFlaws(flaws);
 
-/** What gives a token this flaw. */
 export function changeToken(flaw: TokenFlaw, facts: TokenFacts): Change {
   return findFlaw(flaws, flaw)(facts);
 }
 
-function encode(text: string): string {
-  return Buffer.from(text).toString('base64url');
+function encode(value: string): string {
+  return Buffer.from(value).toString('base64url');
 }
 
-/** As long as a SHA-256 thumbprint. */
+/** Returns a random string as long as a SHA-256 thumbprint. */
 function random(): string {
   return randomBytes(32).toString('base64url');
 }

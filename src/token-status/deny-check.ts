@@ -1,22 +1,20 @@
-import { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
+import { Refused } from '../refused.ts';
 
-/** What says of a valid token whether it is denied. */
+/** Check that decides if a valid token is denied. */
 export interface DenyCheck {
   /**
-   * Whether a token with these claims, signed by the key of this `kid`, is denied: `true` or `false`, or a promise of it.
-   * Asked at every request. If it throws, rejects or answers anything else, the request gets 503.
+   * Reports whether a token with these claims, signed by the key of this `kid`, is denied: `true` or `false`, or a promise of
+   * it. Called at every request. If it throws, rejects or returns anything else, the request gets 503.
    */
-  denies(claims: JsonObject, kid: string | undefined): MaybePromise<boolean>;
+  denies(claims: JsonObject, kid: string | undefined): boolean | Promise<boolean>;
 }
 
-type Answer = AccessError | undefined;
+type Answer = Refused | undefined;
 
-/** The refusal of a token that is denied; `undefined` for one that is not. At once if the list answers at once. */
-export type RefuseDenied = (claims: JsonObject, kid: string | undefined) => MaybePromise<Answer>;
+export type RefuseDenied = (claims: JsonObject, kid: string | undefined) => Answer | Promise<Answer>;
 
-/** Asks a deny list, and lets nobody in if it does not answer. A refusal is returned. */
+/** Queries a deny list, and admits no request if the query fails. A refusal is returned. */
 export function createRefuseDenied(list: DenyCheck): RefuseDenied {
   return (claims, kid) => {
     try {
@@ -28,15 +26,15 @@ export function createRefuseDenied(list: DenyCheck): RefuseDenied {
   };
 }
 
-/** `undefined`, of a function that forgot to answer, must not let a token in; nor 0 and 1 be taken for what they may mean. */
+/** `undefined`, of a function without a return value, must not admit a token; nor must 0 and 1 be guessed. */
 function readAnswer(answer: unknown): Answer {
   if (answer === false) return undefined;
-  if (answer === true) return new AccessError('revoked_token');
+  if (answer === true) return new Refused('revoked_token');
   return unavailable(new TypeError('denyList: denies(claims, kid) must answer true or false, or a promise of it'));
 }
 
-function unavailable(cause: unknown): AccessError {
-  return new AccessError('deny_list_unavailable', { cause });
+function unavailable(cause: unknown): Refused {
+  return new Refused('deny_list_unavailable', { cause });
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

@@ -1,7 +1,10 @@
 import type { JsonObject } from '../jose/json.ts';
 import type { DenyCheck } from './deny-check.ts';
 
-/** What tokens are refused by: `jti` (one token), `sub` (all tokens of a subject), `kid` (all that a key has signed). */
+/**
+ * Identifiers by which tokens are refused: `jti` (one token), `sub` (all tokens of a subject), `kid` (all that a key has
+ * signed).
+ */
 export type DenyKind = 'jti' | 'sub' | 'kid';
 
 /** One entry: tokens with this value are refused. */
@@ -9,7 +12,7 @@ export interface DenyEntry {
   readonly kind: DenyKind;
   /** Compared exactly. */
   readonly value: string;
-  /** Seconds since the epoch from which on they are let in again. Default: never. */
+  /** End of the denial, in seconds since the epoch. Default: never. */
   readonly until?: number;
 }
 
@@ -30,11 +33,11 @@ export interface DenyList extends DenyCheck {
   add(entry: DenyEntry): void;
   /** Lets tokens with this value in again; whether it was denied. */
   remove(entry: Pick<DenyEntry, 'kind' | 'value'>): boolean;
-  /** Puts other values in the place of all; what is there stays where they are malformed or too many. Throws as `add`. */
+  /** Replaces all values; on malformed or too many values nothing changes. Throws like `add`. */
   replace(values: DenyValues): void;
-  /** What is denied now. */
+  /** Returns the active entries. */
   list(): readonly DenyEntry[];
-  /** Whether a token with these claims, signed by the key of this `kid`, is denied. */
+  /** Reports whether a token with these claims, signed by the key of this `kid`, is denied. */
   denies(claims: JsonObject, kid: string | undefined): boolean;
 }
 
@@ -45,8 +48,8 @@ const kinds = ['jti', 'sub', 'kid'] as const satisfies readonly DenyKind[];
 const maxValueLength = 1024;
 
 /**
- * Creates a deny list: for emergencies, between now and the expiry of the tokens. It is judged at every request, tokens
- * that are kept as verified included. Throws `TypeError` for options that cannot work.
+ * Creates a deny list: for emergencies, between now and the expiry of the tokens. It is checked at every request, also for
+ * cached tokens. Throws `TypeError` for invalid options.
  *
  * @example
  * const denyList = createDenyList({ kid: ['key-that-leaked'] });
@@ -68,7 +71,6 @@ export function createDenyList(options: DenyListOptions = {}): DenyList {
     return fresh;
   }
 
-  /** Lets go of what has run out. */
   function sweep(): void {
     const time = now();
     for (const kind of kinds) {
@@ -106,7 +108,7 @@ export function createDenyList(options: DenyListOptions = {}): DenyList {
         [...table[kind]].map(([value, until]) => ({ kind, value, ...(Number.isFinite(until) && { until }) })),
       );
     },
-    // Some providers number their tokens, and JSON keeps numbers apart from texts.
+    // Some providers number their tokens, and in JSON a number differs from a string.
     denies: (claims, kid) =>
       size > 0 && (has('jti', nameOf(claims['jti'])) || has('sub', claims['sub']) || has('kid', kid)),
   };
@@ -145,6 +147,6 @@ function malformed(): TypeError {
 
 function full(maxEntries: number): RangeError {
   return new RangeError(
-    `The deny list is full: it has ${maxEntries} entries. Deny a kid or a sub in place of many tokens.`,
+    `The deny list is full: it has ${maxEntries} entries. Deny a kid or a sub instead of many tokens.`,
   );
 }

@@ -1,30 +1,22 @@
-/** Runs calls, a bounded number at a time; those that wait take turns by their client. */
+/** Runs calls, a bounded number at a time; waiting calls take turns by client. */
 export interface FairCalls {
-  /** `undefined` if too many wait already. Rejects with what `call` does, and `tooLate` if its turn never came. */
-  run<T>(client: string, call: () => Promise<T>): Promise<T> | undefined;
+  /** Runs a call; resolves with `tooLate` if its turn never came. Returns `undefined` if too many calls wait already. */
+  run<T>(client: string, call: () => Promise<T>, tooLate: () => T): Promise<T> | undefined;
   readonly running: number;
   /** Clients that are known now: those whose calls run or wait. */
   readonly clients: number;
 }
 
-/** Bounds of {@link createFairCalls}. */
 export interface FairCallsOptions {
-  /** At a time, of all clients. */
   readonly maxCalls: number;
-  /** At a time, of one client. */
   readonly maxPerClient: number;
-  /** That wait, of one client. */
   readonly maxWaitingPerClient: number;
-  /** That wait, of all clients. */
   readonly maxWaiting: number;
   /** Seconds that one waits for its turn. */
   readonly waitSeconds: number;
-  /** What it is rejected with then. */
-  readonly tooLate: () => Error;
 }
 
 interface Waiting {
-  /** Its turn has come. */
   readonly begin: () => void;
   /** Its turn never comes. */
   readonly giveUp: () => void;
@@ -40,8 +32,7 @@ interface Client {
  * it gets another one. If too many wait in all, the client with the most gives up a place to one with few.
  */
 export function createFairCalls(options: FairCallsOptions): FairCalls {
-  const { maxCalls, maxPerClient, maxWaitingPerClient, maxWaiting, waitSeconds, tooLate } = options;
-  /** In the order of their turns. */
+  const { maxCalls, maxPerClient, maxWaitingPerClient, maxWaiting, waitSeconds } = options;
   const clients = new Map<string, Client>();
   let running = 0;
   let waiting = 0;
@@ -52,12 +43,12 @@ export function createFairCalls(options: FairCallsOptions): FairCalls {
     return client;
   };
 
-  /** Whoever has nothing to do with the calls is not kept: a flood may come under any number of names. */
+  /** Clients without calls are not kept: a flood may use any number of names. */
   const forgetIdle = (name: string, { running, waiting }: Client): void => {
     if (running === 0 && waiting.size === 0) clients.delete(name);
   };
 
-  /** Whether one more call of this client may wait. */
+  /** Reports whether one more call of this client may wait. */
   const makeRoom = (client: Client): boolean => {
     if (client.waiting.size >= maxWaitingPerClient) return false;
     if (waiting < maxWaiting) return true;
@@ -91,7 +82,7 @@ export function createFairCalls(options: FairCallsOptions): FairCalls {
     } finally {
       running--;
       client.running--;
-      // To the end: whoever waits besides has the turn that is free now.
+      // Moved to the end: another waiting client has the next turn.
       clients.delete(name);
       if (client.running > 0 || client.waiting.size > 0) clients.set(name, client);
       next();
@@ -99,7 +90,7 @@ export function createFairCalls(options: FairCallsOptions): FairCalls {
   };
 
   return {
-    run<T>(name: string, call: () => Promise<T>) {
+    run<T>(name: string, call: () => Promise<T>, tooLate: () => T) {
       const client = find(name);
       if (running < maxCalls && client.running < maxPerClient) return start(name, client, call);
       if (!makeRoom(client)) {
@@ -120,7 +111,7 @@ export function createFairCalls(options: FairCallsOptions): FairCalls {
           giveUp: () => {
             leave();
             forgetIdle(name, client);
-            reject(tooLate());
+            resolve(tooLate());
           },
         };
         const timer = setTimeout(own.giveUp, waitSeconds * 1000);

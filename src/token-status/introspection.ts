@@ -1,69 +1,72 @@
 import { LRUCache } from 'lru-cache';
-import { AccessError } from '../failures.ts';
+import type { AccessError } from '../failures.ts';
 import type { JsonObject } from '../jose/json.ts';
-import { sizeOfJson } from '../jose/json-size.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
 import { createOutbound, type OutboundOptions, outboundMembers } from '../outbound/outbound.ts';
 import { ProviderError, toProviderError } from '../outbound/provider-error.ts';
+import { Refused } from '../refused.ts';
+import { type ClientCredentials, createAuthentication } from './client-authentication.ts';
 import { createFairCalls } from './fair-calls.ts';
 
 /** Options of {@link createIntrospection}. */
-export interface IntrospectionOptions extends OutboundOptions {
+export interface IntrospectionOptions extends OutboundOptions, ClientCredentials {
   /** The introspection endpoint (RFC 7662 §2): an https URL. */
   readonly endpoint: string;
-  /** Issuer of the tokens: becomes `iss` where an answer has none, and is compared byte for byte where it has. */
+  /** Issuer of the tokens: becomes `iss` of a response without one, else the two are compared byte for byte. */
   readonly issuer: string;
-  /** Name and secret of this resource server at the endpoint, sent as `client_secret_basic` (RFC 6749 §2.3.1). */
-  readonly clientId: string;
-  readonly clientSecret: string;
-  /** `opaque`: tokens that are no JWS; those that are stay with their signature. `all`: every token. Default `opaque`. */
+  /** `opaque`: tokens that are not JWS; a JWS is verified by its signature. `all`: every token. Default: `opaque`. */
   readonly tokens?: 'opaque' | 'all';
   /**
-   * Whether answers must name an audience. `optional` where the endpoint calls no token active but those for this resource
-   * server (RFC 7662 §4). Default `required`.
+   * Rule for `aud` of responses. `optional` if the endpoint reports as active only tokens for this resource server (RFC 7662
+   * §4). Default: `required`.
    */
   readonly audience?: 'required' | 'optional';
-  /** Seconds that an answer is kept, 0 to 3600; a token that is revoked is let in for so long. Default 60. */
+  /** Maximum time in the cache, in seconds, 0 to 3600; a revoked token is accepted for that time. Default: 60. */
   readonly maxSeconds?: number;
   /** Seconds that it is kept that a token is not active, 0 to 3600. Default 10. */
   readonly inactiveSeconds?: number;
-  /** Answers that are kept at most, of each sort. Default 10 000, in at most 32 MiB. */
+  /** Maximum number of cached responses, of each sort. Default: 10 000, in at most 32 MiB. */
   readonly maxEntries?: number;
-  /** Seconds for one call, to the last byte of the answer. Default 3. */
+  /** Time limit per request in seconds, to the last byte of the response. Default: 3. */
   readonly timeoutSeconds?: number;
   /**
-   * Calls without an answer at most; half of them of one client. Tokens beyond that wait, each client behind itself, and
-   * are refused if too many do. Default 64.
+   * Maximum number of requests in flight; half of them of one client. Further tokens wait, each client in its own queue, and
+   * are refused if too many wait. Default: 64.
    */
   readonly maxCalls?: number;
   /** Seconds of a clock that never steps back. Default `performance.now()`. */
   readonly now?: () => number;
 }
 
-/** Asks the authorization server about tokens (RFC 7662). */
+/** Queries the authorization server about tokens (RFC 7662). */
 export interface Introspection extends Pick<Required<IntrospectionOptions>, 'issuer' | 'audience'> {
-  /** Whether a token is judged by asking, rather than by its signature. */
+  /** Reports whether a token needs introspection instead of a signature check. */
   handles(token: string): boolean;
   /**
-   * The answer about an active token: at once where it is known. `client` is the address that sent it: each waits behind
-   * its own calls only. `digest` is the SHA-256 of the token: only another
-   * token with the same digest could be taken for it. An `AccessError` if there is none: `malformed_token`,
-   * `inactive_token`, `introspection_unavailable`.
+   * Returns the response about an active token, synchronously if it is cached. `client` is the sender's address: each waits
+   * for its own requests only. `digest` is the SHA-256 of the token: only another token with the same digest could be
+   * mistaken for it. An `AccessError` if there is none: `malformed_token`, `inactive_token`, `introspection_unavailable`.
+   * `since` is the mark of a cutoff that may refuse the token: a response that was cached before that cutoff was known is
+   * discarded.
    */
-  introspect(token: string, digest: string, client?: string): MaybePromise<JsonObject | AccessError>;
+  introspect(
+    token: string,
+    digest: string,
+    client?: string,
+    since?: number,
+  ): JsonObject | AccessError | Promise<JsonObject | AccessError>;
   status(): IntrospectionStatus;
   /** Ends calls in flight, and makes no more. */
   close(): void;
 }
 
-/** How an introspection does; safe to show to an operator. */
+/** Status of an introspection; safe to show to an operator. */
 export interface IntrospectionStatus {
-  /** Answers that are kept. */
+  /** Number of cached responses. */
   readonly active: number;
   readonly inactive: number;
-  /** Calls without an answer. */
+  /** Number of requests in flight. */
   readonly inFlight: number;
   /** Calls so far. */
   readonly calls: { readonly ok: number; readonly failed: number };
@@ -73,6 +76,8 @@ interface Entry {
   readonly answer: JsonObject;
   /** Seconds on the clock of `now`. */
   readonly until: number;
+  /** Mark of the cutoff that was known when the request was sent; 0 if there was none. */
+  readonly since: number;
 }
 
 const members: OptionMembers<IntrospectionOptions> = {
@@ -80,6 +85,8 @@ const members: OptionMembers<IntrospectionOptions> = {
   issuer: true,
   clientId: true,
   clientSecret: true,
+  clientSecretMethod: true,
+  clientKey: true,
   tokens: true,
   audience: true,
   maxSeconds: true,
@@ -93,6 +100,8 @@ const members: OptionMembers<IntrospectionOptions> = {
 const maxAnswerBytes = 64 * 1024;
 const maxCacheBytes = 32 * 1024 * 1024;
 const bytesPerEntry = 512;
+/** Bytes of a parsed response, for each character. */
+const bytesPerCharacter = 4;
 const maxKeptSeconds = 3600;
 /** Tokens of one client that wait, for each call at a time; and of how many such clients. */
 const waitingPerCall = 4;
@@ -116,13 +125,15 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   const { maxSeconds = 60, inactiveSeconds = 10, maxEntries = 10_000 } = options;
   assertOptions({ ...options, tokens, audience, timeoutSeconds, maxCalls, maxSeconds, inactiveSeconds, maxEntries });
   const outbound = createOutbound(options, maxCalls);
-  const authorization = formatBasic(options.clientId, options.clientSecret);
+  const authenticate = createAuthentication(options, issuer);
   const active = new LRUCache<string, Entry>({ max: maxEntries, maxSize: maxCacheBytes });
-  // Apart: whoever tries tokens at random pushes out no answer about a good one.
+  // Separate: a client that tries random tokens evicts no response about a valid one.
   const inactive = new LRUCache<string, number>({ max: maxEntries });
-  const inFlight = new Map<string, Promise<JsonObject | AccessError>>();
+  const inFlight = new Map<string, Promise<JsonObject | Refused>>();
   const calls = { ok: 0, failed: 0 };
-  /** Tokens that had no turn. Whoever makes tokens up has no use for one of them twice; a client that is refused comes again. */
+  /**
+   * Tokens that had no turn. An attacker does not send an invented token twice; a client that is refused repeats its token.
+   */
   const turnedAway = new LRUCache<string, true>({ max: maxEntries });
   const fair = createFairCalls({
     maxCalls,
@@ -131,14 +142,14 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
     maxWaitingPerClient: maxCalls * waitingPerCall,
     maxWaiting: maxCalls * waitingPerCall * waitingClients,
     waitSeconds: timeoutSeconds,
-    tooLate: () => unavailable(new ProviderError('too_many_calls')),
   });
 
-  async function ask(token: string, digest: string): Promise<JsonObject | AccessError> {
-    const body = new URLSearchParams({ token, token_type_hint: 'access_token' }).toString();
+  async function ask(token: string, digest: string, since: number): Promise<JsonObject | Refused> {
     const limits = { timeoutSeconds, maxBytes: maxAnswerBytes };
     let answer: JsonObject;
     try {
+      const { authorization, fields } = authenticate();
+      const body = new URLSearchParams({ token, token_type_hint: 'access_token', ...fields }).toString();
       const { value } = await outbound.postForm(endpoint, { body, authorization }, limits);
       if (typeof value['active'] !== 'boolean') throw new ProviderError('not_an_introspection');
       answer = value;
@@ -147,14 +158,14 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
       calls.failed++;
       return unavailable(toProviderError(error));
     }
-    // Whether it has expired is judged at each request, kept or not: only the ceiling counts here.
+    // Expiry is checked at each request, cached or not: only the ceiling counts here.
     const time = now();
     if (answer['active'] === false) {
       inactive.set(digest, time + inactiveSeconds);
-      return new AccessError('inactive_token');
+      return new Refused('inactive_token');
     }
-    const size = sizeOfJson(answer) + bytesPerEntry;
-    active.set(digest, { answer, until: time + maxSeconds }, { size });
+    const size = JSON.stringify(answer).length * bytesPerCharacter + bytesPerEntry;
+    active.set(digest, { answer, until: time + maxSeconds, since }, { size });
     return answer;
   }
 
@@ -162,32 +173,30 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
     issuer,
     audience,
     handles: (token) => tokens === 'all' || !isJws(token),
-    introspect(token, digest, client = '') {
+    introspect(token, digest, client = '', since = 0) {
       const time = now();
       const known = active.get(digest);
-      if (known !== undefined && time < known.until) return known.answer;
+      if (known !== undefined && time < known.until && known.since >= since) return known.answer;
       const refusedUntil = inactive.get(digest);
-      if (refusedUntil !== undefined && time < refusedUntil) return new AccessError('inactive_token');
-      const asked = inFlight.get(digest);
+      if (refusedUntil !== undefined && time < refusedUntil) return new Refused('inactive_token');
+      const flight = since === 0 ? digest : `${digest} ${since}`;
+      const asked = inFlight.get(flight);
       if (asked !== undefined) return asked;
-      if (!tokenGrammar.test(token)) return new AccessError('malformed_token');
-      // A token that was active before, or comes again, does not wait behind tokens that nobody has seen.
+      if (!tokenGrammar.test(token)) return new Refused('malformed_token');
+      // A token that was active before, or is sent again, does not wait for unknown tokens.
       const sort = known !== undefined ? 'known' : turnedAway.has(digest) ? 'again' : 'new';
-      const call = fair.run(`${sort} ${networkOf(client)}`, () => {
-        turnedAway.delete(digest);
-        return ask(token, digest);
-      });
-      if (call === undefined) {
+      const turnAway = (): Refused => {
         turnedAway.set(digest, true);
         return unavailable(new ProviderError('too_many_calls'));
-      }
-      const settled = call
-        .catch((error: unknown) => {
-          turnedAway.set(digest, true);
-          return returnRefusal(error);
-        })
-        .finally(() => inFlight.delete(digest));
-      inFlight.set(digest, settled);
+      };
+      const run = (): Promise<JsonObject | Refused> => {
+        turnedAway.delete(digest);
+        return ask(token, digest, since);
+      };
+      const call = fair.run(`${sort} ${networkOf(client)}`, run, turnAway);
+      if (call === undefined) return turnAway();
+      const settled = call.finally(() => inFlight.delete(flight));
+      inFlight.set(flight, settled);
       return settled;
     },
     status: () => ({ active: active.size, inactive: inactive.size, inFlight: fair.running, calls: { ...calls } }),
@@ -195,7 +204,20 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
   };
 }
 
-/** Whoever has one address of IPv6 has the 2^64 of its network: those count as one. */
+/**
+ * Chooses the introspections of a token. Several endpoints: a JWT is for the endpoint of its `iss`, which `readIssuer` returns;
+ * an opaque token may be of any.
+ */
+export function chooseIntrospections(
+  all: readonly Introspection[],
+  token: string,
+  readIssuer: (token: string) => string | undefined,
+): readonly Introspection[] {
+  const iss = all.length > 1 && isJws(token) ? readIssuer(token) : undefined;
+  return all.filter((each) => each.handles(token) && (iss === undefined || iss === each.issuer));
+}
+
+/** Returns the network of an address: a client with one IPv6 address has the 2^64 of its network, which count as one. */
 function networkOf(address: string): string {
   // As IPv4 is mapped into IPv6, each stands for itself.
   if (!address.includes(':') || address.includes('.')) return address;
@@ -212,32 +234,18 @@ function isJws(token: string): boolean {
   return /^[^.]+\.[^.]*\.[^.]+$/.test(token);
 }
 
-/** A call that never had its turn is a refusal; what else is thrown is a defect. */
-function returnRefusal(error: unknown): AccessError {
-  if (error instanceof AccessError) return error;
-  throw error;
+function unavailable(cause: ProviderError): Refused {
+  return new Refused('introspection_unavailable', { context: { kind: cause.kind }, cause });
 }
 
-function unavailable(cause: ProviderError): AccessError {
-  return new AccessError('introspection_unavailable', { context: { kind: cause.kind }, cause });
-}
+type Checked = Required<Omit<IntrospectionOptions, keyof OutboundOptions | keyof ClientCredentials | 'now'>>;
 
-/** RFC 6749 §2.3.1: name and secret are form-encoded before they are joined. */
-function formatBasic(clientId: string, clientSecret: string): string {
-  const encode = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
-  return `Basic ${Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`).toString('base64')}`;
-}
-
-type Checked = Required<Omit<IntrospectionOptions, keyof OutboundOptions | 'now'>>;
-
-/** What was written is not repeated: an address may hold a password. */
+/** Throws for invalid options. The value is not repeated: an address may hold a password. */
 function assertOptions(options: Checked): void {
   if (!isPlainHttps(options.endpoint)) {
     throw new TypeError('endpoint: write an https URL without credentials and fragment');
   }
-  for (const name of ['issuer', 'clientId', 'clientSecret'] as const) {
-    if (typeof options[name] !== 'string' || options[name] === '') throw new TypeError(`${name}: write a text`);
-  }
+  if (typeof options.issuer !== 'string' || options.issuer === '') throw new TypeError('issuer: write a text');
   if (!['opaque', 'all'].includes(options.tokens)) throw new TypeError('tokens: write opaque or all');
   if (!['required', 'optional'].includes(options.audience)) throw new TypeError('audience: write required or optional');
   for (const name of ['maxSeconds', 'inactiveSeconds'] as const) {

@@ -1,7 +1,7 @@
-import { type Check, type Comparison, createCheck } from '../check.ts';
-import { isJsonObject, type JsonObject } from '../jose/json.ts';
-import { isTime } from '../jose/numeric-date.ts';
-import { findClaim } from './claim-path.ts';
+import { type Check, createCheck } from '../check.ts';
+import { isJsonObject, isTime, type JsonObject } from '../jose/json.ts';
+import type { Comparison } from '../refused.ts';
+import { findClaim } from './grants.ts';
 
 /**
  * The claims of a verified access token, as a server with `subject: 'optional'` hands them over. Members that are named
@@ -10,44 +10,49 @@ import { findClaim } from './claim-path.ts';
 export interface RegisteredClaims extends JsonObject {
   /** The issuer, one that is trusted here. */
   readonly iss: string;
-  /** Whom the token speaks for: a user, or the client itself. Unique at its issuer only. */
+  /** Subject of the token: a user, or the client itself. Unique only at its issuer. */
   readonly sub?: string;
-  /** Whom the token is for. Absent only if `clientIds` stands in for an audience, or an introspection endpoint left it out. */
+  /** Audience. Absent only if `clientIds` replaces an audience, or an introspection endpoint left it out. */
   readonly aud?: string | readonly string[];
-  /** When the token expires, in seconds since the epoch. */
+  /** Expiry, in seconds since the epoch. */
   readonly exp: number;
-  /** When it was issued, in seconds since the epoch. Always there in a JWT; an introspection endpoint may leave it out (RFC 7662 §2.2). */
+  /**
+   * Time of issue, in seconds since the epoch. Always present in a JWT; an introspection endpoint may omit it (RFC 7662
+   * §2.2).
+   */
   readonly iat?: number;
   /** The client that the token was issued to (RFC 9068 §2.2). Some providers name it in `azp` or `cid`. */
   readonly client_id?: string;
-  /** What tells this token from every other one of its issuer. */
+  /** Identifier of the token, unique at its issuer. */
   readonly jti?: string;
-  /** As the issuer wrote it. `access.scopes` has the elements. A list only if `scopeClaim` is `scope`. */
+  /** Scopes in the issuer's form. `access.scopes` has the elements. An array only if `scopeClaim` is `scope`. */
   readonly scope?: string | readonly string[];
 }
 
 /** The claims of a verified access token. Members that are named were checked; every other one is of unknown type. */
 export interface Claims extends RegisteredClaims {
-  /** Whom the token speaks for: a user, or the client itself. Unique at its issuer only. */
+  /** Subject of the token: a user, or the client itself. Unique only at its issuer. */
   readonly sub: string;
 }
 
-/** What the claims are held against. */
 export interface ClaimRules {
-  /** Any one of these must be in `aud`. Empty only with `clientIds`, and then there must be no `aud`. */
+  /** Any one of these must be in `aud`. Empty only with `clientIds` or `isUnchecked`, and then `aud` must be absent. */
   readonly audiences: ReadonlySet<string>;
-  /** `client_id`, or `azp` if that is absent, must be one of these. Default: any client will do. */
+  /** The client must be one of these. Default: any client will do. */
   readonly clientIds?: ReadonlySet<string> | undefined;
-  /** Name of the claim with the scopes, in place of `scope`: a text, or a list of texts that are not split. */
+  /** Name of the claim with the client. Default: `client_id`, or `azp` if that is absent. */
+  readonly clientIdClaim?: string | undefined;
+  /** True if no claim says whom the tokens are for: a token with `aud`, or with the claim of the client, is refused. */
+  readonly isUnchecked?: boolean | undefined;
+  /** Name of the claim with the scopes, instead of `scope`: a string, or an array of strings that are not split. */
   readonly scopeClaim?: string | undefined;
-  /** How far clocks may differ, in seconds, for `exp`. */
+  /** Clock tolerance for `exp`, in seconds. */
   readonly expTolerance: number;
-  /** How far clocks may differ, in seconds, for `nbf` and `iat`. */
+  /** Clock tolerance for `nbf` and `iat`, in seconds. */
   readonly nbfTolerance: number;
   readonly subject: 'required' | 'optional';
 }
 
-/** Claims, and what they are held against. */
 export interface ClaimFacts {
   readonly claims: JsonObject;
   readonly rules: ClaimRules;
@@ -60,47 +65,42 @@ export interface ClaimFacts {
  * comparison with a missing time fails closed.
  */
 export const claimChecks: readonly Check<ClaimFacts>[] = [
-  createCheck('aud', 'invalid_audience', ({ claims: { aud }, rules }) => isForUs(aud, rules), {
+  createCheck('aud', ({ claims: { aud }, rules }) => isForUs(aud, rules), {
     compare: ({ claims: { aud }, rules }) => ({ expected: rules.audiences, received: aud }),
   }),
   createCheck(
     'client',
-    'unaccepted_client',
-    ({ claims, rules: { clientIds } }) => clientIds === undefined || isAcceptedClient(claims, clientIds),
-    // Which client it was is an identity, and told only if asked for.
+    ({ claims, rules }) => isAcceptedClient(claims, rules),
+    // The client's name is an identity, and is logged only on request.
     { compare: ({ rules: { clientIds } }) => ({ expected: clientIds }) },
   ),
-  createCheck('exp_present', 'missing_exp', ({ claims: { exp } }) => exp !== undefined, { group: 'exp' }),
-  createCheck('exp_form', 'malformed_exp', ({ claims: { exp } }) => isTime(exp), { group: 'exp' }),
+  createCheck('exp_present', ({ claims: { exp } }) => exp !== undefined),
+  createCheck('exp_form', ({ claims: { exp } }) => isTime(exp)),
   // `exp` equal to now is expired (RFC 7519 §4.1.4).
-  createCheck('exp', 'expired', ({ claims: { exp }, rules, now }) => isTime(exp) && now < exp + rules.expTolerance, {
+  createCheck('exp', ({ claims: { exp }, rules, now }) => isTime(exp) && now < exp + rules.expTolerance, {
     compare: ({ claims: { exp }, rules, now }) => ({
       received: exp,
       time: { now, past: rules.expTolerance, ahead: Number.POSITIVE_INFINITY },
     }),
   }),
-  createCheck('nbf_form', 'malformed_nbf', ({ claims: { nbf } }) => nbf === undefined || isTime(nbf), { group: 'nbf' }),
+  createCheck('nbf_form', ({ claims: { nbf } }) => nbf === undefined || isTime(nbf)),
   createCheck(
     'nbf',
-    'not_yet_valid',
     ({ claims: { nbf }, rules, now }) => nbf === undefined || (isTime(nbf) && nbf <= now + rules.nbfTolerance),
     { compare: ({ claims: { nbf }, rules, now }) => compareStart(nbf, rules, now) },
   ),
-  createCheck('iat_present', 'missing_iat', ({ claims: { iat } }) => iat !== undefined, { group: 'iat' }),
-  createCheck('iat_form', 'malformed_iat', ({ claims: { iat } }) => isTime(iat), { group: 'iat' }),
-  createCheck(
-    'iat',
-    'issued_in_future',
-    ({ claims: { iat }, rules, now }) => isTime(iat) && iat <= now + rules.nbfTolerance,
-    { compare: ({ claims: { iat }, rules, now }) => compareStart(iat, rules, now) },
-  ),
+  createCheck('iat_present', ({ claims: { iat } }) => iat !== undefined),
+  createCheck('iat_form', ({ claims: { iat } }) => isTime(iat)),
+  createCheck('iat', ({ claims: { iat }, rules, now }) => isTime(iat) && iat <= now + rules.nbfTolerance, {
+    compare: ({ claims: { iat }, rules, now }) => compareStart(iat, rules, now),
+  }),
   createCheck(
     'sub',
-    'malformed_sub',
     ({ claims: { sub }, rules }) => typeof sub === 'string' || (sub === undefined && rules.subject === 'optional'),
   ),
-  createCheck('scope', 'malformed_scope', ({ claims, rules }) => isScope(claims, rules.scopeClaim)),
-  createCheck('kind', 'not_an_access_token', ({ claims }) => !isOtherKind(claims)),
+  createCheck('scope', ({ claims, rules }) => isScope(claims, rules.scopeClaim)),
+  createCheck('actor_form', ({ claims }) => isActorChain(claims)),
+  createCheck('kind', ({ claims }) => !isOtherKind(claims)),
 ];
 
 const timeIds: ReadonlySet<string> = new Set(['exp', 'nbf', 'iat']);
@@ -118,13 +118,13 @@ function compareStart(received: unknown, { nbfTolerance }: ClaimRules, now: numb
   return { received, time: { now, past: Number.POSITIVE_INFINITY, ahead: nbfTolerance } };
 }
 
-function isForUs(aud: unknown, { audiences, clientIds }: ClaimRules): boolean {
+function isForUs(aud: unknown, { audiences, clientIds, isUnchecked }: ClaimRules): boolean {
   // The client says whom the token is for only as long as the token itself says nothing else.
-  if (audiences.size === 0 && clientIds !== undefined) return aud === undefined;
+  if (audiences.size === 0 && (clientIds !== undefined || isUnchecked === true)) return aud === undefined;
   return hasAudience(aud, audiences);
 }
 
-/** Whether one of these is in `aud`, and `aud` has the form that RFC 7519 §4.1.3 demands. */
+/** Reports whether one of these is in `aud`, and `aud` has the form that RFC 7519 §4.1.3 requires. */
 export function hasAudience(aud: unknown, audiences: ReadonlySet<string>): boolean {
   if (typeof aud === 'string') return audiences.has(aud);
   if (!Array.isArray(aud)) return false;
@@ -137,21 +137,26 @@ export function hasAudience(aud: unknown, audiences: ReadonlySet<string>): boole
   return found;
 }
 
-function isAcceptedClient({ client_id: clientId, azp }: JsonObject, clientIds: ReadonlySet<string>): boolean {
-  const client = clientId === undefined ? azp : clientId;
+function isAcceptedClient(claims: JsonObject, { clientIds, clientIdClaim, isUnchecked }: ClaimRules): boolean {
+  // Some providers write an origin into azp: it does not say whom the token is for.
+  if (isUnchecked === true) return findClaim(claims, clientIdClaim ?? 'client_id') === undefined;
+  if (clientIds === undefined) return true;
+  const { client_id: clientId, azp } = claims;
+  const client =
+    clientIdClaim !== undefined ? findClaim(claims, clientIdClaim) : clientId === undefined ? azp : clientId;
   return typeof client === 'string' && clientIds.has(client);
 }
 
 function isScope(claims: JsonObject, scopeClaim: string | undefined): boolean {
   const value = scopeClaim === undefined ? claims['scope'] : findClaim(claims, scopeClaim);
   if (value === undefined || typeof value === 'string') return true;
-  // RFC 9068 §2.2.3 knows a text only. A list is for issuers that are known to write one.
+  // RFC 9068 §2.2.3 allows only a string. An array is for issuers that are known to write one.
   return scopeClaim !== undefined && Array.isArray(value) && value.every((each) => typeof each === 'string');
 }
 
 /**
- * Whether a token says that it is an ID, refresh, logout or security-event token. Their hashes are of OpenID Connect Core
- * §3.3.2.11; `token_use` is what Cognito writes, `typ` what Keycloak writes.
+ * Reports whether a token is an ID, refresh, logout or security-event token. Their hashes are of OpenID Connect Core
+ * §3.3.2.11; Cognito writes `token_use`, Keycloak writes `typ`.
  */
 function isOtherKind(claims: JsonObject): boolean {
   for (const name of hashClaims) if (Object.hasOwn(claims, name)) return true;
@@ -164,4 +169,53 @@ function isEvents(events: unknown): boolean {
   if (!isJsonObject(events)) return false;
   const names = Object.keys(events);
   return names.length > 0 && names.every((name) => uriStart.test(name));
+}
+
+/** Nested `act` objects of one token, the outermost included. */
+const maxActors = 5;
+
+/** Reports whether `act` is absent, or an object with at most five actors in all. */
+function isActorChain({ act }: JsonObject): boolean {
+  let actor: unknown = act;
+  for (let depth = 0; depth <= maxActors; depth++) {
+    if (actor === undefined) return true;
+    if (!isJsonObject(actor) || depth === maxActors) return false;
+    actor = Object.hasOwn(actor, 'act') ? actor['act'] : undefined;
+  }
+  return false;
+}
+
+/** The party that acts for the subject of a token: the outermost `act` (RFC 8693 §4.1). */
+export interface Actor {
+  readonly sub?: string;
+  /** Issuer of `sub`. Absent if it is the issuer of the token. */
+  readonly iss?: string;
+  readonly client_id?: string;
+}
+
+/** Returns the outermost actor of a verified token, without other members. */
+export function readActor(claims: JsonObject): Actor | undefined {
+  const act = Object.hasOwn(claims, 'act') ? claims['act'] : undefined;
+  if (!isJsonObject(act)) return undefined;
+  const members = (['sub', 'iss', 'client_id'] as const).filter(
+    (name) => Object.hasOwn(act, name) && typeof act[name] === 'string',
+  );
+  return Object.fromEntries(members.map((name) => [name, act[name]]));
+}
+
+/** A profile of tokens beyond the checks of every token: `rfc9068` requires all that RFC 9068 §2 does. */
+export type TokenProfile = 'rfc9068';
+
+const types: ReadonlySet<string> = new Set(['at+jwt', 'application/at+jwt']);
+
+/** Claims that must be strings (RFC 9068 §2.2), in order. `iss`, `aud`, `exp` and `iat` every token must have. */
+export const profileChecks: readonly Check<Pick<ClaimFacts, 'claims'>>[] = [
+  createCheck('profile_sub', ({ claims }) => typeof claims['sub'] === 'string'),
+  createCheck('client_id', ({ claims }) => typeof claims['client_id'] === 'string'),
+  createCheck('jti', ({ claims }) => typeof claims['jti'] === 'string'),
+];
+
+/** Reports whether a JOSE header has the type of an access token (RFC 9068 §2.1, §4). */
+export function isProfileType({ typ }: JsonObject): boolean {
+  return typeof typ === 'string' && types.has(typ.toLowerCase());
 }

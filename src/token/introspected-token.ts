@@ -1,18 +1,17 @@
-import { addEvidence, type Check, refuseBy } from '../check.ts';
-import { AccessError } from '../failures.ts';
+import { type Check, refuseBy } from '../check.ts';
 import type { JsonObject } from '../jose/json.ts';
+import { Refused } from '../refused.ts';
 import type { TokenRules, ValidToken } from './access-token.ts';
 import { type ClaimFacts, claimChecks, type RegisteredClaims } from './claims.ts';
 import { type CertificateBinding, readConfirmation } from './confirmation.ts';
 import { readScopes } from './scope.ts';
 
-/** What the answer of an introspection endpoint is held against. */
 export interface IntrospectionRules {
-  /** The profile is for JWTs only; an answer has none. */
+  /** The profile is for JWTs only; a response has none. */
   readonly token: TokenRules;
-  /** Where the token is from; `iss` of an answer that has it is compared byte for byte. */
+  /** Issuer of the token; `iss` of a response that has it is compared byte for byte. */
   readonly issuer: string;
-  /** Whether `aud` must be there. `optional`: for an endpoint that calls no token active but those for this server. */
+  /** Rule for `aud`. `optional`: for an endpoint that reports as active only tokens for this server. */
   readonly audience: 'required' | 'optional';
   readonly certificates: CertificateBinding;
 }
@@ -20,7 +19,9 @@ export interface IntrospectionRules {
 const otherTypes: readonly string[] = ['refresh_token', 'id_token', 'n_a'];
 const otherUses: ReadonlySet<unknown> = new Set(['refresh_token', 'id_token']);
 
-/** Whether the answer is about a token of another kind (RFC 7662 §2.2, RFC 8693 §2.2.1: `N_A` is no token for access). */
+/**
+ * Reports whether the response is about a token of another kind (RFC 7662 §2.2, RFC 8693 §2.2.1: `N_A` is not for access).
+ */
 function isOtherToken(answer: JsonObject): boolean {
   return otherUses.has(answer['token_use']) || otherTypes.some((type) => isType(answer, type));
 }
@@ -30,36 +31,36 @@ function isType({ token_type: type }: JsonObject, wanted: string): boolean {
   return typeof type === 'string' && type.toLowerCase() === wanted;
 }
 
-/** What RFC 7662 §2.2 leaves to the server: when the token was issued, and, if so configured, for whom. */
+/** Reports whether RFC 7662 §2.2 leaves a check to the server: the time of issue, and, if so configured, the audience. */
 function isLeftOut({ group }: Check<ClaimFacts>, answer: JsonObject, { audience }: IntrospectionRules): boolean {
   if (group === 'iat') return answer['iat'] === undefined;
   return group === 'aud' && answer['aud'] === undefined && audience === 'optional';
 }
 
 /**
- * Judges the answer about a token that is active (RFC 7662 §2.2) as the claims of a JWT are judged: issuer, where it is
- * named, audience, times, subject, scope, binding. A refusal is returned. `now` is in seconds.
+ * Verifies the response about an active token (RFC 7662 §2.2) like the claims of a JWT: issuer if it is named, audience,
+ * times, subject, scope, binding. A refusal is returned. `now` is in seconds.
  */
 export function verifyIntrospectedToken(
   answer: JsonObject,
   rules: IntrospectionRules,
   now: number,
-): ValidToken | AccessError {
+): ValidToken | Refused {
   const { iss = rules.issuer } = answer;
-  if (iss !== rules.issuer) return new AccessError('invalid_issuer');
-  if (isOtherToken(answer)) return new AccessError('not_an_access_token');
+  if (iss !== rules.issuer) return new Refused('invalid_issuer');
+  if (isOtherToken(answer)) return new Refused('not_an_access_token');
   const facts: ClaimFacts = { claims: answer, rules: rules.token, now };
   for (const check of claimChecks) {
     if (!isLeftOut(check, answer, rules) && !check.passes(facts)) {
-      return addEvidence(refuseBy(check, facts), { claims: answer });
+      return refuseBy(check, facts).attest({ claims: answer });
     }
   }
   const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as RegisteredClaims; // the checks are the proof
   const confirmation = readConfirmation(claims, rules.certificates);
-  if (confirmation instanceof AccessError) return confirmation;
+  if (confirmation instanceof Refused) return confirmation;
   const { jkt, certificate } = confirmation;
-  // Bound, and nobody says to which key: it must not pass as a free one.
-  if (jkt === undefined && isType(answer, 'dpop')) return new AccessError('malformed_cnf');
+  // Bound to an unknown key: it must not pass as an unbound token.
+  if (jkt === undefined && isType(answer, 'dpop')) return new Refused('malformed_cnf');
   return {
     claims,
     scopes: readScopes(claims, rules.token.scopeClaim),

@@ -1,21 +1,19 @@
 import { LRUCache } from 'lru-cache';
-import { addEvidence, refuseBy } from '../check.ts';
-import type { AccessError } from '../failures.ts';
-import { sizeOfJson } from '../jose/json-size.ts';
+import { refuseBy } from '../check.ts';
 import { checkOptionMembers } from '../option-members.ts';
+import type { Refused } from '../refused.ts';
 import type { IssuerRules, VerifiedToken } from './access-token.ts';
 import { type ClaimFacts, timeChecks } from './claims.ts';
-import { createSeenFilter } from './seen-filter.ts';
 
-/** How much a {@link TokenCache} holds. */
+/** Limits of a {@link TokenCache}. */
 export interface TokenCacheOptions {
   /** Tokens at most. Default 10 000. */
   readonly maxEntries?: number;
-  /** Bytes at most, as estimated from the shape of the claims. Default 64 MiB. */
+  /** Bytes at most, as estimated from the length of the tokens. Default 64 MiB. */
   readonly maxBytes?: number;
 }
 
-/** What a cache holds, and how often it was asked. */
+/** Size of a cache, and the number of its look-ups. */
 export interface TokenCacheStatus {
   readonly entries: number;
   readonly bytes: number;
@@ -24,18 +22,17 @@ export interface TokenCacheStatus {
 }
 
 /**
- * Tokens that were verified. Each is found by the end of its signature, and taken for the same only if all of its text is:
- * to hash the text would cost four times as much. The time of the comparison tells nobody anything who does not know the
- * end of the signature. Refused tokens are never kept, and one that never comes again is not: it would push out those
- * that do, and what lives that long is expensive for the garbage collector.
+ * Verified tokens. Each is found by the end of its signature, and then compared completely: a hash would cost four times as
+ * much. The time of the comparison reveals nothing without the end of the signature. Refused tokens are never cached, and
+ * neither are tokens used once: they would evict reused tokens, and long-lived objects are expensive for the garbage
+ * collector.
  */
 export interface TokenCache {
   /**
-   * What was verified, if it still holds: the rules that it was held against are among those of `issuers`, the key is
-   * still published, and the clock agrees. The refusal of a token that is good but for the time.
+   * Returns a verified token that still holds: its rules are among those for `issuers`, its key is still published, and the
+   * clock agrees. Returns the refusal of a token that fails only by time.
    */
-  find(token: string, issuers: ReadonlyMap<string, IssuerRules>, now: number): VerifiedToken | AccessError | undefined;
-  /** Issuer of a token that is cached, whether it still holds or not. */
+  find(token: string, issuers: ReadonlyMap<string, IssuerRules>, now: number): VerifiedToken | Refused | undefined;
   issuerOf(token: string): string | undefined;
   /** Keeps a token that came before; notes one that has not. */
   remember(token: string, verified: VerifiedToken): void;
@@ -43,19 +40,17 @@ export interface TokenCache {
 }
 
 interface Entry {
-  /** The token as it was sent. */
   readonly text: string;
   readonly verified: VerifiedToken;
-  /** Of the key set, when the key was last seen in it. */
   generation: number;
 }
 
 /** Characters at the end of a token: 132 bits of its signature. */
 const tailLength = 22;
-/** What an entry takes besides token and claims: what verified it, its place in the cache. */
+/** Bytes of an entry in addition to its token and claims. */
 const bytesPerEntry = 1024;
-/** An entry of a set and its buckets, which double, and the text of one scope. */
-const bytesPerScope = 88;
+/** Bytes of a token and its parsed claims, for each character of the token. */
+const bytesPerCharacter = 4;
 
 /** Creates an empty cache; tokens that are not used make room for others first. `TypeError` for a bound under 1. */
 export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
@@ -71,7 +66,7 @@ export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
     find(token, issuers, now) {
       const tail = token.slice(-tailLength);
       const entry = entries.get(tail);
-      // Rules are compared as objects: the same issuer may stand in another list with others.
+      // Rules are compared as objects: the same issuer may have other rules in another list.
       if (entry === undefined || entry.text !== token || !isTrusted(entry, issuers)) {
         misses++;
         return undefined;
@@ -84,9 +79,9 @@ export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
       const { verified } = entry;
       const { issuer } = verified.verifiedBy;
       const facts: ClaimFacts = { claims: verified.claims, rules: issuer, now };
-      // A loop of its own: with three functions only, the runtime puts them in line.
+      // A separate loop: with only three functions, the runtime inlines them.
       for (const check of timeChecks) {
-        if (!check.passes(facts)) return addEvidence(refuseBy(check, facts), describe(verified));
+        if (!check.passes(facts)) return refuseBy(check, facts).attest(describe(verified));
       }
       hits++;
       return verified;
@@ -99,7 +94,11 @@ export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
       const tail = token.slice(-tailLength);
       if (!wasSeen(tail)) return;
       const { generation } = verified.verifiedBy;
-      entries.set(tail, { text: token, verified, generation }, { size: token.length + sizeOf(verified) });
+      entries.set(
+        tail,
+        { text: token, verified, generation },
+        { size: bytesPerEntry + token.length * bytesPerCharacter },
+      );
     },
     status: () => ({ entries: entries.size, bytes: entries.calculatedSize, hits, misses }),
   };
@@ -109,19 +108,12 @@ function describe({ claims, verifiedBy: { kid } }: VerifiedToken) {
   return { claims, kid };
 }
 
-function sizeOf({ claims, scopes }: VerifiedToken): number {
-  let size = bytesPerEntry + sizeOfJson(claims);
-  for (const scope of scopes) size += bytesPerScope + scope.length;
-  return size;
-}
-
-/** Whether the issuer is trusted in this list, by the rules that the token was held against. */
 function isTrusted({ verified }: Entry, issuers: ReadonlyMap<string, IssuerRules>): boolean {
   const { issuer } = verified.verifiedBy;
   return issuers.get(issuer.issuer) === issuer;
 }
 
-/** Whether the key is still in the key set, and the key set fit to judge by. */
+/** Reports whether the key is still in the key set, and the key set is usable. */
 function isKeyPublished(entry: Entry): boolean {
   const { issuer, kid, alg, key } = entry.verified.verifiedBy;
   const { keys } = issuer;
@@ -130,4 +122,28 @@ function isKeyPublished(entry: Entry): boolean {
   if (keys.find(kid, alg)?.equals(key) !== true) return false;
   entry.generation = generation;
   return true;
+}
+
+/** Reports whether the end of a signature came before, and records it. */
+export type SeenFilter = (tail: string) => boolean;
+
+/** A power of two; four bytes each. */
+const slots = 65_536;
+/** 48 bits of the signature. */
+const characters = 8;
+
+/**
+ * Records signatures in 256 KiB, however many arrive. A slot holds the latest signature that falls into it, by 32 bits: an
+ * old signature is evicted, and one in 65 536 is mistaken for another.
+ */
+export function createSeenFilter(): SeenFilter {
+  const marks = new Int32Array(slots);
+  return (tail) => {
+    let mark = 0;
+    for (let i = 0; i < characters; i++) mark = (Math.imul(mark, 31) + tail.charCodeAt(i)) | 0;
+    const slot = mark & (slots - 1);
+    if (marks[slot] === mark) return true;
+    marks[slot] = mark;
+    return false;
+  };
 }

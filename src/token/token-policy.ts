@@ -1,10 +1,9 @@
 import type { Check } from '../check.ts';
-import type { AccessError } from '../failures.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
-import type { ClaimPath } from './claim-path.ts';
+import type { CheckId } from '../checks.ts';
+import type { Refused } from '../refused.ts';
 import type { RegisteredClaims } from './claims.ts';
+import type { PermissionsPath } from './grants.ts';
 
-/** What a policy looks at; a verified token is one. */
 export interface JudgedToken {
   readonly claims: RegisteredClaims;
   readonly scopes: ReadonlySet<string>;
@@ -14,46 +13,45 @@ export interface JudgedToken {
       readonly expTolerance: number;
       /** Seconds. */
       readonly nbfTolerance: number;
-      readonly permissionsClaim: ClaimPath;
+      readonly permissionsClaim: PermissionsPath;
     };
   };
 }
 
-/** Claims that a schema has given. */
 export interface Given {
   readonly claims: unknown;
 }
 
-/** A refusal; the claims for the handler; or `undefined` where those stay as they are. */
-export type Verdict = AccessError | Given | undefined;
+/** A refusal; the claims for the handler; or `undefined` if the claims do not change. */
+export type Verdict = Refused | Given | undefined;
 
-/** What the checks of a policy look at. */
 export interface PolicyFacts {
   readonly token: JudgedToken;
   /** Seconds since the epoch. */
   readonly now: number;
+  /** Values of the request by name, for conditions of the gate's rules. */
+  readonly bindings?: ReadonlyMap<string, string> | undefined;
 }
 
-/** Hands claims to a schema; asked last, since it may wait. */
-export type ReadClaims = (claims: RegisteredClaims) => MaybePromise<Verdict>;
+/** Passes claims to a schema. Runs last, because it may wait. */
+export type ReadClaims = (claims: RegisteredClaims) => Verdict | Promise<Verdict>;
 
-/** What a policy is made of, for an explanation: checks and a schema, or other policies. */
+/** Parts of a policy, for an explanation: checks and a schema, a stage, or other policies. */
 export type PolicyParts =
   | {
       readonly of: 'checks';
       readonly checks: readonly Check<PolicyFacts>[];
       readonly readClaims: ReadClaims | undefined;
     }
+  /** A stage that does not read the token. `received` is shown if it passes. */
+  | { readonly of: 'stage'; readonly id: CheckId; readonly refusal: Refused | undefined; readonly received: string }
   /** All of them must hold; or any one will do, and the first says what is refused. */
   | { readonly of: 'all' | 'any'; readonly parts: readonly CheckedPolicy[] };
 
-/** A policy that can work. */
 export interface CheckedPolicy {
-  /** What the challenge names. */
   readonly scopes: readonly string[];
-  /** Whether a schema gives the claims. */
   readonly hasSchema: boolean;
   readonly made: PolicyParts;
   /** A promise if a schema has to wait. */
-  judge(facts: PolicyFacts): MaybePromise<Verdict>;
+  judge(facts: PolicyFacts): Verdict | Promise<Verdict>;
 }

@@ -23,14 +23,14 @@ export function describeAdmission(start: Start): void {
   const call = (path: string, headers: readonly string[], method = 'GET') =>
     send(running.origin, path, { headers, method });
 
-  it.each(['', prefix])('Bearer below "%s": let in, and the handler sees the claims', async (base) => {
+  it.each(['', prefix])('Bearer below "%s" → admitted, with the claims', async (base) => {
     const answer = await call(`${base}/usual`, bearer());
     expect(answer.status).toBe(200);
     expect(answer.json).toEqual({ sub: 'alice', scheme: 'Bearer' });
     expect(answer.headers.has('dpop-nonce')).toBe(false);
   });
 
-  it.each(['', prefix])('DPoP below "%s": let in with a proof for the URL that was called', async (base) => {
+  it.each(['', prefix])('DPoP below "%s", a proof for the requested URL → admitted', async (base) => {
     const path = `${base}/usual`;
     const answer = await call(path, dpop(`${running.origin}${path}`));
     expect(answer.status).toBe(200);
@@ -43,19 +43,19 @@ export function describeAdmission(start: Start): void {
     expect(answer.headers.get('www-authenticate')).toContain('error="invalid_dpop_proof"');
   });
 
-  it('keys that have to be waited for: let in', async () => {
+  it('keys that must be awaited → admitted', async () => {
     const answer = await call('/slow', bearer());
     expect(answer.status).toBe(200);
     expect(answer.json).toEqual({ sub: 'alice', scheme: 'Bearer' });
   });
 
-  it('behind a trusted proxy: let in with a proof for the URL of the proxy', async () => {
+  it('behind a trusted proxy, a proof for the URL of the proxy → admitted', async () => {
     const forwarded = ['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'api.example', 'X-Forwarded-Prefix', '/v2'];
     const answer = await call('/behindProxy', [...forwarded, ...dpop('https://api.example/v2/behindProxy')]);
     expect(answer.status).toBe(200);
   });
 
-  it('a nonce that is about to expire → the answer has a fresh one', async () => {
+  it('a nonce about to expire → the response has a new one', async () => {
     const path = '/withNonces';
     const step = 120;
     const answer = await call(path, dpop(`${running.origin}${path}`, nonces.issue(now() - step)));
@@ -63,13 +63,13 @@ export function describeAdmission(start: Start): void {
     expect(answer.headers.get('dpop-nonce')).toBe(nonces.issue(now()));
   });
 
-  it('HEAD: let in as GET is', async () => {
+  it('HEAD → admitted like GET', async () => {
     const answer = await call('/usual', bearer(), 'HEAD');
     expect(answer).toMatchObject({ status: 200, body: '' });
   });
 
   it.each(['/throws', '/rejects', '/slow-throws', `${prefix}/throws`])(
-    '%s: what a handler throws is answered by the framework, and is no refusal',
+    '%s: an error of a handler gets the framework’s response, and is not a refusal',
     async (path) => {
       const answer = await call(path, bearer());
       expect(answer).toMatchObject({ status: 500, body: handlerMessage });

@@ -35,16 +35,16 @@ async function call(listener: Parameters<typeof createServer>[1]): Promise<reado
   }
 }
 
-describe('an AccessError after the answer has begun is no refusal: nothing is written, nobody is told', () => {
+describe('an AccessError after the response has begun → nothing is written, onRefused is not called', () => {
   const told: unknown[] = [];
   const options = { onRefused: (refused: unknown) => told.push(refused) };
 
-  it('node: it is thrown to the caller', async () => {
+  it('node → thrown to the caller', async () => {
     const listener = createNodeProtect(servers.usual, options)(policy, (_incoming, outgoing) => begin(outgoing));
     const thrown: unknown[] = [];
-    const answer = await call((incoming, outgoing) => {
+    const answer = await call(async (incoming, outgoing) => {
       try {
-        listener(incoming, outgoing);
+        await listener(incoming, outgoing);
       } catch (caught) {
         thrown.push(caught);
         outgoing.end(', ended');
@@ -53,7 +53,7 @@ describe('an AccessError after the answer has begun is no refusal: nothing is wr
     expect([answer, thrown, told]).toEqual([[200, 'begun, ended'], [error], []]);
   });
 
-  it('express: it goes on to the next error handler', async () => {
+  it('express → passed to the next error handler', async () => {
     const app = express();
     const passed: unknown[] = [];
     app.get('/', inExpress.createAuthorize(servers.usual)(policy), (_req, res) => begin(res));
@@ -65,7 +65,7 @@ describe('an AccessError after the answer has begun is no refusal: nothing is wr
     expect([await call(app), passed, told]).toEqual([[200, 'begun, ended'], [error], []]);
   });
 
-  it('fastify: the answer stays as it is', async () => {
+  it('fastify → the response is unchanged', async () => {
     const app = fastify();
     app.get(
       '/',
@@ -78,7 +78,7 @@ describe('an AccessError after the answer has begun is no refusal: nothing is wr
     expect([answer.statusCode, answer.body, told]).toEqual([200, 'whole', []]);
   });
 
-  it('fastify, behind an error handler that has answered: it is thrown again', async () => {
+  it('fastify, after an error handler that has responded → thrown again', async () => {
     const app = fastify();
     const answerAccessErrors = inFastify.answerAccessErrors(servers.usual, options);
     const thrown: unknown[] = [];
@@ -98,7 +98,7 @@ describe('an AccessError after the answer has begun is no refusal: nothing is wr
   });
 });
 
-it('fastify: a reply that fails, for a request that had to wait → its error is answered, and the handler is not called', async () => {
+it('fastify: a reply that fails, for a request that had to wait → 500, and the handler is not called', async () => {
   const app = fastify();
   let handled = 0;
   app.addHook('onRequest', (_request, reply, done) => {

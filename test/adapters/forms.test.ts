@@ -5,9 +5,10 @@ import * as inFetch from '../../src/adapters/fetch.ts';
 import * as inHono from '../../src/adapters/hono.ts';
 import { createGuard } from '../../src/adapters/nest.ts';
 import * as inNode from '../../src/adapters/node.ts';
+import { explain } from '../../src/explain/explain.ts';
 import { client, issuer } from './issuer.ts';
 import { type Mounted, mounts } from './mounts/forms.ts';
-import { createServers } from './scene.ts';
+import { createServers, policy } from './scene.ts';
 
 const scope = 'read:messages';
 const bearer = () => ({ authorization: issuer.headers({ sub: 'alice', scope }).authorization });
@@ -43,7 +44,7 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
       expect(await call(path)).toMatchObject({ status: 200, text: '{"reader":null}' });
     });
 
-    it('a token that is good → access', async () => {
+    it('a valid token → access', async () => {
       expect(await call(path, bearer())).toMatchObject({ status: 200, text: '{"reader":"alice"}' });
     });
 
@@ -58,22 +59,22 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
     });
   });
 
-  it('accessOf throws where nobody has judged', async () => {
+  it('accessOf without authorization → TypeError', async () => {
     const answer = await call('/unjudged', bearer());
     expect(answer.status).toBe(500);
-    expect(answer.text).toContain('accessOf: nobody has let this request in');
+    expect(answer.text).toContain('accessOf: this request was not authorized');
   });
 
-  it('accessOf with a policy throws where another has judged', async () => {
+  it('accessOf with a policy that did not authorize the request → TypeError', async () => {
     const answer = await call('/other-policy', bearer());
     expect(answer.status).toBe(500);
-    expect(answer.text).toContain('accessOf: another policy has let this request in');
+    expect(answer.text).toContain('accessOf: another policy authorized this request');
   });
 
   // There is nothing around a function that a program calls by itself.
   const thrown = name === 'fetch' || name === 'node' ? [] : ['/forbids', '/rejects'];
   it.each([...thrown, '/forbids-protect', '/rejects-protect'])(
-    '%s: an AccessError of the handler is answered as that refusal, and told',
+    '%s: an AccessError of the handler → that refusal as the response, and reported',
     async (path) => {
       told.length = 0;
       const answer = await call(path, bearer());
@@ -87,7 +88,7 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
   );
 
   it.each(['/other-policy', '/open-protect', '/forbids-protect'])(
-    '%s: an onRefused that throws, or rejects, changes no answer',
+    '%s: an onRefused that throws, or rejects → the same response',
     async (path) => {
       const authorization = `Bearer ${issuer.flawed('expired')}`;
       for (let turn = 0; turn < 2; turn++) {
@@ -97,7 +98,7 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
   );
 
   it.each(['/other-policy', '/open-protect', '/forbids-protect'])(
-    '%s: realm and body of its own for the request; code that throws changes no answer',
+    '%s: its own realm and body for the request; code that throws → the same response',
     async (path) => {
       const bodies: unknown[] = [];
       let turn = 0;
@@ -137,7 +138,7 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
   );
 
   it.each(['/open', '/open-protect', '/api/any'])(
-    '%s: judge returns a value that this copy has not granted → 500',
+    '%s: authorization returns a value that this copy has not granted → 500',
     async (path) => {
       const server = createServers(issuer).usual;
       const granted = await server.judge(new Request('https://api.test/', { headers: bearer() }), {});
@@ -157,17 +158,20 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
   );
 
   describe('a policy for all routes below /api', () => {
-    it('without a token → 401 for each; any valid token for those that ask for no more', async () => {
+    it('without a token → 401 for each; any valid token → 200 for routes without a further policy', async () => {
       expect((await call('/api/any')).status).toBe(401);
       expect((await call('/api/scoped')).status).toBe(401);
       const { authorization } = issuer.headers({ sub: 'bob' });
       expect(await call('/api/any', { authorization })).toMatchObject({ status: 200, text: '{"reader":"bob"}' });
     });
 
-    it.each(['/api/scoped', '/api/protected'])('%s asks for more → 403 without it, 200 with it', async (path) => {
-      expect((await call(path, { authorization: issuer.headers().authorization })).status).toBe(403);
-      expect(await call(path, bearer())).toMatchObject({ status: 200, text: '{"reader":"alice"}' });
-    });
+    it.each(['/api/scoped', '/api/protected'])(
+      '%s with a further scope → 403 without the scope, 200 with it',
+      async (path) => {
+        expect((await call(path, { authorization: issuer.headers().authorization })).status).toBe(403);
+        expect(await call(path, bearer())).toMatchObject({ status: 200, text: '{"reader":"alice"}' });
+      },
+    );
 
     it.each(['/api/scoped', '/api/protected'])(
       '%s: a proof is used up once for both policies, and refused in another request',
@@ -182,7 +186,49 @@ describe.each(Object.entries(mounts))('%s', (name, mount) => {
   });
 });
 
-describe('options that an adapter does not know → TypeError, and an error of the compiler', () => {
+describe('onRefused', () => {
+  it('a missing scope → explain, with the parameters that it gets, refuses as insufficient_scope', async () => {
+    const server = createServers(issuer).usual;
+    const refused: inNode.RefusedRequest[] = [];
+    const protect = inFetch.createProtect(server, { onRefused: (_error, _request, each) => refused.push(each) });
+    const route = protect(policy, () => new Response());
+    const request = new Request('https://api.test/', { headers: issuer.headers() });
+    expect((await route(request)).status).toBe(403);
+    const [{ request: read = request, policy: asked, connection } = {}] = refused;
+    expect(await explain(server, read, asked, connection)).toMatchObject({
+      verdict: 'refused',
+      reason: 'insufficient_scope',
+    });
+  });
+});
+
+describe('NODE_ENV=development', () => {
+  it.each([
+    ['development', undefined, 1],
+    ['development', () => undefined, 0],
+    ['production', undefined, 0],
+  ])('%s, onEvent %s, two refusals → %i hints', async (environment, onEvent, hints) => {
+    vi.stubEnv('NODE_ENV', environment);
+    vi.resetModules(); // the hint is printed once in a process
+    const log = vi.spyOn(console, 'info').mockImplementation(() => undefined);
+    const { createProtect } = await import('../../src/adapters/fetch.ts');
+    const { createResourceServer } = await import('../../src/resource-server/resource-server.ts');
+    const server = createResourceServer({
+      issuers: [issuer],
+      audience: issuer.audience,
+      ...(onEvent !== undefined && { onEvent }),
+    });
+    const route = createProtect(server)({}, () => new Response());
+    for (let i = 0; i < 2; i++) expect((await route(new Request('https://api.test/'))).status).toBe(401);
+    expect(log.mock.calls).toHaveLength(hints);
+    if (hints === 1) expect(log.mock.calls.join()).toContain('missing_credentials');
+    if (hints === 1) expect(log.mock.calls.join()).toContain('onEvent: explainRefusals()');
+    vi.unstubAllEnvs();
+    vi.restoreAllMocks();
+  });
+});
+
+describe('unknown options → TypeError, and an error of the compiler', () => {
   const server = createServers(issuer).usual;
   it.each<readonly [string, () => unknown]>([
     // @ts-expect-error
@@ -216,7 +262,7 @@ describe('options that an adapter does not know → TypeError, and an error of t
     expect(create).toThrow(/there is no onRefuse; write any of .*onRefused/);
   });
 
-  it('an option that is no function → TypeError', () => {
+  it('an option that is not a function → TypeError', () => {
     const options = { onRefused: 'log' } as unknown as inNode.ProtectOptions; // from a program without types
     expect(() => inNode.createProtect(server, options)).toThrow(/^createProtect: onRefused is a function$/);
   });

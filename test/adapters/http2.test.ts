@@ -55,17 +55,17 @@ describe.each(Object.entries(servers))('%s over HTTP/2', (_name, start) => {
   }
   const dpop = (host: string) => client.headers({ url: `http://${host}${path}` });
 
-  it('DPoP, a proof for the authority that was called → let in', async () => {
+  it('DPoP, a proof for the requested authority → admitted', async () => {
     const host = `127.0.0.1:${running.port}`;
     expect(await call(dpop(host))).toEqual({ status: 200, body: 'let in' });
     expect(await call({ ':authority': 'api.example', ...dpop('api.example') })).toMatchObject({ status: 200 });
   });
 
-  it('a proof for localhost, where another authority was called → 401', async () => {
+  it('a proof for localhost, with another authority → 401', async () => {
     expect(await call(dpop('localhost'))).toMatchObject({ status: 401 });
   });
 
-  it('a Host that says the same → let in; another one → 400', async () => {
+  it('an equal Host → admitted; a different one → 400', async () => {
     const authority = { ':authority': 'api.example' };
     expect(await call({ ...authority, host: 'API.example', ...dpop('api.example') })).toMatchObject({ status: 200 });
     expect(await call({ ...authority, host: 'evil.example', ...dpop('evil.example') })).toMatchObject({ status: 400 });

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { type TypeBoxTypeProvider, TypeBoxValidatorCompiler } from '@fastify/type-provider-typebox';
-import type { ExecutionContext } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import express, { type Request } from 'express';
-import fastify, { type FastifyRequest } from 'fastify';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { type Context, type Env, Hono } from 'hono';
 import { hc } from 'hono/client';
 import { validator } from 'hono/validator';
@@ -66,7 +66,7 @@ describe('hono', () => {
     expect(await (await client.open.$get()).json()).toEqual({ known: false });
   });
 
-  it('protect: the results of hc; parameters and validated bodies as the annotation of c says', async () => {
+  it('protect: the results of hc; parameters and validated bodies from the annotation of c', async () => {
     const app = new Hono()
       .get(
         '/messages/:id',
@@ -131,7 +131,7 @@ describe('fastify', () => {
 });
 
 describe('fastify, protect', () => {
-  it('parameters and bodies have the types that the annotation of the request says', async () => {
+  it('annotated request → parameters and bodies have its types', async () => {
     const app = fastify();
     const protect = inFastify.createProtect(server);
     interface Route {
@@ -160,8 +160,132 @@ describe('fastify, protect', () => {
   });
 });
 
+describe('fastify, all forms of a route', () => {
+  const authorize = inFastify.createAuthorize(server);
+  const protect = inFastify.createProtect(server);
+  const created = Type.Object({ id: Type.String() });
+  const schema = { body: Type.Object({ text: Type.String() }), response: { 200: created } };
+  const other = async (_request: FastifyRequest): Promise<void> => undefined;
+  interface Route {
+    Params: { id: string };
+    Body: { text: string };
+    Reply: { id: string } | { 404: string };
+  }
+  interface ByStatus {
+    Reply: { 200: { id: string }; 404: { missing: string } };
+  }
+  const send = async (app: FastifyInstance, url: string): Promise<readonly [number, unknown]> => {
+    const { statusCode, body } = await app.inject({
+      method: 'POST',
+      url,
+      headers: { ...headers(), ...asJson },
+      body: message,
+    });
+    return [statusCode, JSON.parse(body)];
+  };
+
+  it('authorize with a Reply generic: onRequest, preHandler, arrays, route() → compile and respond', async () => {
+    const app = fastify();
+    app.post<Route>('/a/:id', { onRequest: authorize(policy) }, async (request) => {
+      expectTypeOf(request.params).toEqualTypeOf<{ id: string }>();
+      return { id: request.params.id };
+    });
+    app.post<Route>('/b/:id', { preHandler: authorize(policy) }, async (request) => ({ id: request.body.text }));
+    app.post<Route>('/c/:id', { onRequest: [authorize(policy), other] }, async (request) => ({
+      id: request.params.id,
+    }));
+    app.post<Route>('/d/:id', { preHandler: [other, authorize.optional(policy)] }, (request, reply) => {
+      reply.send({ id: request.params.id });
+    });
+    app.route<ByStatus>({
+      method: 'POST',
+      url: '/e',
+      onRequest: authorize(policy),
+      handler: async (_request, reply) => reply.code(200).send({ id: 'e' }),
+    });
+    // @ts-expect-error: the Reply generic has no number
+    app.post<{ Reply: { id: string } }>('/f', { onRequest: authorize(policy) }, async () => 7);
+    for (const [url, id] of Object.entries({ '/a/1': '1', '/b/1': 'hello', '/c/1': '1', '/d/1': '1', '/e': 'e' })) {
+      expect(await send(app, url)).toEqual([200, { id }]);
+    }
+  });
+
+  it('authorize with schema.response of TypeBox: the same forms', async () => {
+    const app = fastify().setValidatorCompiler(TypeBoxValidatorCompiler).withTypeProvider<TypeBoxTypeProvider>();
+    app.post('/a', { schema, onRequest: authorize(policy) }, async (request) => {
+      expectTypeOf(request.body).toEqualTypeOf<{ text: string }>();
+      return { id: request.body.text };
+    });
+    app.post('/b', { schema, preHandler: authorize(policy) }, async ({ body }) => ({ id: body.text }));
+    app.post('/c', { schema, onRequest: [authorize(policy)] }, async ({ body }) => ({ id: body.text }));
+    app.route({
+      method: 'POST',
+      url: '/d',
+      schema,
+      preHandler: [authorize(policy)],
+      handler: async ({ body }, reply) => {
+        expectTypeOf(body).toEqualTypeOf<{ text: string }>();
+        return reply.send({ id: body.text });
+      },
+    });
+    // @ts-expect-error: the schema requires a string
+    app.post('/e', { schema, onRequest: authorize(policy) }, async () => ({ id: 7 }));
+    for (const url of ['/a', '/b', '/c', '/d']) expect(await send(app as never, url)).toEqual([200, { id: 'hello' }]);
+  });
+
+  it('protect with a Reply generic, alone, spread and in route() → compiles, and the payload is checked', async () => {
+    const app = fastify();
+    app.post<Route>(
+      '/a/:id',
+      protect(policy, async (request: FastifyRequest<Route>, reply) => {
+        expectTypeOf(request.params).toEqualTypeOf<{ id: string }>();
+        expectTypeOf(reply).toEqualTypeOf<FastifyReply<Route>>();
+        return { id: request.params.id };
+      }),
+    );
+    app.post<Route>('/b/:id', {
+      bodyLimit: 1024,
+      ...protect(policy, async (request: FastifyRequest<Route>, _reply, { scheme }) => ({
+        id: `${request.body.text} ${scheme}`,
+      })),
+    });
+    app.route<ByStatus>({
+      method: 'POST',
+      url: '/c',
+      ...protect(policy, async (_request: FastifyRequest<ByStatus>, reply) => reply.code(404).send({ missing: 'c' })),
+    });
+    app.post<{ Reply: { id: string } }>('/d', {
+      ...protect.optional(policy, async (_request, _reply, access) => ({ id: access?.scheme ?? 'none' })),
+    });
+    const wrong = protect(policy, async () => ({ id: 7 }));
+    // @ts-expect-error: the Reply generic requires a string
+    app.post<{ Reply: { id: string } }>('/e', wrong);
+    expect(await send(app, '/a/1')).toEqual([200, { id: '1' }]);
+    expect(await send(app, '/b/1')).toEqual([200, { id: 'hello Bearer' }]);
+    expect(await send(app, '/c')).toEqual([404, { missing: 'c' }]);
+    expect(await send(app, '/d')).toEqual([200, { id: 'Bearer' }]);
+  });
+
+  it('protect with schema.response of TypeBox → compiles, and the payload is checked', async () => {
+    const app = fastify().setValidatorCompiler(TypeBoxValidatorCompiler).withTypeProvider<TypeBoxTypeProvider>();
+    type Body = FastifyRequest<{ Body: { text: string } }>;
+    app.post('/a', { schema, ...protect(policy, async (request: Body) => ({ id: request.body.text })) });
+    app.post('/b', {
+      schema,
+      ...protect(policy, async (request: Body, reply) => reply.send({ id: request.body.text })),
+    });
+    app.route({ method: 'POST', url: '/c', schema, ...protect(policy, async ({ body }: Body) => ({ id: body.text })) });
+    app.post('/d', { schema, ...protect(policy, async (_request, _reply, { scheme }) => ({ id: scheme })) });
+    // @ts-expect-error: the schema requires a string
+    app.post('/e', { schema, ...protect(policy, async () => ({ id: 7 })) });
+    for (const [url, id] of Object.entries({ '/a': 'hello', '/b': 'hello', '/c': 'hello', '/d': 'Bearer' })) {
+      expect(await send(app as never, url)).toEqual([200, { id }]);
+    }
+  });
+});
+
 describe('optional', () => {
-  it('handlers may have no access, in every adapter', () => {
+  it('protect.optional → access may be undefined, in every adapter', () => {
     inExpress.createProtect(server).optional(policy, (_req, _res, access) => {
       expectTypeOf(access).toEqualTypeOf<Access | undefined>();
     });
@@ -179,12 +303,29 @@ describe('optional', () => {
     expect(optional).toBeTypeOf('function');
   });
 
-  it('decorators of Nest take a policy, and nothing else', () => {
+  it('decorators of Nest: a policy compiles, a misspelled one does not', () => {
     expectTypeOf(inNest.Protect).toBeCallableWith({ scopes: ['read'] });
     expectTypeOf(inNest.Protect.optional).toBeCallableWith(leveled);
     // @ts-expect-error: not spelled so
     expect(() => inNest.Protect({ scope: ['read'] })).toThrow(TypeError);
     expectTypeOf<ReturnType<typeof inNest.CurrentAccess>>().toEqualTypeOf<ParameterDecorator>();
+    expectTypeOf(inNest.Scopes).toBeCallableWith('read', 'write');
+    // @ts-expect-error: no scope would require nothing
+    expect(() => inNest.Scopes()).toThrow(TypeError);
+  });
+
+  it('the module of Nest: a server and its options compile, a misspelled option does not', () => {
+    const { forRoot, forRootAsync } = inNest.PortcullisModule;
+    expectTypeOf(forRoot).toBeCallableWith({ resourceServer: server, defaultPolicy: leveled, realm: () => 'tenant' });
+    expectTypeOf(forRootAsync).toBeCallableWith({
+      inject: [Date],
+      useFactory: async (now: Date) => ({ resourceServer: server, realm: () => String(now) }),
+    });
+    // @ts-expect-error: not spelled so
+    expect(forRoot({ resourceServer: server, policy: leveled })).toBeTypeOf('object');
+    // @ts-expect-error: without a server
+    expect(forRootAsync({ useFactory: () => ({ defaultPolicy: leveled }) })).toBeTypeOf('object');
+    expectTypeOf(new inNest.PortcullisGuard({ resourceServer: server })).toExtend<CanActivate>();
   });
 });
 
@@ -205,7 +346,7 @@ describe('express', () => {
       });
   });
 
-  it('protect: parameters have the types that the handler says', () => {
+  it('protect: annotated request → parameters have its types', () => {
     const protect = inExpress.createProtect(server);
     express().get(
       '/messages/:id',
@@ -215,7 +356,7 @@ describe('express', () => {
 });
 
 describe('sub', () => {
-  it('may be absent for what does not know the server: accessOf and findAccess of every adapter', () => {
+  it('accessOf and findAccess of every adapter: claims.sub may be undefined', () => {
     // With a policy that has no schema as well: it demands nothing of `sub`.
     const readers = [
       (request: Request) => [inExpress.accessOf(request), inExpress.accessOf(request, policy)] as const,

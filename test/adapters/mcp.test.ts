@@ -34,7 +34,7 @@ async function refusalOf(verified: Promise<unknown>): Promise<unknown> {
 }
 
 describe('the verifier', () => {
-  it('tells of a token what the MCP packages ask', async () => {
+  it('a valid token → the members that the MCP packages require', async () => {
     const exp = Math.floor(Date.now() / 1000) + 60;
     const token = issuer.token({ scope: 'notes:read notes:write', client_id: 'editor', exp });
     const info = await verify(token);
@@ -56,7 +56,7 @@ describe('the verifier', () => {
     expect(await verify(issuer.token({ scope: 'notes:read', ...claims }))).toMatchObject({ clientId });
   });
 
-  it('a token that names no client in any way → a client without a name', async () => {
+  it('a token without a client → an empty clientId', async () => {
     const lenient = createResourceServer({ issuers: [issuer], audience: resource, subject: 'optional' });
     const token = issuer.token({ scope: 'notes:read', client_id: undefined, sub: undefined });
     expect(await verify(token, lenient)).toMatchObject({ clientId: '' });
@@ -83,14 +83,14 @@ describe('the verifier', () => {
     expect(error).toMatchObject({ code, message: failures[reason].description });
   });
 
-  it('tells whoever wants to log it the reason', async () => {
+  it('a refusal → onRefused is called with the reason', async () => {
     const reasons: unknown[] = [];
     const onRefused = (error: unknown) => reasons.push(error instanceof AccessError && error.reason);
     await refusalOf(verify(issuer.flawed('expired'), server, { onRefused }));
     expect(reasons).toEqual(['expired']);
   });
 
-  it('a defect is handed on as it is', async () => {
+  it('a defect → the same error is thrown', async () => {
     const defect = new RangeError('a defect');
     const broken = createResourceServer({ issuers: [issuer], audience: resource });
     broken.judge = () => {
@@ -156,7 +156,7 @@ describe('the metadata', () => {
     expect([answer?.status, await answer?.text()]).toEqual([status, '']);
   });
 
-  it('scopes that clients may ask for, other than those that are needed; none → no member', async () => {
+  it("scopesSupported other than the policy's; none → no member", async () => {
     const documentOf = (others: Partial<McpAuthOptions>) =>
       createMcpAuth(server, { resource, authorizationServers, ...others })
         .answerMetadata(new Request(metadataUrl))
@@ -165,7 +165,7 @@ describe('the metadata', () => {
     expect(await documentOf({})).not.toHaveProperty('scopes_supported');
   });
 
-  it('a policy of which one scope will do → clients may ask for each, and requireBearerAuth demands none by itself', async () => {
+  it('anyScope → clients may request each scope, and requireBearerAuth requires none', async () => {
     const auth = createMcpAuth(server, { resource, authorizationServers, policy: { anyScope: ['a', 'b'] } });
     expect(await auth.answerMetadata(new Request(metadataUrl))?.json()).toMatchObject({ scopes_supported: ['a', 'b'] });
     expect(auth.bearerAuth.requiredScopes).toEqual([]);
@@ -178,7 +178,6 @@ describe('the metadata', () => {
 
   it('a resource at the root → one path', () => {
     const root = createMcpAuth(server, { resource: 'https://api.test/', authorizationServers });
-    expect(root.gate).toBe(root.bearerAuth); // its name until now
     expect(root.bearerAuth.resourceMetadataUrl).toBe('https://api.test/.well-known/oauth-protected-resource');
     expect(root.answerMetadata(new Request(metadataUrl))).toBeUndefined();
   });
@@ -205,12 +204,12 @@ describe('over sockets, on Express', () => {
   });
   afterAll(() => new Promise((resolve) => listener.close(resolve)));
 
-  it('a token → handed on with what it says', async () => {
+  it('a token → passed on with its AuthInfo', async () => {
     const answer = await fetch(url, { method: 'POST', headers: issuer.headers(policyScope) });
     expect(await answer.json()).toMatchObject({ auth: { clientId: 'test-client', scopes: ['notes:read'] } });
   });
 
-  it('a bound token with its proof → handed on; the proof again → 401', async () => {
+  it('a bound token with its proof → passed on; the proof again → 401', async () => {
     const call = { url, method: 'POST', ...policyScope };
     const headers = issuer.dpopClient().headers(call);
     const answer = await fetch(url, { method: 'POST', headers });
@@ -229,7 +228,7 @@ describe('over sockets, on Express', () => {
     expect(await (await fetch(found)).json()).toMatchObject({ scopes_supported: ['notes:read'] });
   });
 
-  it('a store that is asked elsewhere, and what is behind throws → it is told by next', async () => {
+  it('a remote store, and a handler that throws → next is called with the error', async () => {
     const remote = createResourceServer({
       issuers: [issuer],
       audience: resource,
@@ -248,12 +247,12 @@ describe('over sockets, on Express', () => {
     expect([answer.status, await answer.text()]).toEqual([500, 'Error: a defect behind']);
   });
 
-  it('keys that cannot be had → 503', async () => {
+  it('keys unavailable → 503', async () => {
     const answer = await fetch(new URL('/without-keys', url), { headers: issuer.headers() });
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
   });
 
-  it('every other path is handed on; a wrong method on the metadata is not', async () => {
+  it('every other path → passed on; a wrong method on the metadata → 405', async () => {
     expect((await fetch(new URL('/other', url))).status).toBe(404);
     const answer = await fetch(new URL('/.well-known/oauth-protected-resource', url), { method: 'POST' });
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'GET, HEAD, OPTIONS']);
@@ -282,7 +281,7 @@ describe('over sockets, on Node alone', () => {
   });
   afterAll(() => new Promise((resolve) => listener.close(resolve)));
 
-  it('a nonce that is demanded → told; with it → handed on with the next', async () => {
+  it('a required nonce → in the response; with it → passed on with the next one', async () => {
     // Here and not above: on a busy machine a proof that is made now would be in the future by then.
     start = Math.floor(Date.now() / 2000) * 2;
     const client = issuer.dpopClient();
@@ -296,19 +295,19 @@ describe('over sockets, on Node alone', () => {
     expect(second.headers.get('dpop-nonce')).toMatch(/^[\w-]{32}$/);
   });
 
-  it('metadata under the URL as it was sent, with its query', async () => {
+  it('the URL as sent, with its query → the metadata', async () => {
     const answer = await fetch(new URL('/.well-known/oauth-protected-resource?a', url));
     expect(await answer.json()).toMatchObject({ resource });
   });
 });
 
-describe('options that cannot work → TypeError that names the fix', () => {
+describe('invalid options → TypeError that names the fix', () => {
   it.each<[string, Partial<McpAuthOptions>, RegExp]>([
     ['a resource that is no URL', { resource: '/mcp' }, /resource: write an absolute https URL/],
     ['a resource over http elsewhere', { resource: 'http://api.test/mcp' }, /https URL \(http only for localhost\)/],
     ['a resource with a query', { resource: 'https://api.test/mcp?a' }, /without query/],
     ['a resource with a fragment', { resource: 'https://api.test/mcp#a' }, /without query and fragment/],
-    ['a policy that names no scope', { policy: { scopes: [] } }, /policy: scopes names at least one/],
+    ['a policy that names no scope', { policy: { scopes: [] } }, /policy: scopes must be a list/],
     ['no authorization server', { authorizationServers: [] }, /name at least one issuer/],
     ['an authorization server by domain', { authorizationServers: ['idp.test'] }, /authorizationServers: write/],
   ])('%s', (_name, wrong, message) => {
@@ -316,7 +315,7 @@ describe('options that cannot work → TypeError that names the fix', () => {
     expect(() => createMcpAuth(server, { ...options, ...wrong })).toThrow(message);
   });
 
-  it.each(['http://localhost:1/mcp', 'http://127.0.0.1/mcp', 'http://[::1]:3000/mcp'])('%s is well', (local) => {
+  it.each(['http://localhost:1/mcp', 'http://127.0.0.1/mcp', 'http://[::1]:3000/mcp'])('%s → accepted', (local) => {
     expect(() => createMcpAuth(server, { ...options, resource: local })).not.toThrow();
   });
 });

@@ -104,7 +104,7 @@ describe.each(Object.entries(mounts))('%s', (_name, mount) => {
   });
   afterAll(() => mounted.close());
 
-  it('challenges link to the metadata by the resource, whatever Host says', async () => {
+  it('any Host → challenges link to the metadata of the configured resource', async () => {
     const { status, headers } = await send(mounted.origin, '/messages', { headers: ['Host', 'evil.test'] });
     expect(status).toBe(401);
     expect(headers.get('www-authenticate')).toContain(link);
@@ -133,19 +133,19 @@ describe.each(Object.entries(mounts))('%s', (_name, mount) => {
     expect(await send(mounted.origin, path, { method })).toMatchObject({ status, body: '' });
   });
 
-  it('metadata of another resource is not here', async () => {
+  it('metadata of another resource → not found', async () => {
     const answer = await send(mounted.origin, '/.well-known/oauth-protected-resource/other');
     expect([401, 404]).toContain(answer.status);
   });
 });
 
-it('without createMetadata no challenge links to it', () => {
+it('no createMetadata → no link in challenges', () => {
   const { describeRefusal } = createServers(issuer).usual;
   const refusal = describeRefusal(new Error('a defect'), new Request('https://api.test/'));
   expect(JSON.stringify(refusal.headers)).not.toContain('resource_metadata');
 });
 
-describe('options that cannot work → TypeError that names the fix', () => {
+describe('invalid options → TypeError that names the fix', () => {
   it.each<[string, Partial<MetadataOptions>, RegExp]>([
     ['a resource that is no URL', { resource: '/v1' }, /^resource: write an absolute https URL/],
     ['a resource over http elsewhere', { resource: 'http://api.test/' }, /^resource: .*http only for localhost/],
@@ -162,7 +162,7 @@ describe('options that cannot work → TypeError that names the fix', () => {
     expect(() => inFetch.createMetadata(server, { ...options, ...wrong })).toThrow(message);
   });
 
-  it('a second resource on one server', () => {
+  it('a second resource on one server → TypeError', () => {
     const server = createServers(issuer).usual;
     inFetch.createMetadata(server, options);
     expect(() => inHono.createMetadata(server, options)).not.toThrow();

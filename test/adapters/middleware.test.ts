@@ -5,6 +5,6 @@ import { describeRefusals } from './refusals.ts';
 
 // The same requests as for the handlers that are wrapped, and the same answers.
 describe.each(Object.entries(middlewares))('%s', (name, start) => {
-  describe('let in', () => describeAdmission(start));
+  describe('admitted', () => describeAdmission(start));
   describe('refused', () => describeRefusals(name, start));
 });

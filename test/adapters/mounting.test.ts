@@ -14,7 +14,10 @@ import {
   createAuthorize as createFastifyAuthorize,
   createProtect as createFastifyProtect,
 } from '../../src/adapters/fastify.ts';
-import { createProtect as createFetchProtect } from '../../src/adapters/fetch.ts';
+import {
+  createAuthorize as createFetchAuthorize,
+  createProtect as createFetchProtect,
+} from '../../src/adapters/fetch.ts';
 import { createAuthorize as createHonoAuthorize, createProtect as createHonoProtect } from '../../src/adapters/hono.ts';
 import { createGuard, Protect } from '../../src/adapters/nest.ts';
 import { createProtect as createNodeProtect } from '../../src/adapters/node.ts';
@@ -54,7 +57,7 @@ describe.each([
   });
 });
 
-describe('nest, from a program without types', () => {
+describe('nest, from untyped code', () => {
   it('no policy → TypeError where the route is declared', () => {
     expect(() => loose(Protect)()).toThrow(/^policy: write an object/);
   });
@@ -64,7 +67,7 @@ describe('nest, from a program without types', () => {
   });
 });
 
-test('a handler that takes access cannot be mounted without a policy: the types say so', () => {
+test('a handler that takes access, without a policy → does not compile', () => {
   const mount = () => {
     // @ts-expect-error
     express().get('/', (_req, res, access: Access) => res.json(access));
@@ -78,7 +81,7 @@ test('a handler that takes access cannot be mounted without a policy: the types 
   expect(mount).toBeTypeOf('function'); // it is there to be compiled
 });
 
-test('the parameters of the path have the types of the framework', () => {
+test('parameters of the path → the types of the framework', () => {
   const mount = () => {
     const inExpress = createExpressProtect(server);
     express().get(
@@ -94,7 +97,7 @@ test('the parameters of the path have the types of the framework', () => {
   expect(mount).not.toThrow();
 });
 
-test('what the schema of a policy gives is what the handler gets: the types say so', () => {
+test("schema of a policy → type of the handler's claims", () => {
   const schema = z.object({ sub: z.string(), level: z.number() });
   const levels = {
     node: createNodeProtect(server)({ claims: schema }, (_request, response, { claims }) =>
@@ -119,13 +122,13 @@ describe('fetch', () => {
   const url = 'https://api.example/messages';
   const bearer = () => new Request(url, { headers: issuer.headers({ scope: 'read:messages' }) });
 
-  it('nothing is waited for: the answer is no promise', () => {
+  it('handler returns a response, no token → promises of the response and of 401', async () => {
     const handler = createFetchProtect(server)(policy, (_request, access) => Response.json(access.claims));
-    expect(handler(bearer())).toBeInstanceOf(Response);
-    expect(handler(new Request(url))).toMatchObject({ status: 401 });
+    expect(await handler(bearer())).toBeInstanceOf(Response);
+    expect(await handler(new Request(url))).toMatchObject({ status: 401 });
   });
 
-  it('the handler gets what the runtime passes: an environment, a context', async () => {
+  it('environment and context of the runtime → passed to the handler', async () => {
     const protect = createFetchProtect(server);
     const handler = protect(policy, (_request, _access, env: { name: string }, context: number) =>
       Response.json([env.name, context]),
@@ -133,14 +136,14 @@ describe('fetch', () => {
     expect(await (await handler(bearer(), { name: 'of the worker' }, 1)).json()).toEqual(['of the worker', 1]);
   });
 
-  it('without a connection the scheme is that of the URL', async () => {
+  it('no connection → the scheme of the URL', async () => {
     const handler = createFetchProtect(server)(policy, () => new Response());
     const headers = client.headers({ url, scope: 'read:messages' });
     expect((await handler(new Request(url, { headers }))).status).toBe(200);
   });
 
   it.each(['at once', 'later'])(
-    'an answer from elsewhere, %s, whose headers are immutable, gets the nonce',
+    'a response from elsewhere, %s, whose headers are immutable, gets the nonce',
     async (when) => {
       const answer = Response.redirect('https://api.example/other', 302);
       expect(() => answer.headers.set('dpop-nonce', 'x')).toThrow(TypeError);
@@ -160,7 +163,7 @@ describe('fastify', () => {
   const headers = () => issuer.headers({ scope: 'read:messages' });
   const text = { 'content-type': 'application/json' };
 
-  it('judges before the body is read: 401, not 400', async () => {
+  it('no token and a malformed body → 401, not 400', async () => {
     const app = fastify();
     const protect = createFastifyProtect(server);
     const schema = { body: { type: 'object', required: ['text'] } };
@@ -171,7 +174,7 @@ describe('fastify', () => {
     expect((await send(headers())).statusCode).toBe(400);
   });
 
-  it('a route that has lost its hook lets nobody in', async () => {
+  it('a route that has lost its hook → 500', async () => {
     const app = fastify();
     const { handler } = createFastifyProtect(server)(policy, async () => 'let in');
     app.get('/messages', { handler });
@@ -180,7 +183,7 @@ describe('fastify', () => {
     expect(answer.json().message).toMatch(/^protect: the route has lost its onRequest hook/);
   });
 
-  it('a URL that is rewritten inside: proofs are for the one that was called', async () => {
+  it('a rewritten URL → proofs are for the requested URL', async () => {
     const app = fastify({ rewriteUrl: () => '/inside' });
     app.get(
       '/inside',
@@ -191,7 +194,7 @@ describe('fastify', () => {
     expect((await app.inject({ url: '/outside', headers: proof('/inside') })).statusCode).toBe(401);
   });
 
-  it('the handler has the application for this', async () => {
+  it('this of the handler → the application', async () => {
     const app = fastify();
     app.get(
       '/messages',
@@ -204,7 +207,7 @@ describe('fastify', () => {
 });
 
 describe('express', () => {
-  it('a handler can pass on with next, and headers of middleware are on refusals', async () => {
+  it('next in a handler → the next route; headers of middleware are on refusals', async () => {
     const app = express();
     const protect = createExpressProtect(server);
     app.use((_req, res, next) => {
@@ -234,16 +237,21 @@ describe('express', () => {
   });
 });
 
-describe('authorize mounted without being called', () => {
-  const said = /^authorize: call it to make the middleware: authorize\(\), or /;
+describe.each([
+  ['authorize', /^authorize: call it to make the middleware: authorize\(\), or /],
+  ['protect', /^protect: it was mounted as a handler; write protect\(policy, handler\)/],
+] as const)('%s mounted without being called', (form, fix) => {
+  const mount = <F>(forms: Readonly<Record<typeof form, unknown>>) => forms[form] as F; // as untyped code does
 
-  it('Express: the route fails, and says what to write', async () => {
-    const told: unknown[] = [];
+  it('Express → the route fails, and the message states the fix', async () => {
+    const messages: unknown[] = [];
     const app = express();
-    app.use(loose(createExpressAuthorize(server)) as RequestHandler);
-    app.get('/', (_req, res) => res.send('let in'));
+    app.use(
+      mount<RequestHandler>({ authorize: createExpressAuthorize(server), protect: createExpressProtect(server) }),
+    );
+    app.get('/', (_req, res) => res.send('admitted'));
     app.use(((error, _req, res, _next) => {
-      told.push(error.message);
+      messages.push(error.message);
       res.sendStatus(500);
     }) satisfies ErrorRequestHandler);
     const listening = createServer(app);
@@ -251,26 +259,35 @@ describe('authorize mounted without being called', () => {
     const { port } = listening.address() as AddressInfo; // it listens on TCP
     const { status } = await fetch(`http://127.0.0.1:${port}/`, { headers: issuer.headers() });
     listening.close();
-    expect([status, told]).toEqual([500, [expect.stringMatching(said)]]);
+    expect([status, messages]).toEqual([500, [expect.stringMatching(fix)]]);
   });
 
-  it('Hono: the same', async () => {
-    const told: string[] = [];
+  it('Hono → the same', async () => {
+    const messages: string[] = [];
     const app = new Hono();
-    app.use(loose(createHonoAuthorize(server)) as MiddlewareHandler);
-    app.get('/', (c) => c.text('let in'));
+    app.use(mount<MiddlewareHandler>({ authorize: createHonoAuthorize(server), protect: createHonoProtect(server) }));
+    app.get('/', (c) => c.text('admitted'));
     app.onError((error, c) => {
-      told.push(error.message);
+      messages.push(error.message);
       return c.text('failed', 500);
     });
     expect((await app.request('/', { headers: issuer.headers() })).status).toBe(500);
-    expect(told).toEqual([expect.stringMatching(said)]);
+    expect(messages).toEqual([expect.stringMatching(fix)]);
   });
 
-  it('Fastify: the same', async () => {
+  it('Fastify → the same', async () => {
     const app = fastify();
-    app.get('/', { onRequest: loose(createFastifyAuthorize(server)) as onRequestHookHandler }, async () => 'let in');
+    const onRequest = mount<onRequestHookHandler>({
+      authorize: createFastifyAuthorize(server),
+      protect: createFastifyProtect(server),
+    });
+    app.get('/', { onRequest }, async () => 'admitted');
     const response = await app.inject({ url: '/', headers: issuer.headers() });
-    expect([response.statusCode, response.json().message]).toEqual([500, expect.stringMatching(said)]);
+    expect([response.statusCode, response.json().message]).toEqual([500, expect.stringMatching(fix)]);
+  });
+
+  it('fetch → the same', () => {
+    const forms = { authorize: createFetchAuthorize(server), protect: createFetchProtect(server) };
+    expect(() => mount<(request: Request) => unknown>(forms)(new Request('https://api.test/'))).toThrow(fix);
   });
 });

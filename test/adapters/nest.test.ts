@@ -1,11 +1,30 @@
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import { Controller, type ExceptionFilter, Get, HttpException, Module } from '@nestjs/common';
+import {
+  Controller,
+  type DynamicModule,
+  type ExceptionFilter,
+  Get,
+  HttpException,
+  Module,
+  UseGuards,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExecutionContextHost } from '@nestjs/core/helpers/execution-context-host.js';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { accessOf, CurrentAccess, createGuard, findAccess, Open, Protect } from '../../src/adapters/nest.ts';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import {
+  accessOf,
+  CurrentAccess,
+  createGuard,
+  findAccess,
+  type ModuleOptions,
+  Open,
+  PortcullisGuard,
+  PortcullisModule,
+  Protect,
+  Scopes,
+} from '../../src/adapters/nest.ts';
 import { AccessError } from '../../src/failures.ts';
 import type { Access } from '../../src/resource-server/resource-server.ts';
 import { decorate } from './decorate.ts';
@@ -54,7 +73,7 @@ Protect({ scopes })(Declared);
 class Root {}
 Module({ controllers: [Routes, Declared] })(Root);
 
-describe('a guard for the whole application', () => {
+describe('a guard for the entire application', () => {
   const errors: unknown[] = [];
   let origin: string;
   let close: () => Promise<void>;
@@ -75,7 +94,7 @@ describe('a guard for the whole application', () => {
     return [response.status, await response.text()];
   };
 
-  it('a route that says not who may call it lets nobody in, and the log says what to do', async () => {
+  it('a route without a policy → 500, and the log states the fix', async () => {
     expect(await call('undeclared', { scope: 'read:messages' })).toEqual([
       500,
       '{"statusCode":500,"message":"Internal server error"}',
@@ -83,17 +102,17 @@ describe('a guard for the whole application', () => {
     expect(errors.join()).toContain('createGuard: put @Protect(policy) or @Open() on Routes.undeclared');
   });
 
-  it('an open route needs no token', async () => {
+  it('an open route → 200 without a token', async () => {
     expect(await call('open')).toEqual([200, 'open to all']);
   });
 
-  it('an open route of a controller with a policy needs none either', async () => {
+  it('an open route of a controller with a policy → 200 without a token', async () => {
     expect(await call('open-within')).toEqual([200, 'open to all']);
   });
 
-  it('an open route has no access to hand over', async () => {
+  it('@CurrentAccess on an open route → TypeError', async () => {
     expect((await call('open-with-access', { scope: 'read:messages' }))[0]).toBe(500);
-    expect(errors.join()).toContain('No guard has judged this request: put @Protect on the route');
+    expect(errors.join()).toContain('No guard has validated this request: put @Protect on the route');
   });
 
   it.each([
@@ -110,7 +129,7 @@ describe('a guard for the whole application', () => {
   });
 });
 
-it('a policy whose guard was forgotten lets nobody in', async () => {
+it('a policy without the guard → 500', async () => {
   const app = await NestFactory.create(Root, { logger: false });
   await app.listen(0, '127.0.0.1');
   try {
@@ -148,7 +167,7 @@ describe('handlers of a route with a policy', () => {
   it.each([
     ['Express', (): undefined => undefined],
     ['Fastify', (): FastifyAdapter => new FastifyAdapter()],
-  ] as const)('on %s: optional credentials, and an AccessError of their own', async (_platform, createAdapter) => {
+  ] as const)('on %s: optional credentials, and a custom AccessError', async (_platform, createAdapter) => {
     const adapter = createAdapter();
     const app = await (adapter === undefined
       ? NestFactory.create(FormsRoot, { logger: false })
@@ -192,7 +211,168 @@ describe('handlers of a route with a policy', () => {
   });
 });
 
-describe('calls that are no HTTP routes', () => {
+describe('the module', () => {
+  class Notes {
+    undeclared(access: Access) {
+      return { reader: access.claims.sub };
+    }
+    open() {
+      return { reader: null };
+    }
+    scoped(access: Access) {
+      return { reader: access.claims.sub };
+    }
+    forbids(): never {
+      throw new AccessError('insufficient_scope', { scopes: ['admin'] });
+    }
+  }
+  decorate(Notes.prototype, 'undeclared', Get('undeclared'));
+  CurrentAccess()(Notes.prototype, 'undeclared', 0);
+  decorate(Notes.prototype, 'open', Get('open'), Open());
+  decorate(Notes.prototype, 'scoped', Get('scoped'), Scopes('read:messages', 'other'));
+  CurrentAccess()(Notes.prototype, 'scoped', 0);
+  decorate(Notes.prototype, 'forbids', Get('forbids'));
+  Controller()(Notes);
+
+  const options = (more: Partial<ModuleOptions> = {}): ModuleOptions => ({
+    resourceServer: createServers(issuer).usual,
+    ...more,
+  });
+  const platforms = [
+    ['Express', (): undefined => undefined],
+    ['Fastify', (): FastifyAdapter => new FastifyAdapter()],
+  ] as const;
+
+  /** Runs calls against an application with a module; a call resolves with status, body and challenge. */
+  async function within(
+    module: DynamicModule,
+    test: (
+      call: (path: string, claims?: Readonly<Record<string, unknown>>) => Promise<readonly unknown[]>,
+    ) => Promise<void>,
+    adapter: FastifyAdapter | undefined = undefined,
+  ): Promise<void> {
+    class NotesRoot {}
+    Module({ imports: [module], controllers: [Notes] })(NotesRoot);
+    const app = await (adapter === undefined
+      ? NestFactory.create(NotesRoot, { logger: false })
+      : NestFactory.create(NotesRoot, adapter, { logger: false }));
+    await app.listen(0, '127.0.0.1');
+    try {
+      const url = await app.getUrl();
+      await test(async (path, claims) => {
+        const headers = claims === undefined ? {} : issuer.headers(claims);
+        const response = await fetch(`${url}/${path}`, { headers });
+        return [response.status, await response.json(), response.headers.get('www-authenticate')];
+      });
+    } finally {
+      await app.close();
+    }
+  }
+  const alice = { sub: 'alice', scope: 'read:messages other' };
+  const admitted = [200, { reader: 'alice' }, null];
+  const isRefused = (status: number, error: string) => [
+    status,
+    { detail: { error } },
+    expect.stringMatching(/^Bearer/),
+  ];
+
+  it.each(platforms)('on %s: a route without a decorator requires any valid token', (_name, createAdapter) =>
+    within(
+      PortcullisModule.forRoot(options()),
+      async (call) => {
+        expect(await call('undeclared')).toMatchObject([401, {}, expect.stringMatching(/^Bearer/)]);
+        expect(await call('undeclared', { sub: 'alice' })).toEqual(admitted);
+        expect(await call('open')).toEqual([200, { reader: null }, null]);
+        expect(await call('scoped', { sub: 'alice', scope: 'other' })).toMatchObject(
+          isRefused(403, 'insufficient_scope'),
+        );
+        expect(await call('scoped', alice)).toEqual(admitted);
+        expect(await call('forbids', alice)).toMatchObject(isRefused(403, 'insufficient_scope'));
+      },
+      createAdapter(),
+    ),
+  );
+
+  it('defaultPolicy → the policy of a route without a decorator, and of no other', () =>
+    within(PortcullisModule.forRoot(options({ defaultPolicy: { scopes: ['admin'] } })), async (call) => {
+      expect(await call('undeclared', alice)).toMatchObject(isRefused(403, 'insufficient_scope'));
+      expect(await call('undeclared', { ...alice, scope: 'admin' })).toEqual(admitted);
+      expect(await call('scoped', alice)).toEqual(admitted);
+      expect((await call('open'))[0]).toBe(200);
+    }));
+
+  it('forRootAsync: the factory gets its dependencies, and the shutdown closes its server', async () => {
+    class Settings {
+      readonly realm = 'tenant';
+    }
+    class SettingsModule {}
+    Module({ providers: [Settings], exports: [Settings] })(SettingsModule);
+    const { usual: resourceServer } = createServers(issuer);
+    const close = vi.spyOn(resourceServer, 'close');
+    const module = PortcullisModule.forRootAsync({
+      imports: [SettingsModule],
+      inject: [Settings],
+      useFactory: async ({ realm }: Settings) => ({ resourceServer, realm: () => realm }),
+    });
+    await within(module, async (call) => {
+      expect(await call('undeclared')).toMatchObject([401, {}, expect.stringContaining('realm="tenant"')]);
+      expect(await call('undeclared', alice)).toEqual(admitted);
+      expect(close).not.toHaveBeenCalled();
+    });
+    expect(close).toHaveBeenCalledOnce();
+  });
+
+  it('forRoot: the shutdown leaves the server to its owner', async () => {
+    const shared = options();
+    const close = vi.spyOn(shared.resourceServer, 'close');
+    for (let round = 0; round < 2; round++) {
+      await within(PortcullisModule.forRoot(shared), async (call) => {
+        expect(await call('undeclared', alice)).toEqual(admitted);
+      });
+    }
+    expect(close).not.toHaveBeenCalled();
+  });
+
+  it('PortcullisGuard in another module → the guard of the module, without the global one', async () => {
+    class Other {
+      read() {
+        return { reader: 'other' };
+      }
+    }
+    decorate(Other.prototype, 'read', Get('other'));
+    UseGuards(PortcullisGuard)(Other);
+    Controller()(Other);
+    class OtherModule {}
+    Module({ controllers: [Other] })(OtherModule);
+    const described = PortcullisModule.forRoot(options());
+    const withoutGlobal = {
+      ...described,
+      imports: [OtherModule],
+      providers: described.providers?.filter((each) => !('useExisting' in each)) ?? [],
+    };
+    await within(withoutGlobal, async (call) => {
+      expect((await call('other'))[0]).toBe(401);
+      expect(await call('other', alice)).toEqual([200, { reader: 'other' }, null]);
+    });
+  });
+
+  it.each([
+    ['a misspelled option', () => ({ ...options(), onRefuse: () => undefined }), /there is no onRefuse/],
+    ['no server', () => ({}), /^createGuard: hand over what createResourceServer returned$/],
+    ['an invalid policy', () => options({ defaultPolicy: { scopes: [] } }), /^policy: scopes must be a list/],
+  ])('%s → the application does not start', async (_name, create, message) => {
+    const module = PortcullisModule.forRoot(create() as ModuleOptions);
+    const started = NestFactory.create(module, { logger: false, abortOnError: false });
+    await expect(started).rejects.toThrow(message);
+  });
+
+  it('a misspelled option of forRootAsync → TypeError', () => {
+    const odd = { useFactory: () => options(), injects: [] };
+    expect(() => PortcullisModule.forRootAsync(odd)).toThrow(/there is no injects; .*Did you mean inject\?$/);
+  });
+});
+
+describe('contexts other than HTTP routes', () => {
   const guard = createGuard(createServers(issuer).usual);
   const good = issuer.headers({ sub: 'alice', scope: 'read:messages' });
 
@@ -215,26 +395,26 @@ describe('calls that are no HTTP routes', () => {
     ['a gateway on socket.io', (request) => ['ws', [{ request, handshake: {} }, 'message']]],
   ];
 
-  it.each(places)('%s: a token with the scope is let in, and handlers find the access', async (_name, place) => {
+  it.each(places)('%s: a token with the scope → admitted, and handlers find the access', async (_name, place) => {
     const context = contextOf(...place(incoming(good)));
     expect(await guard.canActivate(context)).toBe(true);
     expect(accessOf(context).claims.sub).toBe('alice');
   });
 
-  it.each(places)('%s: without a token, and without the scope, nobody is let in', (_name, place) => {
+  it.each(places)('%s: no token, and a token without the scope → refused', async (_name, place) => {
     for (const headers of [{}, issuer.headers({ scope: 'other' })]) {
       const context = contextOf(...place(incoming(headers)));
-      expect(() => guard.canActivate(context)).toThrow(HttpException);
+      await expect(guard.canActivate(context)).rejects.toThrow(HttpException);
       expect(findAccess(context)).toBeUndefined();
-      expect(() => accessOf(context)).toThrow(/^No guard has judged/);
+      expect(() => accessOf(context)).toThrow(/^No guard has validated/);
     }
   });
 
   /** What the filter of a route makes of a refusal. */
   const [filter] = Reflect.getMetadata('__exceptionFilters__', Routes.prototype.strict) as [ExceptionFilter]; // one
-  const answer = (context: ExecutionContextHost, by = guard): unknown => {
+  const answer = async (context: ExecutionContextHost, by = guard): Promise<unknown> => {
     try {
-      return by.canActivate(context);
+      return await by.canActivate(context);
     } catch (error) {
       return filter.catch(error, context);
     }
@@ -249,49 +429,52 @@ describe('calls that are no HTTP routes', () => {
   const guardOf = (name: ServerName) => createGuard(createServers(issuer)[name]);
 
   it.each([
-    [401, 'UNAUTHENTICATED', 'The access token does not allow this call.'],
-    [403, 'FORBIDDEN', 'The access token does not allow this call.'],
-    [503, 'INTERNAL_SERVER_ERROR', 'The call could not be judged.'],
-  ] as const)('GraphQL: a refusal with %i is an error with code, status and challenge', (status, code, message) => {
-    const [server, headers] = refused[status];
-    const told = answer(contextOf('graphql', [{}, {}, { req: incoming(headers) }, {}]), guardOf(server));
-    expect(told).toBeInstanceOf(Error);
-    expect(told).toMatchObject({ message, extensions: { code, http: { status } } });
-    const { http } = (told as { extensions: { http: { headers: Map<string, string> } } }).extensions; // just seen
-    const challenge = http.headers.get('www-authenticate');
-    if (status === 503) expect(challenge).toBeUndefined();
-    else expect(challenge).toContain('scope="read:messages"');
-  });
+    [401, 'UNAUTHENTICATED', 'The access token does not allow this operation.'],
+    [403, 'FORBIDDEN', 'The access token does not allow this operation.'],
+    [503, 'INTERNAL_SERVER_ERROR', 'The request could not be validated.'],
+  ] as const)(
+    'GraphQL: a refusal with %i is an error with code, status and challenge',
+    async (status, code, message) => {
+      const [server, headers] = refused[status];
+      const told = await answer(contextOf('graphql', [{}, {}, { req: incoming(headers) }, {}]), guardOf(server));
+      expect(told).toBeInstanceOf(Error);
+      expect(told).toMatchObject({ message, extensions: { code, http: { status } } });
+      const { http } = (told as { extensions: { http: { headers: Map<string, string> } } }).extensions; // just seen
+      const challenge = http.headers.get('www-authenticate');
+      if (status === 503) expect(challenge).toBeUndefined();
+      else expect(challenge).toContain('scope="read:messages"');
+    },
+  );
 
   it.each([
     [401, 'Unauthorized'],
     [403, 'Forbidden'],
     [503, 'Unavailable'],
-  ] as const)('a gateway: a refusal with %i is an exception, in the way of the library', (status, message) => {
+  ] as const)('a gateway: a refusal with %i is an exception, in the way of the library', async (status, message) => {
     const [server, headers] = refused[status];
     const told: unknown[] = [];
     const request = incoming(headers);
     const emit = (...values: readonly unknown[]) => told.push(values);
-    answer(contextOf('ws', [{ request, handshake: {}, emit }, 'message']), guardOf(server));
+    await answer(contextOf('ws', [{ request, handshake: {}, emit }, 'message']), guardOf(server));
     expect(told).toEqual([['exception', { status: 'error', message }]]);
     const sent: string[] = [];
-    answer(contextOf('ws', [{ request, send: (text: string) => sent.push(text) }, 'message']), guardOf(server));
+    await answer(contextOf('ws', [{ request, send: (text: string) => sent.push(text) }, 'message']), guardOf(server));
     expect(sent.map((text) => JSON.parse(text))).toEqual([{ event: 'exception', data: { status: 'error', message } }]);
   });
 
-  it('an AccessError of a call that no guard has judged goes on to the application', () => {
+  it('an AccessError without the guard → passed on to the application', () => {
     const error = new AccessError('insufficient_scope');
     expect(() => filter.catch(error, contextOf('http', [incoming(good), {}]))).toThrow(error);
   });
 
-  it('handlers find the access by the request as well', async () => {
+  it('accessOf(request) → the access of its context', async () => {
     const request = incoming(good);
     expect(findAccess(request)).toBeUndefined();
     await guard.canActivate(contextOf('http', [request, {}]));
     expect(accessOf(request).claims.sub).toBe('alice');
   });
 
-  it('a gateway on ws: findRequest names the upgrade', async () => {
+  it('a gateway on ws: findRequest → the upgrade', async () => {
     const upgrades = new WeakMap<object, IncomingMessage>();
     const finding = createGuard(createServers(issuer).usual, {
       findRequest: (context) => upgrades.get(context.switchToWs().getClient()),
@@ -300,11 +483,11 @@ describe('calls that are no HTTP routes', () => {
     upgrades.set(socket, incoming(good));
     expect(await finding.canActivate(contextOf('ws', [socket, 'message']))).toBe(true);
     const unknown = contextOf('ws', [{}, 'message']);
-    expect(() => finding.canActivate(unknown)).toThrow(/^createGuard: this call has no HTTP request that is known/);
+    expect(() => finding.canActivate(unknown)).toThrow(/^createGuard: this context has no known HTTP request/);
   });
 
-  it.each(['http', 'rpc', 'graphql'])('%s without a request of node:http → TypeError, and nobody is let in', (type) => {
+  it.each(['http', 'rpc', 'graphql'])('%s without a request of node:http → TypeError, no access', (type) => {
     const context = contextOf(type, [{ raw: {} }, {}]);
-    expect(() => guard.canActivate(context)).toThrow(/^createGuard: this call has no HTTP request that is known/);
+    expect(() => guard.canActivate(context)).toThrow(/^createGuard: this context has no known HTTP request/);
   });
 });

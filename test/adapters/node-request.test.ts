@@ -43,7 +43,7 @@ describe('HTTP/2', () => {
     ['an authority', [':authority', 'api.example'], 'api.example'],
     ['the same Host beside it', [':authority', 'API.example', 'host', 'api.EXAMPLE'], 'API.example'],
     [
-      'another Host beside it: no host',
+      'a different Host in addition: no host',
       [':authority', 'api.example', 'host', 'evil.example'],
       'api.example, evil.example',
     ],
@@ -69,14 +69,14 @@ describe('method and URL', () => {
     expect(readNodeRequest(incoming).url).toBe(url);
   });
 
-  it('nothing at all, as on the answer to a client → the root, and no method', () => {
+  it('no members, as on the response to a client → the root, and no method', () => {
     const incoming = receive({ rawHeaders });
     Reflect.deleteProperty(incoming, 'url');
     Reflect.deleteProperty(incoming, 'method');
     expect(readNodeRequest(incoming)).toMatchObject({ url: 'http://api.example:8443/', method: '' });
   });
 
-  it('the target of a framework goes before what is left of it', () => {
+  it('the target of a framework → replaces url', () => {
     expect(readNodeRequest(receive({ url: '/a', rawHeaders }), '/v1/a').url).toBe('http://api.example:8443/v1/a');
   });
 });

@@ -26,14 +26,14 @@ export function describePublishedKeys(start: Start): void {
   // Each route has a resource server of its own, and that a key set of its own.
   const call = async (path: string, headers: readonly string[]) => send(running.origin, path, { headers });
 
-  it('first tokens, all at once: let in after one fetch', async () => {
+  it('first tokens, concurrent → admitted after one fetch', async () => {
     const headers = await bearer();
     const answers = await Promise.all(Array.from({ length: 5 }, () => call('/usual', headers)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
     expect(provider.requests('jwks')).toBe(1);
   });
 
-  it('a later token: let in without a fetch', async () => {
+  it('a later token → admitted without a fetch', async () => {
     const before = provider.requests('jwks');
     expect((await call('/usual', await bearer())).status).toBe(200);
     expect(provider.requests('jwks')).toBe(before);
@@ -45,7 +45,7 @@ export function describePublishedKeys(start: Start): void {
     expect(answer.headers.get('www-authenticate')).toContain('error="invalid_token"');
   });
 
-  it('the caller whose token began a fetch goes away, and the issuer hangs: later tokens are let in', async () => {
+  it('the client whose token began a fetch disconnects, and the issuer hangs → later tokens are admitted', async () => {
     provider.inject('hang');
     const [name = '', value = ''] = await bearer();
     const before = provider.requests('discovery');

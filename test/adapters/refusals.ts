@@ -62,7 +62,7 @@ export function describeRefusals(name: string, start: Start): void {
   });
 
   it.each(['user@api.example', 'api.example/path', '[::1', 'api.example:99999'])(
-    'Host: %s → the same 400, or no answer of a route where the runtime has made no such Request',
+    'Host: %s → the same 400, or no response of a route if the runtime rejects the Request',
     async (host) => {
       const told = (await running.refused()).length;
       const lines = ['Host', host, 'Authorization', issuer.headers({ scope: 'read:messages' }).authorization];
@@ -81,14 +81,14 @@ export function describeRefusals(name: string, start: Start): void {
     },
   );
 
-  it('below a prefix: the same', async () => {
+  it('below a prefix → the same refusal', async () => {
     for (const refused of refusedCalls.filter(({ reason }) => /^(?:missing|insufficient|invalid)_/.test(reason))) {
       const { answer, expected } = await call(refused, prefix);
       expect(essence(answer), refused.reason).toEqual(expected);
     }
   });
 
-  it('HEAD: status and headers of GET, without the body', async () => {
+  it('HEAD → status and headers of GET, without the body', async () => {
     const bearers = refusedCalls.filter(({ reason }) => reason === 'missing_credentials' || reason === 'expired');
     for (const refused of bearers) {
       const { answer, expected } = await call(refused, '', 'HEAD');

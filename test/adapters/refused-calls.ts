@@ -3,7 +3,7 @@ import type { Reason } from '../../src/failures.ts';
 import { makeCertificate } from '../../src/testing/certificate.ts';
 import { type ProofFlaw, proofFlaws, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';
 import { client, issuer } from './issuer.ts';
-import { now, type ServerName } from './scene.ts';
+import { now, type ServerName, statusLists } from './scene.ts';
 
 /** A request that is refused. */
 export interface RefusedCall {
@@ -23,6 +23,7 @@ const otherCertificate = new X509Certificate((await makeCertificate()).certifica
 const scope = 'read:messages';
 const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
 const good = (): readonly string[] => bearer(issuer.token({ scope }));
+const withStatus = (status: unknown): readonly string[] => bearer(issuer.token({ scope, status }));
 type Call = Omit<Parameters<typeof client.headers>[0], 'url'>;
 const dpop = (url: string, call: Call = {}): readonly string[] => {
   const { authorization, dpop: proof } = client.headers({ url, scope, ...call });
@@ -83,6 +84,19 @@ export const refusedCalls: readonly RefusedCall[] = [
   },
   { reason: 'revoked_token', server: 'withDenyList', headers: () => bearer(issuer.token({ scope, sub: 'mallory' })) },
   { reason: 'deny_list_unavailable', server: 'withFailingDenyList', headers: good },
+  { reason: 'audit_unavailable', server: 'withFullAudit', headers: good },
+  { reason: 'token_lifetime_too_long', server: 'withRevocations', headers: good },
+  { reason: 'malformed_status', server: 'withStatusLists', headers: () => withStatus({ status_list: 7 }) },
+  {
+    reason: 'status_list_not_allowed',
+    server: 'withStatusLists',
+    headers: () => withStatus({ status_list: { idx: 0, uri: 'https://other.example/status/1' } }),
+  },
+  {
+    reason: 'revocation_unknown',
+    server: 'withStatusLists',
+    headers: () => withStatus({ status_list: { idx: 0, uri: `${statusLists}1` } }),
+  },
   { reason: 'unaccepted_client', server: 'ofClients', headers: good },
   { reason: 'inactive_token', server: 'asking', headers: () => bearer('opaque') },
   { reason: 'introspection_unavailable', server: 'askingInVain', headers: () => bearer('opaque') },
@@ -134,6 +148,13 @@ export const refusedCalls: readonly RefusedCall[] = [
     path: '/permissions',
     headers: () => bearer(issuer.token({ permissions: ['messages:write'] })),
   },
+  { reason: 'actor_required', path: '/actor', headers: good },
+  {
+    reason: 'actor_not_allowed',
+    path: '/actor',
+    headers: () => bearer(issuer.token({ scope: 'read:messages', act: { sub: 'agent-2' } })),
+  },
+  { reason: 'claim_not_allowed', path: '/conditions', headers: good },
   { reason: 'unaccepted_claims', path: '/claims', headers: good },
   { reason: 'unaccepted_acr', path: '/acr', headers: () => bearer(issuer.token({ acr: 'urn:example:bronze' })) },
   { reason: 'unaccepted_acr', how: 'under DPoP', path: '/acr', headers: (url) => dpop(url) },

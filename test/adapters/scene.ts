@@ -7,6 +7,7 @@ import type { Fetch } from '../../src/outbound/http-client.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
 import { type Access, createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createRevocations } from '../../src/revocation/revocations.ts';
 import type { Claims, RegisteredClaims } from '../../src/token/claims.ts';
 import { createDenyList } from '../../src/token-status/deny-list.ts';
 import { createIntrospection } from '../../src/token-status/introspection.ts';
@@ -28,6 +29,8 @@ export interface SceneIssuer {
   readonly fetch?: Fetch;
 }
 
+/** Prefix of status lists at a closed port. */
+export const statusLists = 'https://127.0.0.1:1/status/';
 const proxies = ['127.0.0.1'];
 
 function failWith(error: Error): never {
@@ -89,6 +92,9 @@ const serverOptions = {
   withCertificates: () => ({ clientCertificate: 'header', trustProxy: proxies }),
   withDenyList: () => ({ denyList: createDenyList({ sub: ['mallory'] }) }),
   withFailingDenyList: () => ({ denyList: { denies: () => Promise.reject(new Error('of the list')) } }),
+  withFullAudit: () => ({ audit: { isAvailable: () => false } }),
+  withRevocations: () => ({ revocations: createRevocations({ maxTokenLifetime: 60, now }) }),
+  withStatusLists: () => ({ statusLists: [statusLists] }),
   ofClients: () => ({ clientIds: ['web'] }),
   asking: (of) => ({ introspection: createAsking(of, async () => Response.json({ active: false })) }),
   askingInVain: (of) => ({ introspection: createAsking(of, () => Promise.reject(new TypeError('no network'))) }),
@@ -134,6 +140,8 @@ const withEmail: StandardSchemaV1<unknown, Claims> = {
 const policies = {
   anyScope: { anyScope: ['read:messages', 'admin'] },
   permissions: { permissions: ['messages:read'] },
+  actor: { actor: [{ sub: 'agent-1' }] },
+  conditions: { claimConditions: [{ claim: 'tenant', equals: 'acme' }] },
   claims: { claims: withEmail },
   acr: { acr: ['urn:example:gold', 'urn:example:silver'] },
   maxAge: { maxAge: 300 },

@@ -10,7 +10,7 @@ import { toResourceRequest } from '../../src/adapters/node.ts';
 import { issuer } from './issuer.ts';
 import { createServers, policy } from './scene.ts';
 
-it('Hono, without an error handler of its own: what is no refusal is answered and logged as Hono does', async () => {
+it("Hono without an error handler: an error that is not a refusal → Hono's response and log", async () => {
   const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
   const app = new Hono();
   app.onError(answerAccessErrors(createServers(issuer).usual));
@@ -49,7 +49,7 @@ it.each([
   },
 );
 
-it('toResourceRequest: a request of node:http, by the path that the client called', () => {
+it('toResourceRequest: a request of node:http → the path that the client requested', () => {
   const rawHeaders = ['Host', 'api.example', 'Authorization', 'Bearer a', 'Authorization', 'Bearer b'];
   const incoming = Object.assign(new IncomingMessage(new Socket()), { method: 'GET', url: '/cut', rawHeaders });
   expect(toResourceRequest(incoming).url).toBe('http://api.example/cut');

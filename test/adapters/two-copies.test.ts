@@ -144,14 +144,14 @@ describe.each(['copies.js', 'copies.cjs', 'bundle.js', 'bundle.cjs'])('a server 
     expect(found['noToken']).toMatch(/^TypeError: createProtect: /);
   });
 
-  it('a server of this copy that passes results of the other on: access → 500, a refusal → 401', () => {
+  it('a server of this copy that returns results of the other: access → 500, a refusal → 401', () => {
     expect(found).toMatchObject({
       foreignAccess: '500 null',
       foreignRefusal: expect.stringMatching(/^401 Bearer /),
     });
   });
 
-  it('each copy by itself → admits with a token, refuses without', () => {
+  it('each copy alone → admits with a token, refuses without', () => {
     expect(found).toMatchObject({ own: '200 null', insideAuth: expect.stringMatching(/^401 Bearer /) });
   });
 

@@ -24,25 +24,25 @@ const outcome = (name: string): Outcome => {
 };
 
 describe(`a fleet of ${instances} on a simulated clock`, () => {
-  it('nothing happens → each instance asks about once in 450 s, and has keys all the time', () => {
+  it('nothing happens → each instance fetches about once in 450 s, and always has keys', () => {
     const { mean, secondsWithoutKeys } = outcome('calm');
     expect(instances / mean).toBeGreaterThan(430);
     expect(instances / mean).toBeLessThan(470);
     expect(secondsWithoutKeys).toBe(0);
   });
 
-  it('all start in the same second → they ask together once, and come apart with the first refresh', () => {
+  it('all start in the same second → they fetch together once, and spread with the first refresh', () => {
     expect(outcome('start').peak).toBe(instances);
     expect(outcome('start-later').peak).toBeLessThan(instances / 4);
   });
 
-  it('a key that is published ahead → nobody waits for it, and nobody asks more often', () => {
+  it('a key that is published ahead → no instance waits for it or fetches more often', () => {
     const { judgedAfter, peak } = outcome('rotation');
     expect(judgedAfter).toEqual({ p50: 0, most: 0, instances });
     expect(peak).toBeLessThan(instances / 4);
   });
 
-  it('a key that signs at once → every instance asks once more, and judges it after that one fetch', () => {
+  it('a key that signs immediately → every instance fetches once more, and has the key after that fetch', () => {
     const { judgedAfter, peak } = outcome('rotation-at-once');
     expect(peak).toBeGreaterThan(instances * 0.8);
     expect(peak).toBeLessThanOrEqual(instances + 1);
@@ -50,14 +50,14 @@ describe(`a fleet of ${instances} on a simulated clock`, () => {
     expect(judgedAfter?.most).toBeLessThan(1);
   });
 
-  it('a key that is published late → three fetches at once of each instance at most, and judged within 10 s after it is there', () => {
+  it('a key that is published late → at most three immediate fetches of each instance, and found within 10 s', () => {
     const { judgedAfter, peak } = outcome('rotation-late');
     expect(peak).toBeLessThanOrEqual(3 * instances + 1);
     expect(judgedAfter?.instances).toBe(instances);
     expect(judgedAfter?.most).toBeLessThan(303 + 11);
   });
 
-  it('the provider is away for less than the stale period → nobody is without keys', () => {
+  it('the provider is unreachable for less than the stale period → no instance is without keys', () => {
     expect(outcome('outage')).toMatchObject({ secondsWithoutKeys: 0, instancesWithoutKeys: 0 });
   });
 
@@ -69,7 +69,7 @@ describe(`a fleet of ${instances} on a simulated clock`, () => {
     expect(secondsWithoutKeys).toBeLessThan(30 * 60 + 31);
   });
 
-  it('while it is away, and when it is back, the fleet does not ask in step', () => {
+  it('provider unreachable, then reachable → the fetches of the fleet are spread', () => {
     for (const name of ['outage', 'long-outage']) expect(outcome(name).peak).toBeLessThan(instances / 3);
   });
 });

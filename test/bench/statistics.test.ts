@@ -10,7 +10,7 @@ import {
   median,
   quantile,
   spread,
-} from '../../tools/bench/statistics.js';
+} from '../../tools/shared/statistics.js';
 
 /** A bell around 0 with the width 1, from sums of even numbers. */
 function makeBell(seed: number): () => number {

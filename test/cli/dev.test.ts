@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runDev } from '../../src/cli/dev.ts';
+import { findFreePort } from '../support/free-port.ts';
 import { needs } from '../support/programs.ts';
 
 // Lets a test find the process that `runDev` starts.
@@ -30,32 +31,33 @@ beforeAll(async () => {
 });
 afterAll(() => rm(base, { recursive: true }));
 
-/** One of the announced calls. */
+/** A printed request and its expected response. */
 interface Announced {
   readonly path: string;
   readonly status: number;
-  readonly gist: string;
+  readonly description: string;
   readonly command: string;
 }
 
 function readAnnounced(output: string): readonly Announced[] {
-  return [...output.matchAll(/^# (\S+) .*? answers (\d+): (.*)\n(curl .*)$/gm)].map(
-    ([, path = '', status, gist = '', command = '']) => ({ path, status: Number(status), gist, command }),
+  return [...output.matchAll(/^# (\S+), .*?: (\d+) ?(.*)\n(curl .*?(?:\\\n.*)?)$/gm)].map(
+    ([, path = '', status, description = '', command = '']) => ({ path, status: Number(status), description, command }),
   );
 }
 
-/** Pastes a line into a shell, as a reader would. */
+/** Runs a printed command in a shell. */
 async function paste(command: string): Promise<{ readonly status: number; readonly body: string }> {
-  const { stdout } = await run('sh', ['-c', `${command} -sS --noproxy '*'`], { env: environment });
+  const portcullis = command.replaceAll('npx portcullis', `'${process.execPath}' '${main}'`);
+  const { stdout } = await run('sh', ['-c', `${portcullis} -sS --noproxy '*'`], { env: environment });
   const [head = '', body = ''] = stdout.split('\r\n\r\n', 2);
   return { status: Number(head.split(' ', 2)[1]), body };
 }
 
 async function expectAsAnnounced(output: string): Promise<void> {
-  for (const { command, status, gist } of readAnnounced(output)) {
+  for (const { command, status, description } of readAnnounced(output)) {
     const answer = await paste(command);
     expect(answer.status).toBe(status);
-    expect(answer.body).toContain(gist);
+    expect(answer.body).toContain(description);
   }
 }
 
@@ -100,7 +102,7 @@ describe('as a command', () => {
   }
 
   test(
-    '--upstream → the gate before a server of one’s own: no token 401, a token gets its answer',
+    '--upstream → gate in front of the user’s own server: 401 without a token, its response with one',
     needs('curl'),
     async () => {
       const server = createHttpServer((incoming, outgoing) => {
@@ -109,7 +111,7 @@ describe('as a command', () => {
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
       const { port } = server.address() as AddressInfo; // a TCP server has an address of this shape
       const { child, exited, output } = await start(['--upstream', `http://127.0.0.1:${port}`]);
-      const [refused = '', passed = ''] = [...output.matchAll(/^curl .*$/gm)].map(([command]) => command);
+      const [refused = '', passed = ''] = [...output.matchAll(/^curl .*?(?:\\\n.*)?$/gm)].map(([command]) => command);
       expect((await paste(refused)).status).toBe(401);
       expect(await paste(passed)).toMatchObject({ status: 200, body: expect.stringMatching(/^hello \S+$/) });
       child.kill('SIGTERM');
@@ -119,13 +121,42 @@ describe('as a command', () => {
     },
   );
 
+  test('--rules → the gate with these rules: the scope of a token decides', async () => {
+    const server = createHttpServer((_incoming, outgoing) => outgoing.end('hello'));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // a TCP server has an address of this shape
+    const idpPort = await findFreePort();
+    const issuer = `https://localhost:${idpPort}/`;
+    const file = join(base, 'rules.dev.json');
+    const rules = {
+      issuers: { local: { issuer, audience: 'https://api.portcullis.example/' } },
+      upstreams: { orders: `http://127.0.0.1:${port}` },
+      rules: [{ id: 'orders', path: '/orders/**', scopes: ['read:orders'], upstream: 'orders' }],
+    };
+    await writeFile(file, JSON.stringify(rules));
+    const { child, exited, output } = await start(['--rules', file, '--idp-port', String(idpPort)]);
+    const [, url = ''] = /^Gate +(\S+)$/m.exec(output) ?? [];
+    expect(output).toMatch(/^Rules +\S+rules\.dev\.json$/m);
+    expect(output).toContain('# /, token: as the rules decide');
+    const call = async (...args: readonly string[]) => {
+      const bearer = `Bearer ${await token('--idp', issuer, ...args)}`;
+      return (await fetch(new URL('/orders/1', url), { headers: { authorization: bearer } })).status;
+    };
+    expect(await call('--scope', 'read:orders')).toBe(200);
+    expect(await call('--scope', 'read:messages')).toBe(403);
+    child.kill('SIGTERM');
+    expect(await exited).toBe(0);
+    server.close();
+    server.closeAllConnections();
+  });
+
   const token = async (...args: readonly string[]) =>
     (await run(process.execPath, [main, 'token', ...args], { env: environment })).stdout.trim();
 
   describe('started anew for each', needs('curl'), () => {
     afterEach(stopChildren);
 
-    test('both variants at once → every announced call answers as announced; tokens of one are not for the other', async () => {
+    test('both variants at once → every printed request gets the printed response; tokens of one are refused by the other', async () => {
       const [a, b] = await Promise.all([start([]), start(['--variant', 'b'])]);
       for (const [{ output }, expected] of [[a, statuses.a] as const, [b, statuses.b] as const]) {
         const announced = readAnnounced(output);
@@ -142,8 +173,8 @@ describe('as a command', () => {
       const own = await token('--idp', a.issuer, '--scope', 'read:messages');
       const foreign = await token('--idp', b.issuer, '--scope', 'read:messages');
       const { command = '' } = readAnnounced(a.output).at(-1) ?? {};
-      expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${own}`))).status).toBe(200);
-      expect((await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${foreign}`))).status).toBe(401);
+      expect((await paste(command.replace(/\\\n.*"$/, `${own}"`))).status).toBe(200);
+      expect((await paste(command.replace(/\\\n.*"$/, `${foreign}"`))).status).toBe(401);
     });
 
     test.each([
@@ -170,12 +201,12 @@ describe('as a command', () => {
     });
     afterAll(stopChildren);
 
-    test('the documentation is announced; its OpenAPI document names the service and the flows of the provider', async () => {
-      const [, docs = ''] = /^Documentation +(\S+\/docs),/m.exec(output) ?? [];
+    test('printed documentation → its OpenAPI document has the service and the flows of the provider', async () => {
+      const [, docs = ''] = /^Documentation +(\S+\/docs)$/m.exec(output) ?? [];
       expect((await fetch(docs)).status).toBe(200);
       const document = await (await fetch(new URL('openapi.json', docs))).json();
       const issuer = /^Identity provider {2}(\S+)$/m.exec(output)?.[1] ?? '';
-      const scopes = { 'read:messages': 'Needed for /api/private-scoped' };
+      const scopes = { 'read:messages': 'Required for /api/private-scoped' };
       expect(document).toMatchObject({
         servers: [{ url: new URL(docs).origin }],
         components: {
@@ -201,7 +232,7 @@ describe('as a command', () => {
     ])('token that is %s → 401 invalid_token', async (_name, args) => {
       const { command = '' } = readAnnounced(output).at(-1) ?? {};
       const odd = await token('--scope', 'read:messages', ...args);
-      const { status, body } = await paste(command.replace(/Bearer [\w.-]+/, `Bearer ${odd}`));
+      const { status, body } = await paste(command.replace(/\\\n.*"$/, `${odd}"`));
       expect([status, body]).toEqual([401, expect.stringContaining('invalid_token')]);
     });
   });
@@ -235,7 +266,7 @@ describe('in this process', () => {
     runDev(['--idp-port', '0', ...args], { ...environment, PORT: '0', ...extra });
 
   test.each([[['--nope']], [['positional']], [['--port']], [['--idp-port', 'x']], [['--idp-port', '123456']]])(
-    '%j → 64 and the flags there are',
+    '%j → 64 and the list of flags',
     async (args) => {
       expect(await dev(args)).toBe(64);
       expect(err).toContain('--idp-port');
@@ -257,13 +288,13 @@ describe('in this process', () => {
     expect(err).toContain('development only');
   });
 
-  test('taken ports → 1, which one, and how to choose another', async () => {
+  test('ports in use → 69 with the port and its flag', async () => {
     const { server, port } = await occupy();
     expect(await dev(['--port', String(port)])).toBe(69);
-    expect(err).toMatch(new RegExp(`Port ${port} of the service is taken.*--port`));
+    expect(err).toMatch(new RegExp(`Port ${port} of the service is in use.*--port`));
     err = '';
     expect(await dev(['--idp-port', String(port)])).toBe(69);
-    expect(err).toMatch(new RegExp(`Port ${port} of the local identity provider is taken.*--idp-port`));
+    expect(err).toMatch(new RegExp(`Port ${port} of the local identity provider is in use.*--idp-port`));
     await new Promise((resolve) => server.close(resolve));
   });
 
@@ -282,7 +313,7 @@ describe('in this process', () => {
     await rm(join(base, 'portcullis', 'running', `${port}.json`), { recursive: true });
   });
 
-  test('settings of the environment → obeyed by the service and by the announcement', needs('curl'), async () => {
+  test('settings of the environment → applied by the service and by the printed requests', needs('curl'), async () => {
     const extra = {
       HOST: 'localhost',
       ADMIN_PORT: 'off',
@@ -301,14 +332,13 @@ describe('in this process', () => {
     expect(await status).toBe(0);
   });
 
-  test('on a terminal the link of the console has its key; it opens once, and the file has the next one', async () => {
+  test('terminal → console link with its key on the last line; it opens once, and the file has the next key', async () => {
     const isTTY = Object.getOwnPropertyDescriptor(process.stdout, 'isTTY');
     Object.defineProperty(process.stdout, 'isTTY', { value: true, configurable: true });
     try {
       const status = dev([]);
       await Promise.race([announced, status]);
-      const [, link = '', file = ''] =
-        /^Console +(\S+\/console\?key=[\w-]{43})\n.* a new key is in (\S+)$/m.exec(out) ?? [];
+      const [, file = '', link = ''] = /^ {2}console key +(\S+)[\s\S]*^(\S+\/console\?key=[\w-]{43})$/m.exec(out) ?? [];
       expect((await fetch(link)).status).toBe(200);
       expect((await fetch(link)).status).toBe(401);
       const next = (await readFile(file, 'utf8')).trim();

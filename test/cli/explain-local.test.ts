@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { tellVariables } from '../../src/dev/dev-variables.ts';
+import { listSharedVariables } from '../../src/dev/local-service.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { readSettings } from '../../src/server/settings/settings.ts';
 import { runCommand } from '../support/command-runs.ts';
@@ -25,22 +25,20 @@ afterAll(async () => {
 function tell(variables: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
   const provider = { IDP_DOMAIN: idp.domain, IDP_AUDIENCE: audience };
   const result = readSettings({ args: [], environment: { ...provider, ...variables } });
-  return result.kind === 'settings' ? tellVariables(result.effective) : {};
+  return result.kind === 'settings' ? listSharedVariables(result.effective) : {};
 }
 
 const explain = (input: string, ...args: readonly string[]) => runCommand(['explain', ...args], environment, input);
 
-describe('explain without settings, beside a running dev', () => {
-  it('only the provider runs → held against the provider and its audience', async () => {
+describe('explain without settings, next to a running dev', () => {
+  it('only the provider runs → compared with the provider and its audience', async () => {
     const { status, stdout, stderr } = await explain(await idp.token());
     expect([status, stdout]).toEqual([0, expect.stringMatching(/^admitted\n/)]);
-    expect(stderr).toBe(
-      `portcullis: there are no settings here: held against portcullis dev, which runs ${idp.issuer}\n`,
-    );
+    expect(stderr).toBe(`portcullis: no settings are set: compared with portcullis dev, which runs ${idp.issuer}\n`);
   });
 
   it('token | explain → admitted by the service that dev runs; another audience → the flag of dev', async () => {
-    await idp.announceService('http://127.0.0.1:9', tell({}));
+    await idp.announceService({ service: 'http://127.0.0.1:9' }, tell({}));
     expect((await explain(await idp.token())).stdout).toMatch(/^admitted\n[\s\S]*signature +ok\n/);
     const { status, stdout } = await explain(await idp.token({ audience: 'https://api.example' }));
     expect([status, stdout]).toEqual([1, expect.stringMatching(/^refused: invalid_audience/)]);
@@ -48,26 +46,26 @@ describe('explain without settings, beside a running dev', () => {
   });
 
   it('the settings of that service are in force, and its routes', async () => {
-    await idp.announceService('http://127.0.0.1:9', tell({ DPOP_REQUIRED: 'true' }));
+    await idp.announceService({ service: 'http://127.0.0.1:9' }, tell({ DPOP_REQUIRED: 'true' }));
     expect((await explain(await idp.token())).stdout).toMatch(/^refused: bearer_not_accepted/);
-    await idp.announceService('http://127.0.0.1:9', tell({}));
+    await idp.announceService({ service: 'http://127.0.0.1:9' }, tell({}));
     const call = `curl -H 'Authorization: Bearer ${await idp.token()}' http://127.0.0.1:9/api/private-scoped`;
     expect((await explain(call)).stdout).toMatch(/^refused: insufficient_scope/);
   });
 
-  it('a gate has no routes of its own: a path that the service would ask a scope for', async () => {
-    await idp.announceService('http://127.0.0.1:9', tell({ UPSTREAM: 'http://127.0.0.1:3000' }));
+  it('a gate has no routes: a path for which the service would require a scope → admitted', async () => {
+    await idp.announceService({ service: 'http://127.0.0.1:9' }, tell({ UPSTREAM: 'http://127.0.0.1:3000' }));
     const call = `curl -H 'Authorization: Bearer ${await idp.token()}' http://127.0.0.1:9/api/private-scoped`;
     expect((await explain(call)).stdout).toMatch(/^admitted/);
   });
 
-  it('--offline → nobody is asked: the token is only decoded', async () => {
+  it('--offline → no request: the token is only decoded', async () => {
     expect(await explain(await idp.token(), '--offline')).toMatchObject({ status: 69, stderr: '' });
   });
 });
 
-describe('what dev tells of its service', () => {
-  it('what was set, without secrets and what is only about the console; files by their full paths', () => {
+describe('settings that dev writes for its service', () => {
+  it('configured settings, without secrets and console-only settings; files by their full paths', () => {
     const secret = 'a-secret-that-has-enough-bytes-for-anybody';
     const told = tell({
       ...{ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: secret, REPLAY_STORE: 'redis://u:p@localhost', DOCS: 'false' },

@@ -37,37 +37,37 @@ async function firstLines(
 const curl = (authorization: string): string => `curl -H '${authorization}' ${url}`;
 
 describe("a newcomer's twelve mistakes: one command each, and its first three lines name the cause", () => {
-  it('1. the header is stripped on the way', async () => {
+  it('1. a proxy removes the header', async () => {
     expect(await firstLines(['explain'], `GET /api/private HTTP/1.1\nHost: api.example.test\n`)).toMatch(
-      /^refused: missing_credentials .*\n {2}fix {2}Send Authorization: Bearer <token>\. If the client does, look for a proxy/,
+      /^refused: missing_credentials\n {2}cause {2}header_stripped \(likely\)\n {2}fix {2}Send Authorization: Bearer <token>\. If/,
     );
   });
 
   it('2. "Bearer undefined"', async () => {
     const lines = await firstLines(['explain'], curl('Authorization: Bearer undefined'));
     expect(lines).toMatch(
-      /^refused: opaque_token .*\n {2}cause {2}a word in the place of the token {2}\(certain\)\n {2}fix {2}Let the client wait/,
+      /^refused: opaque_token: a placeholder, not a token\n {2}cause {2}placeholder_token \(likely\)\n {2}fix {2}Await the login/,
     );
     expect(lines).not.toContain('audience');
   });
 
   it('3. quotation marks around the token', async () => {
-    expect(await firstLines(['explain'], `"${await provider.sign()}"`)).toMatch(
-      /^refused: malformed_encoding .*\n {2}cause {2}quotation marks around the token {2}\(certain\)\n {2}fix {2}Remove the quotation marks/,
+    expect(await firstLines(['explain'], curl(`Authorization: Bearer "${await provider.sign()}"`))).toMatch(
+      /^refused: malformed_encoding: quotation marks around the token\n {2}cause {2}token_quoted \(certain\)\n {2}fix {2}Remove the quotation marks/,
     );
   });
 
   it('4. expired', async () => {
     const now = Math.floor(Date.now() / 1000);
     expect(await firstLines(['explain'], await provider.sign({ iat: now - 7200, exp: now - 3600 }))).toMatch(
-      /^refused: expired .*\n {2}cause {2}expired 1 h 0 min ago; it lived for 1 h 0 min {2}\(certain\)\n {2}exp is {2}\S+Z, 1 h 0 min ago {2}\(tolerance 5 s\)$/,
+      /^refused: expired: expired 1 h 0 min ago; it lived for 1 h 0 min\n {2}cause {2}token_expired \(certain\)\n {2}exp is {2}\S+Z, 1 h 0 min ago$/,
     );
   });
 
   it('5. the slash of the audience', async () => {
     const lines = await firstLines(['explain'], await provider.sign({ aud: 'https://api.example.test' }));
     expect(lines).toMatch(
-      /^refused: invalid_audience .*\n {2}aud is {2}https:\/\/api\.example\.test\n {2}wants {2}https:\/\/api\.example\.test\/ {2}\(IDP_AUDIENCE, from the environment\)$/,
+      /^refused: invalid_audience: only the slash at the end differs\n {2}cause {2}audience_slash \(certain\)\n {2}aud is {2}https:\/\/api\.example\.test$/,
     );
   });
 
@@ -78,30 +78,30 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
     const line = await service.findLog(({ reason }) => reason === 'invalid_audience');
     const { stdout } = await runCommand(['explain'], settings(), JSON.stringify(line));
     expect(stdout).toMatch(
-      /\n {2}cause +only the slash at the end differs +\(certain\)\n {2}fix +IDP_AUDIENCE=https:\/\/api\.example\.test\n/,
+      /^refused: invalid_audience: only the slash at the end differs\n {2}cause +audience_slash \(likely\)\n[\s\S]*\n {2}fix +IDP_AUDIENCE=https:\/\/api\.example\.test\n/,
     );
   });
 
   it('6. the ID token', async () => {
     const token = await provider.sign({ aud: 'my-app', at_hash: 'x', nonce: 'y' });
     expect(await firstLines(['explain'], token)).toMatch(
-      /^refused: invalid_audience .*\n {2}cause {2}these are the claims of an ID token {2}\(certain\)\n {2}aud is {2}my-app$/,
+      /^refused: invalid_audience: these are the claims of an ID token\n {2}cause {2}id_token \(likely\)\n {2}aud is {2}my-app$/,
     );
     const { stdout } = await runCommand(['explain'], settings(), token);
-    expect(stdout).toMatch(/\n {2}fix +Let the client send access_token/);
+    expect(stdout).toMatch(/\n {2}fix +Send access_token/);
   });
 
   it('7. scopes in scp', async () => {
     const token = await provider.sign({ scope: undefined, scp: ['read:messages'] });
     expect(await firstLines(['explain', '--scope', 'read:messages'], token)).toMatch(
-      /^refused: insufficient_scope .*\n {2}cause {2}scope is absent, scp has read:messages {2}\(certain\)\n {2}scope is absent$/,
+      /^refused: insufficient_scope: scope is absent, scp has read:messages\n {2}cause {2}scope_in_scp \(certain\)\n {2}scope is absent$/,
     );
   });
 
   it('8. a private authority', async () => {
     const environment = { ...settings(), NODE_EXTRA_CA_CERTS: undefined };
     expect(await firstLines(['doctor', '--only', 'tls'], '', environment)).toMatch(
-      /^tls {2}FAIL {2}D110 chain ends at "Portcullis test authority", which is not trusted.*\n {2}fix: NODE_EXTRA_CA_CERTS=/,
+      /^tls {2}FAIL {2}D110 the chain ends at "Portcullis test authority", which is not trusted.*\n {2}fix: NODE_EXTRA_CA_CERTS=/,
     );
   });
 
@@ -110,7 +110,7 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
     const environment = { ...settings(), HTTPS_PROXY: `http://${proxy}` };
     expect(await firstLines(['doctor', '--only', 'provider'], '', environment)).toMatch(
       new RegExp(
-        `^provider {2}FAIL {2}D101 ${proxy} does not accept connections, and HTTPS_PROXY sends calls to ${provider.issuer}`,
+        `^provider {2}FAIL {2}D101 ${proxy} does not accept connections, and HTTPS_PROXY sends requests for ${provider.issuer}`,
       ),
     );
   });
@@ -121,11 +121,11 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
     const lines = await firstLines(['doctor', '--only', 'outside', '--from-outside', proxy.url], '', environment);
     await proxy.close();
     expect(lines).toMatch(
-      /^outside {2}FAIL {2}D130 the service calls itself http:\/\/localhost:\d+, clients call https:.*\n {2}fix: Let the proxy send X-Forwarded-Proto, and name its address: TRUST_PROXY=/,
+      /^outside {2}FAIL {2}D130 the service sees http:\/\/localhost:\d+, its clients use https:.*\n {2}fix: Configure the proxy to send X-Forwarded-Proto, and trust it: TRUST_PROXY=/,
     );
   });
 
-  it('11. a bound token while DPoP is off: told to turn it on, not to use what is off', async () => {
+  it('11. a bound token while DPoP is off → the advice is to turn it on, not to use it', async () => {
     const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const jkt = await calculateJwkThumbprint(publicKey.export({ format: 'jwk' }) as { readonly kty: string }); // an EC JWK
     const lines = await firstLines(['explain'], await provider.sign({ cnf: { jkt } }), {
@@ -133,13 +133,13 @@ describe("a newcomer's twelve mistakes: one command each, and its first three li
       DPOP_ENABLED: 'false',
     });
     expect(lines).toMatch(
-      /^refused: bound_token_as_bearer .*\n {2}cause {2}DPoP is off, so the DPoP scheme would be refused too {2}\(certain\)\n {2}fix {2}DPOP_ENABLED=true$/,
+      /^refused: bound_token_as_bearer: the token is bound, and DPoP is off\n {2}cause {2}bound_token_dpop_off \(certain\)\n {2}fix {2}DPOP_ENABLED=true$/,
     );
   });
 
   it('12. preflights', async () => {
     expect(await firstLines(['doctor', '--only', 'cors', '--from-outside', service.url])).toMatch(
-      /^cors {2}warn {2}D160 OPTIONS answers 405: browsers cannot call \(CORS_ORIGINS is empty\)/,
+      /^cors {2}warn {2}D160 OPTIONS: status 405, so browsers cannot send requests \(CORS_ORIGINS is empty\)/,
     );
   });
 });

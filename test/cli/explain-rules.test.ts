@@ -11,6 +11,7 @@ import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { runCommand } from '../support/command-runs.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
+const maps = { tools: { 'delete-*': { scopes: ['write'], actor: 'forbidden' }, list: {} } };
 let provider: TestProvider;
 let folder: string;
 let file: string;
@@ -35,6 +36,8 @@ beforeAll(async () => {
         { id: 'watched', path: '/watched', issuers: ['staff'], mode: 'report' },
         { id: 'perhaps', path: '/perhaps', issuers: ['staff'], access: 'optional' },
         { id: 'others', path: '/others', issuers: ['other'] },
+        { id: 'mcp', path: '/mcp', issuers: ['staff'], scopes: ['read'], mcp: maps },
+        { id: 'visitors', path: '/visitors', issuers: ['staff'], access: 'optional', mcp: maps },
       ],
     }),
   );
@@ -55,14 +58,14 @@ const runJson = async (input: string, ...args: readonly string[]) => {
 const good = (claims: object = {}) => provider.sign({ aud: 'orders', scope: 'read', ...claims });
 
 describe('the rule decides', () => {
-  it('a good token → admitted, and the rule is named', async () => {
+  it('a valid token → admitted, and the rule is named', async () => {
     const { status, explanation } = await runJson(`curl -H 'Authorization: Bearer ${await good()}' ${api}/orders/1`);
     expect(explanation).toMatchObject({ verdict: 'admitted', rule: { id: 'read', mode: 'enforce' } });
     expect(explanation.checks[0]).toMatchObject({ id: 'rule', verdict: 'pass', why: 'read' });
     expect(status).toBe(0);
   });
 
-  it('what the rule asks for is asked', async () => {
+  it('requirements of the rule are checked', async () => {
     const { status, explanation } = await runJson(await good(), '--method', 'POST', '--url', `${api}/orders`);
     expect(explanation).toMatchObject({ reason: 'insufficient_scope', status: 403, rule: { id: 'write' } });
     expect(status).toBe(1);
@@ -78,7 +81,7 @@ describe('the rule decides', () => {
 
   it('open → admitted, whatever is sent', async () => {
     const { status, stdout } = await run('x', '--url', `${api}/healthz`);
-    expect(stdout).toBe('admitted\n\nrule         ok    health, open to all: no token is looked at\nexit 0\n');
+    expect(stdout).toBe('admitted\n\nrule         ok    health, open to all: tokens are ignored\nexit 0\n');
     expect(status).toBe(0);
   });
 
@@ -100,11 +103,11 @@ describe('the rule decides', () => {
   });
 });
 
-describe('refused before a token is looked at', () => {
+describe('refused before the token is read', () => {
   it('no rule → says so, and names the rule for another method', async () => {
     const { status, stdout } = await run('x', '--method', 'PUT', '--url', `${api}/orders/1`);
     expect(stdout).toMatch(
-      /^refused: no_rule .*refusals\.md#no_rule\n {2}call is +PUT api\.example\/orders\/1 +\(read matches with GET, write matches with POST\)\n/,
+      /^refused: no_rule\n {2}call is +PUT api\.example\/orders\/1\s+\(read matches with GET, write matches with POST\)\n[\s\S]*refusals\.md#no_rule\n/,
     );
     expect(status).toBe(1);
     expect((await run('x', '--url', `${api}/orderz`)).stdout).toContain('(no rule has this host and path)');
@@ -131,8 +134,105 @@ describe('a rule that only reports', () => {
     expect(explanation).not.toHaveProperty('reason');
     expect(status).toBe(0);
     expect((await run(input)).stdout).toMatch(
-      /^admitted, since the rule watched only reports; it would be refused: expired /,
+      /^admitted,\s+because\s+the\s+rule\s+watched\s+is\s+in\s+report\s+mode;\s+otherwise\s+refused:\s+expired:\s/,
     );
+  });
+});
+
+describe('a rule with mcp', () => {
+  const call = (name: string, method = 'tools/call') => ({ jsonrpc: '2.0', id: 7, method, params: { name } });
+  const curl = async (message: unknown, { claims = {}, path = '/mcp', more = '' } = {}) =>
+    `curl ${api}${path} -H 'Authorization: Bearer ${await good(claims)}' -H 'Content-Type: application/json' ${more} ` +
+    `--data '${JSON.stringify(message)}'`;
+  const find = ({ checks }: Explanation, id: string) => checks.find((check) => check.id === id);
+
+  it.each<readonly [string, unknown, object, string | undefined, object]>([
+    ['a tool with its entry', call('list'), {}, undefined, { verdict: 'pass', why: 'tools list, entry list' }],
+    [
+      'a tool without an entry',
+      call('drop'),
+      {},
+      'no_operation_policy',
+      { expected: 'delete-*, list', seen: 'tools drop' },
+    ],
+    ['a kind without a map', call('greet', 'prompts/get'), {}, 'no_operation_policy', { expected: 'a map of prompts' }],
+    ['a tool in another case', call('List'), {}, 'no_operation_policy', { seen: 'tools List' }],
+    ['a call without a name', { method: 'tools/call' }, {}, 'no_operation_policy', { seen: 'tools without a name' }],
+  ])('%s → %4$s, expected and seen', async (_name, message, claims, reason, check) => {
+    const { status, explanation } = await runJson(await curl(message, { claims }));
+    expect([explanation.reason, status]).toEqual([reason, reason === undefined ? 0 : 1]);
+    expect(find(explanation, 'mcp_operation')).toMatchObject(check);
+  });
+
+  it('a tool without its scope → insufficient_scope with the scopes of the entry', async () => {
+    const { explanation } = await runJson(await curl(call('delete-all')));
+    expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope', status: 403 });
+    const scopes = explanation.checks.filter(({ id }) => id === 'scopes');
+    expect(scopes).toMatchObject([
+      { verdict: 'pass' },
+      { verdict: 'fail', expected: ['write'], seen: expect.stringContaining('read') },
+    ]);
+    const { stdout } = await run(await curl(call('delete-all')));
+    expect(stdout).toMatch(/^operation +ok +tools delete-all, entry delete-\*$/m);
+  });
+
+  it('a tool whose entry forbids actors → actor_not_allowed', async () => {
+    const claims = { scope: 'read write', act: { sub: 'agent-1' } };
+    expect((await runJson(await curl(call('delete-all'), { claims }))).explanation.reason).toBe('actor_not_allowed');
+    expect((await runJson(await curl(call('list'), { claims }))).explanation.verdict).toBe('admitted');
+  });
+
+  it.each<readonly [string, unknown, string, string | undefined]>([
+    ['a header that differs', call('list'), `-H 'Mcp-Name: drop'`, 'mcp_header_mismatch'],
+    ['an empty batch', [], '', 'malformed_message'],
+    ['two types', call('list'), `-H 'Content-Type: text/plain'`, 'malformed_message'],
+    ['a batch with a forbidden call', [call('list'), call('delete-all')], '', 'insufficient_scope'],
+    ['a method without entries', { id: 1, method: 'tools/list' }, '', undefined],
+  ])('%s → %4$s', async (_name, message, more, reason) => {
+    expect((await runJson(await curl(message, { more }))).explanation.reason).toBe(reason);
+  });
+
+  it('--data without a type → malformed_message, because curl sends a form; --json → admitted', async () => {
+    const [authorization, text] = [`Authorization: Bearer ${await good()}`, JSON.stringify(call('list'))];
+    const reasonOf = async (option: string) =>
+      (await runJson(`curl ${api}/mcp -H '${authorization}' ${option} '${text}'`)).explanation.reason;
+    expect([await reasonOf('--data'), await reasonOf('--json')]).toEqual(['malformed_message', undefined]);
+  });
+
+  it.each([
+    ['no body', ''],
+    ['a body in a file', '--data @message.json'],
+  ])('%s → undecided, and what is missing', async (_name, data) => {
+    const input = `curl ${api}/mcp -X POST -H 'Authorization: Bearer ${await good()}' ${data}`;
+    const { status, explanation } = await runJson(input);
+    expect([explanation.verdict, status]).toEqual(['undecided', 69]);
+    expect(find(explanation, 'mcp_operation')).toMatchObject({
+      verdict: 'unknown',
+      why: expect.stringContaining('--data'),
+    });
+  });
+
+  it('an HTTP request, a HAR and a call of fetch → their body decides', async () => {
+    const token = `Bearer ${await good()}`;
+    const body = JSON.stringify(call('drop'));
+    const headers = { Authorization: token, 'Content-Type': 'application/json' };
+    const lines = Object.entries(headers).map(([name, value]) => ({ name, value }));
+    const request = { method: 'POST', url: `${api}/mcp`, headers: lines, postData: { text: body } };
+    const inputs = [
+      `POST /mcp HTTP/1.1\r\nHost: api.example\r\nAuthorization: ${token}\r\nContent-Type: application/json\r\n\r\n${body}`,
+      JSON.stringify({ log: { entries: [{ request, response: { status: 403, headers: [] } }] } }),
+      `fetch("${api}/mcp", ${JSON.stringify({ method: 'POST', headers, body })});`,
+    ];
+    for (const input of inputs) expect((await runJson(input)).explanation.reason).toBe('no_operation_policy');
+  });
+
+  it('optional and no token → operations need one, other messages do not', async () => {
+    const anonymous = (message: unknown) =>
+      runJson(`curl ${api}/visitors --json '${JSON.stringify(message)}'`).then(({ explanation }) => explanation);
+    expect(await anonymous(call('list'))).toMatchObject({ reason: 'missing_credentials', status: 401 });
+    expect(await anonymous({ method: 'tools/list' })).toMatchObject({ verdict: 'admitted' });
+    expect(await anonymous([])).toMatchObject({ reason: 'malformed_message' });
+    expect((await runJson(`curl ${api}/visitors -X POST`)).explanation.verdict).toBe('undecided');
   });
 });
 
@@ -165,12 +265,12 @@ describe('the same decisions as the gate', () => {
   });
 });
 
-describe('what cannot work', () => {
+describe('invalid input', () => {
   it('a token without a URL → 64: rules are for URLs', async () => {
     const { status, stderr } = await run('x');
     expect([status, stderr.split('\n')[0]]).toEqual([
       64,
-      'portcullis: rules are for URLs, and the text tells none: name --url, and --method if it is not GET.',
+      'portcullis: rules are for URLs, and the input has none: add --url, and --method if it is not GET.',
     ]);
   });
 
@@ -189,7 +289,7 @@ describe('what cannot work', () => {
 
   it('RULES of the environment are in force too', async () => {
     const { stdout } = await runCommand(['explain'], { ...environment, RULES: file }, `curl ${api}/closed`);
-    expect(stdout).toMatch(/^refused: denied_by_rule /);
+    expect(stdout).toMatch(/^refused: denied_by_rule\n/);
   });
 });
 
@@ -220,7 +320,7 @@ describe('--show', () => {
     const evil = await provider.sign({ iss: 'https://evil.example/', sub: `\x1b[2J`, note: token.slice(-40) });
     const call = `curl -H 'Authorization: Bearer ${evil}' -H 'X-Access-Token: ${token}' ${api}/`;
     const { stdout } = await runCommand(['explain', '--show', 'sub', '--show', 'note'], settings(), call);
-    expect(stdout).toContain('shown: sub is \\u{1b}[2J  (unverified text of the token)');
+    expect(stdout).toContain('shown: sub is \\u{1b}[2J  (unverified claim of the token)');
     expect(stdout).toContain('shown: note is (withheld');
   });
 

@@ -7,9 +7,9 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { failures } from '../../src/failures.ts';
+import { readmeTables } from '../../tools/scripts/docs/readme-tables.ts';
 import { runCommand, runProcess } from '../support/command-runs.ts';
 import { findFreePort } from '../support/free-port.ts';
-import { readmeTables } from '../support/readme-tables.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { findVariant, readEnvironment } from '../support/variant-service.ts';
 
@@ -33,7 +33,7 @@ const runJson = async (input: string, args: readonly string[] = [], environment 
 };
 
 describe('the verdict', () => {
-  it('a good token → admitted, exit 0', async () => {
+  it('a valid token → admitted, exit 0', async () => {
     const { status, stdout } = await runProcess(['explain', '--json'], settings(), await provider.sign());
     expect(JSON.parse(stdout)).toMatchObject({
       version: 1,
@@ -43,7 +43,7 @@ describe('the verdict', () => {
     expect(status).toBe(0);
   });
 
-  it('a refused one → exit 1 with reason and status; the scope is that of the route', async () => {
+  it('a refused one → exit 1 with reason and status; the scope is the route’s', async () => {
     const token = await provider.sign({ scope: 'openid' });
     const { status, explanation } = await runJson(
       `curl -H 'Authorization: Bearer ${token}' https://api.example.test/api/private-scoped`,
@@ -84,7 +84,9 @@ describe('the verdict', () => {
   it('no settings → what the token says is shown, exit 69, and no key of its issuer is fetched', async () => {
     const before = provider.requests('discovery');
     const { status, stdout } = await run(await provider.sign(), [], { NODE_EXTRA_CA_CERTS: provider.caFile });
-    expect(stdout).toContain(`issuer       -     ${provider.issuer} (not compared: there are no settings)`);
+    expect(stdout.replaceAll(/\s+/g, ' ')).toContain(
+      `issuer - ${provider.issuer} (not compared: there are no settings)`,
+    );
     expect(stdout).toMatch(/^undecided\n/);
     expect([status, provider.requests('discovery')]).toEqual([69, before]);
   });
@@ -111,7 +113,7 @@ describe('the verdict', () => {
     expect((await run(token, ['--expect', 'expired'])).status).toBe(1);
   });
 
-  it('--permission asks for one', async () => {
+  it('--permission requires one', async () => {
     const { explanation } = await runJson(await provider.sign(), ['--permission', 'orders:read']);
     expect(explanation).toMatchObject({ reason: 'missing_permission' });
   });
@@ -156,7 +158,7 @@ describe('input of other kinds', () => {
     expect(await run('PK\u0003\u0004\u0000', [])).toMatchObject({
       status: 64,
       stdout: '',
-      stderr: expect.stringMatching(/^portcullis: The input is not text\. .*\n$/),
+      stderr: expect.stringMatching(/^portcullis: The input is binary\. .*\n$/),
     });
   });
 });
@@ -175,7 +177,17 @@ describe('settings that decide about few tokens', () => {
     expect(stderr).not.toContain('mallory');
   });
 
-  it('TLS_CLIENT_CA and a token that is bound to a certificate → undecided: no text has the certificate', async () => {
+  it('LOGOUT_CLIENTS → the lifetime is checked, and cutoffs are skipped', async () => {
+    const environment = { ...settings(), LOGOUT_CLIENTS: 'app', MAX_TOKEN_LIFETIME: '600' };
+    const now = Math.floor(Date.now() / 1000);
+    const long = await runJson(await provider.sign({ iat: now, exp: now + 3600 }), [], environment);
+    expect(long.explanation).toMatchObject({ verdict: 'refused', reason: 'token_lifetime_too_long' });
+    const { explanation } = await runJson(await provider.sign({ iat: now, exp: now + 300 }), [], environment);
+    expect(explanation).toMatchObject({ verdict: 'admitted' });
+    expect(explanation.checks).toContainEqual(expect.objectContaining({ id: 'revocation', verdict: 'skipped' }));
+  });
+
+  it('TLS_CLIENT_CA and a token that is bound to a certificate → undecided: the input has no certificate', async () => {
     const environment = { ...settings(), TLS_CERT: 'a.pem', TLS_KEY: 'a.key', TLS_CLIENT_CA: 'ca.pem' };
     const cnf = { 'x5t#S256': 'A'.repeat(43) };
     const { status, explanation } = await runJson(await provider.sign({ cnf }), [], environment);
@@ -189,19 +201,19 @@ describe('settings that decide about few tokens', () => {
   });
 });
 
-describe('a text that comes late', () => {
-  it('is waited for, as behind a program that takes its time', async () => {
+describe('late input', () => {
+  it('is awaited, as from a slow program', async () => {
     const file = join(folder, 'late');
     await writeFile(file, await provider.sign({ exp: 1 }));
     const command = `(sleep 0.5; cat '${file}') | '${process.execPath}' dist/cli/main.js explain --expect expired`;
     const { stdout } = await promisify(execFile)('sh', ['-c', command], {
       env: { ...settings(), PATH: process.env['PATH'] },
     });
-    expect(stdout).toMatch(/^refused: expired /);
+    expect(stdout).toMatch(/^refused: expired: /);
   });
 });
 
-describe('what cannot work', () => {
+describe('invalid input', () => {
   it.each([
     ['a token as an argument', ['eyJhbGciOiJSUzI1NiJ9.e30.c2lnbmF0dXJl'], 'x'],
     ['a reason that does not exist', ['no_such_reason'], 'x'],
@@ -229,6 +241,56 @@ describe('one reason', () => {
     const { status, stderr } = await run('', ['invalid_audiance']);
     expect(status).toBe(64);
     expect(stderr).toMatch(/^portcullis: there is no such reason\. Did you mean invalid_audience\?\n/);
+  });
+
+  it.each([
+    ['audience_slash', /^### audience_slash\n\nThe audience of the token .*\n\nNamed for: invalid_audience\n\nhttps:/],
+    ['D113', /^### D113\n\nFailure of portcullis doctor: The port of the provider speaks plain HTTP\./],
+    ['d113', /^### D113\n/],
+  ])('explain %s → its explanation, exit 0', async (name, page) => {
+    const { status, stdout } = await runCommand(['explain', name], {}, '');
+    expect(stdout).toMatch(page);
+    expect(status).toBe(0);
+  });
+
+  it('a response alone → the reasons with this description, and how to find the reason', async () => {
+    const response = (description: string): string =>
+      `HTTP/1.1 401 Unauthorized\nWWW-Authenticate: Bearer error="invalid_token", error_description="${description}"\nX-Request-Id: abc-1`;
+    const many = await runCommand(['explain'], {}, response('The access token is malformed.'));
+    expect(many.stdout).toMatch(/^undecided: 401 invalid_token has one of \d+ reasons, such as \w+\n/);
+    expect(many.stdout).toContain('portcullis explain --id abc-1 --file LOG');
+    expect(many.status).toBe(69);
+    const one = await runCommand(['explain'], {}, response('The access token has expired.'));
+    expect(one.stdout).toMatch(/^refused: expired\n/);
+    expect(one.status).toBe(1);
+  });
+
+  it('--id ID --file LOG → the line with this id; another id → 64', async () => {
+    const line = (id: string, reason: string): string =>
+      `api-1 | {"time":"2026-11-22T10:00:00.000Z","event":"request","id":"${id}","reason":"${reason}","status":401}`;
+    const folder = await mkdtemp(join(tmpdir(), 'portcullis-log-'));
+    const file = join(folder, 'log');
+    await writeFile(file, [line('a1', 'expired'), line('b2', 'invalid_audience')].join('\n'));
+    const found = await runCommand(['explain', '--id', 'a1', '--file', file], {}, '');
+    expect(found.stdout).toMatch(/^refused: expired\n/);
+    expect((await runCommand(['explain', '--id', 'zz', '--file', file], {}, '')).status).toBe(64);
+    await rm(folder, { recursive: true });
+  });
+
+  it('--server with a port that is closed → 69 and one line, without the help', async () => {
+    const { status, stderr } = await runCommand(['explain', '--server', 'http://127.0.0.1:9'], {}, 'Bearer x');
+    expect(stderr).toBe('portcullis: no response from http://127.0.0.1:9. Start the service, or correct --server.\n');
+    expect(status).toBe(69);
+  });
+
+  it('several curl commands → each is explained, and the refused one is first', async () => {
+    const curl = (token: string): string =>
+      `curl 'https://api.example.test/api/private' -H 'Authorization: Bearer ${token}'`;
+    const wrong = await provider.sign({ aud: 'https://api.example.test' });
+    const { status, stdout } = await run(`${curl(await provider.sign())} ;\n${curl(wrong)}`);
+    expect(stdout).toMatch(/^request 1 of 2: GET \/api\/private\nrefused: invalid_audience: only the slash/);
+    expect(stdout).toMatch(/\nrequest 2 of 2: GET \/api\/private\nadmitted\n/);
+    expect(status).toBe(1);
   });
 
   it('prints what docs/refusals.md says', async () => {

@@ -60,22 +60,35 @@ test('dev: a flag wins over a variable with the prefix, and the local provider o
   );
   expect(ended).toMatchObject({
     code: 78,
-    stderr: 'portcullis: one setting is wrong\n  PORT: "x" is not valid. Write a number from 0 to 65535.\n',
+    stderr: 'portcullis: one setting is wrong\n  PORT: "x" is not valid. Set a number from 0 to 65535.\n',
   });
 });
 
 test('help rules → the help of that command', async () => {
   const { stdout } = await run(process.execPath, [main, 'help', 'rules'], { env: environment() });
-  expect(stdout).toMatch(/^portcullis rules looks at a rules file/);
+  expect(stdout).toMatch(/^portcullis rules checks a rules file/);
 });
 
-test.each([
+const named = ['explain', '--issuer', 'https://idp.test/', '--audience', 'a'];
+
+test.each<[readonly string[], number, string]>([
   [['serv'], 64, 'Did you mean serve?'],
   [['dev', '--prot', '1'], 64, 'portcullis: there is no flag --prot. Did you mean --port?'],
   [['explain', '--issuer', 'https://idp.test/'], 64, 'portcullis: --issuer needs --audience.'],
   [['explain', '--file', '/nowhere/at/all'], 64, 'portcullis: the file of --file cannot be read.'],
-  [['doctor'], 78, 'To look at a running service without its settings: portcullis doctor --from-outside URL'],
-  [['serve', '--isuer', 'https://idp.test/'], 78, '--isuer: There is no such flag. Did you mean --issuer?'],
+  [['doctor'], 78, 'To check a running service without its settings: portcullis doctor --from-outside URL'],
+  [['serve', '--isuer', 'https://idp.test/'], 64, 'portcullis: there is no flag --isuer. Did you mean --issuer?'],
+  [
+    ['gate', '--upstraem', 'http://127.0.0.1:1'],
+    64,
+    'portcullis: there is no flag --upstraem. Did you mean --upstream?',
+  ],
+  [['config', '-x'], 64, 'portcullis: there is no flag -x.'],
+  [['doctor', '--timout=1'], 64, 'portcullis: there is no flag --timout. Did you mean --timeout?'],
+  [[...named, '--scopes', 'write:x'], 64, 'portcullis: there is no flag --scopes. Did you mean --scope?'],
+  [[...named, '--expct', 'expired'], 64, 'portcullis: there is no flag --expct. Did you mean --expect?'],
+  [[...named, '--offlin'], 64, 'portcullis: there is no flag --offlin. Did you mean --offline?'],
+  [['explain', '--server', 'http://a.test', '--jsn'], 64, 'portcullis: there is no flag --jsn. Did you mean --json?'],
 ])('%j → %i, and what was meant', async (words, code, text) => {
   const ended = await run(process.execPath, [main, ...words], { env: environment() }).catch((error) => error);
   expect(ended).toMatchObject({ code, stderr: expect.stringContaining(text) });

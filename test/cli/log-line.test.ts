@@ -31,27 +31,23 @@ describe('a log line with what was expected and received: the cause, and the fix
     [
       'insufficient_scope',
       { expected: ['a', 'b'], received: ['a'] },
-      'scope_not_granted: Let the client ask for scope=b,',
+      'scope_not_granted: Request scope=b in the client,',
     ],
-    [
-      'expired',
-      { expected: '', received: '2026-11-22T09:00:00.000Z (3600 s ago)' },
-      'token_expired: Let the client get',
-    ],
+    ['expired', { expected: '', received: '2026-11-22T09:00:00.000Z (3600 s ago)' }, 'token_expired: Get a new token'],
     [
       'issued_in_future',
       { expected: '', received: '2026-11-22T10:10:00.000Z (600 s ahead)' },
-      'clock_behind: Set the clock of this machine',
+      'clock_behind: Set the clock of this host',
     ],
     [
       'proof_too_old',
       { expected: '', received: '2026-11-22T09:50:00.000Z (600 s ago)' },
-      'clock_behind: Let the client make a proof for each call',
+      'clock_behind: Create a proof for each request',
     ],
     [
       'proof_url_mismatch',
       { expected: 'http://a/x', received: 'https://a/x', hint: 'TRUST_PROXY with X-Forwarded-Proto' },
-      'url_behind_proxy: Let the proxy send X-Forwarded-Proto',
+      'url_behind_proxy: Send X-Forwarded-Proto from the proxy',
     ],
     [
       'proof_url_mismatch',
@@ -75,7 +71,7 @@ describe('a log line with what was expected and received: the cause, and the fix
     expect(explain(line(reason, facts))?.checks[0]?.fix).toMatch(/\S/);
   });
 
-  it('as it stands on a terminal, with a list as JSON → the same cause', () => {
+  it('as a terminal shows it, with a list as JSON → the same cause', () => {
     const text =
       '10:00:00.000 info request id=1 status=401 reason=invalid_audience expected=["https://a/"] received=https://a';
     expect(causesOf(text)).toEqual(["audience_slash: audience: 'https://a'"]);

@@ -42,7 +42,7 @@ beforeAll(async () => {
   environment = { XDG_CACHE_HOME: base };
   idp = await startLocalIdp({ makeKey: takeSigningKey, port: 0, audience, customClaim: 'claim', environment });
   service = await start();
-  await idp.announceService(service.url);
+  await idp.announceService({ service: service.url });
   await passStart();
 });
 afterAll(async () => {
@@ -161,7 +161,7 @@ describe('--dpop', () => {
     },
   );
 
-  it('--nonce → the call that DPOP_NONCE=required asks for', needs('curl'), async () => {
+  it('--nonce → the request that DPOP_NONCE=required needs', needs('curl'), async () => {
     const careful = await start({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: 'x'.repeat(32) });
     const url = `${careful.url}/api/private`;
     const { status, text } = await run((await print('--url', url)).command);
@@ -186,7 +186,7 @@ describe('--dpop', () => {
     ['what is said of it is no URL', 'here'],
   ])('%s → the usual address', async (_name, said) => {
     const other = await startOther();
-    if (said !== undefined) await other.announceService(said);
+    if (said !== undefined) await other.announceService({ service: said });
     const { proof } = await print('--idp', other.issuer);
     expect(decodeJwt(proof)['htu']).toBe('http://localhost:8000/api/private');
     await other.close();

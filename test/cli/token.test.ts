@@ -143,6 +143,7 @@ test('provider that refuses → 69 and its status', async () => {
 
 test.each([
   [['--sub', 'alice'], { sub: 'alice' }],
+  [['--actor', 'agent-1'], { act: { sub: 'agent-1' } }],
   [['--permissions', 'read:a write:a'], { permissions: ['read:a', 'write:a'] }],
   [['--acr', 'gold'], { acr: 'gold' }],
   [['--claim', 'tenant=acme', '--claim', 'age=7', '--claim', 'roles=["a"]'], { tenant: 'acme', age: 7, roles: ['a'] }],

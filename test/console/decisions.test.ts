@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   type ConsoleStream,
@@ -160,7 +163,7 @@ describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) =>
     expect(notes).toContainEqual(expect.objectContaining({ event: 'keys_fetched', level: 'info' }));
   });
 
-  it('a ninth page that watches is told to wait, and a place that is left is free again', async () => {
+  it('ninth open page → 503; a closed page makes room', async () => {
     const value = cookie[1] ?? '';
     const more = await Promise.all(Array.from({ length: 7 }, () => openStream(admin, value)));
     await expect(openStream(admin, value)).rejects.toThrow('503');
@@ -194,6 +197,12 @@ describe.each(['1', '2'])('the decisions of the gate with WORKERS=%s', (workers)
     await folder.close();
   });
 
+  const activeRule = async (): Promise<unknown> => {
+    const { json } = await send(admin, '/console/api/state', { headers: cookie });
+    const { routes } = json as { readonly routes: readonly { readonly id: string; readonly path: string }[] };
+    return routes.find(({ path }) => path === '/orders/**')?.id;
+  };
+
   it('a refused call of a rule, a call without a rule, a rule that only reports', async () => {
     const headers = bearer(await provider.sign());
     const refused = await findDecision(admin, idOf(await gate.ask({ path: '/orders/1', headers })), cookie);
@@ -215,6 +224,16 @@ describe.each(['1', '2'])('the decisions of the gate with WORKERS=%s', (workers)
     });
   });
 
+  it('a call that no rule matches → its target, and the rules that nearly matched', async () => {
+    const target = { method: 'POST', path: '/orders/1?token=x', host: 'api.example' };
+    const { decision, facts } = await findDecision(admin, idOf(await gate.ask(target)), cookie);
+    expect(decision).toMatchObject({ reason: 'no_rule', status: 403 });
+    expect(Object.fromEntries(facts)).toEqual({
+      ...{ host: 'api.example', path: '/orders/1' },
+      nearest: `${(await activeRule()) ?? ''} (it is for GET)`,
+    });
+  });
+
   it('the rules in force, and what became of a reload', async () => {
     const read = async () =>
       (await send(admin, '/console/api/state', { headers: cookie })).json as Record<
@@ -230,4 +249,42 @@ describe.each(['1', '2'])('the decisions of the gate with WORKERS=%s', (workers)
     await expect.poll(async () => (await read()).notes.map(({ event }) => event)).toContain('rules_kept');
     expect((await read()).routes.map(({ id }) => id)).toContain('orders-again');
   });
+});
+
+it('a call of a tool at the gate as the proxy → its entry, expected and seen', async () => {
+  const folder = await makeKeyFolder();
+  const upstream = createServer((incoming, outgoing) => void incoming.resume().on('end', () => outgoing.end('{}')));
+  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+  const rules = {
+    issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+    rules: [{ id: 'mcp', path: '/mcp', mcp: { tools: { 'delete-*': { scopes: ['write'] }, list: {} } } }],
+  };
+  const UPSTREAM = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // it listens on TCP
+  const gate = await startGate(provider, rules, { ...folder.environment, UPSTREAM });
+  try {
+    const admin = gate.adminUrl ?? '';
+    const cookie = ['Cookie', await enterConsole(admin, await folder.readKey())];
+    const stream = await openStream(admin, cookie[1] ?? '');
+    const explainCall = async (name: string) => {
+      const headers = [...bearer(await provider.sign()), 'Content-Type', 'application/json', 'X-Request-Id', name];
+      const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name } });
+      await send(gate.url, '/mcp', { method: 'POST', headers, body });
+      await stream.until(name);
+      return (await findDecision(admin, name, cookie)).explanation;
+    };
+    const refused = await explainCall('delete-all');
+    expect(refused).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
+    expect(refused?.checks.find(({ id }) => id === 'mcp_operation')?.why).toBe('tools delete-all, entry delete-*');
+    expect(refused?.checks.find(({ id }) => id === 'scopes')).toMatchObject({ verdict: 'fail', expected: ['write'] });
+    const unknown = await explainCall('drop');
+    expect(unknown).toMatchObject({ verdict: 'refused', reason: 'no_operation_policy' });
+    const check = { verdict: 'fail', expected: 'delete-*, list', seen: 'tools drop' };
+    expect(unknown?.checks.find(({ id }) => id === 'mcp_operation')).toMatchObject(check);
+    expect((await explainCall('list'))?.verdict).toBe('admitted');
+    stream.close();
+  } finally {
+    await gate.stop();
+    upstream.close();
+    await folder.close();
+  }
 });

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refuseOutsiders } from '../../src/console/server/admission.ts';
+import { refuseOutsiders } from '../../src/console/server/access-control.ts';
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { send } from '../support/http-client.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
@@ -127,7 +127,7 @@ describe('the entrance of the console', () => {
   );
 
   it.each(['Forwarded', 'X-Forwarded-For', 'X-Forwarded-Proto', 'x-forwarded-host', 'X-Forwarded-Anything'])(
-    '%s → 403: whoever is behind a proxy is not on this machine',
+    '%s → 403: a proxied client may be on another host',
     async (name) => expect((await get('/console', name, 'for=127.0.0.1')).status).toBe(403),
   );
 
@@ -160,7 +160,7 @@ describe('the entrance of the console', () => {
     for (const headers of foreign) expect((await post(...headers)).status, headers.join(' ')).toBe(403);
     // There is nothing to try without the local provider.
     const page = await post('Origin', own, 'Sec-Fetch-Site', 'same-origin');
-    expect([page.status, page.body]).toEqual([404, 'Calls can be tried in portcullis dev only.\n']);
+    expect([page.status, page.body]).toEqual([404, 'Try it is available in portcullis dev only.\n']);
     const form = ['Cookie', cookie, 'Origin', own, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'text/plain'];
     expect((await send(admin, '/console/api/try', { method: 'POST', headers: form, body: '{}' })).status).toBe(415);
     const long = [...form.slice(0, -1), 'application/json'];
@@ -179,7 +179,7 @@ describe('the entrance of the console', () => {
     expect((await get('/console', ...link)).status).toBe(200);
   });
 
-  it('every answer: not stored, no inline script, no other origin, no frame, Trusted Types', async () => {
+  it('every response → not stored, no inline script, no other origin, no frame, Trusted Types', async () => {
     const answers = [
       await get('/console'),
       await get('/console/api/state'),
@@ -199,7 +199,7 @@ describe('the entrance of the console', () => {
     expect((await get('/console')).body).not.toMatch(/<script(?![^>]*\bsrc=)|\bon\w+=|\bstyle=|https?:/);
   });
 
-  it('the other endpoints of the listener answer as before', async () => {
+  it('other endpoints of the listener → unchanged', async () => {
     expect((await send(admin, '/healthz')).status).toBe(200);
     expect((await send(admin, '/consoles')).status).toBe(404);
     expect((await send(service.url, '/console')).status).toBe(404);

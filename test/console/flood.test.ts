@@ -27,7 +27,7 @@ function exchangeOf(kind: 'refused' | 'allowed'): Exchange {
 
 /** Watches with a walk that explains nothing, so that only decisions are counted. */
 function open(send: (batch: DecisionBatch, onTaken: () => void) => void) {
-  return openDecisionWatch(send)({ findJudged: () => undefined, labels: optionLabels, domainHasScheme: false });
+  return openDecisionWatch(send)({ findAuthorizer: () => undefined, labels: optionLabels, domainHasScheme: false });
 }
 
 const countAll = (batches: readonly DecisionBatch[]): number =>
@@ -58,7 +58,7 @@ describe('10,000 decisions in a second', () => {
     }
   });
 
-  it('a receiver that takes nothing: one batch is on its way, and one waits, however many come', async () => {
+  it('receiver that takes nothing → one batch in flight, one waiting', async () => {
     vi.useFakeTimers();
     try {
       const batches: DecisionBatch[] = [];
@@ -113,7 +113,7 @@ describe('10,000 decisions in a second', () => {
     expect(hub.notes().map(({ event }) => event)).toEqual(Array.from({ length: 30 }, (_, i) => `e${70 + i}`));
   });
 
-  it('a page that reads nothing is sent nothing more, and told later how much it has missed', () => {
+  it('page that reads nothing → gets nothing more, then the number of missed decisions', () => {
     const hub = createHub(names);
     const page = { writableLength: 0, text: '', listeners: [] as (() => void)[] };
     const outgoing = {
@@ -140,7 +140,7 @@ describe('10,000 decisions in a second', () => {
   });
 
   describe('in a browser', needs('chromium'), () => {
-    it('the page shows the last ones, the refused ones among them, says how many were left out, and still answers', async () => {
+    it('flood → recent decisions, refused ones included, and the number of missing ones', async () => {
       const folder = await makeKeyFolder();
       const key = await openConsoleKey({ file: folder.file, onProblem: () => {} });
       const hub = createHub(names);
@@ -156,7 +156,7 @@ describe('10,000 decisions in a second', () => {
       try {
         const link = `http://127.0.0.1:${port}/console?key=${await folder.readKey()}`;
         const { page, problems } = await openPage(browser, link);
-        await page.getByText('No calls yet').waitFor();
+        await page.getByText('No requests yet').waitFor();
         const watch = open((batch, onTaken) => {
           hub.take(batch);
           onTaken();
@@ -165,12 +165,12 @@ describe('10,000 decisions in a second', () => {
           for (let i = 0; i < 1000; i++) watch(exchangeOf(i % 500 === 499 ? 'refused' : 'allowed'), 200, 1);
           await sleep(100);
         }
-        await page.getByText(/^9,[0-9]{3} decisions were left out/).waitFor();
+        await page.getByText(/^9,[0-9]{3} decisions are missing/).waitFor();
         expect(await page.locator('.list li').count()).toBeLessThanOrEqual(300);
         await page.getByRole('radio', { name: 'Refused' }).check();
         await expect.poll(() => page.locator('.list li').count()).toBe(20);
         await page.getByRole('link', { name: 'expired' }).first().click();
-        await page.getByText('The client was told').waitFor();
+        await page.getByText('Response to the client').waitFor();
         expect(problems).toEqual([]);
       } finally {
         await browser.close();

@@ -34,19 +34,19 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await page.getByRole('link', { name, exact: true }).click();
     await heading(name).waitFor();
   };
-  /** Sends a call from the page; the statuses of its answers, and the reason that the last was refused for. */
+  /** Sends a try from the page. Returns the statuses. */
   const tryKind = async (kind: string, endpoint = '/api/private-scoped'): Promise<readonly string[]> => {
     await openView('Try it');
     await page.getByLabel('Endpoint').selectOption(endpoint);
     await page.getByRole('radio', { name: kind }).first().check();
-    await page.getByRole('button', { name: 'Send the call' }).click();
-    await page.getByRole('heading', { name: /^Answered with/ }).waitFor();
+    await page.getByRole('button', { name: 'Send request' }).click();
+    await page.getByRole('heading', { name: /^Status/ }).waitFor();
     const statuses = await page.locator('.tried .status').allTextContents();
     await page.locator('.tried details:visible .checks, .tried details:visible .decisive').last().waitFor();
     return statuses;
   };
 
-  it('the link leads in: landmarks, names, one heading, nothing in the address or in storage', async () => {
+  it('link with the key → page with landmarks, names, one heading, nothing in the URL or in storage', async () => {
     expect(new URL(page.url()).search).toBe('');
     await page.getByRole('banner').waitFor();
     await page.getByRole('main').waitFor();
@@ -57,19 +57,19 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await page.getByText('Ready', { exact: true }).waitFor();
   });
 
-  it('the key was used: the same link does not lead in twice', async () => {
+  it('second use of a link → refused', async () => {
     const link = await dev.consoleLink();
     const first = await openPage(browser, link);
     await first.page.getByRole('main').waitFor();
     const second = await openPage(browser, link);
-    expect(await second.page.textContent('body')).toContain('each key works once');
+    expect(await second.page.textContent('body')).toContain('opens the console once');
     await first.close();
     await second.close();
   });
 
   it.each([
     ['No token', ['401'], 'missing_credentials'],
-    ['Good token', ['200'], undefined],
+    ['Valid token', ['200'], undefined],
     ['Expired', ['401'], 'expired'],
     ['Wrong audience', ['401'], 'invalid_audience'],
     ['Wrong issuer', ['401'], 'invalid_issuer'],
@@ -77,7 +77,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     ['DPoP Bound', ['200'], undefined],
     ['DPoP with nonce', ['200'], undefined],
     ['DPoP, replayed', ['200', '401'], 'proof_replayed'],
-  ])('try: %s → %j, and its checks', async (kind, statuses, reason) => {
+  ])('try: %s → %j and its checks', async (kind, statuses, reason) => {
     expect(await tryKind(kind)).toEqual(statuses);
     const last = page.locator('.tried article').last();
     expect(await last.locator('pre').first().textContent()).toContain('curl -i');
@@ -89,7 +89,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await page.getByRole('link', { name: reason }).first().waitFor();
   });
 
-  it('no token and no proof is in the page, only their first and last characters', async () => {
+  it('tokens and proofs → only their first and last characters are in the page', async () => {
     await tryKind('DPoP, replayed');
     const html = await page.content();
     expect(html).toMatch(/Authorization: DPoP eyJh…\S\S'/);
@@ -97,7 +97,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     expect(html).not.toMatch(/eyJ[\w-]{8}/);
   });
 
-  it('a decision as it happens, and every check of it', async () => {
+  it('new request → listed, with every check', async () => {
     await openView('Decisions');
     const { status } = await send(dev.url, '/api/private', { headers: ['Authorization', 'Bearer undefined'] });
     expect(status).toBe(401);
@@ -112,18 +112,18 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await page.getByRole('table', { name: /Every check/ }).waitFor();
     await page.getByText('Fix').first().waitFor();
     await page.goBack();
-    await page.getByText('Choose a decision').waitFor();
+    await page.getByText('Select a decision').waitFor();
   });
 
-  it('the address of an id that only a caller chose → not found', async () => {
+  it('id chosen by the caller → not found', async () => {
     const answer = await send(dev.url, '/api/private', { headers: ['X-Request-Id', 'chosen-by-the-caller'] });
     await page.evaluate(`location.hash = 'decision/${answer.headers.get('x-request-id')}'`);
     await page.getByRole('table', { name: /Every check/ }).waitFor();
     await page.evaluate("location.hash = 'decision/chosen-by-the-caller'");
-    await page.getByText('not among the last ones').waitFor();
+    await page.getByText('no longer has this one').waitFor();
   });
 
-  it('refused only, and pause', async () => {
+  it('filter and pause → the list follows', async () => {
     await openView('Decisions');
     await page.getByRole('radio', { name: 'Refused' }).check();
     const rows = page.locator('.list li');
@@ -133,25 +133,25 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await page.getByRole('button', { name: 'Pause' }).click();
     const before = await rows.count();
     await send(dev.url, '/api/public');
-    await page.getByRole('button', { name: /Go on \([0-9]+ new\)/ }).click();
+    await page.getByRole('button', { name: /Continue \([0-9]+ new\)/ }).click();
     await expect.poll(() => rows.count()).toBeGreaterThan(before);
   });
 
-  it('what is in force: endpoints, keys, events, settings', async () => {
-    await openView('In force');
+  it('configuration → endpoints, keys, events, settings', async () => {
+    await openView('Configuration');
     await page.getByText('scope read:messages').waitFor();
     await page.getByText('usable', { exact: true }).waitFor();
     await page.getByText('keys fetched').waitFor();
     await page.getByText('https://api.portcullis.example/').waitFor();
   });
 
-  it('with the keyboard only: from the link to the content, to a try, to its answer', async () => {
+  it('keyboard only → a try and its result', async () => {
     const keyboard = await openPage(browser, await dev.consoleLink());
     const { page: own } = keyboard;
     await own.getByRole('heading', { name: 'Decisions' }).waitFor();
     const focused = () => own.evaluate('document.activeElement.textContent.trim() || document.activeElement.tagName');
     await own.keyboard.press('Tab');
-    expect(await focused()).toBe('Go to the content');
+    expect(await focused()).toBe('Skip to content');
     await own.keyboard.press('Enter');
     expect(await own.evaluate('document.activeElement.id')).toBe('content');
     await own.keyboard.press('Shift+Tab');
@@ -160,14 +160,14 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await own.keyboard.press('Enter');
     await own.getByRole('heading', { name: 'Try it' }).waitFor();
     await expect.poll(focused).toBe('Try it');
-    expect(await own.evaluate('document.activeElement.tagName')).toBe('H1');
+    await expect.poll(() => own.evaluate('document.activeElement.tagName')).toBe('H1');
     for (let tabs = 0; tabs < 4; tabs++) await own.keyboard.press('Tab');
     expect(await own.evaluate('document.activeElement.value')).toBe('good');
     await own.keyboard.press('ArrowDown');
     expect(await own.evaluate('document.activeElement.value')).toBe('expired');
     await own.keyboard.press('Enter');
-    await expect.poll(focused).toBe('Answered with 401');
-    // Everything that can be reached shows where it is.
+    await expect.poll(focused).toBe('Status 401');
+    // Every focused element has a visible outline.
     const rings: unknown[] = [];
     for (let tabs = 0; tabs < 8; tabs++) {
       await own.keyboard.press('Tab');
@@ -187,49 +187,46 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     ['dark', 1240],
     ['light', 360],
     ['dark', 360],
-  ] as const)(
-    '%s, %d px: contrast, names and structure by axe; nothing is wider than the window',
-    async (colorScheme, width) => {
-      const own = await openPage(browser, await dev.consoleLink(), {
-        colorScheme,
-        viewport: { width, height: 740 },
-        bypassCSP: true, // for axe, which is no part of the page
-      });
-      await own.page.getByRole('heading', { name: 'Decisions' }).waitFor();
-      await own.page.evaluate(axe.source);
-      const check = async (view: string): Promise<void> => {
-        const { violations } = (await own.page.evaluate(
-          'axe.run(document, { resultTypes: ["violations"] })',
-        )) as AxeResults; // what axe gives
-        const found = violations.map(({ id, nodes }) => `${view}: ${id}: ${nodes.map(({ html }) => html).join(' ')}`);
-        expect(found).toEqual([]);
-        expect(await own.page.evaluate('document.documentElement.scrollWidth'), view).toBeLessThanOrEqual(width);
-      };
-      await own.page.locator('.list li').first().waitFor();
-      await check('decisions');
-      await own.page.getByRole('link', { name: 'insufficient_scope' }).first().click();
-      await own.page.getByRole('table').waitFor();
-      await check('decision');
-      await own.page.getByRole('link', { name: 'Try it', exact: true }).click();
-      await own.page.getByRole('button', { name: 'Send the call' }).waitFor();
-      await check('try');
-      await own.page.getByRole('radio', { name: 'DPoP, replayed' }).check();
-      await own.page.getByRole('button', { name: 'Send the call' }).click();
-      await own.page.locator('.tried .decisive:visible').waitFor();
-      await check('tried');
-      await own.page.getByRole('link', { name: 'In force' }).click();
-      await own.page.getByText('keys fetched').waitFor();
-      await check('force');
-      await own.close();
-    },
-  );
+  ] as const)('%s, %d px → no violation by axe, no horizontal scrolling', async (colorScheme, width) => {
+    const own = await openPage(browser, await dev.consoleLink(), {
+      colorScheme,
+      viewport: { width, height: 740 },
+      bypassCSP: true, // for axe, which is no part of the page
+    });
+    await own.page.getByRole('heading', { name: 'Decisions' }).waitFor();
+    await own.page.evaluate(axe.source);
+    const check = async (view: string): Promise<void> => {
+      const { violations } = (await own.page.evaluate(
+        'axe.run(document, { resultTypes: ["violations"] })',
+      )) as AxeResults; // what axe gives
+      const found = violations.map(({ id, nodes }) => `${view}: ${id}: ${nodes.map(({ html }) => html).join(' ')}`);
+      expect(found).toEqual([]);
+      expect(await own.page.evaluate('document.documentElement.scrollWidth'), view).toBeLessThanOrEqual(width);
+    };
+    await own.page.locator('.list li').first().waitFor();
+    await check('decisions');
+    await own.page.getByRole('link', { name: 'insufficient_scope' }).first().click();
+    await own.page.getByRole('table').waitFor();
+    await check('decision');
+    await own.page.getByRole('link', { name: 'Try it', exact: true }).click();
+    await own.page.getByRole('button', { name: 'Send request' }).waitFor();
+    await check('try');
+    await own.page.getByRole('radio', { name: 'DPoP, replayed' }).check();
+    await own.page.getByRole('button', { name: 'Send request' }).click();
+    await own.page.locator('.tried .decisive:visible').waitFor();
+    await check('tried');
+    await own.page.getByRole('link', { name: 'Configuration' }).click();
+    await own.page.getByText('keys fetched').waitFor();
+    await check('configuration');
+    await own.close();
+  });
 
-  it('a name that leads to this machine (rebinding) gets nothing, with the key neither', async () => {
+  it('foreign name that resolves to loopback (DNS rebinding) → 421, even with the key', async () => {
     const link = new URL(await dev.consoleLink());
     const { port } = link;
     link.hostname = 'console.evil.example';
     const own = await openPage(browser, link.href);
-    expect(await own.page.textContent('body')).toContain('names of this machine');
+    expect(await own.page.textContent('body')).toContain('loopback name');
     const answer = await own.page.evaluate(
       `fetch('http://console.evil.example:${port}/console/api/state').then((a) => a.status)`,
     );
@@ -240,7 +237,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await inside.close();
   });
 
-  it('a foreign page, also on this machine, can neither post, read, nor frame', async () => {
+  it('foreign page, even on this host → can neither post, read nor frame', async () => {
     const foreign = createServer((_, response) => {
       response
         .writeHead(200, { 'content-type': 'text/html' })
@@ -280,7 +277,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     }
   });
 
-  it('the policy of the page stops inline scripts, eval, other origins and strings that become scripts', async () => {
+  it('inline scripts, eval, other origins, strings as scripts → stopped by the policy of the page', async () => {
     const own = await openPage(browser, await dev.consoleLink());
     await own.page.getByRole('main').waitFor();
     const outcomes = await own.page.evaluate(`(async () => {
@@ -298,18 +295,18 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await own.close();
   });
 
-  it('the page itself has caused no error, and nothing that its policy stops', () => {
+  it('use of the page → no error, no violation of its policy', () => {
     expect(opened.problems).toEqual([]);
   });
 
-  it('when the service ends, the page says so', async () => {
+  it('service stops → the page reports it', async () => {
     await dev.stop();
     await page.getByText('Connection lost').waitFor();
   });
 });
 
 describe('the view library of the page', () => {
-  it('is the file of the package htm, but for the comment on top', () => {
+  it('vendored file → equal to the package htm, except for its first comment', () => {
     const vendored = readFileSync('src/console/page/vendor/htm-preact.ts', 'utf8');
     const comment = vendored.slice(0, vendored.indexOf(' */\n') + 4);
     expect(vendored.slice(comment.length)).toBe(readFileSync('node_modules/htm/preact/standalone.mjs', 'utf8'));

@@ -10,28 +10,28 @@ import { type Answer, send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
 
-/** One console, and calls that are tried through it. */
+/** Client of one console. */
 interface Tester {
   readonly cookie: readonly string[];
-  post(order: unknown): Promise<Answer>;
-  run(order: Readonly<Record<string, unknown>>): Promise<TryResult>;
+  post(options: unknown): Promise<Answer>;
+  run(options: Readonly<Record<string, unknown>>): Promise<TryResult>;
 }
 
 async function enter(dev: DevProcess): Promise<Tester> {
   const link = new URL(await dev.consoleLink());
   const cookie = ['Cookie', await enterConsole(dev.adminUrl, link.searchParams.get('key') ?? '')];
   const own = ['Origin', link.origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'application/json'];
-  const post = (order: unknown) =>
+  const post = (options: unknown) =>
     send(dev.adminUrl, '/console/api/try', {
       method: 'POST',
       headers: [...cookie, ...own],
-      body: JSON.stringify(order),
+      body: JSON.stringify(options),
     });
   return {
     cookie,
     post,
-    run: async (order) =>
-      (await post({ method: 'GET', path: '/api/private-scoped', scope: 'read:messages', permissions: [], ...order }))
+    run: async (options) =>
+      (await post({ method: 'GET', path: '/api/private-scoped', scope: 'read:messages', permissions: [], ...options }))
         .json as TryResult, // the service writes this shape
   };
 }
@@ -45,7 +45,7 @@ async function paste(command: string, { environment }: DevProcess): Promise<read
   return [...stdout.matchAll(/^HTTP\/1.1 (\d{3})/gm)].map(([, status]) => Number(status));
 }
 
-describe('a try, with DPOP_NONCE=required', () => {
+describe('try with DPOP_NONCE=required', () => {
   let dev: DevProcess;
   let tester: Tester;
   beforeAll(async () => {
@@ -61,22 +61,24 @@ describe('a try, with DPOP_NONCE=required', () => {
     ['expired', [401], 'expired'],
     ['wrong_audience', [401], 'invalid_audience'],
     ['wrong_issuer', [401], 'invalid_issuer'],
+    ['ended_session', [200, 401], 'revoked_token'],
+    ['revoked_user', [200, 401], 'revoked_token'],
     ['missing_scope', [403], 'insufficient_scope'],
     ['dpop', [401], 'missing_proof_nonce'],
     ['dpop_nonce', [401, 200], undefined],
     ['replayed', [401, 200, 401], 'proof_replayed'],
   ])('%s → %j', async (kind, statuses, reason) => {
-    const { calls, remark } = await tester.run({ kind });
-    expect(calls.map(({ status }) => status)).toEqual(statuses);
-    expect(remark).toBe('');
-    const last = calls.at(-1);
+    const { requests, remark } = await tester.run({ kind });
+    expect(requests.map(({ status }) => status)).toEqual(statuses);
+    expect(remark !== '').toBe(reason === 'revoked_token');
+    const last = requests.at(-1);
     const { decision } = await findDecision(dev.adminUrl, last?.requestId ?? '', tester.cookie);
     expect([decision.status, decision.reason]).toEqual([last?.status, reason]);
     // Nothing of a token leaves the terminal.
-    expect(JSON.stringify(calls)).not.toMatch(/eyJ[\w-]{8}/);
+    expect(JSON.stringify(requests)).not.toMatch(/eyJ[\w-]{8}/);
   });
 
-  it('the command repeats it', needs('curl'), async () => {
+  it('printed command → the same statuses', needs('curl'), async () => {
     for (const [kind, statuses] of [
       ['none', [401]],
       ['good', [200]],
@@ -98,20 +100,20 @@ describe('a try, with DPOP_NONCE=required', () => {
     ['a backslash', { path: '/\\evil.example/' }],
     ['two lines', { path: '/a\r\nHost: evil' }],
     ['no path', { path: undefined }],
-    ['scopes that are no text', { scope: 1 }],
-    ['permissions that are no list', { permissions: 'all' }],
-  ])('%s → 400, and nothing is sent', async (_, odd) => {
+    ['scopes that are a number', { scope: 1 }],
+    ['permissions that are a string', { permissions: 'all' }],
+  ])('%s → 400', async (_, odd) => {
     const answer = await tester.post({ kind: 'good', method: 'GET', path: '/', scope: '', permissions: [], ...odd });
     expect(answer.status).toBe(400);
   });
 
-  it('dev prints where the console and the documentation are, and no key without a terminal', () => {
-    expect(dev.output).toMatch(/^Console +http:\/\/127\.0\.0\.1:\d+\/console\?key=KEY, with the key of \S+$/m);
-    expect(dev.output).toMatch(/^Documentation +http:\/\/127\.0\.0\.1:\d+\/docs, where each call can be tried$/m);
+  it('dev without a terminal → prints the console link without its key', () => {
+    expect(dev.output).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/console\?key=KEY$/m);
+    expect(dev.output).toMatch(/^Documentation +http:\/\/127\.0\.0\.1:\d+\/docs$/m);
   });
 });
 
-describe('a try through dev --upstream', () => {
+describe('try through dev --upstream', () => {
   let upstream: Server;
   let dev: DevProcess;
   let tester: Tester;
@@ -129,25 +131,25 @@ describe('a try through dev --upstream', () => {
     upstream.close();
   });
 
-  it('the answer of the upstream, and the rule that decided', async () => {
-    const { calls } = await tester.run({ kind: 'good', method: 'POST', path: '/orders/1?x=y', scope: '' });
-    expect(calls.map(({ status }) => status)).toEqual([200]);
-    expect(JSON.parse(calls[0]?.body ?? '')).toMatchObject({ method: 'POST', url: '/orders/1?x=y' });
-    const { decision, explanation } = await findDecision(dev.adminUrl, calls[0]?.requestId ?? '', tester.cookie);
+  it('admitted → response of the upstream, and the deciding rule', async () => {
+    const { requests } = await tester.run({ kind: 'good', method: 'POST', path: '/orders/1?x=y', scope: '' });
+    expect(requests.map(({ status }) => status)).toEqual([200]);
+    expect(JSON.parse(requests[0]?.body ?? '')).toMatchObject({ method: 'POST', url: '/orders/1?x=y' });
+    const { decision, explanation } = await findDecision(dev.adminUrl, requests[0]?.requestId ?? '', tester.cookie);
     expect(decision).toMatchObject({ route: 'all', routeKind: 'rule', outcome: 'allowed' });
     expect(explanation?.verdict).toBe('admitted');
   });
 
-  it('a refusal, whose checks name the audience', async () => {
-    const { calls } = await tester.run({ kind: 'wrong_audience', path: '/', scope: '' });
-    expect(calls[0]?.status).toBe(401);
-    const { explanation } = await findDecision(dev.adminUrl, calls[0]?.requestId ?? '', tester.cookie);
+  it('wrong audience → 401, explained', async () => {
+    const { requests } = await tester.run({ kind: 'wrong_audience', path: '/', scope: '' });
+    expect(requests[0]?.status).toBe(401);
+    const { explanation } = await findDecision(dev.adminUrl, requests[0]?.requestId ?? '', tester.cookie);
     expect(explanation?.reason).toBe('invalid_audience');
   });
 
-  it('an upstream that is away → the page gets its answer too', async () => {
+  it('unreachable upstream → 502', async () => {
     await new Promise((resolve) => upstream.close(resolve));
-    const { calls } = await tester.run({ kind: 'good', path: '/', scope: '' });
-    expect(calls[0]?.status).toBe(502);
+    const { requests } = await tester.run({ kind: 'good', path: '/', scope: '' });
+    expect(requests[0]?.status).toBe(502);
   });
 });

@@ -1,83 +1,141 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
 import * as v from 'valibot';
-import { describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { settingTable } from '../../src/server/settings/setting-table.ts';
-import { kustomization, manifest } from './manifest-schemas.ts';
+import { readCodeBlocks } from '../support/pages.ts';
+import { merge, readYaml, render } from './kustomize.ts';
+import { manifest } from './manifest-schemas.ts';
 
 const root = 'deploy/kubernetes';
-const read = (path: string): unknown =>
-  parse(readFileSync(join(root, path), 'utf8'), { strict: true, uniqueKeys: true });
-const base = readdirSync(join(root, 'base')).filter((file) => file !== 'kustomization.yaml');
+/** An overlay with the component, as a user writes it. */
+const monitored = mkdtempSync(join(root, '.monitored-'));
+writeFileSync(
+  join(monitored, 'kustomization.yaml'),
+  JSON.stringify({
+    apiVersion: 'kustomize.config.k8s.io/v1beta1',
+    kind: 'Kustomization',
+    resources: ['../base'],
+    components: ['../monitoring'],
+  }),
+);
+afterAll(() => rmSync(monitored, { recursive: true }));
 
-/** What is wrong with a document, in words. */
-function listIssues(schema: v.GenericSchema, value: unknown): readonly string[] {
-  const { issues } = v.safeParse(schema, value);
+/** Lists the defects of a document in words. */
+function listIssues(value: unknown): readonly string[] {
+  const { issues } = v.safeParse(manifest, value);
   return issues?.map((issue) => `${v.getDotPath(issue)}: ${issue.message}`) ?? [];
 }
 
-/** As kustomize lays a patch over a manifest: members of objects are merged, named list entries by their name. */
-function patch(value: unknown, over: unknown): unknown {
-  if (Array.isArray(value) && Array.isArray(over)) {
-    const isNamed = over.every((entry) => typeof entry?.name === 'string');
-    if (!isNamed) return over;
-    const names = over.map(({ name }) => name);
-    const rest = over.filter(({ name }) => !value.some((entry) => entry.name === name));
-    return [
-      ...value.map((entry) =>
-        names.includes(entry.name)
-          ? patch(
-              entry,
-              over.find(({ name }) => name === entry.name),
-            )
-          : entry,
-      ),
-      ...rest,
-    ];
-  }
-  if (typeof value !== 'object' || value === null || typeof over !== 'object' || over === null) return over;
-  const merged: Record<string, unknown> = { ...value };
-  for (const [name, member] of Object.entries(over))
-    merged[name] = Object.hasOwn(merged, name) ? patch(merged[name], member) : member;
-  return merged;
+type Manifest = Readonly<Record<string, unknown>>;
+const find = (manifests: readonly Manifest[], kind: string, name?: string): Manifest =>
+  manifests.find((each) => each['kind'] === kind && (name === undefined || JSON.stringify(each).includes(name))) ?? {};
+const dataOf = (manifests: readonly Manifest[]): Readonly<Record<string, string>> =>
+  find(manifests, 'ConfigMap')['data'] as Readonly<Record<string, string>>; // validated by its schema
+
+describe('rendered manifests', () => {
+  const common = [
+    'ConfigMap',
+    'Deployment',
+    'HorizontalPodAutoscaler',
+    'NetworkPolicy',
+    'PodDisruptionBudget',
+    'Service',
+  ];
+
+  it.each([
+    ['base', join(root, 'base'), common],
+    ['redis', join(root, 'redis'), common],
+    ['gate', join(root, 'gate'), ['ConfigMap', ...common]],
+    ['base with monitoring', monitored, [...common, 'PrometheusRule', 'ServiceMonitor']],
+  ])('%s → follows the API reference', (_, folder, kinds) => {
+    const manifests = render(folder);
+    expect(manifests.flatMap(listIssues)).toEqual([]);
+    expect(manifests.map(({ kind }) => kind).toSorted()).toEqual(kinds.toSorted());
+  });
+
+  it('a misspelt member → found', () => {
+    const wrong = merge(readYaml(join(root, 'base/deployment.yaml')), { spec: { replica: 3 } });
+    expect(listIssues(wrong)).toHaveLength(1);
+  });
+
+  it.each(['base', 'gate'])('%s → its selectors match its pods only', (folder) => {
+    const manifests = render(join(root, folder));
+    const name = folder === 'base' ? 'portcullis' : 'portcullis-gate';
+    const selectors = [...JSON.stringify(manifests).matchAll(/"app\.kubernetes\.io\/name":"([^"]+)"/g)];
+    expect(new Set(selectors.map(([, value]) => value))).toEqual(new Set([name]));
+    expect(find(manifests, 'HorizontalPodAutoscaler')['spec']).toMatchObject({ scaleTargetRef: { name } });
+    // The autoscaler sets the number of pods, and a second value would reset it.
+    expect(find(manifests, 'Deployment')['spec']).not.toHaveProperty('replicas');
+  });
+
+  it('redis → opens the ports of Redis and of sentinels', () => {
+    const text = JSON.stringify(find(render(join(root, 'redis')), 'NetworkPolicy'));
+    expect(text).toContain('"port":6379');
+    expect(text).toContain('"port":26379');
+  });
+
+  it.each(['base', 'gate'])(
+    '%s → every variable is a setting, and a pod gets the time that its drain needs',
+    (folder) => {
+      const manifests = render(join(root, folder));
+      const data = dataOf(manifests);
+      const known = new Set<unknown>(Object.values(settingTable).map(({ environment }) => environment));
+      const names = Object.keys(data).filter((name) => !['IDP_DOMAIN', 'IDP_AUDIENCE'].includes(name));
+      expect(names.filter((name) => !known.has(name))).toEqual([]);
+      const [, grace] = /"terminationGracePeriodSeconds":(\d+)/.exec(JSON.stringify(manifests)) ?? [];
+      expect(Number(grace)).toBeGreaterThan(Number(data['DRAIN_DELAY']) + 10);
+    },
+  );
+});
+
+describe('the gate', () => {
+  const manifests = render(join(root, 'gate'));
+
+  it('its rules are valid, and mounted at RULES', async () => {
+    const text = readFileSync(join(root, 'gate/rules.yaml'), 'utf8');
+    expect(await readRules({ name: 'rules.yaml', text })).toMatchObject({ kind: 'rules' });
+    expect(find(manifests, 'ConfigMap', 'portcullis-rules')['data']).toEqual({ 'rules.yaml': text });
+    const deployment = JSON.stringify(find(manifests, 'Deployment'));
+    expect(deployment).toContain('"args":["gate"]');
+    expect(deployment).toContain(`"mountPath":"${(dataOf(manifests)['RULES'] ?? '').replace('/rules.yaml', '')}"`);
+    expect(deployment).toContain('"configMap":{"name":"portcullis-rules-gate"}');
+  });
+});
+
+describe('the sidecar of docs/gate/kubernetes.md', () => {
+  const [block] = readCodeBlocks('docs/gate/kubernetes.md').filter(({ language }) => language === 'yaml');
+  const { spec } = parse(block?.text ?? '') as { readonly spec: PodSpec };
+  const [api, gate] = spec.containers;
+  const environment = new Map(gate?.env.map(({ name, value }) => [name, value]));
+
+  it('every variable is a setting; the upstream is the API on loopback; the rules are mounted', () => {
+    const known = new Set<unknown>(Object.values(settingTable).map((row) => row.environment));
+    expect([...environment.keys()].filter((name) => !known.has(name))).toEqual([]);
+    const of = new Map(api?.env.map(({ name, value }) => [name, value]));
+    expect(environment.get('UPSTREAM')).toBe(`http://${of.get('HOST')}:${of.get('PORT')}`);
+    expect(dirname(environment.get('RULES') ?? '')).toBe(gate?.volumeMounts[0]?.mountPath);
+  });
+});
+
+interface PodSpec {
+  readonly containers: readonly {
+    readonly env: readonly { readonly name: string; readonly value: string }[];
+    readonly volumeMounts: readonly { readonly mountPath: string }[];
+  }[];
 }
 
-describe('manifests for Kubernetes', () => {
-  it.each(base)('base/%s follows the API reference', (file) => {
-    expect(listIssues(manifest, read(`base/${file}`))).toEqual([]);
+describe('monitoring', () => {
+  it('PrometheusRule → the alert rules that promtool tests', () => {
+    const { spec } = readYaml(join(root, 'monitoring/prometheusrule.yaml')) as { readonly spec: unknown };
+    expect(spec).toEqual(readYaml('deploy/prometheus/portcullis.rules.yml'));
   });
 
-  it.each(['deployment.yaml', 'networkpolicy.yaml'])(
-    'redis/%s laid over the base follows the API reference',
-    (file) => {
-      expect(listIssues(manifest, patch(read(`base/${file}`), read(`redis/${file}`)))).toEqual([]);
-    },
-  );
-
-  it('the schemas are strict: a misspelt member is found', () => {
-    const wrong = patch(read('base/deployment.yaml'), { spec: { replica: 3 } });
-    expect(listIssues(manifest, wrong)).toHaveLength(1);
-  });
-
-  it.each(['base', 'redis'])(
-    '%s/kustomization.yaml names files that exist, in words that old kustomize knows',
-    (folder) => {
-      const document = read(`${folder}/kustomization.yaml`);
-      const { bases = [], resources = [], patchesStrategicMerge = [] } = v.parse(kustomization, document);
-      for (const path of [...bases, ...resources, ...patchesStrategicMerge])
-        expect(existsSync(join(root, folder, path)), path).toBe(true);
-      if (folder === 'base') expect([...resources].sort()).toEqual([...base].sort());
-    },
-  );
-
-  it('every variable is a setting, and a pod gets the time that its drain needs', () => {
-    const { data } = read('base/configmap.yaml') as { readonly data: Readonly<Record<string, string>> }; // held to its schema above
-    const known = new Set<unknown>(Object.values(settingTable).map(({ environment }) => environment));
-    const names = Object.keys(data).filter((name) => !['IDP_DOMAIN', 'IDP_AUDIENCE'].includes(name));
-    expect(names.filter((name) => !known.has(name))).toEqual([]);
-    const text = readFileSync(join(root, 'base/deployment.yaml'), 'utf8');
-    const grace = Number(/terminationGracePeriodSeconds: (\d+)/.exec(text)?.[1]);
-    expect(grace).toBeGreaterThan(Number(data['DRAIN_DELAY']) + 10);
+  it('job of the ServiceMonitor → the job of the alerts', () => {
+    const manifests = render(join(root, relative(root, monitored)));
+    const label = (find(manifests, 'ServiceMonitor')['spec'] as { readonly jobLabel: string }).jobLabel;
+    expect(find(manifests, 'Service')['metadata']).toMatchObject({ labels: { [label]: 'portcullis' } });
   });
 });

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 
 // Forms of the manifests, strict: a member that is not named here fails the test. Each follows the Kubernetes API
 // reference v1.32 (kubernetes.io/docs/reference/generated/kubernetes-api/v1.32), and for ServiceMonitor the API reference
-// of the Prometheus operator (prometheus-operator.dev/docs/api-reference/api), as far as it is used.
+// of the Prometheus operator (prometheus-operator.dev/docs/api-reference/api), for the used members.
 
 const name = v.pipe(v.string(), v.regex(/^[a-z0-9](?:[a-z0-9-]*[a-z0-9])?$/), v.maxLength(63));
 const labels = v.record(
@@ -27,6 +27,7 @@ const container = v.strictObject({
   image: v.string(),
   imagePullPolicy: v.picklist(['Always', 'IfNotPresent', 'Never']),
   env: v.optional(v.array(v.strictObject({ name: v.pipe(v.string(), v.regex(/^[A-Z_]+$/)), value: v.string() }))),
+  args: v.optional(v.array(v.string())),
   envFrom: v.array(v.strictObject({ configMapRef: v.strictObject({ name }) })),
   ports: v.array(v.strictObject({ name, containerPort: port })),
   startupProbe: probe,
@@ -47,6 +48,7 @@ const container = v.strictObject({
 });
 
 const volume = v.union([
+  v.strictObject({ name, configMap: v.strictObject({ name }) }),
   v.strictObject({ name, emptyDir: v.strictObject({ sizeLimit: quantity }) }),
   v.strictObject({
     name,
@@ -59,7 +61,7 @@ const deployment = v.strictObject({
   kind: v.literal('Deployment'),
   metadata,
   spec: v.strictObject({
-    replicas: seconds,
+    replicas: v.optional(seconds),
     selector,
     strategy: v.strictObject({ rollingUpdate: v.strictObject({ maxUnavailable: v.number(), maxSurge: v.number() }) }),
     template: v.strictObject({
@@ -75,6 +77,14 @@ const deployment = v.strictObject({
           fsGroup: seconds,
           seccompProfile: v.strictObject({ type: v.literal('RuntimeDefault') }),
         }),
+        topologySpreadConstraints: v.array(
+          v.strictObject({
+            maxSkew: seconds,
+            topologyKey: v.picklist(['kubernetes.io/hostname', 'topology.kubernetes.io/zone']),
+            whenUnsatisfiable: v.picklist(['ScheduleAnyway', 'DoNotSchedule']),
+            labelSelector: selector,
+          }),
+        ),
         containers: v.array(container),
         volumes: v.array(volume),
       }),
@@ -143,20 +153,56 @@ export const manifest = v.variant('kind', [
     kind: v.literal('ServiceMonitor'),
     metadata,
     spec: v.strictObject({
-      selector,
+      selector: v.strictObject({
+        matchExpressions: v.array(
+          v.strictObject({ key: v.string(), operator: v.picklist(['In', 'NotIn']), values: v.array(name) }),
+        ),
+      }),
+      jobLabel: v.string(),
       endpoints: v.array(
         v.strictObject({ port: name, path: v.string(), interval: v.pipe(v.string(), v.regex(/^\d+s$/)) }),
       ),
     }),
   }),
+  v.strictObject({
+    apiVersion: v.literal('monitoring.coreos.com/v1'),
+    kind: v.literal('PrometheusRule'),
+    metadata,
+    spec: v.strictObject({
+      groups: v.array(
+        v.strictObject({
+          name,
+          rules: v.array(
+            v.strictObject({
+              alert: v.string(),
+              expr: v.string(),
+              for: v.optional(v.pipe(v.string(), v.regex(/^\d+[smh]$/))),
+              labels: v.record(v.string(), v.string()),
+              annotations: v.record(v.string(), v.string()),
+            }),
+          ),
+        }),
+      ),
+    }),
+  }),
 ]);
 
-/** What a kustomization may say, in the words of version 2.0.3, which kubectl 1.14 to 1.20 has. */
+/** A kustomization or a component, with the members that `render` knows. None is deprecated in kustomize 5. */
 export const kustomization = v.strictObject({
-  apiVersion: v.literal('kustomize.config.k8s.io/v1beta1'),
-  kind: v.literal('Kustomization'),
-  commonLabels: v.optional(labels),
-  bases: v.optional(v.array(v.string())),
+  apiVersion: v.picklist(['kustomize.config.k8s.io/v1beta1', 'kustomize.config.k8s.io/v1alpha1']),
+  kind: v.picklist(['Kustomization', 'Component']),
+  nameSuffix: v.optional(v.string()),
+  labels: v.optional(v.array(v.strictObject({ pairs: labels, includeSelectors: v.optional(v.boolean()) }))),
   resources: v.optional(v.array(v.string())),
-  patchesStrategicMerge: v.optional(v.array(v.string())),
+  components: v.optional(v.array(v.string())),
+  configMapGenerator: v.optional(
+    v.array(
+      v.strictObject({
+        name,
+        files: v.array(v.string()),
+        options: v.strictObject({ disableNameSuffixHash: v.literal(true) }),
+      }),
+    ),
+  ),
+  patches: v.optional(v.array(v.strictObject({ path: v.string() }))),
 });

@@ -1,19 +1,24 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { send } from '../support/http-client.ts';
 import { needs, requireProgram } from '../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { createTestCertificates } from '../support/tls.ts';
 import { bearer, findVariant, startVariant } from '../support/variant-service.ts';
 
 const run = promisify(execFile);
 const rules = 'deploy/prometheus/portcullis.rules.yml';
 const dashboard = 'deploy/grafana/portcullis.json';
 
-/** Metrics that a text names: what PromQL calls functions and labels has no such prefix. */
+/** Lists the metrics in an expression. Functions and labels of PromQL do not have this prefix. */
 function readNames(text: string): ReadonlySet<string> {
   return new Set(
     text.match(/\b(?:portcullis|process|nodejs)_[a-z0-9_]+/g)?.map((name) => name.replace(/_bucket$/, '')),
@@ -46,24 +51,39 @@ describe('metrics that alerts and the dashboard name', needs('redis-server'), ()
   let redis: TestRedis;
   let service: ServiceProcess;
   let inMemory: ServiceProcess;
+  let gate: GateProcess;
+  let folder: string;
 
   beforeAll(async () => {
     provider = await startTestProvider();
     redis = await startTestRedis();
     service = await startVariant(findVariant('a'), provider, { WORKERS: '2', REPLAY_STORE: redis.url });
     inMemory = await startVariant(findVariant('a'), provider);
+    folder = await mkdtemp(join(tmpdir(), 'portcullis-observed-'));
+    const { cert, key } = await createTestCertificates();
+    const file = (name: string): string => join(folder, name);
+    await writeFile(file('cert'), cert);
+    await writeFile(file('key'), key);
+    await writeFile(file('deny'), '{}');
+    gate = await startGate(
+      provider,
+      { issuers: {}, rules: [{ id: 'all', path: '/**', access: 'open' }] },
+      { TLS_CERT: file('cert'), TLS_KEY: file('key'), DENY_LIST: file('deny') },
+    );
   });
   afterAll(async () => {
     await service.stop();
     await inMemory.stop();
+    await gate.stop();
+    await rm(folder, { recursive: true });
     await redis.stop();
     await provider.close();
   });
 
   it.each([rules, dashboard])('%s: each exists', async (file) => {
     await send(service.url, '/api/private', { headers: bearer(await provider.sign()) });
-    // The store in memory tells its entries, Redis whether it is connected.
-    const texts = await Promise.all([service, inMemory].map((each) => send(each.adminUrl ?? '', '/metrics')));
+    // Some metrics exist only with Redis, with the store in memory, or with the files of a gate.
+    const texts = await Promise.all([service, inMemory, gate].map((each) => send(each.adminUrl ?? '', '/metrics')));
     const known = new Set(texts.flatMap(({ body }) => [...body.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name)));
     expect([...readNames(readFileSync(file, 'utf8'))].filter((name) => !known.has(name))).toEqual([]);
   });

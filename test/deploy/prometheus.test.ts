@@ -16,12 +16,12 @@ const window = 14;
 
 const counter = 'portcullis_requests_total{route="/api/private"}';
 
-/** Sends calls at the rate, whatever the answers do, until it is stopped. */
+/** Sends requests at a fixed rate, regardless of the responses, until it is stopped. */
 function startCalls(port: number, token: string) {
   const agent = new Agent({ keepAlive: true, maxSockets: 32 });
   const headers = { authorization: `Bearer ${token}` };
   const startedAt = performance.now();
-  /** When each was sent, in seconds since the epoch. */
+  /** Times of the requests, in seconds since the epoch. */
   const sent: number[] = [];
   const ticking = setInterval(() => {
     const due = ((performance.now() - startedAt) / 1000) * rate;
@@ -62,7 +62,7 @@ describe('Prometheus scrapes two workers, and one is killed', { timeout: 60_000,
   it('rate() is the rate that was sent, within 5 %, and no counter falls', async () => {
     const calls = startCalls(service.port, await provider.sign());
     try {
-      // Prometheus needs some seconds to begin, and a rate of a series that has just begun is no rate.
+      // Prometheus needs some seconds to start, and a new series has no rate.
       while ((await prometheus.query(counter, Date.now() / 1000)).length === 0) await sleep(100);
       const begun = Date.now() / 1000;
       await sleep(6000);

@@ -42,7 +42,7 @@ describe('the unit for systemd', needs('systemd-analyze'), () => {
     const folder = await mkdtemp(join(tmpdir(), 'portcullis-unit-'));
     try {
       await cp('deploy/systemd', folder, { recursive: true });
-      // The program is not installed where the unit expects it; another stands in, so that all the rest is looked at.
+      // The program is not installed at the path of the unit; a replacement allows to check the other settings.
       await writeFile(join(folder, 'portcullis.service'), text.replace(/^ExecStart=.*$/m, 'ExecStart=/bin/true'));
       const files = ['portcullis.service', 'portcullis.socket'].map((name) => join(folder, name));
       const { stderr } = await run(requireProgram('systemd-analyze'), ['verify', ...files]);

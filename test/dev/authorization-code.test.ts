@@ -7,8 +7,12 @@ import { join } from 'node:path';
 import { calculateJwkThumbprint, createLocalJWKSet, exportJWK, type JSONWebKeySet, jwtVerify } from 'jose';
 import * as client from 'openid-client';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createBackchannelLogout } from '../../src/adapters/node.ts';
 import { clientIds } from '../../src/dev/provider/defaults.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
+import type { AccessError } from '../../src/failures.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createRevocations } from '../../src/revocation/revocations.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, type CallInit, createCall } from './call.ts';
 
@@ -136,6 +140,45 @@ test.each(['Bearer', 'DPoP'])(
   },
 );
 
+test('end of the session at the provider → logout token over back channel; the access token gets revoked_token', async () => {
+  const revocations = createRevocations();
+  const ca = readFileSync(idp.certificateFile, 'utf8');
+  const server = createResourceServer({ issuer: idp.issuer, audience, ca, revocations });
+  const receive = createBackchannelLogout(server, { clientIds: [clientIds.app] });
+  const service = createServer((request, response) => receive(request, response, () => response.writeHead(404).end()));
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve));
+  await idp.announceService({ service: `http://127.0.0.1:${(service.address() as AddressInfo).port}` }); // it listens on TCP
+  const { config, verifier, state, application, browse, started } = await beginSignIn();
+  const interaction = started.location ?? new URL(idp.issuer);
+  const clicked = await browse(interaction, { method: 'POST', headers: { origin: interaction.origin } });
+  await follow(browse, clicked.location);
+  const callback = await application.called;
+  const tokens = await client.authorizationCodeGrant(config, callback, {
+    pkceCodeVerifier: verifier,
+    expectedState: state,
+  });
+  await application.close();
+  const decide = () =>
+    server
+      .authorize(new Request('https://api.test/', { headers: { authorization: `Bearer ${tokens.access_token}` } }))
+      .then(
+        ({ claims }) => typeof claims['sid'],
+        ({ reason }: AccessError) => reason,
+      );
+  expect(await decide()).toBe('string');
+  const asked = await (await browse(new URL('session/end', idp.issuer))).response.text();
+  const xsrf = /name="xsrf" value="([^"]+)"/.exec(asked)?.[1] ?? '';
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+  await browse(new URL('session/end/confirm', idp.issuer), {
+    method: 'POST',
+    headers,
+    body: `xsrf=${xsrf}&logout=yes`,
+  });
+  await expect.poll(decide, { timeout: 5000 }).toBe('revoked_token');
+  server.close();
+  service.close();
+});
+
 test('without PKCE → back to the application with invalid_request', async () => {
   const { application, browse, started } = await beginSignIn({ code_challenge: '', code_challenge_method: '' });
   await follow(browse, started.location);
@@ -179,7 +222,7 @@ test.each(['GET', 'POST'])('%s of a sign-in without its cookie → 400, start ag
   expect(await response.text()).toContain('Start again');
 });
 
-test('openid alone → ID token of the demo user, and an access token all the same', async () => {
+test('openid alone → ID token of the demo user, and an access token', async () => {
   const { config, verifier, state, application, browse, started } = await beginSignIn({ scope: 'openid email' });
   const { location } = await browse(started.location ?? new URL(idp.issuer), { method: 'POST' });
   await follow(browse, location);

@@ -157,7 +157,7 @@ describe('introspection', () => {
     },
   );
 
-  test('a token that nobody made → not active', async () => {
+  test('unknown token → not active', async () => {
     expect(await (await ask('x'.repeat(43))).json()).toEqual({ active: false });
   });
 
@@ -168,7 +168,7 @@ describe('introspection', () => {
     expect((await call(idp.introspectionEndpoint, { method: 'POST', headers, body: 'a=b' })).status).toBe(400);
   });
 
-  test('a resource server that asks there → lets the token in', async () => {
+  test('resource server with introspection → admits the token', async () => {
     const server = createResourceServer({
       issuers: [],
       audience: 'https://api.example/',

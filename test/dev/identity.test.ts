@@ -23,7 +23,7 @@ test('certificate → for localhost and 127.0.0.1, a year, and able to sign no o
   expect(expires).toBe(now + 365 * 86_400);
 });
 
-test('kept identity → read back as it was made', async () => {
+test('kept identity → read back unchanged', async () => {
   const made = await ensureIdentity(folder, now);
   expect(await readIdentity(folder)).toEqual(made);
   expect(await ensureIdentity(folder, now)).toEqual(made);

@@ -10,13 +10,13 @@ describe('loadOptional', () => {
     await expect(loading).rejects.toThrow('npm install --save-dev oidc-provider@9 @peculiar/x509@2');
   });
 
-  test.each([new TypeError('broken package'), undefined])('other error (%s) → as it is', async (error) => {
+  test.each([new TypeError('broken package'), undefined])('other error (%s) → unchanged', async (error) => {
     await expect(loadOptional(() => Promise.reject(error))).rejects.toBe(error);
   });
 });
 
 describe('loadLibraries', () => {
-  test('loads once, and leaves Reflect and the console as they were', async () => {
+  test('loaded once, without changes to Reflect or the console', async () => {
     const target: Pick<Console, 'info' | 'warn'> = console;
     const before = [target.info, target.warn, Reflect.ownKeys(Reflect)];
     const first = loadLibraries();

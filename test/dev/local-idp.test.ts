@@ -7,7 +7,7 @@ import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { LocalIdpFailure } from '../../src/dev/provider/failure.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
-import type { TokenOrder } from '../../src/dev/tokens/token-order.ts';
+import type { TokenOptions } from '../../src/dev/tokens/token-options.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type Call, createCall } from './call.ts';
 
@@ -85,7 +85,7 @@ test.each(['read:messages', 'write:messages', 'read:messages write:messages', 'r
   },
 );
 
-test.each<[TokenOrder, string]>([
+test.each<[TokenOptions, string]>([
   [{ validity: 'expired' }, 'ERR_JWT_EXPIRED'],
   [{ validity: 'not-yet-valid' }, 'ERR_JWT_CLAIM_VALIDATION_FAILED'],
   [{ audience: 'https://other.example/' }, 'ERR_JWT_CLAIM_VALIDATION_FAILED'],
@@ -175,7 +175,7 @@ test('production → refuses to start', async () => {
 });
 
 test.each([
-  ['taken', async () => Number(new URL(idp.issuer).port), /^Port \d+ .* is taken\. .*--idp-port/],
+  ['taken', async () => Number(new URL(idp.issuer).port), /^Port \d+ .* is in use\. .*--idp-port/],
   ['no port', async () => 70_000, /^Port 70000 .* cannot be opened\. .*--idp-port/],
 ])('port: %s → says which and how to choose another', async (_name, port, message) => {
   await expect(

@@ -114,5 +114,5 @@ test.each([{ scope: 'read:messages' }, { validity: 'expired' } as const])(
 );
 
 test('provider that has gone → LocalIdpFailure', async () => {
-  await expect(createIdpClient('https://localhost:1/', identity).getToken({})).rejects.toThrow('does not answer');
+  await expect(createIdpClient('https://localhost:1/', identity).getToken({})).rejects.toThrow('does not respond');
 });

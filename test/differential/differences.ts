@@ -18,7 +18,7 @@ export interface Looser {
   readonly peer: Peer;
   readonly why: string;
   readonly source: string;
-  /** Whether a token is of this class. */
+  /** Reports whether a token belongs to this class. */
   readonly applies: (header: Members, claims: Members) => boolean;
 }
 
@@ -45,7 +45,7 @@ export const stricter: Readonly<Partial<Record<Reason, Stricter>>> = {
   malformed_claims: { peers: all, why: 'As for the header.', source: 'RFC 7519 §4, RFC 8259 §8.1' },
   unsupported_typ: {
     peers: [jose, express],
-    why: 'A token of another kind is none of access. These peers do not look unless they are told the one type.',
+    why: 'A token of another kind is not an access token. These peers ignore `typ` unless they are configured with one type.',
     source: 'RFC 8725 §3.11, RFC 9068 §4',
   },
   unsupported_header: {
@@ -58,13 +58,17 @@ export const stricter: Readonly<Partial<Record<Reason, Stricter>>> = {
     why: 'A key is used because the token names it, not because there is only one.',
     source: 'own rule; RFC 7515 §4.1.4 leaves it open',
   },
-  malformed_kid: { peers: [express], why: 'A `kid` that is no text is as good as none.', source: 'RFC 7515 §4.1.4' },
+  malformed_kid: {
+    peers: [express],
+    why: 'A `kid` that is not a string is treated as absent by the peer.',
+    source: 'RFC 7515 §4.1.4',
+  },
   invalid_audience: {
     peers: all,
-    why: 'Each element of `aud` is a text; a list with anything else in it is malformed.',
+    why: 'Each element of `aud` must be a string; an array with any other element is malformed.',
     source: 'RFC 7519 §4.1.3',
   },
-  malformed_exp: { peers: all, why: '`1e400` is no time: the token would never end.', source: 'RFC 7519 §2' },
+  malformed_exp: { peers: all, why: '`1e400` is infinite: the token would never expire.', source: 'RFC 7519 §2' },
   malformed_nbf: { peers: all, why: 'Times are numbers from 0 to 10^11.', source: 'RFC 7519 §2' },
   missing_iat: { peers: [express], why: '`iat` is required in an access token.', source: 'RFC 9068 §2.2' },
   malformed_iat: { peers: all, why: 'Times are numbers from 0 to 10^11.', source: 'RFC 7519 §2' },
@@ -73,8 +77,8 @@ export const stricter: Readonly<Partial<Record<Reason, Stricter>>> = {
     why: 'A token from the future says that a clock, or the token, is wrong.',
     source: 'own rule; RFC 7519 §4.1.6 leaves it open',
   },
-  malformed_sub: { peers: [jose, express], why: '`sub` is required, and a text.', source: 'RFC 9068 §2.2' },
-  malformed_scope: { peers: all, why: '`scope` is a text of names and spaces.', source: 'RFC 9068 §2.2.3' },
+  malformed_sub: { peers: [jose, express], why: '`sub` is required and must be a string.', source: 'RFC 9068 §2.2' },
+  malformed_scope: { peers: all, why: '`scope` is a string of names separated by spaces.', source: 'RFC 9068 §2.2.3' },
   malformed_cnf: {
     peers: [jose, express],
     why: 'A binding that cannot be read cannot be confirmed.',
@@ -104,17 +108,17 @@ export const looser: readonly Looser[] = [
     applies: ({ typ }) => typ === undefined || String(typ).toLowerCase() === 'jwt',
   },
   {
-    name: '`client_id` or `jti` absent, or no text',
+    name: '`client_id` or `jti` absent, or not a string',
     peer: 'oauth4webapi',
-    why: 'Nothing is decided by them, unless `profile` demands them as texts or a deny list names a `jti`.',
-    source: 'RFC 9068 §2.2 asks them of the issuer',
+    why: 'Nothing is decided by them, unless `profile` requires them as strings or a deny list names a `jti`.',
+    source: 'RFC 9068 §2.2 requires them of the issuer',
     applies: (_, { client_id: client, jti }) => !isText(client) || !isText(jti),
   },
   {
-    name: '`client_id` or `jti` present, and no text',
+    name: '`client_id` or `jti` present, and not a string',
     peer: 'express-oauth2-jwt-bearer',
-    why: 'Nothing is decided by them, unless `profile` demands them as texts or a deny list names a `jti`.',
-    source: 'RFC 9068 §2.2 asks them of the issuer',
+    why: 'Nothing is decided by them, unless `profile` requires them as strings or a deny list names a `jti`.',
+    source: 'RFC 9068 §2.2 requires them of the issuer',
     applies: (_, { client_id: client, jti }) =>
       (client !== undefined && !isText(client)) || (jti !== undefined && !isText(jti)),
   },

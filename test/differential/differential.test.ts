@@ -39,7 +39,7 @@ beforeAll(async () => {
       verifiers.peers['express-oauth2-jwt-bearer'](token),
     ]);
     const peers = { jose, oauth4webapi, 'express-oauth2-jwt-bearer': express };
-    verdicts.push({ token, names, reason: verifiers.judge(token), peers });
+    verdicts.push({ token, names, reason: await verifiers.judge(token), peers });
   }
 }, 120_000);
 afterAll(async () => {
@@ -85,7 +85,7 @@ function listStricter(): readonly string[] {
 describe('the same tokens before four verifiers', () => {
   it('the token that was not changed → accepted by all', async () => {
     const token = writeDraft(createDraft(mint));
-    expect(verifiers.judge(token)).toBe('accepted');
+    expect(await verifiers.judge(token)).toBe('accepted');
     for (const peer of peerNames) expect(await verifiers.peers[peer](token), peer).toBe(true);
   });
 

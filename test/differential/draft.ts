@@ -14,7 +14,7 @@ export interface Draft {
   finish: (token: string) => string;
 }
 
-/** What the tokens of one run have in common. */
+/** Values that the tokens of one run share. */
 export interface Mint {
   readonly issuer: string;
   readonly audience: string;

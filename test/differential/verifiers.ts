@@ -10,14 +10,14 @@ import { createResourceServer } from '../../src/resource-server/resource-server.
 import type { Peer } from './differences.ts';
 import type { Mint } from './draft.ts';
 
-/** Seconds; the same for everybody. */
+/** Clock tolerance in seconds, equal for all verifiers. */
 const tolerance = 5;
 
 /** The verifiers, set alike. */
 export interface Verifiers {
   /** The reason, or `accepted`. */
-  judge(token: string): string;
-  /** Whether each of the others accepts. */
+  judge(token: string): Promise<string>;
+  /** True for each other verifier that accepts. */
   readonly peers: Readonly<Record<Peer, (token: string) => Promise<boolean>>>;
   close(): Promise<void>;
 }
@@ -41,11 +41,10 @@ export async function openVerifiers({ issuer, audience, now, kid, publicKey }: M
   const middleware = auth({ issuer, audience, jwksUri, clockTolerance: tolerance, dpop: { enabled: false } });
 
   return {
-    judge(token) {
+    async judge(token) {
       const value = `Bearer ${token}`;
       const headers = { get: (name: string) => (name === 'authorization' ? value : null) };
-      const judged = server.judge({ method: 'GET', url: 'http://api.example.test/', headers });
-      if (judged instanceof Promise) throw new Error('With keys at hand nothing is waited for.');
+      const judged = await server.judge({ method: 'GET', url: 'http://api.example.test/', headers });
       return judged instanceof AccessError ? judged.reason : 'accepted';
     },
     peers: {
@@ -104,7 +103,7 @@ async function callMiddleware(middleware: Middleware, token: string): Promise<bo
   };
   return new Promise((resolve) => {
     const next = (error?: unknown): void => resolve(error === undefined);
-    // Express is not installed: its own types are those of a whole request.
+    // Express is not installed; its types describe a complete request.
     void middleware(request as unknown as Parameters<Middleware>[0], {} as Parameters<Middleware>[1], next);
   });
 }

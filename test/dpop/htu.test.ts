@@ -132,14 +132,14 @@ describe('properties', () => {
     );
   });
 
-  it('a very long text → judged in time that grows with its length alone', () => {
+  it('a very long string → checked in time linear in its length', () => {
     expect(normaliseUrl(`https://a/${'../'.repeat(100_000)}b`)).toBe('https://a/b');
     expect(normaliseUrl(`https://${'a.'.repeat(100_000)}`)).toBeDefined();
     expect(normaliseUrl(`https://a${':'.repeat(100_000)}`)).toBeUndefined();
   });
 });
 
-describe('what would mend a mismatch', () => {
+describe('fix of a mismatch', () => {
   it.each([
     ['the scheme', 'http://a/b', 'https://a/b', 'trustProxy with X-Forwarded-Proto'],
     ['the host', 'https://inner/b', 'https://a/b', 'trustProxy with X-Forwarded-Host'],
@@ -167,12 +167,9 @@ describe('what would mend a mismatch', () => {
     ['a prefix', 'http://a/b', 'http://a/v1/b', 'externalUrl is http://a'],
     ['the path', 'http://a/b', 'http://a/c', 'path'],
     ['no URL in the proof', 'http://a/b', undefined, 'htu'],
-  ])(
-    '%s, while the URL is pinned → what it is pinned to, for no proxy has a say',
-    (_name, expected, received, hint) => {
-      expect(explainMismatch(expected, received, 'http://a')).toBe(hint);
-    },
-  );
+  ])('%s, while the URL is pinned → the pinned URL, because proxies are ignored', (_name, expected, received, hint) => {
+    expect(explainMismatch(expected, received, 'http://a')).toBe(hint);
+  });
 });
 
 it.each([

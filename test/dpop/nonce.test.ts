@@ -48,7 +48,7 @@ describe('a nonce', () => {
     expect(nonces.issue(now, 7)).toBe(Buffer.concat([origin, mac]).toString('base64url'));
   });
 
-  it('fits a header and a JSON string as it is', () => {
+  it('fits a header and a JSON string unchanged', () => {
     expect(current).toMatch(/^[\w-]{32}$/);
   });
 
@@ -59,7 +59,7 @@ describe('a nonce', () => {
     expect(nonces.issue(now)).toBe(current);
   });
 
-  it('tells when it was issued, and in which generation, while it is good', () => {
+  it('returns the time and the generation while it is valid', () => {
     const nonce = nonces.issue(now + 0.9, 4_294_967_295);
     expect(nonces.read(nonce, now + step)).toEqual({ issuedAt: now, generation: 4_294_967_295 });
     expect(nonces.read(nonce, now + 3 * step)).toBeUndefined();

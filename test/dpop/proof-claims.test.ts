@@ -16,7 +16,7 @@ import {
 } from '../support/proof-judge.ts';
 import { hashToken } from '../support/proofs.ts';
 
-describe('all checks of the claims, as an explanation asks them', () => {
+describe('all checks of the claims, as an explanation runs them', () => {
   const facts = { method: 'GET', url: { origin: 'https://api.example.com', path: '/things' }, ath: 'a', now };
   const failed = (wrong: Readonly<Record<string, unknown>>) =>
     proofClaimChecks.filter(({ passes }) => !passes({ claims: { ...goodClaims, ath: 'a', ...wrong }, request: facts }));

@@ -127,7 +127,7 @@ describe('the header of a proof', () => {
     expect(judgeCase(signedBy(alg, keys[alg]), verifyAll)).toBe('accepted');
   });
 
-  it('a private jwk of a key that is at hand → refused all the same', () => {
+  it('a private jwk of a cached key → refused', () => {
     const verifier = createProofVerifier();
     expect(judge(mint(), {}, verifier)).toBe('accepted');
     expect(judge(mint({ header: { jwk: privateJwk(key) } }), {}, verifier)).toBe('private_proof_jwk');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { judge, key, mint, otherKey, refusalOf, token } from '../support/proof-judge.ts';
 
 describe('properties', () => {
-  it('any single character of a good proof changed → refused', () => {
+  it('any single character of a valid proof changed → refused', () => {
     const proof = mint();
     const character = fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code));
     fc.assert(
@@ -26,7 +26,7 @@ describe('properties', () => {
     );
   });
 
-  it('any text → refused for one of the reasons, never another error', () => {
+  it('any string → refused for one of the reasons, never another error', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         expect(judge(text)).not.toBe('accepted');

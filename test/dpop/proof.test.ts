@@ -21,7 +21,7 @@ import {
 } from '../support/proof-judge.ts';
 import { encode, hashToken, makeProofKey, signText, thumbprintOf } from '../support/proofs.ts';
 
-describe('a good proof', () => {
+describe('a valid proof', () => {
   it('says what has to be remembered, and how long', () => {
     expect(
       verify({ proof: mint(), method: 'GET', url, ath: hashToken(token), jkt: thumbprintOf(key.jwk), now }),
@@ -32,7 +32,7 @@ describe('a good proof', () => {
     });
   });
 
-  it.each(allAlgorithms)('%s, signed by jose → accepted, and again with the key at hand', async (alg) => {
+  it.each(allAlgorithms)('%s, signed by jose → accepted, and again with the cached key', async (alg) => {
     const signer = alg === 'ES256' ? key : keys[alg === 'PS256' ? 'RS256' : (alg as keyof typeof keys)]; // the names are equal
     const proof = await new SignJWT(goodClaims)
       .setProtectedHeader({ typ: 'dpop+jwt', alg, jwk: { ...signer.jwk } })
@@ -144,14 +144,14 @@ describe('the key of a proof', () => {
     ['the private key', 'private_proof_jwk', change({ header: { jwk: { ...key.jwk, d: 'AQAB' } } })],
     ['one more member', 'accepted', change({ header: { more: true } })],
     ['the signature of another key', 'invalid_proof_signature', change({ signer: otherKey })],
-  ])('at hand, and then a proof with %s → %s', (_name, reason, item) => {
+  ])('cached, and then a proof with %s → %s', (_name, reason, item) => {
     const verifier = createProofVerifier();
     expect(judge(mint(), {}, verifier)).toBe('accepted');
     expect(judgeCase(item, verifier)).toBe(reason);
     expect(judge(mint(), {}, verifier)).toBe('accepted');
   });
 
-  it('that is none → told, and never at hand', () => {
+  it('an invalid key → reported, and never cached', () => {
     const verifier = createProofVerifier();
     const broken = { ...key.jwk, y: key.jwk.x };
     const request = { jkt: thumbprintOf(broken) };
@@ -215,7 +215,7 @@ describe('the nonce of a proof', () => {
   it.each([
     ['current', nonces.issue(now), undefined],
     ['previous', nonces.issue(now - 120), nonces.issue(now)],
-  ])('%s → the nonce that goes with the answer', (_name, nonce, fresh) => {
+  ])('%s → the nonce for the response', (_name, nonce, fresh) => {
     const proof = mint({ claims: { nonce } });
     expect(accept(proof, {}, demanding).nonce).toBe(fresh);
   });

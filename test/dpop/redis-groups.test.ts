@@ -22,7 +22,7 @@ describe.each([
     return group;
   }
 
-  it('a failover in the middle → nothing used is accepted again, new proofs are, and a nonce is asked for before', {
+  it('a failover in the middle → nothing used is accepted again, new proofs are, after a required nonce', {
     ...needs(...programs),
     timeout: 60_000,
   }, async () => {

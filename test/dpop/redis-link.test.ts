@@ -13,7 +13,7 @@ function createNoting() {
 }
 
 describe.each([
-  ['sentinel', '/gate', ({ nodeClientOptions, sentinelClientOptions }) => [nodeClientOptions, sentinelClientOptions]],
+  ['sentinel', '/gate', ({ nodeClientOptions }) => [nodeClientOptions]],
   ['cluster', '', ({ defaults }) => [defaults]],
 ] satisfies [string, string, (options: Record<string, unknown>) => unknown[]][])('redis+%s', (kind, path, read) => {
   it.each([
@@ -34,5 +34,20 @@ describe.each([
       const seen = { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
       expect({ ...seen, ...(tls !== undefined && { tls }) }).toEqual(expected);
     }
+  });
+});
+
+describe('sentinels', () => {
+  it.each([
+    ['their own credentials', { username: 'watcher', password: 'other' }, { username: 'watcher', password: 'other' }],
+    ['no credentials', undefined, { username: undefined, password: undefined }],
+  ])('%s → sent to them instead of the credentials of the URL', (_, sentinel, expected) => {
+    const { noted, client } = createNoting();
+    linkTo(client, 'redis+sentinel://user:pass@one:7000/gate', sentinel === undefined ? {} : { sentinel });
+    const [{ sentinelClientOptions }] = noted as [
+      { readonly sentinelClientOptions: Readonly<Record<string, unknown>> },
+    ];
+    const { username, password } = sentinelClientOptions;
+    expect({ username, password }).toEqual(expected);
   });
 });

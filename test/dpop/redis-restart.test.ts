@@ -49,7 +49,7 @@ describe('since when Redis remembers', needs('redis-server'), () => {
     expect(await redis.command('PTTL', key)).toMatch(/^:-1\r/);
   });
 
-  it('with a nonce that is younger than the loss → accepted by every instance; with an older one → asked again', async () => {
+  it('with a nonce that is younger than the loss → accepted by every instance; with an older one → a new nonce is required', async () => {
     const nonces = createNonces({ secret: 'a secret of thirty-two characters' });
     const stores = [await openConnected(), await openConnected()] as const;
     const old = nonces.issue(now(), stores[0].generation);
@@ -126,7 +126,7 @@ describe('since when Redis remembers', needs('redis-server'), () => {
     expect(await store.witness(jkt, 'a', soon())).toBe(true);
   });
 
-  it('an instance of the release before, beside this one → each sees the proofs of the other', async () => {
+  it('an instance of the previous release next to this one → each sees the proofs of the other', async () => {
     const run = await readRun();
     await redis.command('SET', key, `"${run} ${now() - 100}"`);
     const record = (jti: string): string => `portcullis:jti:${hash('sha256', replayName(jkt, jti), 'base64url')}`;
@@ -151,7 +151,7 @@ describe('since when Redis remembers', needs('redis-server'), () => {
     ['a time and more', (run) => `${run} ${now() - 200}.5`, undefined],
     ['a time of many digits', (run) => `${run} ${'0'.repeat(16)}`, undefined],
     ['nothing', () => '', undefined],
-  ])('a fresh store finds %s → proofs are accepted from then on', async (_name, write, offset) => {
+  ])('a fresh store finds %s → proofs are accepted afterwards', async (_name, write, offset) => {
     const before = now();
     const run = await readRun();
     await redis.command('SET', key, `"${write(run)}"`);
@@ -170,7 +170,7 @@ describe('since when Redis remembers', needs('redis-server'), () => {
     ['SET is forbidden', ['ACL', 'SETUSER', 'default', '-set'], ['ACL', 'SETUSER', 'default', '+set'], "can't run"],
     ['EVAL is forbidden', ['ACL', 'SETUSER', 'default', '-eval'], ['ACL', 'SETUSER', 'default', '+eval'], 'eval'],
     ['the key is of another type', ['LPUSH', key, 'x'], ['DEL', key], 'WRONGTYPE'],
-  ])('%s → down, told once, refused; mended → up', async (_name, spoil, mend, message) => {
+  ])('%s → down, reported once, refused; mended → up', async (_name, spoil, mend, message) => {
     const told: string[] = [];
     await redis.command(...spoil);
     const store = await openStore(redis.url, { onConnection: (state, cause) => told.push(`${state} ${cause}`) });
@@ -197,7 +197,7 @@ describe('since when Redis remembers', needs('redis-server'), () => {
 });
 
 describe('a Redis that does not tell', () => {
-  it('no answer → down, told once, refused; asked again on a new connection', async () => {
+  it('no response → down, reported once, refused; retried on a new connection', async () => {
     const told: string[] = [];
     const impostor = await startImpostor(() => undefined);
     const store = await openStore(impostor.url, { onConnection: (state, cause) => told.push(`${state} ${cause}`) });
@@ -205,11 +205,11 @@ describe('a Redis that does not tell', () => {
     expect(store.connected).toBe(false);
     expect((await refusal(store.witness(jkt, 'a', soon()))).reason).toBe('replay_store_unavailable');
     expect(told).toEqual([expect.stringContaining('down ')]);
-    expect(told[0]).toContain('did not answer in time');
+    expect(told[0]).toContain('did not respond in time');
     expect(impostor.sockets.slice(0, 2).every(({ readyState }) => readyState === 'closed')).toBe(true);
   });
 
-  it('closed while it is asked → the connection ends, nothing is told and none follows', async () => {
+  it('closed during a command → the connection ends, nothing is reported and none follows', async () => {
     const told: string[] = [];
     let asked = 0;
     const impostor = await startImpostor(() => void asked++);
@@ -222,7 +222,7 @@ describe('a Redis that does not tell', () => {
     expect(told).toEqual([]);
   });
 
-  it('closed on its way → the connection ends once it is there', async () => {
+  it('closed while connecting → the connection ends after it opens', async () => {
     const impostor = await startImpostor(answerCheck);
     const store = await openStore(impostor.url);
     store.close();

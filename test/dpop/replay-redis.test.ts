@@ -120,7 +120,7 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(changes).toEqual(['up', 'down', 'up']);
   });
 
-  it('Redis killed with proofs on their way → each is refused, none is queued for later', async () => {
+  it('Redis killed with proofs in flight → each is refused, none is queued for later', async () => {
     const store = await openStore(redis.url, { timeout: 10 });
     await until(() => store.connected);
     redis.freeze();
@@ -138,7 +138,7 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     redis.freeze();
     const errors = await Promise.all(['a', 'b'].map((jti) => refusal(store.witness(jkt, jti, soon()))));
     expect(errors.map(({ reason }) => reason)).toEqual(['replay_store_unavailable', 'replay_store_unavailable']);
-    expect(String(errors[0]?.cause)).toBe('LateError: Redis did not answer in time');
+    expect(String(errors[0]?.cause)).toBe('LateError: Redis did not respond in time');
     redis.thaw();
     await until(async () => {
       return typeof (await store.witness(jkt, 'c', soon())) === 'boolean';
@@ -146,7 +146,7 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(await store.witness(jkt, 'c', soon())).toBe(false);
   });
 
-  it('nothing asked for longer than silence is borne → the connection stays', async () => {
+  it('no command for longer than the silence limit → the connection stays', async () => {
     const changes: string[] = [];
     const store = await openStore(redis.url, { onConnection: (state) => changes.push(state) });
     await until(() => store.connected);
@@ -156,7 +156,7 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(await store.witness(jkt, 'a', soon())).toBe(true);
   });
 
-  it('Redis frozen while nothing is asked → the connection is dropped and made anew', async () => {
+  it('Redis frozen while idle → the connection is dropped and opened again', async () => {
     const changes: string[] = [];
     const store = await openStore(redis.url, { onConnection: (state) => changes.push(state) });
     await until(() => store.connected);
@@ -167,7 +167,7 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(await store.witness(jkt, 'a', soon())).toBe(true);
   });
 
-  it('an answer that came while this process was busy → counts, however late it is read', async () => {
+  it('a response that came while this process was busy → counts, however late it is read', async () => {
     const store = await openStore(redis.url, { timeout: 0.1 });
     await until(() => store.connected);
     const answer = store.witness(jkt, 'a', soon());
@@ -176,7 +176,7 @@ describe('a replay store in Redis', needs('redis-server'), () => {
     expect(await answer).toBe(true);
   });
 
-  it('an answer of Redis that is an error → refused', async () => {
+  it('an error response of Redis → refused', async () => {
     const store = await openStore(redis.url);
     await until(() => store.connected);
     await redis.command('CONFIG', 'SET', 'maxmemory', '1');
@@ -212,7 +212,7 @@ describe('a Redis with a password', needs('redis-server'), () => {
     expect(await store.witness(jkt, 'a', soon())).toBe(true);
   });
 
-  it('a wrong one → down, refused, and told without the password', async () => {
+  it('a wrong one → down, refused, and reported without the password', async () => {
     const causes: unknown[] = [];
     const store = await openStore(redis.url.replace('right-horse', 'wrong-horse'), {
       onConnection: (_state, cause) => causes.push(cause),
@@ -238,7 +238,7 @@ describe('a Redis that is not there', () => {
     expect(String(cause)).toContain('no connection');
   });
 
-  it('nobody listens to what happens → refused all the same', async () => {
+  it('no listener → still refused', async () => {
     const store = await openStore(`redis://127.0.0.1:${await findFreePort()}`);
     expect((await refusal(store.witness(jkt, 'a', soon()))).reason).toBe('replay_store_unavailable');
     expect((await refusal(store.witness(jkt, 'a', soon()))).reason).toBe('replay_store_unavailable');
@@ -257,7 +257,7 @@ describe('a Redis that is not there', () => {
     expect(delays()).toEqual([50, 100, 200, 400, 800, 1000, 1000].map((most) => most * 0.75));
   });
 
-  it('a new connection → asks what it has to, and nothing else', async () => {
+  it('a new connection → sends the commands it needs, and nothing else', async () => {
     const commands: string[] = [];
     const impostor = await startImpostor((words) => {
       if (words[0] !== 'PING') commands.push(words.join(' '));
@@ -276,7 +276,7 @@ describe('a Redis that is not there', () => {
     ]);
   });
 
-  it('nothing answered any more → late answers make a new connection, one for all of them', async () => {
+  it('no response any more → late responses open one new connection for all', async () => {
     const changes: string[] = [];
     const impostor = await startImpostor(answerCheck);
     const store = await openStore(impostor.url, { timeout: 0.05, onConnection: (state) => changes.push(state) });
@@ -288,7 +288,7 @@ describe('a Redis that is not there', () => {
     expect(changes).toEqual(['up', 'down', 'up', 'down', 'up']);
   });
 
-  it('one proof answered and another not → the other is refused, the connection stays', async () => {
+  it('a response to one proof and not to another → the other is refused, the connection stays', async () => {
     let proofs = 0;
     const impostor = await startImpostor((words) => {
       if (words[3]?.startsWith('portcullis:jti:') === true) proofs++;
@@ -303,7 +303,7 @@ describe('a Redis that is not there', () => {
     expect(impostor.sockets).toHaveLength(1);
   });
 
-  it('a ping answered and a proof not → refused, the connection stays', async () => {
+  it('a response to a ping and not to a proof → refused, the connection stays', async () => {
     let pings = 0;
     const impostor = await startImpostor((words) => {
       if (words[0] === 'PING') pings++;
@@ -317,7 +317,7 @@ describe('a Redis that is not there', () => {
     expect(store.connected).toBe(true);
   });
 
-  it('a proof answered → no timer waits for it any more', async () => {
+  it('a response to a proof → no timer waits for it any more', async () => {
     const impostor = await startImpostor((words) => answerCheck(words) ?? writeAnswer('first'));
     const store = await openStore(impostor.url, { timeout: 1234 });
     await until(() => store.connected);
@@ -338,7 +338,7 @@ describe('a Redis that is not there', () => {
     ['no time', '*3\r\n$7\r\nnothing\r\n$1\r\nx\r\n$1\r\n7\r\n'],
     ['a generation that is too large', '*3\r\n$7\r\nnothing\r\n$1\r\n1\r\n$10\r\n4294967296\r\n'],
     ['one word', '+OK\r\n'],
-  ])('an answer with %s → down', async (_name, answer) => {
+  ])('a response with %s → down', async (_name, answer) => {
     const causes: unknown[] = [];
     const impostor = await startImpostor(() => answer);
     await openStore(impostor.url, { onConnection: (_state, cause) => causes.push(cause) });

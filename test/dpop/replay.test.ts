@@ -52,7 +52,7 @@ describe('a proof that may have been used before the store was there', () => {
     expect(store.witness(jkt, `${start - 120}`, made(start - 120), () => nonces.read(nonce, start))).toBe(false);
   });
 
-  it('with a nonce of the store before, under the same secret → asked for a new one', () => {
+  it('with a nonce of the previous store, under the same secret → a new one is required', () => {
     const clock = { now: start };
     const before = open(clock);
     const nonce = nonces.issue(start, before.store.generation);
@@ -60,14 +60,14 @@ describe('a proof that may have been used before the store was there', () => {
     expect(open(clock).witness(start, nonce)).toBe('proof_before_start');
   });
 
-  it('with a nonce of another instance: issued later → accepted; earlier, or ahead of this clock → asked', () => {
+  it('with a nonce of another instance: issued later → accepted; earlier, or ahead of this clock → a new one is required', () => {
     const { witness } = open({ now: start + 5 });
     expect(witness(start, nonces.issue(start + 6, 1))).toBeUndefined();
     expect(witness(start + 1, nonces.issue(start + 5, 1))).toBe('proof_before_start');
     expect(witness(start + 2, nonces.issue(start + 7, 1))).toBe('proof_before_start');
   });
 
-  it('since: 0 → nothing is asked for; a time of the caller’s → from then on', () => {
+  it('since: 0 → every proof is accepted; a given time → only later proofs are', () => {
     expect(open({ now: start }, 0).witness(start - 200)).toBeUndefined();
     expect(open({ now: start }, start - 100).witness(start - 100)).toBe('proof_before_start');
     expect(open({ now: start }, start - 100).witness(start - 99)).toBeUndefined();
@@ -112,7 +112,7 @@ describe('a replay store in memory', () => {
     ['characters moved the other way', jkt.slice(1), 'Aa'],
     ['a jti of 256 characters', jkt, 'a'.repeat(256)],
     ['an emoji', jkt, '🔑'],
-  ])('the same but for %s → seen first', (_name, otherJkt, jti) => {
+  ])('equal except for %s → seen first', (_name, otherJkt, jti) => {
     const { store } = createStore();
     store.witness(jkt, 'a', start + 300);
     expect(store.witness(otherJkt, jti, start + 300)).toBe(true);

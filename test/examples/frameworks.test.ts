@@ -12,7 +12,7 @@ import { passStart } from '../support/pass-start.ts';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const audience = 'https://api.example.com/';
 
-/** Serves a module of another runtime: `pick` finds its handler. Node answers here in place of that runtime. */
+/** Serves a module for another runtime on Node: `pick` finds its handler. */
 const serveModule = (pick: string): string => `
   import { serve } from '@hono/node-server';
   import { accessOf } from 'portcullis/fetch';
@@ -40,6 +40,7 @@ const examples = [
     serve: 'module.default.fetch(request, { remoteAddr: { hostname: incoming.socket.remoteAddress } })',
   },
   { name: 'workers', file: 'workers/worker', serve: 'module.default.fetch(request, env)' },
+  { name: 'workers', file: 'workers/hono', serve: 'module.default.fetch(request, env)' },
   { name: 'next', file: 'next/app/messages/route', serve: 'module.GET(request)' },
   {
     name: 'next',
@@ -53,7 +54,7 @@ const examples = [
 let issuer: ListeningIssuer;
 let folder: string;
 beforeAll(async () => {
-  // The code of the pages, with the package as it is packed.
+  // The code of the pages, with the packed package.
   folder = join((await buildPages()).folder, 'examples');
   issuer = await createTestIssuer({ audience }).listen();
   await writeFile(join(folder, 'ca.pem'), issuer.ca);
@@ -62,7 +63,7 @@ afterAll(async () => {
   await issuer?.close();
 });
 
-/** Starts an example as a user would, and waits until it answers. */
+/** Starts an example like a user, and waits until it responds. */
 async function start(file: string, serve: string | undefined): Promise<{ child: ChildProcess; origin: string }> {
   const port = await findFreePort();
   const path = join(folder, `${file}.js`);
@@ -93,7 +94,7 @@ async function start(file: string, serve: string | undefined): Promise<{ child: 
   throw new Error(`${file} does not answer: ${complaint}`);
 }
 
-it('every example is started here, but for MCP, recipes and the test kit, which have tests of their own', async () => {
+it('every example is started here, except MCP, recipes and the test kit, which have their own tests', async () => {
   const others = ['local-provider', 'mcp', 'recipes', 'testing'];
   const folders = await readdir(join(root, 'examples'), { withFileTypes: true });
   const names = folders.filter((entry) => entry.isDirectory()).map(({ name }) => name);
@@ -136,7 +137,7 @@ describe.each(examples)('$name: $file', ({ name, file, ...how }) => {
 
   // A file of Next.js has no paths that it leaves open by itself.
   if (name === 'next') return;
-  it('what is open needs no token', async () => {
-    expect(await (await fetch(running.origin)).text()).toBe('open to everybody');
+  it('open route → 200 without a token', async () => {
+    expect(await (await fetch(running.origin)).text()).toBe('open to all');
   });
 });

@@ -74,7 +74,7 @@ process.exit();
       text.includes('Stop with'),
     );
     const [, certificate = ''] = /certificate +(\S+)/.exec(told) ?? [];
-    const [, secret = ''] = /secret is in (\S+)/.exec(told) ?? [];
+    const [, secret = ''] = /client secret +(\S+)/.exec(told) ?? [];
     // The places that the page names, below the folder of the cache.
     expect([certificate, secret].map((path) => path.replace(environment['XDG_CACHE_HOME'] ?? '', '~/.cache'))).toEqual([
       '~/.cache/portcullis/identity/certificate.pem',
@@ -103,7 +103,7 @@ process.exit();
       for (;;) {
         const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
         const answer = [response.status, await response.text()] as const;
-        // A busy machine may not fetch the keys in time: the server says so, and a client asks again.
+        // A busy host may not fetch the keys in time: then the response is 503, and the client repeats the request.
         if (response.status !== 503) return answer;
         await new Promise((resolve) => setTimeout(resolve, 500));
       }
@@ -112,7 +112,7 @@ process.exit();
     expect(flags).toContain('--sub');
     const page = await readFile('docs/local-provider.md', 'utf8');
     const [, answer] = await call(await order(...flags));
-    expect(page).toContain(`It answers \`${answer}\`.`);
+    expect(page).toContain(`The response is \`${answer}\`.`);
     expect((await call(await order(...flags, '--expired')))[0]).toBe(401);
     expect((await call(await order('token')))[0]).toBe(403);
   }, 60_000);
@@ -128,7 +128,7 @@ process.exit();
     }
   });
 
-  it('opaque tokens are asked about', async () => {
+  it('opaque tokens → introspected', async () => {
     const opaque = await order('token', '--opaque', '--scope', 'read:messages', '--sub', 'alice');
     const ask = async (token: string) => {
       const { stdout } = await run(process.execPath, ['.built/ask.js', token], {

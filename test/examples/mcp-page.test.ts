@@ -17,7 +17,7 @@ let packed: PackedPackage;
 let folder: string;
 let environment: Record<string, string>;
 
-/** Starts a program in the folder, and waits until it says, or does, what is waited for. */
+/** Starts a program in the folder, and waits for an output or a condition. */
 async function start(words: readonly string[], ready: (text: string) => Promise<boolean>): Promise<string> {
   const child = spawn(process.execPath, [...words], { cwd: folder, env: environment });
   running.push(child);
@@ -86,7 +86,7 @@ describe('docs/mcp.md, in an empty folder', () => {
       text.includes('Stop with'),
     );
     const [, certificate = ''] = /certificate +(\S+)/.exec(told) ?? [];
-    const [, secret = ''] = /secret is in (\S+)/.exec(told) ?? [];
+    const [, secret = ''] = /client secret +(\S+)/.exec(told) ?? [];
     expect(await readFile(certificate, 'utf8')).toContain('BEGIN CERTIFICATE');
     Object.assign(environment, { NODE_EXTRA_CA_CERTS: certificate, CLIENT_SECRET_FILE: secret });
     expect(commandWith('node start.ts')).toMatch(/^NODE_EXTRA_CA_CERTS=\S+ ISSUER=\S+ node start.ts$/);

@@ -19,7 +19,7 @@ import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.t
 import { buildPages } from '../support/packed-pages.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 
-// The code of the page, with the package as it is packed.
+// The code of the page, with the packed package.
 const packed = await buildPages();
 const { createKeySet } = packed.load('portcullis') as typeof import('portcullis'); // it has the name of its sources
 type Example = typeof import('../../examples/mcp/server.ts');
@@ -32,7 +32,7 @@ let keys: ManagedKeySet;
 let server: Server;
 let resource: string;
 let agent: Agent;
-/** What the client fetched by itself, without hosts. */
+/** Paths that the client fetched. */
 let fetched: string[] = [];
 
 beforeAll(async () => {
@@ -83,7 +83,7 @@ function createClient(mode: 'legacy' | 'auto') {
   return { client, transport };
 }
 
-describe('examples/mcp, on the packed package, with a client that is told its URL and its credentials alone', () => {
+describe('examples/mcp, on the packed package, with a client that gets only its URL and its credentials', () => {
   it.each([
     { mode: 'auto', revision: '2026-07-28' },
     { mode: 'legacy', revision: '2025-11-25' },
@@ -153,7 +153,7 @@ describe('examples/mcp, on the packed package, with a client that is told its UR
     );
   });
 
-  it('docs/mcp.md shows the example as it is', () => {
+  it('docs/mcp.md shows the example unchanged', () => {
     const [, text] = /<!-- file: examples\/mcp\/server.ts -->\n```ts\n([\s\S]*?)```\n<!-- end -->/.exec(page) ?? [];
     expect(text).toBe(readFileSync(new URL('../../examples/mcp/server.ts', import.meta.url), 'utf8'));
   });

@@ -4,7 +4,7 @@ import { io } from 'socket.io-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildPages } from '../support/packed-pages.ts';
 
-// The code of the pages, with the package as it is packed.
+// The code of the pages, with the packed package.
 const packed = await buildPages();
 const { createResourceServer } = packed.load('portcullis') as typeof import('portcullis'); // it has the name of its sources
 const { createTestIssuer } = packed.load('portcullis/testing') as typeof import('portcullis/testing'); // as above
@@ -12,7 +12,7 @@ const issuer = createTestIssuer();
 const resourceServer = createResourceServer({ issuers: [issuer], audience: issuer.audience, dpop: { replay: 'off' } });
 const good = issuer.headers({ sub: 'alice', scope: 'read:messages' });
 
-/** What GraphQL answers. */
+/** A response of GraphQL. */
 interface GraphqlAnswer {
   readonly data?: unknown;
   readonly errors?: unknown;
@@ -51,8 +51,8 @@ describe.each(['apollo', 'mercurius'] as const)('GraphQL on %s', (name) => {
     };
   };
 
-  it('what is open needs no token', async () => {
-    expect(await ask('{ greeting }')).toMatchObject({ status: 200, body: { data: { greeting: 'open to everybody' } } });
+  it('open route → 200 without a token', async () => {
+    expect(await ask('{ greeting }')).toMatchObject({ status: 200, body: { data: { greeting: 'open to all' } } });
   });
 
   it('a token with the scope → the resolver gets the access', async () => {
@@ -63,9 +63,16 @@ describe.each(['apollo', 'mercurius'] as const)('GraphQL on %s', (name) => {
     });
   });
 
-  it('a bound token with its proof → let in', async () => {
+  it('a bound token with its proof → admitted', async () => {
     const headers = issuer.dpopClient().headers({ method: 'POST', url, scope: 'read:messages' });
     expect((await ask('{ reader }', headers)).body).toMatchObject({ data: { reader: 'test-subject' } });
+  });
+
+  it('a query without a decorator → any valid token is required', async () => {
+    expect(await ask('{ scheme }', issuer.headers())).toMatchObject({ body: { data: { scheme: 'Bearer' } } });
+    const { body } = await ask('{ scheme }');
+    expect(body.data ?? null).toBeNull();
+    expect(body.errors).toMatchObject([{ extensions: { code: 'UNAUTHENTICATED' } }]);
   });
 
   it.each([
@@ -76,7 +83,7 @@ describe.each(['apollo', 'mercurius'] as const)('GraphQL on %s', (name) => {
     const { status, challenge, body } = await ask('{ reader }', headers);
     expect(body.data ?? null).toBeNull();
     expect(body.errors).toMatchObject([{ extensions: { code } }]);
-    // GraphQL answers 200. Apollo sends the headers of the error, Mercurius does not look at them.
+    // GraphQL responds with 200. Apollo sends the headers of the error, Mercurius ignores them.
     expect(status).toBe(200);
     if (name === 'apollo') expect(challenge).toContain('scope="read:messages"');
     else expect(challenge).toBeNull();
@@ -92,20 +99,20 @@ describe('a gateway on socket.io', () => {
   });
   afterAll(() => app.close());
 
-  const say = async (headers: Readonly<Record<string, string>>) => {
+  const say = async (headers: Readonly<Record<string, string>>, message: 'say' | 'ask' = 'say') => {
     const socket = io(url, { extraHeaders: { ...headers }, transports: ['websocket'], reconnection: false });
     try {
       return await new Promise((resolve, reject) => {
         socket.once('connect_error', reject);
         for (const event of ['said', 'exception']) socket.once(event, (data: unknown) => resolve([event, data]));
-        socket.once('connect', () => socket.emit('say', 'hello'));
+        socket.once('connect', () => socket.emit(message, 'hello'));
       });
     } finally {
       socket.close();
     }
   };
 
-  it('a token with the scope → the message is answered', async () => {
+  it('a token with the scope → a reply to the message', async () => {
     expect(await say(issuer.headers({ sub: 'alice', scope: 'chat' }))).toEqual(['said', 'alice: hello']);
   });
 
@@ -114,5 +121,11 @@ describe('a gateway on socket.io', () => {
     ['a token without the scope', issuer.headers(), 'Forbidden'],
   ])('%s → an exception', async (_name, headers, message) => {
     expect(await say(headers)).toEqual(['exception', { status: 'error', message }]);
+  });
+
+  it('a message without a decorator → any valid token is required', async () => {
+    expect(await say(issuer.headers({ sub: 'alice' }), 'ask')).toEqual(['said', 'alice']);
+    // Gateways have no global filters: Nest reports the refusal in its own form.
+    expect(await say({}, 'ask')).toMatchObject(['exception', { status: 'error', message: 'Internal server error' }]);
   });
 });

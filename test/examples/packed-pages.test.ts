@@ -20,7 +20,7 @@ it('every file of code below examples is on a page', async () => {
   expect(onPages.toSorted()).toEqual(
     files
       .map((file) => `examples/${file.replaceAll('\\', '/')}`)
-      .filter((file) => /\.[jt]s$/.test(file) && file !== aside)
+      .filter((file) => /\.c?[jt]s$/.test(file) && file !== aside)
       .toSorted(),
   );
 });
@@ -69,7 +69,7 @@ describe('require()', () => {
     expect(JSON.parse(stdout)).toEqual(names);
   });
 
-  it('has types for compilers that know no exports (moduleResolution node10): those of each entry point', async () => {
+  it('has types of each entry point for compilers without exports (moduleResolution node10)', async () => {
     const { exports, types, typesVersions } = JSON.parse(await readFile('package.json', 'utf8'));
     const typed = Object.entries<{ readonly types?: string }>(exports).flatMap(([subpath, entry]) =>
       entry.types === undefined ? [] : [[subpath.replace('./', ''), entry.types] as const],
@@ -78,7 +78,7 @@ describe('require()', () => {
     expect([['.', types], ...named]).toEqual(typed);
   });
 
-  it('judges a call as import does', async () => {
+  it('authorizes a request like import', async () => {
     const program = `
       const { createResourceServer } = require('portcullis');
       const { createTestIssuer } = require('portcullis/testing');

@@ -10,7 +10,7 @@ import { buildPages, placeOf, scripts } from '../support/packed-pages.ts';
 import { needs } from '../support/programs.ts';
 import { startTestRedis } from '../support/redis.ts';
 
-/** What became of a module: the port on which its application answers, if it has one, or why it did not run. */
+/** The result of a module: the port of its application, if it has one, or its error. */
 interface Outcome {
   readonly path: string;
   readonly port?: number;
@@ -27,8 +27,10 @@ const tenant = { ...idp, claims: { scope: 'read:tenant', tenant: 'acme' } };
 interface Call {
   readonly page: string;
   readonly path: string;
+  /** Default: 200. */
+  readonly status?: number;
   readonly answer: unknown;
-  /** Who issues the token that it needs, for whom, with what. Default: it needs none. */
+  /** Issuer, audience and claims of the required token. Default: no token. */
   readonly token?: { readonly host: string; readonly aud: string; readonly claims: object };
 }
 
@@ -50,15 +52,16 @@ const calls: readonly Call[] = [
   { page: 'docs/migrate/from-fastify-jwt.md', path: '/messages', token: auth0, answer },
   { page: 'docs/migrate/from-hono-jwk.md', path: '/messages', token: auth0, answer },
   { page: 'docs/migrate/from-passport-jwt.md', path: '/messages', token: auth0, answer },
+  { page: 'docs/revocation.md', path: '/backchannel-logout', status: 405, answer: {} },
 ];
 
-/** What others wrote, shown for comparison. */
-const ofOthers = scripts.filter(({ text }) => text.includes("from 'hono/jwk'"));
+/** Code of other libraries, for comparison, and of njs, which the tests of the gate's assertion run. */
+const ofOthers = scripts.filter(({ text }) => text.includes("from 'hono/jwk'") || text.includes("'/etc/nginx/"));
 const needsRedis = scripts.filter(({ text }) => text.includes('await createRedisReplayStore'));
 const modules = scripts.filter((script) => script.file === undefined && !ofOthers.includes(script));
 const pathOf = (script: (typeof scripts)[number]): string => `./${placeOf(script).replace(/\.ts$/, '.js')}`;
 
-const { publicKey } = generateKeyPairSync('rsa', {
+const { publicKey, privateKey } = generateKeyPairSync('rsa', {
   modulusLength: 2048,
   publicKeyEncoding: { type: 'spki', format: 'pem' },
   privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
@@ -79,6 +82,7 @@ async function run(paths: readonly string[], more: Readonly<Record<string, strin
       HTTP_PROXY: issuers.proxy,
       NODE_EXTRA_CA_CERTS: join(folder, 'named-issuers.pem'),
       CLIENT_SECRET: 'of the pages',
+      AUDIT_SECRET: 'x'.repeat(32),
       ...more,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -108,8 +112,9 @@ beforeAll(async () => {
   issuers = await startNamedIssuers([idp.host, auth0.host], audience);
   await copyFile('test/examples/page-runner.js', join(folder, 'page-runner.js'));
   await writeFile(join(folder, 'named-issuers.pem'), issuers.ca);
-  // One page shows how a key in PEM is read.
+  // Two pages show how keys in PEM are read.
   await writeFile(join(folder, 'public-key.pem'), publicKey);
+  for (const name of ['current.pem', 'previous.pem']) await writeFile(join(folder, name), privateKey);
   child = await run(modules.filter((script) => !needsRedis.includes(script)).map(pathOf));
 }, 120_000);
 afterAll(async () => {
@@ -134,7 +139,7 @@ describe('blocks of code on the pages, run with the packed package', () => {
   });
 });
 
-/** The applications of the pages, in the order of the pages; but for one, which its page calls. */
+/** The applications of the pages, in order, except one that its page calls. */
 function served(): readonly (Outcome & { readonly page: string })[] {
   return modules.flatMap((script) => {
     const outcome = outcomes.get(pathOf(script));
@@ -147,20 +152,23 @@ describe('applications on the pages', () => {
     expect(served().map(({ page }) => page)).toEqual(calls.map(({ page }) => page));
   });
 
-  it.each(calls.map((call, index) => ({ index, ...call })))('$page: $path', async ({ index, path, answer, token }) => {
-    const url = `http://127.0.0.1:${served()[index]?.port}${path}`;
-    const call = async (headers: Readonly<Record<string, string>>) => {
-      const response = await fetch(url, { headers });
-      const text = await response.text();
-      return [response.status, text.startsWith('{') ? JSON.parse(text) : text];
-    };
-    if (token === undefined) return expect(await call({})).toMatchObject([200, answer]);
-    const { host, aud } = token;
-    const headers = (more: object) => issuers.of(host).headers({ aud, ...more });
-    // A busy machine may not fetch the keys in time: the server says so, and a client asks again.
-    while ((await call(headers({})))[0] === 503) await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(await call({})).toMatchObject([401, { detail: { error: 'unauthorized' } }]);
-    expect(await call(headers({}))).toMatchObject([403, { detail: { error: 'insufficient_scope' } }]);
-    expect(await call(headers(token.claims))).toMatchObject([200, answer]);
-  });
+  it.each(calls.map((call, index) => ({ index, ...call })))(
+    '$page: $path',
+    async ({ index, path, status = 200, answer, token }) => {
+      const url = `http://127.0.0.1:${served()[index]?.port}${path}`;
+      const call = async (headers: Readonly<Record<string, string>>) => {
+        const response = await fetch(url, { headers });
+        const text = await response.text();
+        return [response.status, text.startsWith('{') ? JSON.parse(text) : text];
+      };
+      if (token === undefined) return expect(await call({})).toMatchObject([status, answer]);
+      const { host, aud } = token;
+      const headers = (more: object) => issuers.of(host).headers({ aud, ...more });
+      // A busy host may not fetch the keys in time: then the response is 503, and the client repeats the request.
+      while ((await call(headers({})))[0] === 503) await new Promise((resolve) => setTimeout(resolve, 200));
+      expect(await call({})).toMatchObject([401, { detail: { error: 'unauthorized' } }]);
+      expect(await call(headers({}))).toMatchObject([403, { detail: { error: 'insufficient_scope' } }]);
+      expect(await call(headers(token.claims))).toMatchObject([200, answer]);
+    },
+  );
 });

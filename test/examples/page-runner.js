@@ -1,5 +1,5 @@
-// Runs modules of the pages in one process, as a user would run each: `node page-runner.js <module>…`. Prints one line for
-// each: the port on which its application answers, or why it did not run. It then answers until it is stopped.
+// Runs modules of the pages in one process: `node page-runner.js <module>…`. Prints one line for each: the port of its
+// application, or its error. Then serves requests until it is stopped.
 import { once } from 'node:events';
 import { Server } from 'node:net';
 import { serve } from '@hono/node-server';
@@ -13,8 +13,8 @@ Server.prototype.listen = function listenAnywhere(...words) {
 };
 
 /** Starts what a page leaves to its reader to start. */
-async function start({ app, answer }) {
-  if (answer !== undefined || typeof app?.fetch === 'function') serve({ fetch: answer ?? app.fetch, port: 0 });
+async function start({ app, handle }) {
+  if (handle !== undefined || typeof app?.fetch === 'function') serve({ fetch: handle ?? app.fetch, port: 0 });
   else if (typeof app?.listen === 'function') await app.listen({ port: 0 });
 }
 

@@ -1,11 +1,13 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, get, type Server } from 'node:http';
+import { type AddressInfo, connect as connectRaw } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { Client, credentials, Metadata, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js';
 import { createTRPCClient, httpBatchLink } from '@trpc/client';
 import * as oauth from 'oauth4webapi';
 import type { Access, RegisteredClaims, ResourceServer } from 'portcullis';
 import { io } from 'socket.io-client';
+import { WebSocket as BrowserSocket } from 'undici';
 import { afterAll, afterEach, beforeAll, describe, expect, expectTypeOf, it } from 'vitest';
 import { WebSocket } from 'ws';
 import type { HttpApiEvent, RestApiEvent } from '../../examples/recipes/lambda-authorizer.ts';
@@ -13,8 +15,15 @@ import type { Exchange } from '../../examples/recipes/on-behalf-of.ts';
 import type { Router } from '../../examples/recipes/trpc.ts';
 import { buildPages } from '../support/packed-pages.ts';
 
-// The code of the page, with the package as it is packed. Each module has the types of the file that the page copies.
+type Respond = (request: Request) => Response | Promise<Response>;
+// The code of the page, with the packed package. Each module has the types of the copied file.
 type Recipes = {
+  readonly cors: typeof import('../../examples/recipes/cors.ts');
+  readonly elysia: { createElysia(server: ResourceServer): { handle: Respond } };
+  readonly 'error-body': typeof import('../../examples/recipes/error-body.ts');
+  readonly h3: { createH3(server: ResourceServer): { fetch: Respond } };
+  readonly koa: typeof import('../../examples/recipes/koa.ts');
+  readonly 'svelte-kit': typeof import('../../examples/recipes/svelte-kit.ts');
   readonly 'graphql-yoga': { createGraphql(server: ResourceServer): Server };
   readonly grpc: typeof import('../../examples/recipes/grpc.ts');
   readonly 'lambda-authorizer': typeof import('../../examples/recipes/lambda-authorizer.ts');
@@ -95,6 +104,81 @@ describe('WebSocket', () => {
     response.destroy();
   });
 
+  const upgrade = (headers: Record<string, string>) =>
+    [
+      'GET /chat HTTP/1.1',
+      'Host: a',
+      'Connection: Upgrade',
+      'Upgrade: websocket',
+      'Sec-WebSocket-Version: 13',
+      'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==',
+      ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+      '\r\n',
+    ].join('\r\n');
+
+  it.each([
+    ['no token, then a reset', {}, ''],
+    ['a token, then a reset', issuer.headers({ sub: 'alice', scope: 'chat' }), ''],
+    ['a token, then a frame without a mask', issuer.headers({ sub: 'alice', scope: 'chat' }), '\x81\x01a'],
+  ])('%s → the process goes on, and the next client is admitted', async (_, headers, frame) => {
+    const address = await listen(createChat(resourceServer));
+    const port = Number(address.split(':')[1]);
+    for (let tries = 0; tries < 10; tries++) {
+      const client = connectRaw(port, '127.0.0.1').on('error', () => undefined);
+      await once(client, 'connect');
+      client.write(upgrade(headers));
+      if (frame !== '') {
+        await once(client, 'data');
+        client.write(frame, 'latin1');
+        await once(client, 'close');
+      } else {
+        if (tries % 2 === 1) await once(client, 'data');
+        client.resetAndDestroy();
+      }
+    }
+    const socket = new WebSocket(`ws://${address}/chat`, { headers: issuer.headers({ sub: 'bob', scope: 'chat' }) });
+    const [message] = await once(socket, 'message');
+    expect(String(message)).toBe('Hello bob');
+    socket.terminate();
+  });
+
+  /** A client with the API of browsers; resolves with what it got: a message and its subprotocol, or the end. */
+  const browse = async (protocols: readonly string[]) => {
+    const socket = new BrowserSocket(`ws://${await listen(createChat(resourceServer))}/chat`, [...protocols]);
+    const { protocol, result } = await new Promise<{ protocol: string; result: unknown }>((resolve) => {
+      socket.addEventListener('message', ({ data }) => resolve({ protocol: socket.protocol, result: data }));
+      socket.addEventListener('close', () => resolve({ protocol: '', result: 'closed' }));
+    });
+    socket.close();
+    return [protocol, result];
+  };
+  const token = issuer.token({ sub: 'alice', scope: 'chat' });
+
+  it('a browser: the token as a subprotocol opens the socket, and the response does not repeat it', async () => {
+    expect(await browse(['chat', 'bearer', token])).toEqual(['chat', 'Hello alice']);
+    expect(await browse(['bearer', token, 'chat'])).toEqual(['chat', 'Hello alice']);
+  });
+
+  it.each([
+    ['no token', ['chat']],
+    ['an empty place for the token', ['chat', 'bearer']],
+    ['a token without the scope', ['chat', 'bearer', issuer.token()]],
+    ['a name other than bearer', ['chat', 'Bearer', token]],
+    ['an expired token', ['chat', 'bearer', issuer.flawed('expired')]],
+  ])('a browser: %s → no socket', async (_name, protocols) => {
+    expect(await browse(protocols)).toEqual(['', 'closed']);
+  });
+
+  it.each([
+    ['a header and a subprotocol', `Bearer ${token}`, `chat, bearer, ${token}`],
+    ['two subprotocols', undefined, `bearer, ${token}, bearer, ${token}`],
+  ])('a token by %s → 400', async (_name, authorization, offered) => {
+    const headers = { 'sec-websocket-protocol': offered, ...(authorization !== undefined && { authorization }) };
+    const [, response] = await once(await connect(headers), 'unexpected-response');
+    expect(response.statusCode).toBe(400);
+    response.destroy();
+  });
+
   it('a proof for the URL of the upgrade opens it once', async () => {
     const address = await listen(createChat(resourceServer));
     const headers = issuer.dpopClient().headers({ url: `http://${address}/chat`, scope: 'chat' });
@@ -127,7 +211,7 @@ it('server-sent events: a token of years → the stream stays open', async () =>
   await reader?.cancel();
 });
 
-it('rate limits: each user has calls of its own, and refused calls use none', async () => {
+it('rate limits: each user has its own limit, and refused requests do not count', async () => {
   const url = `http://${await listen(createServer(createLimited(resourceServer)))}/api/messages`;
   const call = async (sub: string) =>
     (await fetch(url, { headers: issuer.headers({ sub, scope: 'read:messages' }) })).status;
@@ -172,12 +256,12 @@ describe('socket.io', () => {
     }
   });
 
-  it.each(['', '&sid=', '&sid=another'])('over polling with %j in the query nobody gets a session', async (query) => {
+  it.each(['', '&sid=', '&sid=another'])('polling with %j in the query → no session', async (query) => {
     const url = `http://${await listen(createRoom(resourceServer))}/socket.io/?EIO=4&transport=polling${query}`;
     expect((await fetch(url)).ok).toBe(false);
   });
 
-  it('over polling a refusal is the whole answer, with its challenge', async () => {
+  it('polling, refused → the complete response, with its challenge', async () => {
     const url = `http://${await listen(createRoom(resourceServer))}/socket.io/?EIO=4&transport=polling`;
     const response = await fetch(url);
     expect([response.status, response.headers.get('www-authenticate')]).toEqual([
@@ -199,7 +283,7 @@ describe('GraphQL Yoga', () => {
     return [response.status, await response.json()];
   };
 
-  it('a token → the resolver gets the access; what a field needs besides is FORBIDDEN without it', async () => {
+  it('a token → the resolver gets the access; a field with more requirements → FORBIDDEN', async () => {
     const reader = issuer.headers({ sub: 'alice' });
     expect(await ask('{ reader }', reader)).toEqual([200, { data: { reader: 'alice' } }]);
     const [, refused] = await ask('mutation { send(text: "hello") }', reader);
@@ -221,7 +305,7 @@ describe('tRPC', () => {
 
   it('open procedures need no token, others the scope', async () => {
     const stranger = await connect({});
-    expect(await stranger.greeting.query()).toBe('open to everybody');
+    expect(await stranger.greeting.query()).toBe('open to all');
     await expect(stranger.reader.query()).rejects.toMatchObject({ data: { code: 'UNAUTHORIZED' } });
     const client = await connect(issuer.headers());
     await expect(client.reader.query()).rejects.toMatchObject({ data: { code: 'FORBIDDEN' } });
@@ -229,9 +313,11 @@ describe('tRPC', () => {
     expect(await reader.reader.query()).toBe('alice');
   });
 
-  it('a broken token is refused, for open procedures too', async () => {
+  it('an expired token → UNAUTHORIZED with the description, for open procedures and for each of a batch', async () => {
     const client = await connect({ authorization: `Bearer ${issuer.flawed('expired')}` });
-    await expect(client.greeting.query()).rejects.toThrow();
+    const batch = await Promise.allSettled([client.greeting.query(), client.reader.query()]);
+    const refused = { message: 'The access token has expired.', data: { code: 'UNAUTHORIZED', httpStatus: 401 } };
+    expect(batch).toMatchObject([{ reason: refused }, { reason: refused }]);
   });
 });
 
@@ -266,7 +352,7 @@ describe('gRPC', () => {
     expect(await read(issuer.headers({ sub: 'alice', scope: 'read:messages' }))).toBe('alice: hello');
   });
 
-  it('a bound token with its proof is let in once', async () => {
+  it('a bound token with its proof → admitted once', async () => {
     const call = { method: 'POST', url: `https://${host}${path}`, scope: 'read:messages' };
     const headers = issuer.dpopClient().headers(call);
     expect(await read(headers)).toBe('test-subject: hello');
@@ -299,7 +385,7 @@ describe('AWS Lambda authorizers', () => {
   });
   const good = { sub: 'alice', scope: 'read:messages' };
 
-  it('HTTP API: Bearer and DPoP are let in, every other call is not', async () => {
+  it('HTTP API: Bearer and DPoP → admitted, every other request → refused', async () => {
     const authorize = createHttpApiAuthorizer(resourceServer);
     const context = { sub: 'alice', scope: 'read:messages' };
     expect(await authorize(httpEvent(issuer.headers(good)))).toEqual({ isAuthorized: true, context });
@@ -327,7 +413,7 @@ describe('AWS Lambda authorizers', () => {
   });
 });
 
-describe('an adapter of your own', () => {
+describe('your own adapter', () => {
   const protect = createProtect(resourceServer);
   const answer = { status: 200, headers: {}, body: 'let in' };
   const call = (lines: Record<string, string>, handler = () => answer) =>
@@ -342,7 +428,7 @@ describe('an adapter of your own', () => {
     });
   const good = issuer.headers({ scope: 'read:messages' });
 
-  it('lets in, refuses, and hands on what is no refusal', async () => {
+  it('admits, refuses, and passes other errors on', async () => {
     expect(await call(good)).toEqual(answer);
     const refused = await call({});
     expect(refused).toMatchObject({ status: 401, headers: { 'cache-control': 'no-store' } });
@@ -387,7 +473,7 @@ describe('on behalf of the user', () => {
       options: { [oauth.allowInsecureRequests]: true },
     });
     expect(exchanged).toBe('of the other API');
-    // That of `accessOf`, and that of a policy with a schema, too.
+    // Also for `accessOf`, and for a policy with a schema.
     expectTypeOf(exchangeToken).toBeCallableWith({} as Access<RegisteredClaims>, '', {} as Exchange);
     expectTypeOf(exchangeToken).toBeCallableWith({} as Access<{ readonly level: number }>, '', {} as Exchange);
     expect(asked.map((each) => Object.fromEntries(each))).toEqual([
@@ -401,4 +487,95 @@ describe('on behalf of the user', () => {
       },
     ]);
   });
+});
+
+describe('other frameworks', () => {
+  const url = 'http://api.test/messages';
+  const { createHandle } = load('svelte-kit');
+  const { accessOf } = packed.load('portcullis/fetch') as typeof import('portcullis/fetch'); // it has the name of its sources
+  const handle = createHandle(resourceServer);
+  const respond: Readonly<Record<string, Respond>> = {
+    Koa: async (request) => {
+      const address = await listen(createServer(load('koa').createKoa(resourceServer).callback()));
+      // Another Host: proofs are for the URL of the request.
+      return fetchAs(`http://${address}/messages`, request);
+    },
+    h3: (request) => load('h3').createH3(resourceServer).fetch(request),
+    Elysia: (request) => load('elysia').createElysia(resourceServer).handle(request),
+    SvelteKit: (request) =>
+      handle({
+        event: { url: new URL('http://api.test/api/messages'), request },
+        resolve: (event) => Response.json({ reader: accessOf(event.request).claims.sub }),
+      }),
+  };
+
+  /** `fetch` sets no Host. */
+  function fetchAs(address: string, request: Request): Promise<Response> {
+    const headers = { ...Object.fromEntries(request.headers), host: 'api.test' };
+    return new Promise((resolve, reject) => {
+      get(address, { headers }, async (incoming) => {
+        const lines = Object.entries(incoming.headers).map(([name, value]): [string, string] => [name, String(value)]);
+        resolve(new Response(await text(incoming), { status: incoming.statusCode ?? 0, headers: lines }));
+      }).on('error', reject);
+    });
+  }
+
+  it.each(Object.keys(respond))(
+    '%s: valid token → 200; its proof again, no token, no scope → refused',
+    async (name) => {
+      const send = async (headers: Readonly<Record<string, string>>) => respond[name]?.(new Request(url, { headers }));
+      const admitted = await send(issuer.headers({ sub: 'alice', scope: 'read:messages' }));
+      expect([admitted?.status, await admitted?.json()]).toEqual([200, { reader: 'alice' }]);
+      const proven = { ...issuer.dpopClient().headers({ url, scope: 'read:messages' }) };
+      expect((await send(proven))?.status).toBe(200);
+      expect((await send(proven))?.status).toBe(401);
+      const refused = await send({});
+      expect([refused?.status, await refused?.json()]).toEqual([401, { detail: expect.anything() }]);
+      expect(refused?.headers.get('www-authenticate')).toContain('scope="read:messages"');
+      expect((await send(issuer.headers()))?.status).toBe(403);
+    },
+  );
+
+  it('SvelteKit: a path outside /api → open', async () => {
+    const event = { url: new URL('http://api.test/'), request: new Request('http://api.test/') };
+    expect((await handle({ event, resolve: () => new Response('open') })).status).toBe(200);
+  });
+});
+
+describe('CORS', () => {
+  const app = load('cors').createApi(resourceServer);
+  const origin = 'https://app.example.com';
+
+  it('a preflight request without a token → 204, with Authorization and DPoP', async () => {
+    const headers = { origin, 'access-control-request-method': 'GET', 'access-control-request-headers': 'dpop' };
+    const response = await app.request('/messages', { method: 'OPTIONS', headers });
+    expect(response.status).toBe(204);
+    expect(response.headers.get('access-control-allow-headers')).toBe('Authorization,DPoP,Content-Type');
+  });
+
+  it.each([
+    [401, {}],
+    [403, issuer.headers()],
+    [200, issuer.headers({ scope: 'read:messages' })],
+  ])('%i → the headers of CORS', async (status, headers) => {
+    const response = await app.request('/messages', { headers: { origin, ...headers } });
+    expect(response.status).toBe(status);
+    expect(response.headers.get('access-control-allow-origin')).toBe(origin);
+    expect(response.headers.get('access-control-expose-headers')).toBe('WWW-Authenticate,DPoP-Nonce');
+  });
+});
+
+it('error bodies: a refusal → the form of the API, with a new id', async () => {
+  const app = load('error-body').createApi(resourceServer);
+  const response = await app.request('/messages', { headers: { 'x-request-id': 'chosen-by-the-client' } });
+  expect([response.status, await response.json()]).toEqual([
+    401,
+    {
+      status: 401,
+      code: 'unauthorized',
+      message: 'An access token is required.',
+      id: expect.stringMatching(/^[\da-f-]{36}$/),
+    },
+  ]);
+  expect(response.headers.get('www-authenticate')).toContain('scope="read:messages"');
 });

@@ -21,9 +21,10 @@ const examples = [
     command: 'NODE_OPTIONS=--experimental-vm-modules npx jest',
     passed: /Tests: +2 passed, 2 total/,
   },
+  { name: 'jest-commonjs', command: 'npx jest', passed: /Tests: +2 passed, 2 total/ },
 ] as const;
 
-/** What the page has copies of. */
+/** Files that the page copies. */
 const copies = [...page.matchAll(/<!-- file: (\S+) -->\n```\w+\n([\s\S]*?)```\n<!-- end -->/g)].map(
   ([, path = '', text = '']) => ({ path, text }),
 );
@@ -75,7 +76,7 @@ describe('docs/testing.md', () => {
     expect(copies.map(({ path }) => path).toSorted()).toEqual(files.filter((file) => file !== aside).toSorted());
   });
 
-  it.each(copies)('$path: is copied as it is', ({ path, text }) => {
+  it.each(copies)('$path: copied unchanged', ({ path, text }) => {
     expect(text).toBe(readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8'));
   });
 

@@ -1,4 +1,4 @@
-import type { FoundCause } from '../../src/explain/causes/cause.ts';
+import type { Certainty } from '../../src/explain/causes/cause.ts';
 import { type Facts, type InForce, optionLabels, type Seen } from '../../src/explain/facts.ts';
 
 export const now = 1_800_000_000;
@@ -18,7 +18,8 @@ export interface Difference extends Partial<Omit<Seen, 'claims' | 'header'>>, Pa
 export interface CauseCase {
   readonly id: string;
   readonly reason: string;
-  readonly certainty: FoundCause['certainty'];
+  /** `certain`: its fix can be tried. */
+  readonly certainty: Certainty;
   readonly appears: Difference;
   readonly not: readonly Difference[];
 }
@@ -127,7 +128,7 @@ export const causeCases: readonly CauseCase[] = [
   {
     id: 'entra_graph_token',
     reason: 'invalid_signature',
-    certainty: 'certain',
+    certainty: 'likely',
     appears: { claims: { aud: '00000003-0000-0000-c000-000000000000' }, header: { nonce: 'x' } },
     not: [{ claims: { aud: audience }, header: { nonce: 'x' } }],
   },
@@ -251,14 +252,14 @@ export const causeCases: readonly CauseCase[] = [
   {
     id: 'token_empty',
     reason: 'missing_credentials',
-    certainty: 'certain',
+    certainty: 'likely',
     appears: { authorization: 'Bearer ', token: '' },
     not: [noHeader, { authorization: 'Basic', token: '' }],
   },
   {
     id: 'placeholder_token',
     reason: 'opaque_token',
-    certainty: 'certain',
+    certainty: 'likely',
     appears: { token: 'undefined' },
     not: [{ token: 'kQ3xV9bTq0Zp7LsW2nYd' }, { token: 'undefinedness' }],
   },
@@ -303,7 +304,7 @@ export const causeCases: readonly CauseCase[] = [
   {
     id: 'token_truncated',
     reason: 'invalid_signature',
-    certainty: 'certain',
+    certainty: 'likely',
     appears: { token: signed(200) },
     not: [
       { token: signed(256) },
@@ -347,7 +348,7 @@ export const causeCases: readonly CauseCase[] = [
     id: 'token_in_other_header',
     reason: 'missing_credentials',
     certainty: 'certain',
-    appears: { ...noHeader, otherHeaders: ['X-Access-Token'] },
+    appears: { ...noHeader, otherHeaders: [['X-Access-Token', jwt]] },
     not: [noHeader],
   },
   {
@@ -364,7 +365,7 @@ export const causeCases: readonly CauseCase[] = [
   {
     id: 'id_token',
     reason: 'invalid_audience',
-    certainty: 'certain',
+    certainty: 'likely',
     appears: { claims: { aud: 'my-app', at_hash: 'x', nonce: 'x' } },
     not: [{ claims: { aud: 'my-app' } }, { claims: { aud: 'my-app', nonce: 'x' }, header: { typ: 'at+jwt' } }],
   },
@@ -395,7 +396,7 @@ export const causeCases: readonly CauseCase[] = [
   {
     id: 'url_behind_proxy',
     reason: 'proof_url_mismatch',
-    certainty: 'certain',
+    certainty: 'likely',
     appears: { proofClaims: { htu: 'https://api.example/orders' }, externalUrl: 'http://api.example/orders' },
     not: [
       { proofClaims: { htu: 'https://api.example/other' }, externalUrl: 'https://api.example/orders' },
@@ -472,7 +473,7 @@ export const causeCases: readonly CauseCase[] = [
   {
     id: 'domain_with_scheme',
     reason: 'invalid_issuer',
-    certainty: 'certain',
+    certainty: 'likely',
     appears: { domainHasScheme: true, issuers: [] },
     not: [{ issuers: ['https://other.example/'] }],
   },
@@ -486,15 +487,188 @@ export const causeCases: readonly CauseCase[] = [
   {
     id: 'symmetric_algorithm',
     reason: 'unsupported_alg',
-    certainty: 'certain',
+    certainty: 'likely',
     appears: { header: { alg: 'HS256' } },
     not: [{ header: { alg: 'ES256' } }, { header: { alg: 1 } }],
   },
   {
     id: 'encrypted',
     reason: 'encrypted_token',
-    certainty: 'certain',
+    certainty: 'likely',
     appears: { token: 'a.b.c.d.e' },
     not: [{ token: 'a.b.c' }],
   },
+  {
+    id: 'refresh_token',
+    reason: 'opaque_token',
+    certainty: 'likely',
+    appears: { token: 'v1.MjA4ZjQ3YjYtNzA2Yy00YjM2LTk5NzI' },
+    not: [{ token: 'v1.short' }],
+  },
+  {
+    id: 'refresh_token',
+    reason: 'unsupported_alg',
+    certainty: 'likely',
+    appears: { claims: { typ: 'Refresh' }, header: { alg: 'HS512' } },
+    not: [{ claims: { typ: 'Bearer' } }],
+  },
+  {
+    id: 'google_token',
+    reason: 'opaque_token',
+    certainty: 'likely',
+    appears: { token: 'ya29.a0AfB_byC3d4E5f6' },
+    not: [{ token: 'ya30.a0AfB' }],
+  },
+  {
+    id: 'github_token',
+    reason: 'opaque_token',
+    certainty: 'likely',
+    appears: { token: `ghp_${'a1B2c3D4e5'.repeat(3)}` },
+    not: [{ token: 'ghp_short' }],
+  },
+  {
+    id: 'api_key',
+    reason: 'opaque_token',
+    certainty: 'likely',
+    appears: { token: 'sk_live_a1B2c3D4a1B2c3D4' },
+    not: [{ token: 'skating' }],
+  },
+  {
+    id: 'kubernetes_token',
+    reason: 'invalid_issuer',
+    certainty: 'likely',
+    appears: { claims: { iss: 'https://kubernetes.default.svc', 'kubernetes.io': {} } },
+    not: [{ claims: { iss: issuer, 'kubernetes.io': {} } }],
+  },
+  {
+    id: 'firebase_token',
+    reason: 'invalid_issuer',
+    certainty: 'likely',
+    appears: { claims: { iss: 'https://securetoken.google.com/app' } },
+    not: [{ claims: { iss: 'https://securetoken.google.com/app' }, issuers: ['https://securetoken.google.com/app'] }],
+  },
+  {
+    id: 'supabase_key',
+    reason: 'unsupported_alg',
+    certainty: 'likely',
+    appears: { claims: { iss: 'supabase', role: 'anon' } },
+    not: [{ claims: { iss: 'supabase', role: 'user' } }],
+  },
+  {
+    id: 'encrypted_for_provider',
+    reason: 'encrypted_token',
+    certainty: 'likely',
+    appears: { token: 'eyJ.a.b.c.d', header: { alg: 'dir' } },
+    not: [{ token: 'eyJ.a.b.c.d', header: { alg: 'RSA-OAEP' } }],
+  },
+  {
+    id: 'percent_encoded',
+    reason: 'unsupported_scheme',
+    certainty: 'certain',
+    appears: { authorization: `Bearer%20${jwt}` },
+    not: [{ authorization: `JWT ${jwt}` }],
+  },
+  {
+    id: 'hidden_character',
+    reason: 'unsupported_scheme',
+    certainty: 'certain',
+    appears: { authorization: `Bearer\u00a0${jwt}` },
+    not: [{ authorization: `JWT ${jwt}` }],
+  },
+  {
+    id: 'base64_token',
+    reason: 'opaque_token',
+    certainty: 'certain',
+    appears: { token: Buffer.from(jwt).toString('base64') },
+    not: [{ token: 'ZXkK' }],
+  },
+  {
+    id: 'token_response_sent',
+    reason: 'opaque_token',
+    certainty: 'certain',
+    appears: { token: `{"access_token":"${jwt}"}` },
+    not: [{ token: '{"id_token":"x"}' }],
+  },
+  {
+    id: 'scheme_other',
+    reason: 'unsupported_scheme',
+    certainty: 'certain',
+    appears: { authorization: `JWT ${jwt}` },
+    not: [{ authorization: 'Basic dTpw' }],
+  },
+  {
+    id: 'entra_common',
+    reason: 'invalid_issuer',
+    certainty: 'certain',
+    appears: {
+      claims: { iss: 'https://login.microsoftonline.com/11111111-2222-4333-8444-555555555555/v2.0' },
+      issuers: ['https://login.microsoftonline.com/common/v2.0'],
+    },
+    not: [{ claims: { iss: entraIssuer }, issuers: ['https://login.microsoftonline.com/common/v2.0'] }],
+  },
+  {
+    id: 'audience_space',
+    reason: 'invalid_audience',
+    certainty: 'certain',
+    appears: { audiences: [`${audience} `] },
+    not: [{ audiences: ['https://api.example '] }],
+  },
+  {
+    id: 'entra_audience',
+    reason: 'invalid_audience',
+    certainty: 'certain',
+    appears: {
+      claims: { aud: '11111111-2222-4333-8444-555555555555' },
+      audiences: ['api://11111111-2222-4333-8444-555555555555'],
+    },
+    not: [
+      { claims: { aud: '11111111-2222-4333-8444-555555555555' }, audiences: ['22222222-2222-4333-8444-555555555555'] },
+    ],
+  },
+  {
+    id: 'time_as_string',
+    reason: 'malformed_exp',
+    certainty: 'certain',
+    appears: { claims: { exp: String(now + 3600) } },
+    not: [{ claims: { exp: 'soon' } }],
+  },
+  {
+    id: 'local_time',
+    reason: 'issued_in_future',
+    certainty: 'likely',
+    appears: { claims: { iat: now + 7200 - 3 } },
+    not: [{ claims: { iat: now + 5000 } }, { claims: { iat: now + 602 } }],
+  },
+  {
+    id: 'scope_in_scopes',
+    reason: 'insufficient_scope',
+    certainty: 'certain',
+    appears: { claims: { scope: undefined, scopes: ['read:messages'] } },
+    not: [{ claims: { scope: undefined, scopes: ['openid'] } }],
+  },
+  {
+    id: 'scope_prefixed',
+    reason: 'insufficient_scope',
+    certainty: 'certain',
+    appears: { claims: { scope: 'https://api.example/read:messages' } },
+    not: [{ claims: { scope: 'openid' } }],
+  },
+  {
+    id: 'proof_without_port',
+    reason: 'proof_url_mismatch',
+    certainty: 'certain',
+    appears: {
+      proofClaims: { htu: 'http://localhost/orders' },
+      externalUrl: 'http://localhost:8000/orders',
+      url: 'http://localhost:8000/orders',
+    },
+    not: [
+      {
+        proofClaims: { htu: 'https://www.example/orders' },
+        externalUrl: 'http://10.0.0.5:8000/orders',
+        url: 'http://10.0.0.5:8000/orders',
+      },
+    ],
+  },
+  { id: 'proof_for_other_token', reason: 'proof_token_mismatch', certainty: 'likely', appears: {}, not: [] },
 ];

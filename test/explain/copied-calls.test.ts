@@ -7,7 +7,7 @@ const bearer = `Bearer ${token}`;
 const url = 'https://api.example/orders?x=1&y=2';
 
 function describeCall(input: Input): unknown {
-  if (input.kind === 'unread' || input.kind === 'log-line') return input;
+  if (!('headers' in input)) return input;
   return [input.method, input.url, joinHeader(input.headers, 'authorization')];
 }
 
@@ -134,8 +134,13 @@ describe('a token with something around it', () => {
     ['an assignment of a shell', `export TOKEN="${token}"`, none],
     ['an assignment of PowerShell', `$env:TOKEN = '${token}'`, none],
     ['a part of a URL', `access_token=${token}&token_type=bearer`, none],
-    ['a line of a program', `axios.get("${url}", { headers: { Authorization: "${bearer}" } })`, none],
-    ['wget', `wget --header="Authorization: ${bearer}" ${url}`, none],
+    ['axios', `axios.post("${url}", body, { headers: { Authorization: "${bearer}" } })`, ['POST', url, bearer]],
+    [
+      'C#',
+      `new HttpRequestMessage(HttpMethod.Put, "${url}"); new AuthenticationHeaderValue("Bearer", "${token}")`,
+      ['PUT', url, bearer],
+    ],
+    ['wget', `wget --header="Authorization: ${bearer}" ${url}`, ['GET', url, bearer]],
     [
       'a URL',
       `https://app.example/cb#access_token=${token}`,
@@ -148,7 +153,7 @@ describe('a token with something around it', () => {
   });
 });
 
-describe('what is nothing of all that → one clear line, which repeats nothing', () => {
+describe('unknown input → one clear line, which repeats nothing', () => {
   it.each([
     ['a sentence', 'it does not work since yesterday'],
     ['bytes', 'PK\u0003\u0004\u0000\u0000secret'],
@@ -175,7 +180,7 @@ describe('what is nothing of all that → one clear line, which repeats nothing'
     ['a placeholder with spaces', '<your access token>'],
     ['what JavaScript makes of an object', '[object Object]'],
     ['a token of 10 MB', `ey${'a'.repeat(10_000_000)}.b.c`],
-  ])('%s is still taken for a token', (_, text) => {
+  ])('%s is still treated as a token', (_, text) => {
     expect(readInput(text).kind).toBe('token');
   });
 });

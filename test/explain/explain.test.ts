@@ -54,7 +54,7 @@ const modes: readonly DpopMode[] = ['off', 'allowed', 'required'];
 const makeServer = (mode: DpopMode, more: object = {}): ResourceServer =>
   createResourceServer({ issuers: [issuer], audience: issuer.audience, dpop: { mode }, ...more });
 
-describe('a dry run gives the reason that the judgement gives', () => {
+describe('a dry run gives the reason of the refusal', () => {
   describe.each(modes)('DPoP %s', (mode) => {
     const servers = [
       makeServer(mode),
@@ -62,7 +62,7 @@ describe('a dry run gives the reason that the judgement gives', () => {
       makeServer(mode, { clientCertificate: 'tls' }),
     ];
 
-    it('a good call, no credentials, and credentials of every shape', async () => {
+    it('a valid request, no credentials, and credentials of every shape', async () => {
       const token = issuer.token({ scope: 'read:messages' });
       const values = [
         token,
@@ -110,7 +110,7 @@ describe('a dry run gives the reason that the judgement gives', () => {
       }
     });
 
-    it.each(proofFlaws)('a proof with %s, with a good token and an expired one', async (flaw) => {
+    it.each(proofFlaws)('a proof with %s, with a valid token and an expired one', async (flaw) => {
       const client = issuer.dpopClient();
       for (const server of [...servers, makeServer(mode, { dpop: { mode, nonces: createNonces({ secret }) } })]) {
         for (const claims of [{ scope: 'read:messages' }, { scope: 'read:messages', exp: 1 }, {}]) {
@@ -121,7 +121,7 @@ describe('a dry run gives the reason that the judgement gives', () => {
     });
   });
 
-  it('the reason in the middle of two flaws is the first of the judgement, and the second is told too', async () => {
+  it('two flaws → the reason is the first of the refusal, and the second is reported too', async () => {
     const authorization = `Bearer ${issuer.token({ aud: 'https://api.test', exp: 1, scp: ['read:messages'] })}`;
     const { checks, reason } = await explain(makeServer('allowed'), requestOf({ authorization }), policy);
     expect(reason).toBe('invalid_audience');
@@ -133,7 +133,7 @@ describe('a dry run gives the reason that the judgement gives', () => {
   });
 });
 
-describe('nothing that the judgement keeps is changed', () => {
+describe('no state of the server is changed', () => {
   it('a proof stays unused, nothing is cached, no key is fetched', async () => {
     let fetches = 0;
     const keys: KeySet = {
@@ -166,7 +166,7 @@ describe('nothing that the judgement keeps is changed', () => {
   });
 });
 
-describe('what is told', () => {
+describe('report', () => {
   const explainToken = (claims: object, more: object = {}) =>
     explain(
       makeServer('allowed', more),
@@ -212,7 +212,7 @@ describe('what is told', () => {
     expect(JSON.stringify(explanation)).not.toContain('of-the-issuer');
   });
 
-  it('without keys: undecided, and the claims are compared all the same', async () => {
+  it('no keys → undecided, and the claims are still compared', async () => {
     const server = createResourceServer({ issuer: issuer.issuer, audience: issuer.audience });
     const authorization = `Bearer ${issuer.token({ aud: 'https://api.test' })}`;
     const explanation = await explain(server, requestOf({ authorization }), policy);
@@ -239,7 +239,7 @@ describe('what is told', () => {
     );
   });
 
-  it('every record of the core is looked at', async () => {
+  it('every record of the core is read', async () => {
     const explanation = await explainToken({});
     const ids = new Set(explanation.checks.map(({ id }) => id));
     expect([...claimChecks, ...bindingChecks].map(({ id }) => id).filter((id) => !ids.has(id))).toEqual([]);

@@ -3,7 +3,7 @@ import { findLeaks } from '../support/leaks.ts';
 
 const secret = '0123456789abcdefghijklmnopqrstuvwxyzABCD';
 
-describe('what other tests look for leaks with', () => {
+describe('tools of the leak tests', () => {
   it.each(Array.from({ length: secret.length - 15 }, (_, at) => at))(
     '16 characters of a secret, from %i on, in one of two outputs → found',
     (at) => {

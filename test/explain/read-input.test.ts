@@ -6,7 +6,7 @@ const token = 'eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ4In0.c2lnbmF0dXJl';
 
 /** Kind, method, URL and credentials: what the walk uses. */
 function describeCall(input: Input): unknown {
-  if (input.kind === 'unread' || input.kind === 'log-line') return input;
+  if (!('headers' in input)) return input;
   const { kind, method, url, headers } = input;
   return { kind, method, url, authorization: joinHeader(headers, 'authorization') };
 }
@@ -17,7 +17,7 @@ const url = 'https://api.example/orders?x=1';
 
 const calls: readonly (readonly [claim: string, text: string, expected: object])[] = [
   ['a token', ` ${token}\n`, { kind: 'token', ...plain, authorization: bearer }],
-  ['a token in quotes stays in quotes', `"${token}"`, { kind: 'token', ...plain, authorization: `Bearer "${token}"` }],
+  ['a token in quotes → the token', `"${token}"`, { kind: 'token', ...plain, authorization: bearer }],
   ['a word', 'undefined', { kind: 'token', ...plain, authorization: 'Bearer undefined' }],
   ['a value with its scheme', `Bearer ${token}`, { kind: 'authorization', ...plain, authorization: bearer }],
   ['a scheme with a colon', `Bearer: ${token}`, { kind: 'authorization', ...plain, authorization: `Bearer: ${token}` }],
@@ -99,12 +99,12 @@ const calls: readonly (readonly [claim: string, text: string, expected: object])
   ],
 ];
 
-describe('what a text is', () => {
+describe('kinds of input', () => {
   it.each(calls)('%s', (_, text, expected) => {
     expect(describeCall(readInput(text))).toEqual(expected);
   });
 
-  it('-b is a Cookie header; the name of a file is none', () => {
+  it('-b is a Cookie header; a file name is not', () => {
     const read = (option: string): readonly HeaderLine[] => {
       const input = readInput(`curl -b ${option} a.example`);
       return 'headers' in input ? input.headers : [];
@@ -123,7 +123,7 @@ describe('what a text is', () => {
   );
 });
 
-describe('what people paste', () => {
+describe('pasted input', () => {
   it('the whole of what curl -v prints → the request in it, with the scheme that was spoken', () => {
     const trace = (protocol: string, tls: string) =>
       `*   Trying 127.0.0.1:443...\n${tls}* Connected\n> GET /orders HTTP/${protocol}\n> Host: api.example\n> Authorization: ${bearer}\n> \n< HTTP/1.1 401 Unauthorized\n< Authorization: of the answer\n{"detail":1}`;
@@ -133,15 +133,14 @@ describe('what people paste', () => {
       expect(describeCall(readInput(text))).toEqual({ ...expected, url: 'https://api.example/orders' });
   });
 
-  it('the answer of a token endpoint → its access token', () => {
+  it('the response of a token endpoint → its access token', () => {
     const text = JSON.stringify({ access_token: token, id_token: 'x', token_type: 'Bearer' });
     expect(describeCall(readInput(text))).toMatchObject({ kind: 'token', authorization: bearer });
   });
 
-  it('only what the server answered → says that the call is wanted', () => {
+  it('a response alone → its status and error', () => {
     expect(readInput('HTTP/1.1 401 Unauthorized\nwww-authenticate: Bearer')).toMatchObject({
-      kind: 'unread',
-      problem: expect.stringContaining('curl -v'),
+      ...{ kind: 'response', status: 401, error: null },
     });
   });
 });
@@ -160,10 +159,10 @@ describe('a HAR', () => {
   });
   const har = (...entries: readonly unknown[]): string => JSON.stringify({ log: { entries } });
 
-  it('without --entry: the first call that was answered with 401 or 403', () => {
+  it('without --entry → the first request with a 401 or 403 response', () => {
     const input = readInput(har(entry(200, '/a'), entry(403, '/b'), entry(401, '/c')));
     expect(input).toMatchObject({ kind: 'har', url: 'https://api.example/b', headers: [['authorization', bearer]] });
-    expect(input).toMatchObject({ answer: { status: 403, headers: [['www-authenticate', 'Bearer']] } });
+    expect(input).toMatchObject({ response: { status: 403, headers: [['www-authenticate', 'Bearer']] } });
   });
 
   it('--entry 1: that one', () => {
@@ -193,7 +192,7 @@ describe('a log line', () => {
     expect(readInput(line('expired'))).toMatchObject({ kind: 'log-line', fields: { reason: 'expired' } });
   });
 
-  it('as it stands on a terminal, with colours or without → its fields', () => {
+  it('as a terminal shows it, with colours or without → its fields', () => {
     const text = [
       '17:34:39.001 info request id=a-1 method=GET route=/api/public status=200 ms=0.2',
       '17:34:40.170 info request id=a-2 status=401 reason=expired ms=0.7 expected=at most 5 s ago received=2026 (90 s ago) kid=x',

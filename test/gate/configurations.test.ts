@@ -1,17 +1,22 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { usualIdentity } from '../../src/gate/identity/identity-names.ts';
+import { defaultIdentity, overrideHeaders } from '../../src/gate/identity/identity-names.ts';
 import { caseSchema, runCases } from '../../src/gate/review/rule-cases.ts';
 import { readCases } from '../../src/gate/review/rule-cases-reader.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { readCodeBlocks } from '../support/pages.ts';
 
-const page = readFileSync('docs/gate.md', 'utf8');
+const page = readFileSync('docs/gate/rules.md', 'utf8');
+const pages = readdirSync('docs/gate').map((name) => readFileSync(`docs/gate/${name}`, 'utf8'));
 const files = readdirSync('deploy/gate');
-const identity = Object.keys(usualIdentity).map((name) => name.toLowerCase());
+const identity = Object.keys(defaultIdentity).map((name) => name.toLowerCase());
 const asked = ['dpop', 'origin', 'access-control-request-method'];
-const errors = ['www-authenticate', 'dpop-nonce', 'retry-after', 'content-type'];
+const errors = [
+  ...['www-authenticate', 'dpop-nonce', 'retry-after', 'content-type', 'x-request-id', 'vary'],
+  ...['origin', 'credentials'].map((name) => `access-control-allow-${name}`),
+  'access-control-expose-headers',
+];
 
 /** What the placeholders of the top of each file stand for. */
 const values: Readonly<Record<string, string>> = {
@@ -104,12 +109,43 @@ describe('spellings of the identity headers', () => {
     ([name, value]) => `${name.toLowerCase()}=${value}`,
   );
 
-  it.each(identity.flatMap(spell))('traefik.yml removes %s', (name) => {
+  it.each([...identity, ...overrideHeaders].flatMap(spell))('traefik.yml removes %s', (name) => {
     expect(removed).toContain(`${name}=`);
   });
 
-  it('traefik.yml removes them before the gate is asked', () => {
+  it('traefik.yml removes them before the gate is queried', () => {
     expect(http.routers.api.middlewares).toEqual(['strangers', 'portcullis']);
+  });
+});
+
+describe('the proxies that the tests do not start', () => {
+  it.each(['envoy.yaml', 'istio.yaml'])('%s removes every override header', (file) => {
+    const [, list = ''] = /ipairs\(\{([^}]*)\}\)/.exec(read(file)) ?? [];
+    expect(list.match(/[\w-]+/g)).toEqual(overrideHeaders);
+  });
+
+  it('gateway-api.yaml removes every override header', () => {
+    const removed = parse('gateway-api.yaml')
+      .flatMap((document) => listsIn(document))
+      .find(([name]) => name === 'remove');
+    expect(removed?.[1]).toEqual(overrideHeaders);
+  });
+
+  it.each([
+    ['envoy.yaml', 'WebSocket', 'upgrade_configs: [{ upgrade_type: websocket }]'],
+    ['envoy.yaml', 'streams without a total limit', 'timeout: 0s'],
+    ['gateway-api.yaml', 'streams without a total limit', 'request: 0s'],
+    ['traefik.yml', 'uploads of any size', 'forwardBody: false'],
+    ['traefik.yml', 'uploads of any duration', 'transport.respondingTimeouts.readTimeout (0)'],
+    ['envoy.yaml', 'the scheme of Envoy, not of the client', 'use_remote_address: true'],
+  ])('%s passes %s', (file, _what, text) => {
+    expect(read(file)).toContain(text);
+  });
+
+  it.each(['envoy.yaml', 'istio.yaml', 'gateway-api.yaml', 'traefik.yml'])('%s limits no body', (file) => {
+    expect(read(file)).not.toMatch(
+      /max_request_bytes|maxRequestBody|per_connection_buffer_limit|with_request_body|buffering:/,
+    );
   });
 });
 
@@ -121,8 +157,8 @@ describe('each file', () => {
     for (const word of used) expect(main).toMatch(new RegExp(`^# +${word} `, 'm'));
   });
 
-  it.each(files)('%s: the page names it', (file) => {
-    expect(page).toContain(`](../deploy/gate/${file})`);
+  it.each(files)('%s: a page names it', (file) => {
+    expect(pages.join('')).toContain(`](../../deploy/gate/${file})`);
   });
 
   it.each(files.filter((file) => !file.endsWith('.yaml') && !file.endsWith('.yml')))(
@@ -136,9 +172,11 @@ describe('each file', () => {
 });
 
 describe('the page', () => {
-  const [rules = '', cases = ''] = readCodeBlocks('docs/gate.md')
-    .filter(({ language }) => language === 'json')
-    .map(({ text }) => text);
+  const blocks = readCodeBlocks('docs/gate/rules.md').flatMap(({ language, text }) =>
+    language === 'json' ? [text] : [],
+  );
+  const [rules = ''] = blocks;
+  const cases = blocks.find((text) => text.startsWith('[')) ?? '';
 
   it('its rules can be used, and its cases come out as it says', async () => {
     const read = await readRules({ name: 'rules.json', text: rules });
@@ -164,7 +202,7 @@ describe('the page', () => {
     }
   });
 
-  it('every member of a rule and of a case is told', () => {
+  it('every member of a rule and of a case is documented', () => {
     for (const name of Object.keys(caseSchema.entries)) expect(page).toContain(name);
   });
 });

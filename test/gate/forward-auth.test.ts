@@ -61,7 +61,7 @@ describe('/forward-auth', () => {
     for (const name of ['subject', 'client', 'scope', 'issuer']) expect(headers.get(`x-auth-${name}`)).toBe('');
   });
 
-  it('no token → the whole refusal, without a link to metadata that nobody serves', async () => {
+  it('no token → the complete refusal, without a link to metadata that is not served', async () => {
     const { status, headers, body } = await gate.ask({ path: '/orders/1', host: 'evil.example' });
     expect(status).toBe(401);
     const challenge = headers.get('www-authenticate') ?? '';
@@ -113,7 +113,7 @@ describe('/forward-auth', () => {
     expect(json).toMatchObject({ detail: { error: 'invalid_request' } });
   });
 
-  it("the subrequest's own method, Host and path have no say", async () => {
+  it("the subrequest's own method, Host and path are ignored", async () => {
     const answer = await send(gate.url, '/forward-auth?x=/healthz', {
       method: 'POST',
       headers: [...tell({ path: '/orders/1' }), 'Host', 'partners.example', ...bearer(token)],
@@ -122,7 +122,7 @@ describe('/forward-auth', () => {
     expect(answer.headers.get('x-auth-issuer')).toBe(provider.issuer);
   });
 
-  it('each rule takes tokens of its own issuer only', async () => {
+  it('token of another issuer → refused by each rule', async () => {
     const { status } = await gate.ask({ host: 'partners.example', path: '/x', headers: bearer(token) });
     expect(status).toBe(401);
     const line = await gate.findLog(({ rule, status }) => rule === 'partners' && status === 401);
@@ -130,13 +130,17 @@ describe('/forward-auth', () => {
   });
 
   it.each(['/', '/forward-auth/x', '/forward-authx', '/ext-authz', '/healthz', '/metrics', '/api/private'])(
-    'any other path: %s → 404',
+    'any other path: %s → 404, with host and path in the log',
     async (path) => {
-      expect(await send(gate.url, path, { headers: tell({ path: '/healthz' }) })).toMatchObject({ status: 404 });
+      const answer = await send(gate.url, `${path}?token=x`, { headers: tell({ path: '/healthz' }) });
+      expect(answer.status).toBe(404);
+      const line = await gate.findLog(({ id }) => id === answer.headers.get('x-request-id'));
+      expect(line).toMatchObject({ method: 'GET', host: new URL(gate.url).host, path });
+      expect(JSON.stringify(line)).not.toContain('token=x');
     },
   );
 
-  it('optional: nobody is anonymous, everything else is judged', async () => {
+  it('optional rule → no credentials are anonymous, all others are validated', async () => {
     const nobody = await gate.ask({ path: '/perhaps' });
     expect([nobody.status, nobody.headers.get('x-auth-subject')]).toEqual([200, '']);
     const somebody = await gate.ask({ path: '/perhaps', headers: bearer(token) });
@@ -187,14 +191,14 @@ describe('/ext-authz', () => {
     expect(await ask('/bound', [...proto, ...headers])).toMatchObject({ status: 200 });
   });
 
-  it('forwarded headers of a client have no say about host, path and method', async () => {
+  it('forwarded headers of a client → ignored for host, path and method', async () => {
     const { status } = await ask('/orders/1', ['X-Forwarded-Proto', 'https', ...tell({ path: '/healthz' }).slice(4)]);
     expect(status).toBe(401);
   });
 });
 
 describe('report mode', () => {
-  it('answers as allowed with empty identity headers, logs and counts what would be refused', async () => {
+  it('a request that would be refused → 200 with empty identity headers, a log line and a count', async () => {
     const answer = await gate.ask({ path: '/watched', headers: bearer(token) });
     expect([answer.status, answer.headers.get('x-auth-subject')]).toEqual([200, '']);
     const line = await gate.findLog(({ rule, would_refuse: why }) => rule === 'watched' && why !== undefined);
@@ -205,11 +209,11 @@ describe('report mode', () => {
     );
   });
 
-  it('ambiguous paths are refused all the same', async () => {
+  it('ambiguous paths → still refused', async () => {
     expect(await gate.ask({ path: '/watched/%2e%2e/watched' })).toMatchObject({ status: 400 });
   });
 
-  it('records no proof: it can be used by whoever judges it next', async () => {
+  it('a proof → not recorded, and usable by the upstream', async () => {
     const bound = await provider.sign({ cnf: { jkt: client.jkt } });
     const headers = Object.entries(client.headers(bound, { url: 'https://api.example/watched-bound' })).flat();
     for (let i = 0; i < 2; i++) {
@@ -220,7 +224,7 @@ describe('report mode', () => {
   });
 });
 
-describe('what operators see', () => {
+describe('output for operators', () => {
   it('a log line has the id of the rule, the method of the client, and no token', async () => {
     await gate.ask({ method: 'DELETE', path: '/closed/secret-path', headers: bearer(token) });
     const line = await gate.findLog(({ rule, method }) => rule === 'closed' && method === 'DELETE');
@@ -236,7 +240,7 @@ describe('what operators see', () => {
     expect(families).toEqual([...new Set(families)]);
   });
 
-  it('ready as long as tokens of one issuer can be judged; the other is listed', async () => {
+  it('keys of one issuer of two → ready; the other is listed', async () => {
     const { status, json } = await send(gate.adminUrl ?? '', '/readyz');
     expect(status).toBe(200);
     expect(json).toMatchObject({ ready: true, degraded: [`keys of ${partner.issuer}`] });
@@ -246,6 +250,6 @@ describe('what operators see', () => {
     const metrics = await gate.metrics();
     expect(metrics).toMatch(/^portcullis_rules_generation 1$/m);
     expect(metrics).toMatch(/^portcullis_rules_last_reload_ok 1$/m);
-    expect(metrics).toMatch(/^portcullis_requests_total\{route="health",status="200"/m);
+    expect(metrics).toMatch(/^portcullis_requests_total\{rule="health",status="200"/m);
   });
 });

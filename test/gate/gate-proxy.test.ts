@@ -66,7 +66,7 @@ const bearer = (value: string): readonly string[] => ['Authorization', `Bearer $
 const lastArrived = (): Arrived | undefined => arrived.at(-1);
 
 describe('portcullis gate --upstream', () => {
-  it('a good token → the upstream answers; it gets the identity, and no token', async () => {
+  it('valid token → the upstream responds; it gets the identity, and no token', async () => {
     const { status, headers, body } = await send(gate.url, '/orders/1?a=b', {
       headers: [...bearer(token), 'X_Auth_Subject', 'you', 'X-Auth-Scope', 'all'],
     });
@@ -104,7 +104,7 @@ describe('portcullis gate --upstream', () => {
     expect(arrived.length).toBe(before);
   });
 
-  it('an expectation that nobody can meet → 417 with a reason, and the upstream hears nothing', async () => {
+  it('an unknown expectation → 417 with a reason; the upstream gets nothing', async () => {
     const before = arrived.length;
     const { status, headers, body } = await send(gate.url, '/healthz', { headers: ['Expect', 'tea'] });
     expect([status, JSON.parse(body)]).toMatchObject([417, { detail: { error: 'invalid_request' } }]);
@@ -156,7 +156,7 @@ describe('portcullis gate --upstream', () => {
     expect((await send(gate.url, '/bound', { headers })).status).toBe(401);
   });
 
-  it('a WebSocket → judged like any request, then passed on', async () => {
+  it('a WebSocket → authorized like any request, then forwarded', async () => {
     upstream.on('upgrade', (incoming, socket) => {
       arrived.push({ line: `upgrade ${incoming.url}`, headers: incoming.headers, body: '' });
       socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 5\r\nConnection: close\r\n\r\nnever');
@@ -173,7 +173,7 @@ describe('portcullis gate --upstream', () => {
     expect(lastArrived()?.headers['x-auth-client']).toBe('shop');
   });
 
-  it('two Host headers → 400 before anything is judged, and the connection ends', async () => {
+  it('two Host headers → 400 before authorization, and the connection ends', async () => {
     const before = arrived.length;
     const answer = await sendRaw(
       Number(new URL(gate.url).port),
@@ -190,7 +190,7 @@ describe('portcullis gate --upstream', () => {
     socket.destroy();
     await vi.waitFor(async () => {
       const metrics = await gate.metrics();
-      expect(metrics).toMatch(/portcullis_requests_total\{route="orders",status="200",scheme="Bearer"/);
+      expect(metrics).toMatch(/portcullis_requests_total\{rule="orders",status="200",scheme="Bearer"/);
       expect(metrics).toMatch(/^portcullis_requests_in_flight 0$/m);
     }, 5000);
   });

@@ -64,7 +64,7 @@ function call(gate: GateProcess, { htu, path, host = 'api.example', nonce, ...re
 }
 
 describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
-  it('EXTERNAL_URL, as the proxy → proofs are held against it; rules are found by Host, which goes on', async () => {
+  it('EXTERNAL_URL, as the proxy → proofs are compared with it; rules are found by Host, which is forwarded', async () => {
     const EXTERNAL_URL = 'https://shop.example/v1';
     const gate = await start({ WORKERS, UPSTREAM: upstreamUrl, EXTERNAL_URL }, { hosts: ['inner.example'] });
     const asked = await call(gate, { htu: `${EXTERNAL_URL}/orders`, path: '/orders' });
@@ -90,7 +90,7 @@ describe.each(['1', '2'])('settings of the gate, WORKERS=%s', { timeout: 40_000 
     expect(await gate.stop()).toBe(0);
   });
 
-  it('a proof from before the start → asks for a nonce; that of one process is taken by all', async () => {
+  it('a proof from before the start → a nonce is required; the nonce of one process is accepted by all', async () => {
     const proven = { htu: 'http://api.example/orders', path: '/orders', iat: Math.floor(Date.now() / 1000) - 1 };
     const gate = await start({ WORKERS, UPSTREAM: upstreamUrl });
     await gate.findLog(({ event }) => event === 'keys_fetched');

@@ -13,10 +13,14 @@ const ruleIn = (mode: Rule['mode']): Rules => {
   const rule: Rule = {
     ...{ id: 'orders', access: 'token', hosts: [], path: '/orders', methods: [], policy: {}, issuers: ['test'] },
     ...{ dpop: undefined, mode, encodedSlash: 'refuse', preflight: 'judge', credentials: 'forward' },
+    ...{ pattern: { hosts: [], segments: ['orders'], hasRest: false, methods: [] }, bind: undefined },
+    ...{ upstream: undefined, stripPrefix: '', strippedSegments: 0, cors: undefined },
   };
   return {
     rules: [rule],
     issuers: new Map([['test', issuer]]),
+    introspections: new Map(),
+    upstreams: new Map(),
     identity: { 'x-subject': 'sub' },
     resource: undefined,
     find: () => rule,
@@ -29,7 +33,7 @@ it.each([
   ['a copy of access', () => ({ ...granted })],
   ['a promise of a copy of access', async () => ({ ...granted })],
   ['an object that inherits from access', () => Object.create(granted)],
-])('judge returns %s → 500; in report mode admitted without identity', async (_value, judge) => {
+])('%s as access → 500; in report mode admitted without identity', async (_value, judge) => {
   const decide = (mode: Rule['mode']) =>
     createGate({
       rules: ruleIn(mode),
@@ -41,10 +45,10 @@ it.each([
   expect(JSON.stringify(reported)).not.toContain('test-subject');
 });
 
-it('judge returns access of this copy → admitted with identity', async () => {
+it('access of this copy → admitted with identity', async () => {
   const gate = createGate({
     rules: ruleIn('enforce'),
-    openServer: () => ({ ...open(), judge: (() => granted) as ResourceServer['judge'] }),
+    openServer: () => ({ ...open(), judge: (async () => granted) as ResourceServer['judge'] }),
   });
   expect(await gate.decide(request, undefined)).toMatchObject({ kind: 'admitted', access: granted });
 });

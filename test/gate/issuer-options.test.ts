@@ -32,6 +32,14 @@ beforeAll(async () => {
   const issuers = {
     scp: { issuer, audience, scopeClaim: 'scp', permissionsClaim: ['realm_access', 'roles'] },
     clients: { issuer, clientIds: ['shop'], audience },
+    cid: {
+      issuer,
+      clientIds: ['shop'],
+      clientIdClaim: 'cid',
+      audience,
+      permissionsClaim: [['rights'], ['a', 'roles']],
+    },
+    literal: { issuer, audience: 'unchecked' },
     placed: { issuer: 'https://elsewhere.example/', audience, jwksUri },
     plain: { issuer: 'http://plain.example/', audience, jwksUri: `http://127.0.0.1:${port}/keys`, insecure: true },
     away: { issuer: 'https://away.example/', audience, jwksUri: `http://127.0.0.1:${port}/away`, insecure: true },
@@ -40,6 +48,8 @@ beforeAll(async () => {
     { id: 'scp', path: '/scp', issuers: ['scp'], scopes: ['read'] },
     { id: 'roles', path: '/roles', issuers: ['scp'], permissions: ['admin'] },
     { id: 'clients', path: '/clients', issuers: ['clients'] },
+    { id: 'cid', path: '/cid', issuers: ['cid'], permissions: ['admin', 'reader'] },
+    { id: 'literal', path: '/literal', issuers: ['literal'] },
     { id: 'placed', path: '/placed', issuers: ['placed'] },
     { id: 'plain', path: '/plain', issuers: ['plain'] },
     { id: 'away', path: '/away', issuers: ['away'] },
@@ -61,6 +71,18 @@ const ask = async (path: string, claims: object) =>
   (await gate.ask({ path, headers: ['Authorization', `Bearer ${await provider.sign({ ...claims })}`] })).status;
 
 describe('options of issuers in rules', () => {
+  it('clientIdClaim, and permissions of two claims', async () => {
+    const permitted = { rights: ['admin'], a: { roles: ['reader'] } };
+    expect(await ask('/cid', { cid: 'shop', ...permitted })).toBe(200);
+    expect(await ask('/cid', { cid: 'shop', rights: ['admin'] })).toBe(403);
+    expect(await ask('/cid', { client_id: 'shop', ...permitted })).toBe(401);
+  });
+
+  it('audience unchecked → is compared with aud', async () => {
+    expect(await ask('/literal', { aud: undefined, client_id: undefined })).toBe(401);
+    expect(await ask('/literal', { aud: 'unchecked' })).toBe(200);
+  });
+
   it('scopes and permissions of other claims', async () => {
     expect(await ask('/scp', { scp: ['read'] })).toBe(200);
     expect(await ask('/scp', { scp: ['other'], scope: 'read' })).toBe(403);
@@ -73,13 +95,13 @@ describe('options of issuers in rules', () => {
     expect(await ask('/clients', { client_id: 'other' })).toBe(401);
   });
 
-  it('keys at an address of their own, over https and by name over http', async () => {
+  it('jwksUri over https, and insecure over http → used', async () => {
     expect(await ask('/placed', { iss: 'https://elsewhere.example/' })).toBe(200);
     expect(await ask('/placed', {})).toBe(401);
     expect(await ask('/plain', { iss: 'http://plain.example/' })).toBe(200);
   });
 
-  it('keys at an address of their own → one process fetches them, and they count like all others', async () => {
+  it('jwksUri → one process fetches the keys, and they are counted', async () => {
     const token = await provider.sign({ iss: 'http://plain.example/' });
     const headers = ['Authorization', `Bearer ${token}`];
     const answers = await Promise.all(Array.from({ length: 12 }, () => gate.ask({ path: '/plain', headers })));
@@ -100,7 +122,7 @@ describe('options of issuers in rules', () => {
     expect(warned.sort()).toEqual(['http://plain.example/', 'https://away.example/']);
   });
 
-  it('an audience that only one rule asks for', async () => {
+  it('an audience that only one rule requires → checked for it only', async () => {
     expect(await ask('/audience', { aud: [provider.audience, 'special'] })).toBe(200);
     expect(await ask('/audience', {})).toBe(401);
   });

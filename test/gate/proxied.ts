@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
-import { AccessError } from '../../src/failures.ts';
+import type { AccessError } from '../../src/failures.ts';
 import {
   createReverseProxy,
   type Forwarding,
@@ -15,6 +15,7 @@ import { createReadExternalUrl } from '../../src/http/external-url.ts';
 import { namePeer } from '../../src/http/peer-name.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';
 import { createDescribeRefusal } from '../../src/refusal/refusal.ts';
+import { Refused } from '../../src/refused.ts';
 import { type Listener, listen } from '../../src/server/listener/listener.ts';
 
 /** What one connection of the proxy has sent to the upstream, byte by byte. */
@@ -90,6 +91,9 @@ export interface ProxiedOptions extends ReverseProxyOptions {
   readonly identity?: Identity;
   readonly credentials?: Forwarding['credentials'];
   readonly isPeerTrusted?: boolean;
+  readonly responseHeaders?: Forwarding['responseHeaders'];
+  readonly prefersUpstreamCors?: boolean;
+  readonly strip?: Forwarding['strip'];
   readonly unreadTimeout?: number;
   readonly tunnelTimeout?: number;
   /** Called for each request before it is forwarded; it may answer by itself and return `true`. */
@@ -103,6 +107,9 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
     identity = noIdentity,
     credentials = 'remove',
     isPeerTrusted = false,
+    responseHeaders,
+    prefersUpstreamCors,
+    strip,
     unreadTimeout,
     tunnelTimeout,
     before,
@@ -128,13 +135,13 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
       outgoing.end(body);
     };
     const framing = proxy.examine(incoming, outgoing);
-    if (framing instanceof AccessError) {
+    if (framing instanceof Refused) {
       refuse(framing);
       return;
     }
     if (before?.(incoming, outgoing) === true) return;
     const externalUrl = readExternalUrl(request, incoming.socket);
-    if (externalUrl instanceof AccessError) {
+    if (externalUrl instanceof Refused) {
       refuse(externalUrl);
       return;
     }
@@ -148,6 +155,9 @@ export async function startProxied(options: ProxiedOptions): Promise<Proxied> {
         externalUrl,
         isPeerTrusted,
         credentials,
+        strip,
+        ...(responseHeaders !== undefined && { responseHeaders }),
+        ...(prefersUpstreamCors !== undefined && { prefersUpstreamCors }),
         client: namePeer(request.headers.get('x-client') ?? undefined),
         refuse,
         onCut,

@@ -161,7 +161,7 @@ for (const name of gateEdgeNames) {
     });
     afterAll(() => edge?.stop());
 
-    it('a good token → the upstream gets the request as it was sent, and who the caller is', async () => {
+    it('valid token → the upstream gets the unchanged request and the identity', async () => {
       const { status } = await call(edge, '/orders/a%20b?x=%2F..', { headers: bearer(token) });
       expect(status).toBe(200);
       expect(upstream.received.at(-1)).toMatchObject({ method: 'GET', target: '/orders/a%20b?x=%2F..' });
@@ -199,7 +199,7 @@ for (const name of gateEdgeNames) {
     });
 
     it.each(attacks.map(([what, path, headers = []]) => ({ what, path, headers })))(
-      '$what → not let in',
+      '$what → refused',
       async ({ path, headers }) => {
         const before = upstream.received.length;
         const { status } = await call(edge, path, { headers });
@@ -209,7 +209,7 @@ for (const name of gateEdgeNames) {
     );
 
     it.each(['/a/../b', '/a/%2e%2e/b', '/a//b', '/a;b', '/a%2Fb', '/a%5cb', '/a%252fb', '/a%23b'])(
-      'an ambiguous path with a good token: %s → 400',
+      'an ambiguous path with a valid token: %s → 400',
       async (path) => {
         const before = upstream.received.length;
         expect(await call(edge, path, { headers: bearer(token) })).toMatchObject({ status: 400 });
@@ -217,7 +217,7 @@ for (const name of gateEdgeNames) {
       },
     );
 
-    it('an encoded slash that a rule allows reaches the upstream as it was sent', async () => {
+    it('an encoded slash that a rule allows → unchanged at the upstream', async () => {
       expect(await call(edge, '/packages/@a%2Fb')).toMatchObject({ status: 200 });
       expect(upstream.received.at(-1)?.target).toBe('/packages/@a%2Fb');
     });
@@ -257,14 +257,14 @@ for (const name of gateEdgeNames) {
       }
     });
 
-    it('report mode: credentials go on to the upstream, and nobody is refused', async () => {
+    it('report mode → credentials are forwarded, and no request is refused', async () => {
       expect(await call(edge, '/watched', { headers: bearer(token) })).toMatchObject({ status: 200 });
       expect(lastHeaders().get('authorization')).toEqual([`Bearer ${token}`]);
       expect((lastHeaders().get('x-auth-client') ?? ['']).join('')).toBe('');
       await gate.findLog(({ would_refuse: why }) => why === 'insufficient_scope');
     });
 
-    it('the gate is asked once for each request', async () => {
+    it('each request → one query to the gate', async () => {
       const before = await countDecisions();
       for (let i = 0; i < 10; i++) await call(edge, `/private/${i}`, { headers: i % 2 === 0 ? bearer(token) : [] });
       expect(await countDecisions()).toBe(before + 10);
@@ -288,7 +288,7 @@ for (const name of gateEdgeNames) {
   });
 
   describe(`${name} without a gate, and with one that has no keys`, needs(edges[name].program), () => {
-    it('nobody is let in: 502 to 504, and the upstream hears nothing', async () => {
+    it('no gate → 502 to 504, and the upstream gets nothing', async () => {
       const edge = await startGateEdge(name, { gate: '127.0.0.1:1', upstream: upstream.address }, certificates);
       try {
         const before = upstream.received.length;
@@ -300,7 +300,7 @@ for (const name of gateEdgeNames) {
       }
     });
 
-    it('a gate that breaks each connection → asked once for each request, and nobody is let in', async () => {
+    it('a gate that breaks each connection → one query per request, and each is refused', async () => {
       let asked = 0;
       let breaks = false;
       const broken = createServer((incoming, outgoing) => {
@@ -328,7 +328,7 @@ for (const name of gateEdgeNames) {
       }
     });
 
-    it('503 with Retry-After arrives whole; a nonce comes with refusals and with allowed answers', async () => {
+    it('503 with Retry-After → complete; a nonce → sent with refusals and admitted responses', async () => {
       const away = await startTestProvider();
       await away.down();
       const issuers = {

@@ -64,7 +64,7 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
     expect(await gate.metrics()).toMatch(/^portcullis_rules_last_reload_ok 1$/m);
   });
 
-  it('rules that come with an issuer: its tokens are judged once the rules are in force', async () => {
+  it('rules with a new issuer → its tokens are accepted once the rules are active', async () => {
     const token = await provider.sign();
     await gate.writeRules({
       issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
@@ -93,21 +93,21 @@ describe.each(['1', '2'])('rules that change, with %s workers', (workers) => {
     expect(headers.get('www-authenticate')).not.toContain('evil.example');
   });
 
-  const keepsItsRules = async (put: (path: string) => void): Promise<void> => {
+  const keepsItsRules = async (put: (path: string) => void, problem: RegExp): Promise<void> => {
     const before = gate.logs.length;
     await gate.replaceRules(put);
     gate.signal('SIGHUP');
     await expect
       .poll(() => gate.logs.slice(before).findLast(({ event }) => event === 'rules_kept')?.['problem'])
-      .toMatch(/is not a regular file/);
+      .toMatch(problem);
     expect(await gate.ask({ path: '/six' })).toMatchObject({ status: 401 });
   };
 
-  it('a folder in the place of the file → the old rules stay, and the gate answers', () =>
-    keepsItsRules((path) => void mkdirSync(path)));
+  it('a folder instead of the file → the old rules stay active', () =>
+    keepsItsRules((path) => void mkdirSync(path), /contains no rules file/));
 
-  it('a pipe in the place of the file → the old rules stay, and the gate answers', needs('mkfifo'), () =>
-    keepsItsRules((path) => void execFileSync('mkfifo', [path])),
+  it('a pipe instead of the file → the old rules stay active', needs('mkfifo'), () =>
+    keepsItsRules((path) => void execFileSync('mkfifo', [path]), /is not a regular file/),
   );
 
   it('SIGTERM ends it with 0', async () => {
@@ -183,7 +183,7 @@ describe('the start', () => {
   it.each<[string, readonly string[], Readonly<Record<string, string>>, RegExp]>([
     ['nothing', [], {}, /--issuer: It is required without --rules[\s\S]*--audience: It is required/],
     ['no audience', ['--issuer', 'id.example'], {}, /--audience: It is required without --rules/],
-    ['rules and an issuer', ['--rules', 'x.json', '--issuer', 'id.example'], {}, /leave out --rules/],
+    ['rules and an issuer', ['--rules', 'x.json', '--issuer', 'id.example'], {}, /omit --rules/],
     [
       'trust in everybody',
       ['--issuer', 'id.example', '--audience', 'a'],
@@ -211,7 +211,7 @@ describe('the start', () => {
     expect(await fail(args)).toEqual({ code: 64, stderr: `portcullis: ${flag} is written twice. Write it once.\n` });
   });
 
-  it('serve refuses rules: nobody must believe that they are in force', async () => {
+  it('serve with rules → refused, because they would have no effect', async () => {
     const failure = await startService({ args: ['--rules', 'x.json'] }).catch((error: unknown) => error);
     expect((failure as ServiceStartError).end.code).toBe(78);
     expect((failure as ServiceStartError).stderr).toContain('portcullis gate');
@@ -240,7 +240,7 @@ describe('without rules', () => {
     }
   });
 
-  it('a peer that is not trusted gets 403, whatever it asks', async () => {
+  it('untrusted peer → 403 for every path', async () => {
     const gate = await startService({
       command: 'gate',
       args: ['--issuer', provider.issuer, '--audience', provider.audience],

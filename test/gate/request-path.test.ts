@@ -67,7 +67,7 @@ describe('paths that have one meaning are read into segments', () => {
     expect(readRequestPath(target)).toEqual({ segments, hasEncodedSlash: false });
   });
 
-  it('an encoded slash separates nothing, and is told', () => {
+  it('an encoded slash → no separator, and reported', () => {
     expect(readRequestPath('/@scope%2Fname/1')).toEqual({
       segments: [`@scope${slashMark}name`, '1'],
       hasEncodedSlash: true,

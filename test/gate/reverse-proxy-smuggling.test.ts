@@ -109,7 +109,7 @@ async function attempt(
 }
 
 describe('nothing arrives that can be read in two ways', () => {
-  it('there are at least 60 attempts, each with a name of its own', () => {
+  it('at least 60 attempts, with unique names', () => {
     expect(smugglingCases.length).toBeGreaterThanOrEqual(60);
     expect(new Set(smugglingCases.map(({ name }) => name)).size).toBe(smugglingCases.length);
   });

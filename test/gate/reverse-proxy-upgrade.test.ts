@@ -121,6 +121,49 @@ describe('WebSocket', () => {
     socket.destroy();
   });
 
+  it('an upstream that sends megabytes and closes, a client that reads later → all arrive, then the end', async () => {
+    const sent = randomBytes(8 * 1024 * 1024);
+    const { proxied } = await stage((socket, arrived) => {
+      if (!arrived.endsWith('\r\n\r\n')) return;
+      socket.write(agreed);
+      socket.end(sent);
+    });
+    const socket = connect(proxied.port, '127.0.0.1');
+    socket.write(handshake());
+    const received: Buffer[] = [];
+    socket.on('data', (chunk) => {
+      received.push(chunk);
+      // Slower than the upstream, so that the gate has bytes to send when the upstream closes.
+      socket.pause();
+      setTimeout(() => socket.resume(), 2);
+    });
+    await once(socket, 'close');
+    const bytes = Buffer.concat(received);
+    expect(bytes.length).toBe(agreed.length + sent.length);
+    expect(bytes.subarray(-sent.length).equals(sent)).toBe(true);
+  }, 30_000);
+
+  it('a client that sends megabytes and closes, an upstream that reads later → all arrive', async () => {
+    const sent = randomBytes(8 * 1024 * 1024);
+    let arrivedBytes = 0;
+    const { upstream, proxied } = await stage((socket, arrived) => {
+      if (!arrived.endsWith('\r\n\r\n')) return;
+      socket.removeAllListeners('data');
+      socket.write(agreed);
+      socket.on('data', (chunk) => {
+        arrivedBytes += chunk.length;
+        socket.pause();
+        setTimeout(() => socket.resume(), 2);
+      });
+    });
+    const socket = connect(proxied.port, '127.0.0.1');
+    socket.write(handshake());
+    await once(socket, 'data');
+    socket.end(sent);
+    await vi.waitFor(() => expect(upstream.sockets.size).toBe(0), 20_000);
+    expect(arrivedBytes).toBe(sent.length);
+  }, 30_000);
+
   it('a client that takes no byte for the time limit → closed, the upstream too', async () => {
     const { upstream, proxied } = await stage(
       (socket, arrived) => {
@@ -193,7 +236,7 @@ describe('an upgrade that is not agreed', () => {
       /^HTTP\/1\.1 502 /,
     ],
     ['101 to another protocol', agreed.replace('Upgrade: websocket', 'Upgrade: h2c'), /^HTTP\/1\.1 502 /],
-  ])('%s → answered, and nothing goes by', async (_name, bytes, expected) => {
+  ])('%s → a response, and nothing reaches the upstream', async (_name, bytes, expected) => {
     const { upstream, proxied } = await stage((socket, arrived) => {
       if (arrived.endsWith('\r\n\r\n')) socket.write(bytes);
     });
@@ -227,7 +270,7 @@ describe('an upgrade that is not agreed', () => {
     ['h2c', 'Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n'],
     ['TLS', 'Connection: Upgrade\r\nUpgrade: TLS/1.0\r\n'],
     ['two protocols', 'Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n'],
-  ])('%s → the upgrade is ignored, and what follows is a request of its own', async (_name, lines) => {
+  ])('%s → the upgrade is ignored, and the rest is a separate request', async (_name, lines) => {
     const seen: (string | undefined)[] = [];
     const { upstream, proxied } = await stage(answerHeads(), {
       before: (incoming, outgoing) => {
@@ -248,7 +291,7 @@ describe('an upgrade that is not agreed', () => {
     expect(upstream.arrivals.join('')).not.toMatch(/upgrade|http2-settings|\/admin/i);
   });
 
-  it('a WebSocket without a key → answered as if it had not been asked for, and nothing goes by', async () => {
+  it('a WebSocket without a key → a plain response without an upgrade', async () => {
     const { upstream, proxied } = await stage(answerHeads());
     const response = await sendRaw(
       proxied.port,

@@ -99,7 +99,7 @@ describe('a request', () => {
     expect(upstream.arrivals[0]).toMatch(/\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello$/);
   });
 
-  it('with a body in chunks and trailers → both arrive, trailers that frame, route, authenticate or name somebody do not', async () => {
+  it('a chunked body with trailers → both arrive, except trailers of framing, routing, authentication or identity', async () => {
     const identity = { names: ['X-Auth-Subject'], values: ['me'] };
     const { upstream, proxied } = await stage(
       (socket, arrived) => {
@@ -119,7 +119,7 @@ describe('a request', () => {
     expect(upstream.arrivals[0]).toMatch(/\r\n\r\n3\r\nabc\r\n0\r\nX-Checksum: abc\r\n\r\n$/);
   });
 
-  it('of HTTP/1.0 → arrives as HTTP/1.1; an answer in chunks ends with the connection', async () => {
+  it('HTTP/1.0 → arrives as HTTP/1.1; a chunked response ends with the connection', async () => {
     const { upstream, proxied } = await stage(
       answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n'),
     );
@@ -152,7 +152,7 @@ describe('a request', () => {
     expect(arrived).toEqual(expected);
   });
 
-  it('header bytes that are no ASCII → arrive, and come back, as they were', async () => {
+  it('header bytes outside ASCII → unchanged in both directions', async () => {
     const { upstream, proxied } = await stage(
       answerWith(
         'HTTP/1.1 200 OK\r\nX-Name: \xe2\x82\xac\xfc\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nContent-Length: 0\r\n\r\n',
@@ -211,7 +211,7 @@ describe('a request', () => {
     expect(upstream.arrivals).toEqual([]);
   });
 
-  it('in a row, all sent at once → answers in their order', async () => {
+  it('pipelined → responses in their order', async () => {
     const authority = await serve((incoming, outgoing) => {
       setTimeout(() => outgoing.end(incoming.url), incoming.url === '/1' ? 50 : 0);
     });
@@ -221,8 +221,8 @@ describe('a request', () => {
   });
 });
 
-describe('an answer', () => {
-  it('with trailers → they come along, but for those that control', async () => {
+describe('a response', () => {
+  it('with trailers → forwarded, except those for control', async () => {
     const { proxied } = await stage(
       answerWith(
         'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n3\r\nabc\r\n0\r\nX-Sum: 1\r\nSet-Cookie: a=b\r\n\r\n',
@@ -284,19 +284,31 @@ describe('an answer', () => {
     expect(answer).toMatch(/^HTTP\/1\.1 103 Early Hints\r\nLink: <\/a\.css>; rel=preload\r\n\r\nHTTP\/1\.1 200 OK\r\n/);
   });
 
-  it('headers set before → go with it', async () => {
+  it('headers of the gate → replace headers of the upstream with the same name, except Vary', async () => {
     const { proxied } = await stage(
-      answerWith('HTTP/1.1 200 OK\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nContent-Length: 0\r\n\r\n'),
-      {
-        before: (_incoming, outgoing) => {
-          outgoing.setHeader('dpop-nonce', 'fresh');
-          return false;
-        },
-      },
+      answerWith(
+        'HTTP/1.1 200 OK\r\nSet-Cookie: a\r\nSet-Cookie: b\r\nVary: Accept\r\nDPoP-Nonce: x\r\nContent-Length: 0\r\n\r\n',
+      ),
+      { responseHeaders: ['DPoP-Nonce', 'fresh', 'vary', 'Origin'] },
     );
     const answer = await sendRaw(proxied.port, last());
-    expect(answer).toMatch(/dpop-nonce: fresh\r\n/i);
+    expect(answer.match(/dpop-nonce: .*\r\n/gi)).toEqual(['DPoP-Nonce: fresh\r\n']);
+    expect(answer.match(/vary: .*\r\n/gi)).toEqual(['Vary: Accept\r\n', 'vary: Origin\r\n']);
     expect(answer.match(/Set-Cookie: [ab]\r\n/g)).toEqual(['Set-Cookie: a\r\n', 'Set-Cookie: b\r\n']);
+  });
+
+  it.each([
+    ['the upstream has its own, and the rule none', true, 'https://upstream.example'],
+    ['the rule has its own', false, 'https://app.example'],
+  ])('CORS headers, if %s → %#', async (_what, prefersUpstreamCors, origin) => {
+    const { proxied } = await stage(
+      answerWith(
+        'HTTP/1.1 200 OK\r\nAccess-Control-Allow-Origin: https://upstream.example\r\nContent-Length: 0\r\n\r\n',
+      ),
+      { prefersUpstreamCors, responseHeaders: ['access-control-allow-origin', 'https://app.example'] },
+    );
+    const answer = await sendRaw(proxied.port, last());
+    expect(answer.match(/(?<=access-control-allow-origin: ).*(?=\r\n)/gi)).toEqual([origin]);
   });
 
   it('before the body of the request has ended → whole, and the connection can be used again', async () => {
@@ -326,10 +338,10 @@ describe('an answer', () => {
   });
 });
 
-describe('answers of one turn', () => {
+describe('responses of one iteration', () => {
   const whole = (body: string): string => `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 
-  it('a malformed request comes with an answer that came whole → the answer is sent first', async () => {
+  it('a malformed request after a complete response → the response is sent first', async () => {
     let arrive = (_socket: Socket): void => {};
     const arrived = new Promise<Socket>((resolve) => {
       arrive = resolve;
@@ -389,7 +401,7 @@ describe('answers of one turn', () => {
     expect(bodyOf(answer)).toBe(`${chunks}\r\n0\r\nX-Sum: 5\r\n\r\n`);
   });
 
-  it('several requests on one connection → their answers come in order', async () => {
+  it('several requests on one connection → responses in order', async () => {
     const { proxied } = await stage((socket, arrived) => {
       const [, path = ''] = /GET (\S+) [\s\S]*\r\n\r\n$/.exec(arrived.slice(arrived.lastIndexOf('GET'))) ?? [];
       if (path !== '') socket.write(whole(path));
@@ -400,7 +412,7 @@ describe('answers of one turn', () => {
 });
 
 describe('a connection that is used again and again', () => {
-  it('requests that wait for the answers before them → leave nothing behind on the connection', async () => {
+  it('pending requests → no listener stays on the connection', async () => {
     const sockets = new Set<Socket>();
     const before = ({ socket }: IncomingMessage): boolean => {
       sockets.add(socket);
@@ -454,7 +466,7 @@ describe('back-pressure', () => {
     expect(length).toBe(total * megabyte.length);
   });
 
-  it('clients that read late and in turns → each gets its own answer, byte by byte', async () => {
+  it('clients that read late and alternately → each gets its own response, byte by byte', async () => {
     const bodyOfCaller = (url = ''): string => `${url} `.repeat(120_000);
     const authority = await serve(({ url }, outgoing) => {
       const body = bodyOfCaller(url);
@@ -477,10 +489,10 @@ describe('back-pressure', () => {
   });
 
   it('an upstream that does not read → the client is not read either; then all arrives', async () => {
-    let goOn = (): void => {};
+    let resume = (): void => {};
     let length = 0;
     const authority = await serve((incoming, outgoing) => {
-      goOn = () => {
+      resume = () => {
         incoming.on('data', (chunk: Buffer) => {
           length += chunk.length;
         });
@@ -503,7 +515,7 @@ describe('back-pressure', () => {
     };
     write();
     expect(await settle(() => written)).toBeLessThan(total / 2);
-    goOn();
+    resume();
     const [response] = (await once(upload, 'response')) as [IncomingMessage]; // as above
     expect(await text(response)).toBe('done');
     expect(length).toBe(total * megabyte.length);
@@ -596,7 +608,7 @@ describe('the pool', () => {
   it.each([
     ['GET', last('/lost')],
     ['POST', post('hello', 'Connection: close\r\n')],
-  ])('%s whose answer is lost on a kept connection → 502, and sent once', async (_name, bytes) => {
+  ])('%s whose response is lost on a kept connection → 502, and sent once', async (_name, bytes) => {
     let first = true;
     const { upstream, proxied } = await stage((socket, arrived) => {
       if (!/(?:\r\n\r\n|hello)$/.test(arrived) || /: 5\r\n.*\r\n\r\n$/.test(arrived)) return;
@@ -653,13 +665,13 @@ describe('the pool', () => {
   });
 });
 
-describe('what goes wrong', () => {
+describe('failures', () => {
   const slow = { timeout: 0.3 };
 
   it.each([
     ['GET', last()],
     ['POST', post('hello', 'Connection: close\r\n')],
-  ])('%s, nobody listens → 502 in the configured body, at once', async (_name, bytes) => {
+  ])('%s, no listener → 502 in the configured body, immediately', async (_name, bytes) => {
     const upstream = await startRawUpstream(() => {});
     await upstream.close();
     const proxied = keep(await startProxied({ upstream: upstream.url }));
@@ -674,7 +686,7 @@ describe('what goes wrong', () => {
   it.each([
     ['GET', last()],
     ['POST', post('hello', 'Connection: close\r\n')],
-  ])('%s, no answer in time → 504', async (_name, bytes) => {
+  ])('%s, no response in time → 504', async (_name, bytes) => {
     const { proxied, upstream } = await stage(() => {}, slow);
     expect(statusOf(await sendRaw(proxied.port, bytes))).toBe(504);
     expect(proxied.refused).toEqual(['upstream_timeout']);
@@ -685,7 +697,7 @@ describe('what goes wrong', () => {
     ['GET', last()],
     ['POST', post('hello', 'Connection: close\r\n')],
   ])(
-    '%s, the answer stops in the middle → the connection is cut, and never ends as if it were whole',
+    '%s, the response stops in the middle → the connection is cut, and never ends as if it were complete',
     async (_name, bytes) => {
       const { proxied } = await stage((socket) => {
         socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n');
@@ -698,7 +710,7 @@ describe('what goes wrong', () => {
   );
 
   it.each(['Content-Length: 9', 'Transfer-Encoding: chunked'])(
-    'the upstream dies in an answer with %s → cut',
+    'the upstream dies in a response with %s → cut',
     async (framing) => {
       const part = framing.startsWith('T') ? '3\r\nabc\r\n' : 'abc';
       const { proxied } = await stage(answerWith(`HTTP/1.1 200 OK\r\n${framing}\r\n\r\n${part}`, 'close'));
@@ -709,7 +721,7 @@ describe('what goes wrong', () => {
     },
   );
 
-  it('the same for a client of HTTP/1.0 → a reset, since a plain end would look whole', async () => {
+  it('HTTP/1.0 client → a reset, because a plain end would look complete', async () => {
     const { proxied } = await stage(
       answerWith('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n', 'close'),
     );
@@ -755,7 +767,7 @@ describe('what goes wrong', () => {
     ['another protocol', 'SSH-2.0-OpenSSH\r\n\r\n'],
     ['headers over 64 KiB', `HTTP/1.1 200 OK\r\nX-A: ${'a'.repeat(70_000)}\r\nContent-Length: 0\r\n\r\n`],
     ['HTTP/0.9', 'hello\r\n\r\n'],
-  ])('the answer has %s → 502, nothing of it comes', async (_name, bytes) => {
+  ])('the response has %s → 502, without any part of it', async (_name, bytes) => {
     const { proxied } = await stage((socket, arrived) => {
       if (arrived.endsWith('\r\n\r\n') || arrived.endsWith('hello')) socket.end(Buffer.from(bytes, 'latin1'));
     });
@@ -767,7 +779,7 @@ describe('what goes wrong', () => {
     expect(proxied.refused).toEqual(['upstream_unavailable', 'upstream_unavailable']);
   });
 
-  it('a second answer that nobody asked for → not the answer of the next request', async () => {
+  it('an unrequested second response → not the response to the next request', async () => {
     const { proxied } = await stage(answerWith(`${ok}HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison`));
     for (let i = 0; i < 5; i++) {
       const answer = await sendRaw(proxied.port, last());
@@ -775,7 +787,7 @@ describe('what goes wrong', () => {
     }
   });
 
-  it('more requests than may be on their way → 503 with Retry-After; later ones pass', async () => {
+  it('more requests than the limit in flight → 503 with Retry-After; later ones pass', async () => {
     const { upstream, proxied } = await stage(
       (socket, arrived) => {
         if (arrived.startsWith('GET /fine')) socket.write(ok);

@@ -18,7 +18,7 @@ async function choose(host: string, url: string): Promise<string> {
     { method: 'GET', url, target: '/', headers },
     { encrypted: scheme === 'https' },
   );
-  return 'id' in chosen ? chosen.id : chosen.reason;
+  return 'rule' in chosen ? chosen.rule.id : chosen.reason;
 }
 
 describe('a deny rule of a host', () => {

@@ -17,7 +17,10 @@ function match(rules: Readonly<Record<string, Pattern>>, order = Object.keys(rul
     const { hosts = [], path, methods = [] } = rules[id] ?? { path: '/' };
     const pattern = readRulePath(path);
     if (typeof pattern === 'string') throw new Error(pattern);
-    const rival = matcher.add({ ...pattern, hosts: hosts.map((host) => readRuleHost(host) ?? ''), methods }, id);
+    const rival = matcher.add(
+      { ...pattern, hosts: hosts.map((host) => readRuleHost(host)?.pattern ?? ''), methods },
+      id,
+    );
     if (rival !== undefined) ties.push([rival, id]);
   }
   return {
@@ -90,7 +93,7 @@ describe('the most specific rule wins', () => {
   });
 });
 
-describe('what does not match', () => {
+describe('no match', () => {
   it.each([
     ['another method', { a: { path: '/a', methods: ['POST'] } }, 'GET', '/a'],
     ['HEAD, where only POST is named', { a: { path: '/a', methods: ['POST'] } }, 'HEAD', '/a'],

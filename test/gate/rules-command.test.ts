@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -109,7 +109,7 @@ describe('rules check', () => {
     expect(await run(['check', shadowed])).toEqual({
       status: 0,
       stdout: 'shadowed.json: 4 rules, no problems, 2 warnings\n',
-      stderr: `shadowed.json:2:3: warning: no request can reach the rule "rest": the rules "a" and "below" are more specific and take all of its requests. Take the rule out, or take out one of the more specific rules.
+      stderr: `shadowed.json:2:3: warning: no request can reach the rule "rest": the rules "a" and "below" are more specific and take all of its requests. Remove the rule, or remove one of the more specific rules.
 shadowed.json:5:3: warning: no request can reach the rule "encoded": the gate refuses its path. A path with %2F needs "encodedSlash": "allow".
 `,
     });
@@ -136,7 +136,7 @@ leaving.json:3:3: warning: the rule "admin" names hosts, and requests for its pa
     const { status, stderr } = await run(['check', join(folder, 'none.json')]);
     expect({ status, stderr }).toEqual({
       status: 1,
-      stderr: 'portcullis: none.json cannot be read. Name a file that can.\n',
+      stderr: 'portcullis: none.json cannot be read (ENOENT). Name a readable file.\n',
     });
   });
 
@@ -148,6 +148,126 @@ leaving.json:3:3: warning: the rule "admin" names hosts, and requests for its pa
       expect(stderr).toContain('portcullis rules check FILE');
     },
   );
+});
+
+describe('rules which', () => {
+  it.each<[string, string, number, string]>([
+    [
+      'POST',
+      `${api}/orders/17`,
+      0,
+      'write: the only match: an exact host (api.example), path /orders/**, methods POST\n',
+    ],
+    [
+      'GET',
+      `${api}/orders/17`,
+      1,
+      'none: no rule matches, so the gate responds with 403\n  not write: it is for POST\n',
+    ],
+    [
+      'POST',
+      'https://other.example/orders',
+      1,
+      'none: no rule matches, so the gate responds with 403\n  not write: it is for api.example\n',
+    ],
+    ['GET', `${api}/healthz/`, 0, 'health: the only match: any host, path /healthz, any method\n'],
+    ['GET', `${api}/a/../healthz`, 1, 'none: the path is ambiguous, so the gate responds with 400\n'],
+  ])('%s %s → %i', async (method, url, status, stdout) => {
+    expect(await run(['which', good, method, url])).toEqual({ status, stdout, stderr: '' });
+  });
+
+  it('several matches → the most specific first', async () => {
+    const rules = write('which.json', {
+      rules: [
+        { id: 'all', path: '/**', access: 'open' },
+        { id: 'host', hosts: ['*.example'], path: '/**', access: 'open' },
+        { id: 'tenant', hosts: ['{tenant}.example'], path: '/{any}', access: 'open' },
+      ],
+    });
+    const { stdout } = await run(['which', rules, 'GET', `${api}/x`]);
+    expect(stdout.match(/\w+(?=: )/g)?.filter((id) => ['all', 'host', 'tenant'].includes(id))).toEqual([
+      ...['tenant', 'host', 'all'],
+    ]);
+  });
+
+  it.each([[['which', good, 'GET']], [['which', good, 'G ET', api]], [['which', good, 'GET', '/orders']]])(
+    '%j → usage, 64',
+    async (args) => {
+      expect((await run(args)).status).toBe(64);
+    },
+  );
+});
+
+describe('a folder of rules files', () => {
+  const base = {
+    issuers: { staff: { issuer: 'https://id.example/', audience: 'a' } },
+    upstreams: { orders: 'http://a' },
+  };
+  const orders = {
+    scope: { idPrefix: 'orders-', hosts: ['orders.example'], paths: ['/orders/**'] },
+    rules: [{ id: 'orders-all', hosts: ['orders.example'], path: '/orders/**', upstream: 'orders' }],
+  };
+  const rule = { ...orders.rules[0], access: 'open' };
+  let count = 0;
+  const writeFolder = (files: Readonly<Record<string, unknown>>): string => {
+    const name = `set-${count++}`;
+    mkdirSync(join(folder, name));
+    for (const [file, content] of Object.entries(files)) write(join(name, file), content);
+    return join(folder, name);
+  };
+
+  it('valid files → one set; hidden files are ignored', async () => {
+    const set = writeFolder({ 'a.json': base, 'b.yaml': JSON.stringify(orders), '.c.json': '{', 'readme.md': '#' });
+    expect(await run(['check', set])).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('1 rule, no problems'),
+    });
+  });
+
+  it.each<[string, Readonly<Record<string, unknown>>, string]>([
+    ['a rule outside the id prefix', { 'b.json': { ...orders, rules: [{ ...rule, id: 'shop' }] } }, 'b.json:'],
+    [
+      'a rule outside the hosts',
+      { 'b.json': { ...orders, rules: [{ ...rule, hosts: ['a.example'] }] } },
+      'outside the scope',
+    ],
+    ['a rule without hosts', { 'b.json': { ...orders, rules: [{ ...rule, hosts: undefined }] } }, 'outside the scope'],
+    ['a rule outside the paths', { 'b.json': { ...orders, rules: [{ ...rule, path: '/shop' }] } }, 'outside the scope'],
+    ['a path that is wider', { 'b.json': { ...orders, rules: [{ ...rule, path: '/*/**' }] } }, 'outside the scope'],
+    [
+      'other members next to scope',
+      { 'b.json': { ...orders, preflight: 'allow' } },
+      'A file with "scope" has only "rules"',
+    ],
+    [
+      'an issuer twice',
+      { 'b.json': { ...orders, scope: undefined }, 'c.json': base },
+      'is in "issuers" of another file too',
+    ],
+    [
+      'a member twice',
+      { 'b.json': { rules: [rule], forward: ['authorization'] }, 'c.json': { forward: ['authorization'] } },
+      '"forward" is in another file too',
+    ],
+    [
+      'an id twice',
+      { 'b.json': orders, 'c.json': { rules: [{ id: 'orders-all', path: '/x', access: 'open' }] } },
+      'is also on line',
+    ],
+    ['no rules', {}, '"rules" is missing'],
+    ['a file that is not JSON', { 'b.json': '{' }, 'b.json:1:'],
+  ])('%s → 1', async (_what, files, problem) => {
+    const { status, stderr } = await run(['check', writeFolder({ 'a.json': base, ...files })]);
+    expect([status, stderr]).toEqual([1, expect.stringContaining(problem)]);
+  });
+
+  it('placeholders of other routers and rules without upstream → warnings', async () => {
+    const rules = [{ id: 'a', path: '/a/:id', access: 'open' }];
+    const { status, stderr } = await run(['check', writeFolder({ 'a.json': { ...base, rules } })]);
+    expect(status).toBe(0);
+    expect(stderr).toContain('warning: ":id" in the rule "a" is a literal. Write {name} or * for any one segment.');
+    expect(stderr).toContain('warning: the rule "a" names no upstream, so it needs UPSTREAM.');
+  });
 });
 
 describe('rules test', () => {
@@ -206,14 +326,10 @@ differing.yaml: 3 cases, 2 not as expected
   });
 
   it.each([
-    ['no list', {}, 'cases-bad.json:1:1: The file holds no cases.'],
+    ['no list', {}, 'cases-bad.json:1:1: The file does not contain cases.'],
     ['no expectation', [{ url: api }], 'cases-bad.json:2:2: "expect" is missing or not valid. Write "allowed", or'],
     ['no such reason', [{ url: api, expect: 'ok' }], 'cases-bad.json:4:3: "expect" is missing or not valid.'],
-    [
-      'a member that there is not',
-      [{ url: api, expect: 'allowed', path: '/' }],
-      'There is no member "path" in a case.',
-    ],
+    ['a member that there is not', [{ url: api, expect: 'allowed', path: '/' }], 'A case has no member "path".'],
     [
       'a path for a URL',
       [{ url: '/a', expect: 'allowed' }],

@@ -16,23 +16,23 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
   [
     'empty file',
     '',
-    ['1:1 This is not JSON. Look for a comma too many or missing, a comment, or a quotation mark that is missing.'],
+    ['1:1 This is not JSON. Check for an extra or missing comma, a comment, or a missing quotation mark.'],
   ],
   [
     'comma too many',
     '{\n  "rules": [],\n}',
-    ['3:1 This is not JSON. Look for a comma too many or missing, a comment, or a quotation mark that is missing.'],
+    ['3:1 This is not JSON. Check for an extra or missing comma, a comment, or a missing quotation mark.'],
   ],
-  ['a text', '"rules"', ['1:1 The file holds no object. Write an object with "rules".']],
+  ['a text', '"rules"', ['1:1 The file does not contain an object. Write an object with "rules".']],
   ['no rules', '{}', ['1:1 "rules" is missing. Write a list of rules: at least one.']],
   ['empty rules', '{ "rules": [] }', ['1:3 "rules" is not valid. Write a list of rules: at least one.']],
   [
     'a member twice',
     '{\n"rules": [],\n"rules": []\n}',
-    ['3:1 "rules" stands here for the second time in one object. Keep one of the two.'],
+    ['3:1 "rules" is a duplicate in this object. Keep one of the two.'],
   ],
   [
-    'a wrong form beside other problems: all are told at once',
+    'an invalid form and other problems → all reported',
     withRules(
       [
         '{ "id": "a", "path": "/a/**/b" }',
@@ -46,30 +46,30 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     ),
     [
       '2:91 "issuer" is not valid. Write the issuer as iss has it, as in "https://id.example/realms/main", or its domain.',
-      '4:28 "mode" is not valid. Write "enforce" or "report". With report nobody is refused: what would be is logged and counted. Default: enforce.',
-      '5:33 "dpop" is not valid. Write "allowed", "required" or "off". Whether DPoP is accepted. Default: what the gate is set to.',
-      '5:14 The gate refuses requests with such a path, so this rule would never match. Write it without . and .. segments, //, ;, \\ and escapes of those.',
-      '3:1 The file has several issuers, and the rule "a" does not say whose tokens it takes. Add "issuers" with any of: staff, bad.',
-      '3:14 ** stands at the end only. Write * for one segment in the middle.',
+      '4:28 "mode" is not valid. Write "enforce" or "report". With report, refusals are only logged and counted. Default: enforce.',
+      '5:33 "dpop" is not valid. Write "allowed", "required" or "off". Mode of DPoP. Default: the mode of the gate’s settings.',
+      '5:14 The gate refuses requests with such a path, so this rule would never match. Write it without . and .. segments, //, ;, \\ and escapes of them.',
+      '3:14 ** is allowed at the end only. Use * for one segment in the middle.',
+      '3:1 The file has several issuers, and the rule "a" does not name its own. Add "issuers" with any of: staff, bad.',
       '6:40 There is no issuer "nobody" in this file. Write any of: staff, bad.',
-      '6:3 The id "a" stands on line 3 too. Give each rule its own.',
-      '8:1 The file has several issuers, and the rule "g" does not say whose tokens it takes. Add "issuers" with any of: staff, bad.',
-      '8:14 The rule "g" and the rule "f" on line 7 are for the same requests, and neither is more specific. Let them differ in hosts, path or methods.',
+      '6:3 The id "a" is also on line 3. Give each rule a unique id.',
+      '8:1 The file has several issuers, and the rule "g" does not name its own. Add "issuers" with any of: staff, bad.',
+      '8:14 The rule "g" and the rule "f" on line 7 match the same requests, and neither is more specific. Change hosts, path or methods of one.',
     ],
   ],
   [
-    'a misspelt "issuers": nothing is told that only follows from it',
+    'a misspelt "issuers" → no problem that only follows from it',
     `{ "isuers": { ${staff} }, "rules": [ ${all} ] }`,
     [
-      '1:3 There is no member "isuers" here. Take it out, or write one of: $schema, issuers, rules, identity, resource, preflight, forward.',
+      '1:3 There is no member "isuers" here. Remove it, or write one of: $schema, issuers, upstreams, rules, scope, identity, assertion, resource, preflight, forward.',
     ],
   ],
   [
-    'misspelt members, each told',
+    'misspelt members → each reported',
     withRules(['{ "id": "all", "path": "/**", "scope": ["a"], "method": ["GET"] }']),
     [
-      '3:31 There is no member "scope" here. Take it out, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, acr, maxAge, dpop, mode, encodedSlash, preflight, forward.',
-      '3:47 There is no member "method" here. Take it out, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, acr, maxAge, dpop, mode, encodedSlash, preflight, forward.',
+      '3:31 There is no member "scope" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, encodedSlash, preflight, forward, upstream, stripPrefix, cors.',
+      '3:47 There is no member "method" here. Remove it, or write one of: id, hosts, path, methods, access, issuers, audience, scopes, anyScope, permissions, implies, actor, acr, maxAge, claims, mcp, assertion, dpop, mode, encodedSlash, preflight, forward, upstream, stripPrefix, cors.',
     ],
   ],
   [
@@ -77,25 +77,25 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     withRules(['{}']),
     [
       '3:1 "id" is missing. Write a name of letters, digits, dots, hyphens, 64 characters at most, as in "orders-write": logs and metrics show it.',
-      '3:1 "path" is missing. Write a path that begins with a slash, as in "/orders/**": * is one segment, ** at the end is any rest.',
+      '3:1 "path" is missing. Write a path that begins with a slash, as in "/orders/**": * is one segment, ** at the end is any remainder.',
     ],
   ],
   [
     'a path without a slash',
     withRules(['{ "id": "a", "path": "orders" }']),
     [
-      '3:14 "path" is not valid. Write a path that begins with a slash, as in "/orders/**": * is one segment, ** at the end is any rest.',
+      '3:14 "path" is not valid. Write a path that begins with a slash, as in "/orders/**": * is one segment, ** at the end is any remainder.',
     ],
   ],
   [
     '** in the middle',
     withRules(['{ "id": "a", "path": "/a/**/b" }']),
-    ['3:14 ** stands at the end only. Write * for one segment in the middle.'],
+    ['3:14 ** is allowed at the end only. Use * for one segment in the middle.'],
   ],
   [
     'a part of a segment',
     withRules(['{ "id": "a", "path": "/a/b*" }']),
-    ['3:14 A * stands for one whole segment. Write it between slashes, or write %2A for the character itself.'],
+    ['3:14 A * is one complete segment. Write it between slashes, or write %2A for the character.'],
   ],
   ...['/a/../b', '/a//b', '/a;b', '/a%2Eb', '/a%252F'].map(
     (path) =>
@@ -103,7 +103,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
         `a path that is always refused: ${path}`,
         withRules([`{ "id": "a", "path": "${path}" }`]),
         [
-          '3:14 The gate refuses requests with such a path, so this rule would never match. Write it without . and .. segments, //, ;, \\ and escapes of those.',
+          '3:14 The gate refuses requests with such a path, so this rule would never match. Write it without . and .. segments, //, ;, \\ and escapes of them.',
         ],
       ] as const,
   ),
@@ -116,7 +116,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'no methods in the list',
     withRules(['{ "id": "a", "path": "/", "methods": [] }']),
     [
-      '3:27 "methods" is not valid. Write a list of methods in capital letters, as in ["GET", "POST"]; leave it out for all methods.',
+      '3:27 "methods" is not valid. Write a list of methods in capital letters, as in ["GET", "POST"]; omit it for all methods.',
     ],
   ],
   [
@@ -132,27 +132,25 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     [
       '3:48 Item 2 of "hosts" is not valid. Write each host as in "api.example.com" or "[2001:db8::1]:8443", or as a suffix with a wildcard and without a port, as in "*.example.com".',
       '3:56 Item 3 of "hosts" is not valid. Write each host as in "api.example.com" or "[2001:db8::1]:8443", or as a suffix with a wildcard and without a port, as in "*.example.com".',
-      '3:14 ** stands at the end only. Write * for one segment in the middle.',
+      '3:14 ** is allowed at the end only. Use * for one segment in the middle.',
     ],
   ],
   [
     'an access that there is not',
     withRules(['{ "id": "a", "path": "/", "access": "public" }']),
     [
-      '3:27 "access" is not valid. Write "token", "optional", "open" or "deny". Who is let in: with a token, also without one, everybody, nobody. Default: token.',
+      '3:27 "access" is not valid. Write "token", "optional", "open" or "deny". Callers with a token; also without one; all callers; none. Default: token.',
     ],
   ],
   [
     'scopes in one text',
     withRules(['{ "id": "a", "path": "/", "scopes": ["read:a write:a"] }']),
-    [
-      '3:38 Item 1 of "scopes" is not valid. Write each scope as a text of its own, without spaces and quotation marks.',
-    ],
+    ['3:38 Item 1 of "scopes" is not valid. Write each scope as one string, without spaces and quotation marks.'],
   ],
   [
     'two rules of one id',
     withRules([all, '{ "id": "all", "path": "/a" }']),
-    ['4:3 The id "all" stands on line 3 too. Give each rule its own.'],
+    ['4:3 The id "all" is also on line 3. Give each rule a unique id.'],
   ],
   [
     'the reserved id',
@@ -163,7 +161,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'two rules that could tie',
     withRules([all, '{ "id": "rest", "path": "/**/" }']),
     [
-      '4:17 The rule "rest" and the rule "all" on line 3 are for the same requests, and neither is more specific. Let them differ in hosts, path or methods.',
+      '4:17 The rule "rest" and the rule "all" on line 3 match the same requests, and neither is more specific. Change hosts, path or methods of one.',
     ],
   ],
   [
@@ -175,7 +173,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
     'several issuers, none named',
     withRules([all], `${staff}, ${partner}`),
     [
-      '3:1 The file has several issuers, and the rule "all" does not say whose tokens it takes. Add "issuers" with any of: staff, partner.',
+      '3:1 The file has several issuers, and the rule "all" does not name its own. Add "issuers" with any of: staff, partner.',
     ],
   ],
   [
@@ -184,12 +182,14 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
       ['{ "id": "a", "path": "/", "issuers": ["staff", "again"] }'],
       `${staff}, ${staff.replace('staff', 'again')}`,
     ),
-    ['3:48 "again" and "staff" are one issuer, so a token would be judged by either. Name one of them in each rule.'],
+    [
+      '3:48 "again" and "staff" are the same issuer, so the rules for its tokens would be ambiguous. Name one of them in each rule.',
+    ],
   ],
   [
     'no issuers',
     withRules([all], ''),
-    ['3:1 The rule "all" wants a token, and the file names no issuer. Add "issuers", or write "access": "open".'],
+    ['3:1 The rule "all" requires a token, and the file has no issuers. Add "issuers", or write "access": "open".'],
   ],
   [
     'an issuer without audience',
@@ -239,12 +239,12 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
   [
     'scopes of an open rule',
     withRules(['{ "id": "a", "path": "/", "access": "open", "scopes": ["a"] }']),
-    ['3:45 A rule with "access": "open" looks at no token, so "scopes" would do nothing. Take out one of the two.'],
+    ['3:45 A rule with "access": "open" validates no token, so "scopes" has no effect. Remove one of the two.'],
   ],
   [
     'an identity header with a meaning of its own',
     `{ "rules": [${all.replace('}', ', "access": "open" }')}],\n"identity": { "Authorization": "sub" } }`,
-    ['2:15 The header "Authorization" has a meaning of its own. Write another name, such as "X-Auth-Subject".'],
+    ['2:15 The header "Authorization" has another meaning. Write another name, such as "X-Auth-Subject".'],
   ],
   [
     'an identity header with an underscore',
@@ -254,7 +254,7 @@ const badRules: readonly (readonly [claim: string, text: string, problems: reado
   [
     'two identity headers that are one',
     `{ "rules": [${all.replace('}', ', "access": "open" }')}],\n"identity": { "X-A": "sub",\n"x-a": "iss" } }`,
-    ['3:1 "x-a" and "X-A" are one header. Keep one of them.'],
+    ['3:1 "x-a" and "X-A" are the same header. Keep one of them.'],
   ],
   [
     'nested without end',
@@ -300,20 +300,20 @@ const wrongInIssuer: readonly WrongMember[] = [
   ['clockTolerance', -1, 'Write seconds by which clocks may differ, 0 to 60.'],
   ['clockTolerance', '5', 'Write seconds by which clocks may differ, 0 to 60.'],
   ['subject', false, 'Write "required" or "optional"'],
-  ['permissionsClaim', [], 'Write the name of the claim that holds permissions'],
-  ['scopeClaim', '', 'Write the name of the claim that holds scopes'],
-  ['clientIds', 'shop', 'Write a list of clients'],
+  ['permissionsClaim', [], 'Write the name of the claim that contains permissions'],
+  ['scopeClaim', '', 'Write the name of the claim that contains scopes'],
+  ['clientIds', 'shop', 'Write a list of accepted clients'],
   ['jwksUri', 'file:///keys', 'Write the URL of the keys'],
   ['insecure', 'true', 'Write true for an issuer that is reached over plain http'],
   ['profile', 'at+jwt', 'Write "rfc9068"'],
 ];
 
 const wrongBeside: readonly WrongMember[] = [
-  ['$schema', 7, 'Where editors find this schema'],
+  ['$schema', 7, 'Location of this schema'],
   ['issuers', [], 'Write an object with a member for each issuer'],
   ['rules', {}, 'Write a list of rules'],
   ['identity', ['sub'], 'Write an object of headers and claims'],
-  ['resource', 'https://api.example/path', 'Write the origin under which the metadata'],
+  ['resource', 'https://api.example/path', 'Write the origin that serves the metadata'],
   ['preflight', true, 'Write "allow" or "judge"'],
   ['forward', true, 'Write ["authorization"]'],
 ];
@@ -414,14 +414,14 @@ rules:
   it.each([
     ['a problem has its line', yaml.replace('scopes', 'scope'), /^6:5 There is no member "scope" here\./],
     ['unique keys', `${yaml}rules: []\n`, /^7:1 This is not valid YAML: Map keys must be unique/],
-    ['no anchors', yaml.replace('[read:all]', '&a [read:all]'), /^6:\d+ Anchors \(&name\) are not taken/],
+    ['no anchors', yaml.replace('[read:all]', '&a [read:all]'), /^6:\d+ Anchors \(&name\) are not accepted/],
     [
       'no aliases',
       yaml.replace('[read:all]', '*a'),
-      /^6:\d+ (?:Aliases \(\*name\) are not taken|This is not valid YAML)/,
+      /^6:\d+ (?:Aliases \(\*name\) are not accepted|This is not valid YAML)/,
     ],
-    ['no tags', yaml.replace('all\n', '!!str all\n'), /^4:\d+ Tags \(!name\) are not taken/],
-    ['one document', `${yaml}---\nrules: []\n`, /^7:1 The file holds more than one document/],
+    ['no tags', yaml.replace('all\n', '!!str all\n'), /^4:\d+ Tags \(!name\) are not accepted/],
+    ['one document', `${yaml}---\nrules: []\n`, /^7:1 The file has more than one document/],
     ['no empty file', '', /^1:1 The file (?:is empty|holds no object)/],
     ['no tabs', yaml.replace('  - id', '\t- id'), /^4:1 This is not valid YAML/],
     ['no yes for true', yaml.replace('[read:all]', 'yes'), /^6:5 "scopes" is not valid/],

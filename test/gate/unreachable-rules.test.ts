@@ -2,16 +2,16 @@ import { describe, expect, it } from 'vitest';
 import { createRuleSamples } from '../../src/gate/review/rule-samples.ts';
 import { describeUnreachable, findUnreachable } from '../../src/gate/review/unreachable-rules.ts';
 import { compileRules } from '../../src/gate/rules/rules-compilation.ts';
-import type { RulesDocument } from '../../src/gate/rules/rules-schema.ts';
+import type { RuleEntry } from '../../src/gate/rules/schema/rules-schema.ts';
 
-type Entry = Partial<RulesDocument['rules'][number]> & { readonly path: string };
+type Entry = Partial<RuleEntry> & { readonly path: string };
 
 /** The indexes of the rules that cannot be reached. */
 function unreachable(...entries: readonly Entry[]): readonly string[] {
   const document = { rules: entries.map((entry, index) => ({ id: `r${index}`, access: 'open' as const, ...entry })) };
-  const compiled = compileRules(document, () => ({ line: 1, column: 1 }));
+  const compiled = compileRules([{ document, locate: () => ({ line: 1, column: 1 }) }]);
   if (compiled.kind === 'problems') throw new Error(JSON.stringify(compiled.problems));
-  return findUnreachable(document, createRuleSamples(document, compiled.rules)).map(({ id }) => id);
+  return findUnreachable(document.rules, createRuleSamples(document.rules, compiled.rules)).map(({ id }) => id);
 }
 
 describe('rules that no request can reach', () => {
@@ -69,13 +69,13 @@ describe('rules that look as if they were shadowed and are not', () => {
   });
 });
 
-describe('where the requests of such a rule go', () => {
+describe('winners of its requests', () => {
   it.each([
     [[], 'the gate refuses its path'],
     [['a'], 'the rule "a" is more specific and takes all of its requests'],
     [['a', 'b', 'c'], 'the rules "a", "b" and "c" are more specific and take all of its requests'],
     [['a', 'b', 'c', 'd', 'e'], 'the rules "a", "b", "c" and 2 more are more specific and take all of its requests'],
-  ])('%j → %s', (takers, why) => {
-    expect(describeUnreachable({ id: 'x', index: 0, takers })).toBe(`no request can reach the rule "x": ${why}`);
+  ])('%j → %s', (winners, why) => {
+    expect(describeUnreachable({ id: 'x', index: 0, winners })).toBe(`no request can reach the rule "x": ${why}`);
   });
 });

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { createRuleSamples } from '../../src/gate/review/rule-samples.ts';
 import { findWeaker } from '../../src/gate/review/weaker-rules.ts';
 import { compileRules } from '../../src/gate/rules/rules-compilation.ts';
-import type { RulesDocument } from '../../src/gate/rules/rules-schema.ts';
+import type { RuleEntry } from '../../src/gate/rules/schema/rules-schema.ts';
 
-type Entry = Partial<RulesDocument['rules'][number]> & { readonly path: string };
+type Entry = Partial<RuleEntry> & { readonly path: string };
 
 /** What is found, as `rule member other`. */
 function weaker(...entries: readonly Entry[]): readonly string[] {
@@ -12,9 +12,9 @@ function weaker(...entries: readonly Entry[]): readonly string[] {
     issuers: { staff: { issuer: 'https://id.example/', audience: 'orders' } },
     rules: entries.map((entry, index) => ({ id: `r${index}`, ...entry })),
   };
-  const compiled = compileRules(document, () => ({ line: 1, column: 1 }));
+  const compiled = compileRules([{ document, locate: () => ({ line: 1, column: 1 }) }]);
   if (compiled.kind === 'problems') throw new Error(JSON.stringify(compiled.problems));
-  const found = findWeaker(document, compiled.rules, createRuleSamples(document, compiled.rules));
+  const found = findWeaker(document.rules, compiled.rules, createRuleSamples(document.rules, compiled.rules));
   return found.map(({ id, member, other }) => `${id} ${member} ${other}`);
 }
 

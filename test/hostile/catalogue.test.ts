@@ -56,7 +56,7 @@ function throughProxy(): readonly string[] {
   return ['Authorization', `DPoP ${token}`, 'DPoP', mintProof(claims, { key }), ...lines];
 }
 
-describe('what the cases are made from', () => {
+describe('the inputs of the cases', () => {
   it.each(beyondDefaultAlgs)('token of %s → 200', async (alg) => {
     const headers = ['Authorization', `Bearer ${goodTokenOf(alg)(world)}`];
     expect((await send(world.service('allAlgorithms').url, '/api/private', { headers })).status).toBe(200);
@@ -70,7 +70,7 @@ describe('what the cases are made from', () => {
   });
 });
 
-// Side by side, because each case waits for its log line, which is written some time after the answer.
+// In parallel, because each case waits for its log line, which is written some time after the response.
 describe.each(Object.entries(catalogue))('%s', { concurrent: true }, (_, cases) => {
   it.each(cases.map((each) => [each.attack, each.name, each.status, each.reason ?? '–', each] as const))(
     '%s, %s → %i %s',
@@ -79,14 +79,14 @@ describe.each(Object.entries(catalogue))('%s', { concurrent: true }, (_, cases) 
 });
 
 describe('after all of them', () => {
-  it('no case stands twice', () => {
+  it('cases are unique', () => {
     for (const cases of Object.values(catalogue)) {
       const names = cases.map(({ attack, name }) => `${attack}, ${name}`);
       expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
     }
   });
 
-  it('nobody has called the decoy, nor any other path of the provider', () => {
+  it('no request to the decoy, or to another path of the provider', () => {
     expect(world.decoy.connections).toBe(0);
     for (const path of ['/', '/jwks', '/elsewhere', '/key', '/cert'] as const)
       expect(world.provider.requests(path)).toBe(0);
@@ -98,7 +98,7 @@ describe('after all of them', () => {
     expect(world.provider.requests('jwks')).toBeLessThanOrEqual(services * (2 + Math.floor(seconds / 10)));
   });
 
-  it('no 5xx, nothing on stderr, and good tokens are still let in', async () => {
+  it('no 5xx, nothing on stderr, and valid tokens are still accepted', async () => {
     for (const service of world.services.values()) {
       expect(service.logs.filter(({ event, status }) => event === 'request' && Number(status) >= 500)).toEqual([]);
       expect(service.stderr).toBe('');

@@ -15,7 +15,7 @@ const text =
       claimsBytes: change(JSON.stringify({ iss, aud, sub: 'user|1', iat: now(), exp: now() + 3600, marker })),
     });
   };
-/** A member as JSON text in the place of the usual one. */
+/** A member as JSON instead of the usual one. */
 const raw = (name: string, json: string): Make =>
   text((claims) => {
     const { [name]: _, ...rest } = JSON.parse(claims);
@@ -152,7 +152,7 @@ export const claims = listCases([
     ],
   },
   {
-    attack: 'subject that is none',
+    attack: 'invalid subject',
     source: 'RFC 9068 §2.2',
     reason: 'malformed_sub',
     cases: [
@@ -163,7 +163,7 @@ export const claims = listCases([
     ],
   },
   {
-    attack: 'scope that is no text',
+    attack: 'scope that is not a string',
     source: 'RFC 9068 §2.2.3, RFC 6749 §3.3',
     reason: 'malformed_scope',
     cases: [...typesOf('scope', ['text', 'empty text']), ['scope in a list', claim('scope', [ourScope])]],

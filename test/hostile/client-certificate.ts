@@ -6,7 +6,7 @@ import type { Api, Stage } from './stage.ts';
 
 type Claims = Readonly<Record<string, unknown>>;
 
-/** A token that is bound to our certificate, but for the change of its claims. */
+/** A token that is bound to the test certificate, with changed claims. */
 function bind({ issuer, ours, marker }: LibraryWorld, claims: Claims = {}): string {
   return issuer.token({ cnf: { 'x5t#S256': ours.thumbprint }, marker, ...claims });
 }
@@ -22,7 +22,7 @@ const tls =
     const certificate = presented(world);
     return (await overTls(stage)).bear(make(world), certificate === undefined ? {} : { certificate });
   };
-/** A call over TLS with header lines besides the bound token. */
+/** A request over TLS with header lines in addition to the bound token. */
 const tlsWith =
   (lines: (world: LibraryWorld) => readonly string[], presented?: (world: LibraryWorld) => ClientIdentity): Play =>
   async (stage, world) => {
@@ -30,7 +30,7 @@ const tlsWith =
     const headers = ['Authorization', `Bearer ${bind(world)}`, ...lines(world)];
     return (await overTls(stage)).call(headers, certificate === undefined ? {} : { certificate });
   };
-/** A call through the trusted proxy with lines of `Client-Cert`, or others, besides the bound token. */
+/** A request through the trusted proxy with `Client-Cert` or other lines in addition to the bound token. */
 const header =
   (lines: (world: LibraryWorld) => readonly string[], proxy?: string, make = bind): Play =>
   async (stage, world) =>
@@ -48,7 +48,7 @@ const bound =
   (world: LibraryWorld): string =>
     bind(world, { cnf: cnf(world) });
 
-/** What `x5t#S256` may be in place of a thumbprint. */
+/** Values of `x5t#S256` instead of a thumbprint. */
 const noThumbprints: Readonly<Record<string, (thumbprint: string) => unknown>> = {
   null: () => null,
   'a number': () => 1,

@@ -12,7 +12,7 @@ const denied =
   async (stage, { issuer, marker }) =>
     (await stage.open({ denyList: createDenyList({ [kind]: [value] }) })).bear(issuer.token({ marker, ...claims }));
 
-/** A token that is let in, and kept as verified; then the list changes, and it is sent again. */
+/** A token that is admitted and cached, a change of the list, and the token again. */
 const afterwards =
   (change: (list: DenyList, world: LibraryWorld, stage: Stage) => unknown): Play =>
   async (stage, world) => {
@@ -25,7 +25,7 @@ const afterwards =
   };
 const tryTo = (change: () => void): void => expect(change).toThrow();
 
-/** A token that is bound to a key, denied, and sent with a good proof; then what comes of the same call is let be. */
+/** A bound token that is denied, sent with a valid proof, and again after the denial ends. */
 async function denyProven(
   stage: Stage,
   { issuer }: LibraryWorld,
@@ -70,7 +70,7 @@ export const denyList = listLibraryCases([
       [
         'sub in escapes',
         async (stage, world) => {
-          // The endpoint writes the answer as text: no JSON writer would.
+          // The endpoint writes raw JSON, which no JSON writer produces.
           const said = { active: true, aud: world.issuer.audience, exp: stage.now() + 60 };
           world.endpoint.answer((response) =>
             response.end(`${JSON.stringify(said).slice(0, -1)},"sub":"\\u006dallory"}`),

@@ -4,10 +4,10 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { createTestCertificates } from '../support/tls.ts';
 
-/** Answers a GET. */
+/** Responds to a GET. */
 export type AnswerGet = (response: ServerResponse) => unknown;
 
-/** A provider on loopback, over TLS, whose documents are whatever they are told to be. */
+/** A provider on loopback, over TLS, with configurable documents. */
 export interface DocumentServer {
   /** `https://localhost:<port>/`. */
   readonly issuer: string;
@@ -15,7 +15,7 @@ export interface DocumentServer {
   readonly ca: string;
   /** Calls of paths that have no document since the last `serve`. */
   readonly strays: number;
-  /** Serves these documents by path, and 404 at all others, from now on. */
+  /** Serves these documents by path, and 404 for other paths. */
   serve(documents: Readonly<Record<string, AnswerGet>>): void;
   close(): Promise<void>;
 }
@@ -27,7 +27,7 @@ export async function startDocumentServer(): Promise<DocumentServer> {
   let strays = 0;
   const server = createServer({ cert, key }, ({ url = '' }, response) => {
     const answer = documents.get(url);
-    // Where keys are looked for when there is no discovery.
+    // The location of the keys without discovery.
     if (answer === undefined && url !== '/.well-known/jwks.json') strays++;
     if (answer === undefined) response.writeHead(404).end('{}');
     else answer(response);

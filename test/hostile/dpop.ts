@@ -11,7 +11,7 @@ const header = (members: Readonly<Record<string, unknown>>): Make => call({ head
 const claims = (members: Readonly<Record<string, unknown>>): Make => call({ claims: members });
 const jwk = (members: Readonly<Record<string, unknown>>): Make =>
   call(({ proofKey }) => ({ header: { jwk: { ...proofKey.jwk, ...members } } }));
-/** The proof as it was sent, changed. */
+/** The sent proof, with changes. */
 const finish =
   (change: (proof: string, world: World) => string): Make =>
   (world) => {
@@ -134,7 +134,7 @@ export const dpop = listCases([
     ],
   },
   {
-    attack: 'proof that is none',
+    attack: 'malformed proof',
     source: 'RFC 9449 §4.2, §4.3 (2), (3)',
     reason: 'malformed_proof_claims',
     cases: [
@@ -257,7 +257,7 @@ function readAth(headers: readonly string[]): string {
   return String(JSON.parse(Buffer.from(payload, 'base64url').toString()).ath);
 }
 
-/** The provider bound the token to a key that is none. */
+/** The provider bound the token to an invalid key. */
 function offCurve(): Make {
   return ({ dpop: make, proofKey }) => {
     const broken = { ...proofKey.jwk, y: proofKey.jwk['x'] };

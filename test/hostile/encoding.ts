@@ -45,7 +45,7 @@ const strayBits = (index: Part): Make => {
   };
 };
 
-/** RFC 7515 §7.2 of a good token. */
+/** The JSON serialization (RFC 7515 §7.2) of a valid token. */
 const json =
   (form: 'flattened' | 'general'): Make =>
   ({ mint }) => {
@@ -54,7 +54,7 @@ const json =
     return JSON.stringify(form === 'flattened' ? { payload, ...signed } : { payload, signatures: [signed] });
   };
 
-/** A good token filled up to so many characters. */
+/** A valid token padded to N characters. */
 const ofLength =
   (length: number): Make =>
   ({ mint }) => {

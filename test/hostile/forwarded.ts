@@ -4,9 +4,9 @@ const bearing =
   (...lines: readonly string[]): Make =>
   ({ mint }): Sent => ({ headers: ['Authorization', `Bearer ${mint()}`, ...lines] });
 let queries = 0;
-/** A path that was not asked for before: the URL of the request before must not stand in for the one that is read. */
+/** An unused path: the URL of an earlier request must not be used. */
 const freshPath = (): string => `/api/private?feigned=${queries++}`;
-/** A proof for the URL that the headers feign, sent where nobody is trusted. */
+/** A proof for the URL in forged headers, sent by an untrusted peer. */
 const feigned =
   (url: string, ...lines: readonly string[]): Make =>
   ({ dpop }): Sent => ({

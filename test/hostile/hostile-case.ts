@@ -1,7 +1,7 @@
 import type { Reason } from '../../src/failures.ts';
 import type { World } from './world.ts';
 
-/** What goes over the wire: a bearer token for `/api/private`, a request, or bytes as they are. */
+/** The input: a bearer token for `/api/private`, a request, or raw bytes. */
 export type Sent =
   | string
   | {
@@ -20,20 +20,22 @@ export type Make = (world: World) => Sent;
 /** The services that run: by their settings. */
 export type ServiceName = 'default' | 'allAlgorithms' | 'trustedProxy';
 
-/** What has to come of an attack. */
+/** The expected result of an attack. */
 export interface Outcome {
   /** HTTP status. */
   readonly status: number;
-  /** In the log line; `null` where the request is refused before any credentials are read, or where it must do no harm. */
+  /** The logged reason; `null` if the request is refused before credentials are read, or has no effect. */
   readonly reason: Reason | null;
-  /** Statuses of the answers behind the first, on the same connection. Default: there are none. */
+  /** Statuses of further responses on the same connection. Default: none. */
   readonly following?: readonly number[];
+  /** The response to the head alone, which a service under load sends before it parses the malformed body. */
+  readonly early?: { readonly status: number; readonly reason: Reason };
 }
 
 /** One row of the catalogue. */
 export interface HostileCase extends Outcome {
   readonly name: string;
-  /** What the attacker is after. */
+  /** The goal of the attacker. */
   readonly attack: string;
   /** RFC clause or CVE. */
   readonly source: string;

@@ -3,7 +3,7 @@ import type { World } from './world.ts';
 
 /** Outcome of a request that is served, and has no credentials. */
 export const noCredentials = { status: 401, reason: 'missing_credentials' } as const;
-/** Outcome of a request that nothing is made of. */
+/** Result of a request that is not parsed. */
 export const badRequest = { status: 400, reason: null } as const;
 
 /** Host and port of the default service. */
@@ -26,7 +26,7 @@ export function withLine(line: (world: World) => string): Make {
   return get('/api/private', (world) => [line(world)]);
 }
 
-/** A request for a path, which is sent as it is. */
+/** A request for a path, sent unchanged. */
 export function path(target: string, method = 'GET'): Make {
   return ({ marker }): Sent => ({ path: target, method, headers: ['X-Marker', marker] });
 }

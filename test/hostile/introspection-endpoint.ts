@@ -5,19 +5,19 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { createTestCertificates } from '../support/tls.ts';
 
-/** Answers a call about a token. */
+/** Responds to an introspection request. */
 export type AnswerCall = (response: ServerResponse, token: string) => unknown;
 
-/** An introspection endpoint on loopback, over TLS, that answers as it is told. */
+/** An introspection endpoint on loopback, over TLS, with configurable responses. */
 export interface IntrospectionEndpoint {
   readonly url: string;
   /** PEM of the authority behind its certificate. */
   readonly ca: string;
   /** Calls since the last `answer`. */
   readonly calls: number;
-  /** Calls of any other path, ever: nobody has a reason to. */
+  /** Number of requests for other paths, which must be 0. */
   readonly strays: number;
-  /** Answers so from now on. */
+  /** Sets the following responses. */
   answer(call: AnswerCall): void;
   close(): Promise<void>;
 }

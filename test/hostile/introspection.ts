@@ -12,7 +12,7 @@ import type { Api, Stage } from './stage.ts';
 type Members = Readonly<Record<string, unknown>>;
 type Change = Members | ((stage: Stage, world: LibraryWorld) => Members);
 
-/** A good answer, but for the change. */
+/** A valid response, with changes. */
 function makeAnswer(stage: Stage, world: LibraryWorld, change: Change = {}): Members {
   const { issuer, marker } = world;
   const { issuer: iss, audience: aud } = issuer;
@@ -34,7 +34,7 @@ async function open(
   return stage.open({ introspection: stage.introspect(introspection), ...server }, { policy });
 }
 
-/** Sends an opaque token about which the endpoint answers so. */
+/** Sends an opaque token with this response of the endpoint. */
 const whenAnswered =
   (answer: (stage: Stage, world: LibraryWorld) => AnswerCall, options: Partial<IntrospectionOptions> = {}): Play =>
   async (stage, world) => {
@@ -43,7 +43,7 @@ const whenAnswered =
   };
 const whenSaid = (change: Change): Play =>
   whenAnswered((stage, world) => send(JSON.stringify(makeAnswer(stage, world, change))));
-/** The text of a good answer, as changed. */
+/** The JSON of a valid response, with changes. */
 const whenWritten = (change: (text: string) => string | Uint8Array): Play =>
   whenAnswered((stage, world) => send(change(JSON.stringify(makeAnswer(stage, world)))));
 const withStatus = (status: number, headers: Readonly<Record<string, string>> = {}): Play =>
@@ -80,7 +80,7 @@ const unsecured = ({ issuer, marker }: LibraryWorld, signature: string): string 
 const swapSignature = ({ issuer, other, marker }: LibraryWorld): string =>
   `${issuer.token({ marker }).replace(/[^.]+$/, '')}${other.token().split('.')[2]}`;
 
-/** A token that is let in while the endpoint says so; then something happens, and it is sent again. */
+/** A token that is active at first, an event, and the token again. */
 const afterwards =
   (
     happens: (stage: Stage, world: LibraryWorld) => void,
@@ -97,10 +97,10 @@ const afterwards =
   };
 const revoke = ({ endpoint }: LibraryWorld): void => endpoint.answer(send('{"active":false}'));
 
-/** Attacks on tokens that the issuer is asked about. */
+/** Attacks on introspected tokens. */
 export const introspection = listLibraryCases([
   {
-    attack: 'answer that is none',
+    attack: 'malformed introspection response',
     source: 'RFC 7662 §2.2, §2.3, RFC 8259 §4, RFC 8725 §2.4',
     status: 503,
     reason: 'introspection_unavailable',
@@ -139,7 +139,7 @@ export const introspection = listLibraryCases([
     ],
   },
   {
-    attack: 'answer of a status that is not 200',
+    attack: 'introspection response with a status other than 200',
     source: 'RFC 7662 §2.3, RFC 6749 §5.2',
     status: 503,
     reason: 'introspection_unavailable',
@@ -148,7 +148,7 @@ export const introspection = listLibraryCases([
     ),
   },
   {
-    attack: 'answer from elsewhere',
+    attack: 'introspection response from another server',
     source: 'RFC 7662 §4, RFC 8725 §3.10',
     status: 503,
     reason: 'introspection_unavailable',
@@ -172,7 +172,7 @@ export const introspection = listLibraryCases([
     ],
   },
   {
-    attack: 'answer that is too much, or never ends',
+    attack: 'oversized or endless introspection response',
     source: 'CWE-400, CWE-409',
     status: 503,
     reason: 'introspection_unavailable',
@@ -210,10 +210,10 @@ export const introspection = listLibraryCases([
           const held: ServerResponse[] = [];
           world.endpoint.answer((response) => held.push(response));
           const api = await open(stage, { maxCalls: 4 });
-          // Two are asked about, sixteen wait, and one is too many.
+          // Two requests are in flight, sixteen wait, and one exceeds the limit.
           const sent = Array.from({ length: 19 }, (_, index) => api.bear(`token${index}`));
           const answer = await Promise.race(sent);
-          // They are on their way while the one is refused.
+          // They are in flight while the last one is refused.
           await expect.poll(() => world.endpoint.calls).toBe(2);
           world.endpoint.answer((response) => response.end('{"active":false}'));
           for (const response of held) response.end('{"active":false}');
@@ -225,7 +225,7 @@ export const introspection = listLibraryCases([
     ],
   },
   {
-    attack: 'answer about a token that is not for here',
+    attack: 'introspection response about a token for another audience or issuer',
     source: 'RFC 7662 §2.2, §4, RFC 7519 §4.1',
     cases: [
       ['active false, all else good', whenSaid({ active: false }), { reason: 'inactive_token' }],
@@ -290,7 +290,7 @@ export const introspection = listLibraryCases([
     ],
   },
   {
-    attack: 'signature that is not looked at',
+    attack: 'signature that introspection does not verify',
     source: 'RFC 8725 §3.1, RFC 9068 §4, CVE-2022-23540',
     cases: [
       ['alg none with a signature', unasked((world) => unsecured(world, 'AAAA')), { reason: 'unsupported_alg' }],
@@ -391,7 +391,7 @@ export const introspection = listLibraryCases([
     ],
   },
   {
-    attack: 'answer that has had its day',
+    attack: 'outdated introspection response',
     source: 'RFC 7662 §4, RFC 7009 §2',
     reason: 'inactive_token',
     cases: [
@@ -446,7 +446,7 @@ export const introspection = listLibraryCases([
     ],
   },
   {
-    attack: 'tokens at random, to use up memory or push out good answers',
+    attack: 'random tokens that use up memory or evict cached responses',
     source: 'CWE-400, CWE-770',
     ...harmless,
     cases: [

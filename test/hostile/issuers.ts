@@ -78,7 +78,7 @@ const withRules =
     );
   };
 
-/** A token that is let in by one list of issuers, then sent where another holds. */
+/** A token that is admitted with one array of issuers, then sent with another. */
 const elsewhere =
   (second: (world: LibraryWorld) => readonly TrustedIssuer[]): Play =>
   async (stage, world) => {
@@ -261,7 +261,7 @@ export const issuers = listLibraryCases([
     ],
   },
   {
-    attack: 'token that was let in by other rules, and is kept as verified',
+    attack: 'cached token that other rules admitted',
     source: 'RFC 8725 §3.8, §3.9',
     cases: [
       ['where its issuer is not trusted', elsewhere(({ other }) => [other]), { reason: 'invalid_issuer' }],
@@ -321,7 +321,7 @@ export const issuers = listLibraryCases([
     ],
   },
   {
-    attack: 'resolver that fails: nobody is let in',
+    attack: 'resolver that fails: no client is admitted',
     source: 'CWE-636, RFC 9110 §15.6.1',
     status: 500,
     reason: 'unexpected',

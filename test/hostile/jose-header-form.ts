@@ -51,7 +51,7 @@ export const joseHeaderForm = listCases([
     ],
   },
   {
-    attack: 'kid that is no name',
+    attack: 'malformed kid',
     source: 'RFC 7515 §4.1.4',
     reason: 'malformed_kid',
     cases: [

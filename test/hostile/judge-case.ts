@@ -4,23 +4,24 @@ import type { LogLine, ServiceProcess } from '../support/service-process.ts';
 import type { HostileCase, Sent } from './hostile-case.ts';
 import type { World } from './world.ts';
 
-/** What of an answer can be judged, however it was asked for. */
+/** The observed part of a response, independent of the transport. */
 interface Result {
-  /** One for each answer on the connection; 0 where there was none. */
+  /** One for each response on the connection; 0 without a response. */
   readonly statuses: readonly number[];
   readonly text: string;
-  /** X-Request-Id of the first answer: it stands in the log line. */
+  /** X-Request-Id of the first response, which is also in the log line. */
   readonly id: string | undefined;
 }
 
 /** Runs one case against the service it is for: status, reason in the log, and nothing of what was sent in either. */
 export async function judgeCase(
-  { service: name, make, status, reason, following = [] }: HostileCase,
+  { service: name, make, following = [], early, ...late }: HostileCase,
   world: World,
 ): Promise<void> {
   const service = world.service(name);
   const sent = make(world);
   const result = await attack(service, sent);
+  const { status, reason } = early !== undefined && early.status === result.statuses[0] ? early : late;
   expect(result.statuses).toEqual([status, ...following]);
   const line = await findLine(service, result);
   // Where the parser refuses, no line is written: nothing of the request is known.
@@ -31,7 +32,7 @@ export async function judgeCase(
   }
 }
 
-/** What looks like a part of a token, a proof or a key. */
+/** Patterns of parts of a token, a proof or a key. */
 export function findTraces(sent: Sent): readonly string[] {
   return (typeof sent === 'string' ? sent : JSON.stringify(sent)).match(/[\w-]{40,}/g) ?? [];
 }

@@ -16,7 +16,7 @@ const answer =
 const discoveryOf = ({ documents: { issuer } }: LibraryWorld): Members => ({ issuer, jwks_uri: `${issuer}keys` });
 const keysOf = ({ published }: LibraryWorld): Members => ({ keys: published.jwks.keys });
 
-/** A good token, the documents of whose provider are good but for some. */
+/** A valid token, and documents of the provider with some defects. */
 const serving =
   (
     make: (world: LibraryWorld) => Readonly<Record<string, AnswerGet>>,
@@ -54,7 +54,7 @@ const status = (path: string, code: number, headers: Readonly<Record<string, str
     };
   });
 
-/** Two keys of one `kid`: that of the provider, and that of another. */
+/** Two keys with one `kid`: the provider's key and another key. */
 const twins = (order: 'ours first' | 'ours last', token: (world: LibraryWorld) => string): Play =>
   serving((world) => {
     const { published, other } = world;
@@ -127,7 +127,7 @@ export const keyDocuments = listLibraryCases([
     ],
   },
   {
-    attack: 'key set that is none, or too much',
+    attack: 'invalid or oversized key set',
     source: 'RFC 7517 §5, RFC 8725 §2.4, CWE-400, CWE-409',
     status: 503,
     reason: 'keys_unavailable',

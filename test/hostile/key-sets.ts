@@ -49,7 +49,7 @@ const published: Readonly<Record<string, unknown>> = {
   'point-zero': { ...ec, x: 'A'.repeat(43), y: 'A'.repeat(43) },
 };
 
-/** Members of the key set that are no keys at all. */
+/** Members of the key set that are not keys. */
 const malformed: readonly unknown[] = [
   null,
   1,
@@ -62,7 +62,7 @@ const malformed: readonly unknown[] = [
   { ...rsa, kid: '' },
 ];
 
-/** What the provider of the catalogue publishes besides its good keys. */
+/** Invalid keys that the provider of the catalogue publishes in addition to its valid keys. */
 export const hostileKeys: readonly unknown[] = [
   ...malformed,
   ...Object.entries(published).map(([kid, jwk]) => ({ ...Object(jwk), kid })),
@@ -77,7 +77,7 @@ const byPoint = (input: Buffer): Buffer => sign('sha256', input, { key: point.pr
 const bySecret = (input: Buffer): Buffer => createHmac('sha256', secret).update(input).digest();
 const ofEc = new Set(['private-ec', 'off-curve', 'curve-k1', 'curve-of-other-length', 'point-zero']);
 
-/** With e = 1 every text is its own signature: whoever can hash can sign. */
+/** With e = 1 every message is its own signature, so anyone can sign. */
 function signByOne(input: Buffer): Buffer {
   const block = Buffer.alloc(256, 0xff);
   block.set([0, 1]);
@@ -120,7 +120,7 @@ export const keySets = listCases([
     ],
   },
   {
-    attack: 'member of the key set that is no key',
+    attack: 'invalid member of the key set',
     source: 'RFC 7517 §5',
     service: 'allAlgorithms',
     reason: 'unknown_kid',

@@ -2,20 +2,20 @@ import type { Reason } from '../../src/failures.ts';
 import type { LibraryWorld } from './library-world.ts';
 import type { Stage } from './stage.ts';
 
-/** What a call came to. */
+/** The result of a request. */
 export interface ApiAnswer {
   readonly status: number;
-  /** `null` where the request was let in, or was refused before it came to the resource server. */
+  /** `null` if the request was admitted, or was refused before the resource server. */
   readonly reason: Reason | null;
 }
 
-/** Plays one case on a stage of its own; the answer to the last call is judged. */
+/** Runs one case on its own stage; the last response counts. */
 export type Play = (stage: Stage, world: LibraryWorld) => Promise<ApiAnswer>;
 
 /** One row of the catalogue that options of the library are tried with. */
 export interface LibraryCase extends ApiAnswer {
   readonly name: string;
-  /** What the attacker is after. */
+  /** The goal of the attacker. */
   readonly attack: string;
   /** RFC clause or CVE. */
   readonly source: string;
@@ -29,7 +29,7 @@ export interface LibraryAttack extends Partial<ApiAnswer> {
   readonly cases: readonly (readonly [name: string, play: Play, outcome?: Partial<ApiAnswer>])[];
 }
 
-/** No harm is done: the request is let in. */
+/** The input has no effect: the request is admitted. */
 export const harmless: ApiAnswer = { status: 200, reason: null };
 
 /** The rows of some attacks. The status is 401 unless said otherwise. */

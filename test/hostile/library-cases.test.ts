@@ -27,14 +27,14 @@ describe.each(Object.entries(libraryCases))('%s', (_, cases) => {
 });
 
 describe('after all of them', () => {
-  it('no case stands twice', () => {
+  it('cases are unique', () => {
     for (const cases of Object.values(libraryCases)) {
       const names = cases.map(({ attack, name }) => `${attack}, ${name}`);
       expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
     }
   });
 
-  it('nobody has followed a redirect of the endpoint', () => {
+  it('no redirect of the endpoint was followed', () => {
     expect(world.endpoint.strays).toBe(0);
   });
 });

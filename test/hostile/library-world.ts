@@ -14,19 +14,19 @@ export interface ClientIdentity extends TestCertificates {
   readonly header: string;
 }
 
-/** What all cases share: keys and certificates take long to make. */
+/** Shared parts of all cases, because keys and certificates are slow to create. */
 export interface LibraryWorld {
   readonly issuer: TestIssuer;
-  /** Of the same audience, with keys of its own. */
+  /** Another issuer with its own keys and the same audience. */
   readonly other: TestIssuer;
   readonly endpoint: IntrospectionEndpoint;
   readonly documents: DocumentServer;
-  /** In the name of that provider. */
+  /** Signs in the name of that provider. */
   readonly published: TestIssuer;
-  /** Of the owner of bound tokens; its listener uses it too. */
+  /** The certificate of the owner of bound tokens, also used by its listener. */
   readonly ours: ClientIdentity;
   readonly thief: ClientIdentity;
-  /** Stands in what is sent and answered; must come back in nothing that the API says. */
+  /** A marker in every request and response, which the API must not return. */
   readonly marker: string;
   close(): Promise<void>;
 }

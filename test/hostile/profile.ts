@@ -2,7 +2,7 @@ import { listLibraryCases, type Play } from './library-case.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** A token for an API that demands the profile. */
+/** A token for an API that requires the profile. */
 const strict =
   (claims: Members, header: Members = {}): Play =>
   async (stage, { issuer, marker }) =>
@@ -94,7 +94,7 @@ export const profile = listLibraryCases([
     ],
   },
   {
-    attack: 'claim that the profile demands',
+    attack: 'claim that the profile requires',
     source: 'RFC 9068 §2.2, §4',
     cases: [
       ['iss absent', strict({ iss: undefined }), { reason: 'invalid_issuer' }],

@@ -1,7 +1,7 @@
 import type { Reason } from '../../src/failures.ts';
 import type { TestProvider } from '../support/test-provider.ts';
 
-/** One way in which a provider is not to be believed; a good token then gets no judgement rather than a wrong one. */
+/** One fault of a provider; a valid token must then get 503, not a wrong decision. */
 export interface ProviderCase {
   readonly name: string;
   readonly attack: string;
@@ -36,15 +36,15 @@ const rows: readonly Row[] = [
   ['key set that is too much', 'more than 256 KiB', 'CWE-400', (provider) => provider.inject('huge', 'jwks')],
   ['key set that is too much', '101 keys', 'CWE-400', publishMany],
   ['key set that is too much', 'a byte now and then, without end', 'CWE-400', (provider) => provider.inject('drip')],
-  ['key set that is none', 'a page in HTML', 'RFC 7517 §5', (provider) => provider.inject('garbage', 'jwks')],
-  ['key set that is none', 'no usable key left', 'RFC 7517 §5', (provider) => provider.withdraw(provider.kid)],
+  ['invalid key set', 'a page in HTML', 'RFC 7517 §5', (provider) => provider.inject('garbage', 'jwks')],
+  ['invalid key set', 'no usable key left', 'RFC 7517 §5', (provider) => provider.withdraw(provider.kid)],
 ];
 
 function publishMany(provider: TestProvider): void {
   for (let index = 0; index < 100; index++) provider.publish({ kty: 'oct', kid: `filler-${index}`, k: 'AAAA' });
 }
 
-/** Attacks by a provider, or by who answers in its place. */
+/** Attacks by a provider, or by an attacker who impersonates it. */
 export const providerFaults: readonly ProviderCase[] = rows.map(([attack, name, source, spoil]) => ({
   name,
   attack,

@@ -18,7 +18,7 @@ const otherNonces = createNonces({ secret: randomBytes(32) });
 /** A token that is bound to the key of the client, and proofs for it. */
 interface Client {
   readonly api: Api;
-  /** A proof that is good but for the changes. */
+  /** A valid proof with changes. */
   prove(claims?: Readonly<Record<string, unknown>>, changes?: ProofChanges): string;
   send(proof: string): ReturnType<Api['call']>;
 }
@@ -48,7 +48,7 @@ async function openClient(
 
 const iatOf = (proof: string): number => JSON.parse(Buffer.from(proof.split('.')[1] ?? '', 'base64url').toString()).iat;
 
-/** A proof that is let in, then another. */
+/** A proof that is admitted, then another one. */
 const again =
   (second: (client: Client, first: string, stage: Stage) => string, jti = 'one'): Play =>
   async (stage, world) => {
@@ -58,7 +58,7 @@ const again =
     return client.send(second(client, first, stage));
   };
 
-/** A proof with this nonce where nonces are demanded. */
+/** A proof with this nonce, if nonces are required. */
 const withNonce =
   (nonce: (stage: Stage) => unknown): Play =>
   async (stage, world) => {
@@ -207,7 +207,7 @@ export const replayedProofs = listLibraryCases([
       ['4 KiB of it', withNonce(() => 'x'.repeat(4096)), { reason: 'proof_too_large' }],
       ['of now', withNonce(({ now }) => nonces.issue(now())), harmless],
       [
-        'in a header of its own',
+        'in its own header',
         async (stage, world) => {
           const client = await openClient(stage, world, { nonces });
           const { issuer } = world;

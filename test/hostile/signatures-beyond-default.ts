@@ -16,14 +16,14 @@ const pairs: Readonly<Record<Alg, { readonly privateKey: KeyObject; readonly pub
 const algs = Object.keys(pairs) as readonly Alg[]; // the keys of the record above
 const kidOf = (alg: Alg): string => `signs-${alg}`;
 
-/** What the provider of the catalogue publishes for these algorithms. */
+/** Keys that the provider of the catalogue publishes for these algorithms. */
 export const beyondDefaultKeys: readonly unknown[] = algs.map((alg) => ({
   ...pairs[alg].publicKey.export({ format: 'jwk' }),
   kid: kidOf(alg),
   alg,
 }));
 
-/** A token of this `alg`, signed as it is told. */
+/** A token with this `alg` and this signature. */
 const signed =
   (alg: Alg, make: (input: Buffer, key: KeyObject) => Uint8Array): Make =>
   ({ mint }) =>
@@ -37,7 +37,7 @@ const signGood = (alg: Alg, input: Buffer, key: KeyObject): Buffer => {
   return sign(digestOf(alg), input, { key, padding: alg === 'RS512' ? pkcs1 : pss, saltLength });
 };
 
-/** A good token of this `alg`. */
+/** A valid token with this `alg`. */
 export const goodTokenOf = (alg: Alg): Make => signed(alg, (input, key) => signGood(alg, input, key));
 export const beyondDefaultAlgs = algs;
 

@@ -65,7 +65,7 @@ const swapped =
     });
   };
 
-/** PKCS #1 padding made by hand: what goes into it is whatever the attacker wants. */
+/** PKCS #1 padding with content of the attacker. */
 const padded = (block: (digest: Buffer) => Buffer): Make =>
   signed((input, { keys }) =>
     privateEncrypt(
@@ -82,7 +82,7 @@ const order = BigInt('0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2
 const fixed = (value: bigint): Buffer => Buffer.from(value.toString(16).padStart(64, '0'), 'hex');
 const rAndS = (r: bigint, s: bigint): Make => signed(() => Buffer.concat([fixed(r), fixed(s)]), 'ec');
 
-/** Small-order points of edwards25519, and the scalar zero: verifies for some keys where nobody looks. */
+/** Small-order points of edwards25519, and the scalar zero, which some verifiers accept. */
 const smallOrder = (point: string): Make =>
   signed(() => Buffer.concat([Buffer.from(point, 'hex'), Buffer.alloc(32)]), 'ed');
 

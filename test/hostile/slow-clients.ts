@@ -1,6 +1,6 @@
 import { listCases, type Make } from './hostile-case.ts';
 
-/** What is sent before the client falls silent. */
+/** The bytes that the client sends before it hangs. */
 const stall =
   (...lines: readonly string[]): Make =>
   () => ({ raw: lines.join('\r\n') });

@@ -25,19 +25,19 @@ import { exchange, readStatuses } from '../support/http-client.ts';
 import type { ApiAnswer } from './library-case.ts';
 import type { ClientIdentity, LibraryWorld } from './library-world.ts';
 
-/** How an API is reached, and what it asks. */
+/** The listener and the policy of an API. */
 export interface ApiOptions {
   /** Default: any valid token will do. */
   readonly policy?: Policy<unknown>;
-  /** Default `plain`. `tls` asks clients for a certificate, and takes any. */
+  /** Default `plain`. `tls` requests a client certificate, and accepts any. */
   readonly listener?: 'plain' | 'tls';
 }
 
-/** What goes with one call besides its headers. */
+/** Options of one request in addition to its headers. */
 export interface CallOptions {
   /** Presented on TLS. Default: none. */
   readonly certificate?: ClientIdentity;
-  /** Default: a connection of its own. */
+  /** Default: a new connection. */
   readonly agent?: Agent;
   /** Default GET. */
   readonly method?: string;
@@ -51,13 +51,13 @@ export interface Api {
   call(headers: readonly string[], options?: CallOptions): Promise<ApiAnswer>;
   /** Sends a token as Bearer. */
   bear(token: string, options?: CallOptions): Promise<ApiAnswer>;
-  /** The same, which is let in: what an attack is made from. */
+  /** A bound token and its proof, which are valid: the base of an attack. */
   admit(token: string, options?: CallOptions): Promise<void>;
-  /** Sends bytes as they are; no reason is known. */
+  /** Sends raw bytes; the reason is unknown. */
   callRaw(bytes: string): Promise<ApiAnswer>;
 }
 
-/** Where one case is played: it opens what it needs, and sets the clock. */
+/** The environment of one case: it opens its servers, and sets the clock. */
 export interface Stage {
   /** Lets time pass for every API and introspection of this stage; seconds, backwards where negative. */
   wait(seconds: number): void;
@@ -66,13 +66,13 @@ export interface Stage {
   /** Seconds since the epoch, whole. */
   now(): number;
   open(options?: Partial<ResourceServerOptions>, api?: ApiOptions): Promise<Api>;
-  /** Of the endpoint of the world, in the name of its first issuer. */
+  /** Introspection at the endpoint of the world, in the name of its first issuer. */
   introspect(options?: Partial<IntrospectionOptions>): Introspection;
-  /** Ends everything; throws where anything that was sent has come back in an answer or an event. */
+  /** Closes everything; throws if a response or an event contains a part of the input. */
   close(): Promise<void>;
 }
 
-/** What the introspection endpoint knows this resource server by. */
+/** Credentials of this resource server at the introspection endpoint. */
 const clientSecret = 'a secret of the resource server, 1:%+';
 
 /** Opens the stage for one case. */
@@ -111,7 +111,7 @@ export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Sta
       const http: Server =
         listener === 'plain'
           ? createPlainServer(handle)
-          : // As self-signed certificates are used (RFC 8705 §2.2): possession is proven, no authority is asked.
+          : // Self-signed certificates (RFC 8705 §2.2): TLS proves possession, and no authority is needed.
             createTlsServer({ cert: ours.cert, key: ours.key, requestCert: true, rejectUnauthorized: false }, handle);
       await once(http.listen(0, '127.0.0.1'), 'listening');
       closing.push(() => {
@@ -133,7 +133,7 @@ export function openStage({ issuer, endpoint, ours, marker }: LibraryWorld): Sta
             : requestTls(url, { ...options, ca: ours.ca, ...credentials });
         const [response] = (await once(outgoing.end(), 'response')) as [IncomingMessage];
         const { statusCode: status = 0, rawHeaders, socket } = response;
-        const { localPort } = socket; // gone when the answer has ended
+        const { localPort } = socket; // undefined after the end of the response
         said.push(rawHeaders.join('\n'), await text(response));
         const reason = reasons.get(localPort) ?? null;
         reasons.delete(localPort);

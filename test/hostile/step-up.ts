@@ -6,7 +6,7 @@ type Members = Readonly<Record<string, unknown>>;
 const maxAge = 300;
 const policy = { acr: ['urn:mfa'], maxAge };
 
-/** A good token but for these claims, where a second factor within five minutes is asked for. */
+/** A valid token with these claims, for a route that requires a second factor within five minutes. */
 const withClaims =
   (change: Members | ((stage: Stage) => Members)): Play =>
   async (stage, { issuer, marker }) => {
@@ -14,7 +14,7 @@ const withClaims =
     const api = await stage.open({}, { policy });
     return api.bear(issuer.token({ ...good, ...(typeof change === 'function' ? change(stage) : change) }));
   };
-/** Claims as JSON text in the place of the usual `auth_time`: what no JSON writer writes. */
+/** Claims as raw JSON instead of the usual `auth_time`. */
 const written =
   (json: string): Play =>
   async (stage, world) => {
@@ -23,10 +23,10 @@ const written =
     return (await stage.open({ introspection: stage.introspect() }, { policy })).bear('opaque');
   };
 
-/** Attacks on routes that ask how, and how long ago, the user signed in. */
+/** Attacks on routes with requirements for the sign-in of the user. */
 export const stepUp = listLibraryCases([
   {
-    attack: 'another authentication than the one asked for',
+    attack: 'other authentication than required',
     source: 'RFC 9470 §3, §6.1, OpenID Connect Core §2',
     reason: 'unaccepted_acr',
     cases: [

@@ -7,10 +7,10 @@ import type { Api, Stage } from './stage.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** What is sent in the place of a token that is kept as verified. */
+/** The input that replaces a cached token. */
 type Forge = (token: string, world: LibraryWorld) => string;
 
-/** A token that is let in, then with a change. */
+/** A token that is admitted, then with a change. */
 const changed =
   (forge: Forge): Play =>
   async (stage, world) => {
@@ -34,7 +34,7 @@ const turnBit = (at: (bytes: Buffer) => number) =>
   part(2, (bytes) => bytes.map((byte, index) => (index === at(bytes) ? byte ^ 1 : byte)));
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
-/** A token with these claims that is let in, then again after some seconds. */
+/** A token with these claims that is admitted, then again after N seconds. */
 const later =
   (seconds: number, claims: (stage: Stage) => Members): Play =>
   async (stage, { issuer, marker }) => {
@@ -52,7 +52,7 @@ interface Keys {
   usable: boolean;
 }
 
-/** A token that is let in, then again after its keys have changed. */
+/** A token that is admitted, then again after its keys have changed. */
 const withKeys =
   (change: (keys: Keys, world: LibraryWorld) => void): Play =>
   async (stage, world) => {
@@ -74,7 +74,7 @@ const withKeys =
     return api.bear(token);
   };
 
-/** A bound token that is let in with its proof, then sent otherwise. */
+/** A bound token that is admitted with its proof, then sent in another way. */
 const bound =
   (again: (api: Api, parts: Bound) => readonly string[]): Play =>
   async (stage, { issuer, marker }) => {
@@ -285,7 +285,7 @@ export const verifiedTokens = listLibraryCases([
     ],
   },
   {
-    attack: 'bad tokens at random, to push out good ones',
+    attack: 'random invalid tokens that evict valid ones',
     source: 'CWE-400, CWE-770',
     ...harmless,
     cases: [
@@ -301,7 +301,7 @@ export const verifiedTokens = listLibraryCases([
             const claims = { iss: issuer.issuer, aud: issuer.audience, sub: 'x', iat: 1, exp: stage.now() + index };
             const token = `${header}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.${signature}`;
             const headers = { authorization: `Bearer ${token}` };
-            const judged = api.server.judge(new Request('http://localhost/', { headers }));
+            const judged = await api.server.judge(new Request('http://localhost/', { headers }));
             expect(judged).toMatchObject({ reason: 'invalid_signature' });
           }
           expect(api.server.tokenCacheStatus()).toMatchObject({ entries: 1, hits: 0 });

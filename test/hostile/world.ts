@@ -29,22 +29,22 @@ export interface SigningKey {
   readonly jwk: Readonly<Record<string, unknown>>;
 }
 
-/** How a token differs from a good one; members that are `undefined` are left out. */
+/** Differences from a valid token; members that are `undefined` are omitted. */
 export interface TokenDraft {
   readonly header?: Readonly<Record<string, unknown>>;
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** Bytes in the place of the JSON. */
+  /** Bytes instead of the JSON. */
   readonly headerBytes?: string | Uint8Array;
   readonly claimsBytes?: string | Uint8Array;
   /** Signs, and is named by `kid` and `alg`. Default: the RSA key. */
   readonly key?: SigningKey;
-  /** Signs in the place of `key`. */
+  /** The signing key instead of `key`. */
   readonly sign?: (input: Buffer) => Buffer;
   /** Last change to the text. */
   readonly finish?: (token: string) => string;
 }
 
-/** A listener that nobody has a reason to call. */
+/** A listener that must get no request. */
 export interface Decoy {
   readonly url: string;
   /** Connections so far. */
@@ -52,15 +52,15 @@ export interface Decoy {
   close(): Promise<void>;
 }
 
-/** Everything the cases are made of. */
+/** Inputs of all cases. */
 export interface World {
   readonly provider: TestProvider;
   readonly decoy: Decoy;
-  /** Stands in every crafted token and request; must come back in no answer and no log line. */
+  /** A marker in every crafted token and request, which no response and no log line may contain. */
   readonly marker: string;
   /** Published by the provider. */
   readonly keys: Readonly<Record<'rsa' | 'ec' | 'ed', SigningKey>>;
-  /** Published by nobody. */
+  /** An unpublished key. */
   readonly foreign: SigningKey;
   /** The key of an honest DPoP client, to which bound tokens are bound. */
   readonly proofKey: ProofKey;
@@ -70,23 +70,23 @@ export interface World {
   service(name?: ServiceName): ServiceProcess;
   /** Seconds since the epoch. */
   now(): number;
-  /** A good token but for the draft. */
+  /** A valid token with the changes of the draft. */
   mint(draft?: TokenDraft): string;
-  /** Header lines of a good DPoP call of `/api/private` on the default service, but for the changes. */
+  /** Header lines of a valid DPoP request for `/api/private` on the default service, with changes. */
   dpop(changes?: ProofChanges, draft?: TokenDraft): readonly string[];
   close(): Promise<void>;
 }
 
-/** What the services are started with besides the provider. */
+/** Settings of the services in addition to the provider. */
 const environments: Readonly<Record<ServiceName, Readonly<Record<string, string>>>> = {
   default: {},
   allAlgorithms: { ALGORITHMS: 'RS256,RS384,RS512,PS256,PS384,PS512,ES256,ES384,ES512,EdDSA' },
   trustedProxy: { TRUST_PROXY: '127.0.0.1' },
 };
 
-/** What a world has besides one provider and the default service. */
+/** Parts of a world in addition to one provider and the default service. */
 export interface WorldOptions {
-  /** Published beside the keys of the world. */
+  /** Keys published in addition to the keys of the world. */
   readonly published?: readonly unknown[];
   /** Default: only `default`. */
   readonly services?: readonly ServiceName[];

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createReadClientAddress } from '../../src/http/client-address.ts';
-import type { Trust } from '../../src/http/trust.ts';
+import { createReadClientAddress, type Trust } from '../../src/http/peer.ts';
 
 function read(trust: Trust, peer: string | undefined, forwarded: string | null): string | undefined {
   const headers = { get: (name: string) => (name === 'x-forwarded-for' ? forwarded : null) };

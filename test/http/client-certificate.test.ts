@@ -44,14 +44,14 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     expect(from(null)).toBeUndefined();
   });
 
-  it('from anybody else → ignored, unread', () => {
+  it('from any other peer → ignored, unread', () => {
     expect(from(encode(der), '10.0.0.2')).toBeUndefined();
     expect(from('not a certificate', '10.0.0.2')).toBeUndefined();
     expect(read(request(encode(der)), undefined)).toBeUndefined();
   });
 
   it.each(['all', ['0.0.0.0/0'], ['10.0.0.1', '::/0']] as const)(
-    'trust in everybody, as in %j → TypeError',
+    'trust in every peer, as in %j → TypeError',
     (trust) => {
       expect(() => createReadClientCertificate('header', trust)).toThrow(/^clientCertificate: anybody could write/);
     },
@@ -90,7 +90,7 @@ describe('the header of a trusted proxy (RFC 9440)', () => {
     expect(from(strayed)).toEqual(expect.objectContaining({ reason: 'bad_forwarded_header' }));
   });
 
-  it('trusted from nobody → TypeError', () => {
+  it('no trusted peer → TypeError', () => {
     expect(() => createReadClientCertificate('header', 'none')).toThrow(/name them in trustProxy/);
   });
 

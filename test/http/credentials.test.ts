@@ -1,12 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AccessError, type Reason } from '../../src/failures.ts';
+import type { Reason } from '../../src/failures.ts';
 import {
   type Credentials,
   type DpopMode,
   parseAuthorizationScheme,
   readCredentials,
 } from '../../src/http/credentials.ts';
+import { Refused } from '../../src/refused.ts';
 
 const modes: readonly DpopMode[] = ['off', 'allowed', 'required'];
 
@@ -24,7 +25,7 @@ function rawHeaders(authorization: string | null, proof: string | null = null): 
 
 function judge(list: { get(name: string): string | null }, mode: DpopMode): Credentials | Reason {
   const judged = readCredentials(list, mode);
-  return judged instanceof AccessError ? judged.reason : judged;
+  return judged instanceof Refused ? judged.reason : judged;
 }
 
 describe('schemes and modes', () => {
@@ -64,18 +65,18 @@ describe('schemes and modes', () => {
     },
   );
 
-  it('several DPoP headers → handed on as they were joined, for the proof check to refuse', () => {
+  it('several DPoP headers → passed on as joined, for the proof check to refuse', () => {
     const list = headers(['DPoP a.b.c'], 'one');
     list.append('dpop', 'two');
     expect(judge(list, 'allowed')).toMatchObject({ proof: 'one, two' });
   });
 
-  it('empty DPoP header beside Bearer → a proof was sent', () => {
+  it('empty DPoP header next to Bearer → a proof was sent', () => {
     expect(judge(headers(['Bearer a.b.c'], ''), 'allowed')).toBe('bearer_with_dpop_proof');
   });
 });
 
-describe('what stands in the Authorization header', () => {
+describe('value of the Authorization header', () => {
   it.each<[string, string | null, Reason]>([
     ['no header', null, 'missing_credentials'],
     ['an empty header', '', 'missing_credentials'],
@@ -109,7 +110,7 @@ describe('what stands in the Authorization header', () => {
     ['Bearer a.b.c d', 'a.b.c d'],
     ['Bearer a.b.c ', 'a.b.c '],
     ['Bearer a=b,c=d', 'a=b,c=d'],
-  ])('"%s" → the token is all behind the spaces, for the token check to judge', (value, token) => {
+  ])('"%s" → the token is everything after the spaces, for the token check', (value, token) => {
     expect(judge(rawHeaders(value), 'allowed')).toMatchObject({ scheme: 'Bearer', token });
   });
 });
@@ -149,7 +150,7 @@ describe('repeated Authorization headers', () => {
     expect(judge(rawHeaders(value), 'allowed')).toBe('multiple_authorization_headers');
   });
 
-  it('the scheme is not looked at first: two headers of a scheme that is off → multiple_authorization_headers', () => {
+  it('the scheme is not checked first: two headers of a scheme that is off → multiple_authorization_headers', () => {
     expect(judge(headers(['DPoP a', 'DPoP b'], 'p'), 'off')).toBe('multiple_authorization_headers');
   });
 });

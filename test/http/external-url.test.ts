@@ -5,8 +5,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
 import { createReadExternalUrl, type ExternalUrl } from '../../src/http/external-url.ts';
+import type { Trust } from '../../src/http/peer.ts';
 import type { Connection } from '../../src/http/request.ts';
-import type { Trust } from '../../src/http/trust.ts';
+import { Refused } from '../../src/refused.ts';
 
 interface Call {
   readonly trust?: Trust;
@@ -16,7 +17,7 @@ interface Call {
   readonly connection?: Connection | undefined;
 }
 
-function readOutcome(call: Call): ExternalUrl | AccessError {
+function readOutcome(call: Call): ExternalUrl | Refused {
   const { trust = 'none', url = 'http://api.example/api/private', headers = { host: 'api.example' } } = call;
   const connection = 'connection' in call ? call.connection : { remoteAddress: '10.0.0.1' };
   const entries = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
@@ -25,8 +26,8 @@ function readOutcome(call: Call): ExternalUrl | AccessError {
 }
 
 /** The URL, which is not refused. */
-function accept(url: ExternalUrl | AccessError): ExternalUrl {
-  if (url instanceof AccessError) throw url;
+function accept(url: ExternalUrl | Refused): ExternalUrl {
+  if (url instanceof Refused) throw url;
   return url;
 }
 
@@ -35,7 +36,7 @@ const readUrl = (call: Call): ExternalUrl => accept(readOutcome(call));
 /** The reason and the header it is about, or the URL where there is no refusal. */
 function outcome(call: Call): unknown {
   const url = readOutcome(call);
-  return url instanceof AccessError ? `${url.reason}: ${url.context?.['header']}` : url;
+  return url instanceof Refused ? `${url.reason}: ${url.context?.['header']}` : url;
 }
 
 const forwarded = {
@@ -168,7 +169,7 @@ describe('host', () => {
     },
   );
 
-  it('Host is held to its grammar even where a trusted proxy names another', () => {
+  it('Host must follow its grammar even if a trusted proxy names another', () => {
     expect(outcome({ trust: 'all', headers: { ...forwarded, host: 'a/b' } })).toBe('bad_host_header: Host');
   });
 
@@ -186,7 +187,7 @@ describe('host', () => {
     );
   });
 
-  it('any text at all → an origin in its grammar, or bad_host_header', () => {
+  it('any string → an origin in its grammar, or bad_host_header', () => {
     fc.assert(
       fc.property(fc.string({ unit: fc.constantFrom(...'aA0.:[]@/%-_~ \\,f'), maxLength: 24 }), (host) => {
         const result = outcome({ headers: { host } });
@@ -222,7 +223,7 @@ describe('path', () => {
   });
 });
 
-describe('the target as it was sent', () => {
+describe('the target as sent', () => {
   const url = 'https://url.example/of-url?x';
   const headers = { host: 'api.example' };
 
@@ -237,7 +238,7 @@ describe('the target as it was sent', () => {
       'https://api.example/of-url',
     ],
     ['not told', { url, headers }, 'http://api.example/of-url'],
-  ])('%s → told with its origin', (_, call, expected) => {
+  ])('%s → reported with its origin', (_, call, expected) => {
     const { origin, path } = readUrl(call);
     expect(origin + path).toBe(expected);
   });
@@ -249,7 +250,7 @@ describe('one request after another', () => {
     const readNext = ([host, target, encrypted]: readonly [string, string, boolean]): string => {
       const headers = { get: (name: string) => (name === 'host' ? host : null) };
       const url = read({ method: 'GET', url: 'http://url.example/', target, headers }, { encrypted });
-      return url instanceof AccessError ? url.reason : url.origin + url.path;
+      return url instanceof Refused ? url.reason : url.origin + url.path;
     };
     const requests = [
       ['a', '/x', false],
@@ -514,7 +515,7 @@ describe('a URL that is pinned', () => {
     expect(createReadExternalUrl({ trust: 'all', pinned })(request, connection)).toEqual(expected);
   });
 
-  it('headers of a trusted proxy have no say, and are held to their grammars all the same', () => {
+  it('headers of a trusted proxy are ignored, and must still follow their grammars', () => {
     const read = createReadExternalUrl({ trust: 'all', pinned: 'https://api.example' });
     const forward = (value: string) => ({ ...request, headers: new Headers({ host: 'a', 'x-forwarded-host': value }) });
     expect(read(forward('evil.example'), connection)).toMatchObject({ origin: 'https://api.example' });

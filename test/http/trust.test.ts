@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { parseTrust } from '../../src/http/trust.ts';
+import { parseTrust } from '../../src/http/peer.ts';
 
-describe('who is trusted', () => {
+describe('trusted peers', () => {
   it.each(['127.0.0.1', '::1', '10.0.0.1', undefined, 'no address'])('none: %s → untrusted', (peer) => {
     expect(parseTrust('none')(peer)).toBe(false);
   });
@@ -10,7 +10,7 @@ describe('who is trusted', () => {
     expect(parseTrust('all')(peer)).toBe(true);
   });
 
-  it('empty list → nobody is trusted', () => {
+  it('empty list → no peer is trusted', () => {
     expect(parseTrust([])('127.0.0.1')).toBe(false);
   });
 
@@ -55,7 +55,7 @@ describe('who is trusted', () => {
     expect(['192.0.2.1', '10.3.2.1', 'fd00::1', '192.0.2.3'].map(isTrusted)).toEqual([true, true, true, false]);
   });
 
-  it('more peers than are remembered → each still gets its own answer', () => {
+  it('more peers than are cached → each still gets its own result', () => {
     const isTrusted = parseTrust(['10.0.1.0/24']);
     const peers = Array.from({ length: 1024 }, (_, i) => `10.0.${i >> 8}.${i & 255}`);
     for (const round of [1, 2]) {

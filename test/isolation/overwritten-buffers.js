@@ -1,9 +1,8 @@
-// Loaded before the code under test, by `--import` or as a setup file: overwrites each buffer that Node hands out, once its
-// bytes have left every stream buffer and every write of them has completed. What the code under test keeps longer must be
-// its own copy; what it only borrowed turns into bytes that no test sends.
-//
-// In a process of its own all connections count. In a process of the test runner, where clients and upstreams of the tests
-// are too, only those count that the code under test has opened or accepted.
+// Loaded before the code under test, by `--import` or as a setup file: overwrites each buffer of Node after its bytes
+// have left every stream buffer and every write of them has completed. Data that the code under test keeps longer must
+// be its own copy; borrowed data turns into bytes that no test sends. In a separate process all connections count. In a
+// process of the test runner, which also has clients and upstreams, only connections that the code under test has
+// opened or accepted count.
 import { EventEmitter } from 'node:events';
 import http from 'node:http';
 import https from 'node:https';
@@ -13,7 +12,7 @@ import { Duplex, Readable, Writable } from 'node:stream';
 import { setImmediate, setTimeout } from 'node:timers';
 import tls from 'node:tls';
 
-/** What a buffer is overwritten with: not a character of ASCII, nor valid UTF-8 when repeated. */
+/** The byte that overwrites buffers: not ASCII, and not valid UTF-8 when repeated. */
 const filler = 0xdb;
 /** Ends of an event-loop iteration at which no stream and no write holds a buffer, before it is overwritten. */
 const quietIterations = 2;
@@ -22,7 +21,7 @@ const heldInterval = 2;
 
 const isAlone = process.env['VITEST'] === undefined;
 const root = new URL('../../', import.meta.url).pathname;
-/** Where servers and connections of the code under test are opened. */
+/** Folders whose code opens servers and connections under test. */
 const ofServers = [`${root}src/`, `${root}test/adapters/`];
 const ofClients = [`${root}src/`];
 
@@ -30,11 +29,11 @@ const ofClients = [`${root}src/`];
 const watched = new WeakSet();
 /** The buffers that were handed out, by their memory. */
 const known = new WeakMap();
-/** Those that are not yet overwritten. */
+/** Buffers that are not overwritten yet. */
 const waiting = new Set();
 let isScheduled = false;
 
-/** Whether a function of these folders is being called. */
+/** Reports whether a function of these folders is on the stack. */
 function isCalledBy(folders) {
   if (isAlone) return true;
   const limit = Error.stackTraceLimit;
@@ -128,7 +127,7 @@ function followBuffer(options) {
   return { ...options, onread: { ...options.onread, callback: following } };
 }
 
-/** Finds out which connections are those of the code under test, and follows what comes with an upgrade. */
+/** Finds the connections of the code under test, and follows upgrades. */
 function followConnections() {
   const watch = (one, folders) => {
     if (!isAlone && isCalledBy(folders) && one instanceof EventEmitter) watched.add(one);
@@ -166,7 +165,7 @@ function followConnections() {
 
 const isUpgrade = (event) => event === 'upgrade' || event === 'connect';
 
-/** What to release when a stream closes: a response whose connection has closed calls nothing back. */
+/** Buffers to release when a stream closes: a response whose connection has closed calls no callback. */
 const releases = new WeakMap();
 
 function releaseAtClose(stream, release) {

@@ -43,7 +43,7 @@ describe('objects are parsed', () => {
   });
 });
 
-describe('what was parsed cannot be changed', () => {
+describe('parsed values are read-only', () => {
   it.each([
     ['the object', (value: JsonObject) => value],
     ['an object in it', (value: JsonObject) => value['a']],
@@ -88,7 +88,7 @@ describe('duplicate members are refused', () => {
   });
 });
 
-describe('what is no JSON object is refused', () => {
+describe('a value that is not a JSON object is refused', () => {
   it.each([
     ['nothing', ''],
     ['white space', ' \n'],
@@ -168,7 +168,7 @@ describe('properties', () => {
     );
   });
 
-  it('any object with a member repeated is refused, however deep it stands', () => {
+  it('any object with a member repeated is refused, at any depth', () => {
     const wraps = fc.array(fc.constantFrom('{"x":?}', '{"x":[?],"y":0}', '{"y":[[1,?]]}'), { maxLength: 5 });
     fc.assert(
       fc.property(objects, fc.string(), wraps, (value, name, around) => {
@@ -180,7 +180,7 @@ describe('properties', () => {
     );
   });
 
-  it('any bytes are answered, never thrown at', () => {
+  it('any bytes → a result, never an error', () => {
     const noise = fc.oneof(fc.uint8Array(), fc.string({ unit: fc.constantFrom(...'{}[]":,\\a1 ') }).map(Buffer.from));
     fc.assert(
       fc.property(noise, (bytes) => {

@@ -69,7 +69,7 @@ const verifies = (jws: Jws, alg: string, key = pairOf(alg).publicKey): boolean =
 const withSignature = (jws: Jws, signature: Buffer): Jws => ({ ...jws, signature });
 
 describe('parsing', () => {
-  it('header, payload, signing input and signature come out as they stand', () => {
+  it('header, payload, signing input and signature come out unchanged', () => {
     const text = `${encode('{"alg":"RS256", "kid":"k"}')}.${encode('any\0thing')}.${encode('signature')}`;
     expect(parseJws(text)).toEqual({
       header: { alg: 'RS256', kid: 'k' },
@@ -128,7 +128,7 @@ describe('parsing', () => {
     expect(parseJws(text)).toBe(defect);
   });
 
-  it('a header that is known by its text → taken as it is; any other → read', () => {
+  it('a header that is cached by its string → reused; any other → read', () => {
     const known = { alg: 'PS256' };
     const headers = { get: (text: string) => (text === header ? known : undefined) };
     expect(parseJws(`${header}.${part}.${part}`, headers)).toMatchObject({ header: known, headerText: header });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isTime } from '../../src/jose/numeric-date.ts';
+import { isTime } from '../../src/jose/json.ts';
 
 it.each([0, 0.5, 1_800_000_000, 1e11])('%d → a time', (value) => {
   expect(isTime(value)).toBe(true);

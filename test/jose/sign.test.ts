@@ -14,7 +14,7 @@ const pairs = {
 } as const;
 
 describe.each([...algorithms.keys()])('%s', (alg) => {
-  it('what is signed here → verifies here and with another implementation', async () => {
+  it('a JWS signed here → verifies here and with another implementation', async () => {
     const algorithm = findAlgorithm(alg);
     const { privateKey, publicKey } = pairs[algorithm.kty](algorithm.crv);
     const text = signCompact({ alg, typ: 'JWT' }, { sub: 'alice', absent: undefined }, { alg, privateKey });

@@ -61,17 +61,17 @@ describe('discovery', () => {
     await expect(discover(2)).rejects.toMatchObject({ kind: 'bad_jwks_uri' });
   });
 
-  it('without an answer → the well-known key set', async () => {
+  it('no response → the well-known key set', async () => {
     expect(await discovery(answering(new ProviderError('timeout')))(2)).toBe(wellKnownKeys);
   });
 
-  it('without an answer and without a fallback → its error', async () => {
+  it('no response and no fallback → its error', async () => {
     const error = new ProviderError('network');
     await expect(discovery(answering(error), 'none')(2)).rejects.toBe(error);
   });
 
   it.each<DiscoveryFallback>(['well-known', 'none'])(
-    'without an answer after an earlier one → the jwks_uri of that (fallback %s)',
+    'no response after an earlier one → the earlier jwks_uri (fallback %s)',
     async (fallback) => {
       const discover = discovery(answering(document, new ProviderError('status')), fallback);
       await discover(2);

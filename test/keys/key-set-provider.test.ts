@@ -81,7 +81,7 @@ describe('a key set of a provider over TLS', () => {
     expect(provider.requests('jwks')).toBe(before);
   });
 
-  it('down at first, then up → ready without being asked', async () => {
+  it('down at first, then up → ready without a request', async () => {
     await provider.down();
     const events: KeySetEvent[] = [];
     const keySet = connect({ random: () => 0, onEvent: (event) => events.push(event) });

@@ -71,7 +71,7 @@ describe('a refreshing key set', () => {
     vi.useRealTimers();
   });
 
-  it('fetches nothing before it is asked, and is not usable', async () => {
+  it('fetches nothing before a request, and is not usable', async () => {
     const { state, keySet } = startScript();
     await pass(3600);
     expect(state.fetches).toBe(0);
@@ -186,7 +186,7 @@ describe('a refreshing key set', () => {
     expect(keySet.generation).toBe(2);
   });
 
-  describe('asked for an unknown kid', () => {
+  describe('look-up of an unknown kid', () => {
     it('refetches, and finds the new key', async () => {
       const { state, keySet } = startScript();
       await keySet.ready();
@@ -208,7 +208,7 @@ describe('a refreshing key set', () => {
       expect(keySet.find('first', 'ES256')).toBeInstanceOf(KeyObject);
     });
 
-    it('refetches three times at once, then once in 10 s, however often it is asked', async () => {
+    it('refetches three times immediately, then once in 10 s, however many look-ups', async () => {
       const { state, keySet } = startScript();
       await keySet.ready();
       for (const fetches of [2, 3, 4]) {
@@ -229,7 +229,7 @@ describe('a refreshing key set', () => {
       expect(keySet.refetch()).toBeUndefined();
     });
 
-    it('those that join a fetch in flight count as one', async () => {
+    it('requests that join a fetch in flight count as one', async () => {
       const { state, keySet } = startScript();
       await keySet.ready();
       for (const fetches of [2, 3, 4]) {
@@ -351,7 +351,7 @@ describe('a refreshing key set', () => {
     });
   });
 
-  describe('whose timers did not run', () => {
+  describe('timers that did not run', () => {
     it('is not used past freshness before a refetch was tried', async () => {
       const { state, keySet } = startScript();
       await keySet.ready();
@@ -458,7 +458,7 @@ describe('a refreshing key set', () => {
     });
   });
 
-  it('without a clock of its own counts the seconds of the process', async () => {
+  it('without a clock → counts the seconds of the process', async () => {
     const { fetch } = startScript();
     const keySet = open({ issuer, fetch });
     await pass(5);
@@ -513,7 +513,7 @@ describe('a key set loaded once', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('that could not be loaded says so, and tries again only when asked', async () => {
+  it('failed to load → says so, and retries only on request', async () => {
     const { state, events, keySet } = startScript({ mode: 'once' });
     state.down = true;
     await expect(keySet.ready()).rejects.toMatchObject({ kind: 'network' });
@@ -544,7 +544,7 @@ describe('options', () => {
     expect(() => createKeySet(options)).toThrow(new TypeError(message));
   });
 
-  it('an issuer that is no https URL → TypeError', () => {
+  it('an issuer that is not an https URL → TypeError', () => {
     expect(() => createKeySet({ issuer: 'http://idp.example.test/' })).toThrow(TypeError);
   });
 });
@@ -594,7 +594,7 @@ describe('a key set that starts from keys that were fetched before', () => {
     expect(keySet.usable()).toBe(false);
   });
 
-  it('loaded once → fetched until that succeeds, and good for ever from then on', async () => {
+  it('loaded once → fetched until that succeeds, and then valid for ever', async () => {
     const { state, keySet } = startScript({ mode: 'once', restored: await fetchBefore(10) });
     state.down = true;
     await keySet.refetch();

@@ -30,17 +30,20 @@ describe('one attempt at a time', () => {
   it.each([
     ['a retry', (each: { fail(): void }) => each.fail(), 1],
     ['a refresh ahead of need', (each: { ok(due: number): void }) => each.ok(8), 8],
-  ])('%s is due while a request has begun an attempt → no second one beside it', async (_claim, end, dueInSeconds) => {
-    const { refresher, settle } = startRefresher();
-    void refresher.request(() => true);
-    for (const each of settle) end(each);
-    await vi.advanceTimersByTimeAsync(dueInSeconds * 1000 - 1);
-    void refresher.request(() => true);
-    expect(settle).toHaveLength(2);
-    await vi.advanceTimersByTimeAsync(1000);
-    expect(settle).toHaveLength(2);
-    refresher.stop();
-  });
+  ])(
+    '%s is due while a request has begun an attempt → no second one at the same time',
+    async (_claim, end, dueInSeconds) => {
+      const { refresher, settle } = startRefresher();
+      void refresher.request(() => true);
+      for (const each of settle) end(each);
+      await vi.advanceTimersByTimeAsync(dueInSeconds * 1000 - 1);
+      void refresher.request(() => true);
+      expect(settle).toHaveLength(2);
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(settle).toHaveLength(2);
+      refresher.stop();
+    },
+  );
 });
 
 describe('a request that waits for the attempt of another request, on Workers', () => {
@@ -75,7 +78,7 @@ describe('a request that waits for the attempt of another request, on Workers', 
     refresher.stop();
   });
 
-  it('the attempt never ends → an attempt of its own after 3 s, which later requests wait for', async () => {
+  it('the attempt never ends → a new attempt after 3 s, which later requests await', async () => {
     const { refresher, settle, isOver } = await startTwo();
     await vi.advanceTimersByTimeAsync(2000);
     expect(settle).toHaveLength(2);

@@ -16,7 +16,7 @@ const never = check((original) => original.claimCheck(() => false), { claims: z.
 const equals = check((original) => original.claimEquals('foo', 'bar'), {
   claims: z.looseObject({ foo: z.literal('bar') }),
 });
-/** `claimIncludes` on a claim that is a text of words, as on a list. */
+/** `claimIncludes` on a claim that is a string of words, like on an array. */
 const words = z.preprocess((value) => (typeof value === 'string' ? value.split(' ') : value), z.array(z.unknown()));
 const includes = check((original) => original.claimIncludes('foo', 'bar', 'baz'), {
   claims: z.looseObject({ foo: words.refine((list) => ['bar', 'baz'].every((one) => list.includes(one))) }),
@@ -27,7 +27,7 @@ const listed = check((original) => original.claimIncludes('permissions', 'bar', 
 const scopes = check((original) => original.requiredScopes('foo bar'), { scopes: ['foo', 'bar'] });
 const anyScope = check((original) => original.scopeIncludesAny('foo bar'), { anyScope: ['foo', 'bar'] });
 
-/** What a route asks of a good token. */
+/** Requirements of a route for a valid token. */
 export const checkInputs: readonly Input[] = [
   { name: '`claimCheck` without a token', ...always, call: () => ({}), was: '401' },
   {

@@ -48,7 +48,7 @@ function differences({ title, source, inputs }: Inputs): string {
   ].join('\n');
 }
 
-/** What a migration changes, for its page. */
+/** Formats the changes of a migration for its page. */
 export function migrationTable(): string {
   const all = migrationInputs.flatMap(({ inputs }) => inputs);
   return [

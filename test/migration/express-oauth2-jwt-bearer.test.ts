@@ -17,7 +17,7 @@ let world: Omit<World, 'url'>;
 let origin: string;
 let close: () => void;
 
-/** As a user of the original mounts it. */
+/** Mounts the original like its users. */
 function mountOriginal({ before = () => ({}) }: Input): Handler[] {
   const { options, behind } = before({ ...world, url: '' });
   const auth = original.auth({
@@ -32,7 +32,7 @@ function mountOriginal({ before = () => ({}) }: Input): Handler[] {
   return [auth, ...(behind === undefined ? [] : [behind]), answer];
 }
 
-/** As the migration page has it. */
+/** Mounts Portcullis like the migration page. */
 function mountOurs({ after = {} }: Input): Handler[] {
   const { dpop, ...options } = after.options ?? {};
   const server = createResourceServer({
@@ -73,7 +73,7 @@ beforeAll(async () => {
 });
 afterAll(() => close());
 
-/** The status; that of a challenge with its error code. */
+/** Returns the status, with the error code of a challenge. */
 async function ask(side: 'before' | 'after', input: Input): Promise<string> {
   const path = `/${side}/input/${inputs.indexOf(input)}`;
   const { query = '', ...call } = input.call({ ...world, url: `${origin}${path}` });

@@ -5,12 +5,12 @@ import type { TestIssuer } from '../../src/testing/test-issuer.ts';
 import type { ClientCertificate } from './client-certificate.ts';
 import type { Original } from './original.ts';
 
-/** What inputs are made of. */
+/** Building blocks of inputs. */
 export interface World {
   readonly issuer: TestIssuer;
   readonly original: Original;
   readonly certificate: ClientCertificate;
-  /** Of another client. */
+  /** A certificate of another client. */
   readonly otherCertificate: ClientCertificate;
   /** The URL of the input, as the server that is called has it. */
   readonly url: string;
@@ -27,7 +27,7 @@ export interface Call {
   readonly body?: string;
 }
 
-/** How both are set up, and what each makes of a call. */
+/** Settings of both libraries, and their results for a request. */
 export interface Input {
   readonly name: string;
   /** Options of `auth`, and middleware behind it. */
@@ -35,7 +35,7 @@ export interface Input {
     readonly options?: Readonly<Record<string, unknown>>;
     readonly behind?: RequestHandler;
   };
-  /** What the migration page advises in their place. */
+  /** Settings that the migration page recommends instead. */
   readonly after?: {
     readonly options?: Partial<ResourceServerOptions>;
     readonly policy?: Policy<unknown>;
@@ -43,11 +43,14 @@ export interface Input {
     readonly credentials?: 'optional';
   };
   readonly call: (world: World) => Call;
-  /** How often it is made; the last answer counts. Default 1. */
+  /** Number of requests; the last response counts. Default: 1. */
   readonly times?: number;
-  /** What express-oauth2-jwt-bearer answers: the status, with 401 and 403 the error code, and if the caller is not known. */
+  /**
+   * Response of express-oauth2-jwt-bearer: the status, the error code of a 401 or 403, and a note if the caller is
+   * unknown.
+   */
   readonly was: string;
-  /** What Portcullis answers, if it is not the same, and why. */
+  /** Response of Portcullis if it differs, and the reason. */
   readonly is?: readonly [answer: string, because: string];
 }
 
@@ -61,7 +64,7 @@ export interface Inputs {
 /** The header of a Bearer call. */
 export const bearer = (token: string): readonly string[] => ['Authorization', `Bearer ${token}`];
 
-/** A call with a good token, with claims and JOSE header laid over. */
+/** A request with a valid token, with these claims and JOSE header members. */
 export const token =
   (claims?: Readonly<Record<string, unknown>>, header?: Readonly<Record<string, unknown>>) =>
   ({ issuer }: World): Call => ({ headers: bearer(issuer.token(claims, header)) });

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type { RequestHandler } from 'express';
 
-/** What is used of express-oauth2-jwt-bearer. Its own types give `req.auth` another type than the MCP server does. */
+/** The used part of express-oauth2-jwt-bearer. Its own types conflict with the type of `req.auth` of the MCP server. */
 export interface Original {
   auth(options: Readonly<Record<string, unknown>>): RequestHandler;
   requiredScopes(scopes: string | readonly string[]): RequestHandler;
@@ -11,7 +11,7 @@ export interface Original {
   claimIncludes(claim: string, ...expected: readonly unknown[]): RequestHandler;
 }
 
-/** The package as it is published. */
+/** The published package. */
 export const original = createRequire(import.meta.url)('express-oauth2-jwt-bearer') as Original; // its exports, by name
 
 /** The version that is compared with. */

@@ -5,7 +5,7 @@ const urls = 'URLs are logged, and RFC 9700 §4.3.2 forbids tokens there. Nothin
 const forms = 'a token in a form needs the body before the caller is known. Nothing but the header is read';
 const form400 = 'no token was sent: 401, with the challenge that says what to send (RFC 6750 §3.1)';
 
-/** Where the token is. */
+/** Location of the token. */
 export const placeInputs: readonly Input[] = [
   { name: 'no token', call: () => ({}), was: '401' },
   { name: 'a Bearer header', call: token(), was: '200' },

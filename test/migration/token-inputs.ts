@@ -30,7 +30,7 @@ const tolerance = (clockTolerance: number) => ({
 });
 const noMaxAge = 'how old a token may be is for the issuer to say, in `exp`. `maxAge` of a policy is about the sign-in';
 
-/** What the token says. */
+/** Content of the token. */
 export const tokenInputs: readonly Input[] = [
   { name: 'a good token', call: token(), was: '200' },
   {

@@ -57,7 +57,7 @@ async function failureOf(call: Promise<unknown>): Promise<ProviderError> {
   throw new Error('The call did not fail.');
 }
 
-describe('an answer over TLS', () => {
+describe('a response over TLS', () => {
   it('is a JSON object', async () => {
     const { value, maxAge } = await open().fetchJson(provider.jwksUri, limits);
     expect(value['keys']).toHaveLength(1);
@@ -181,7 +181,7 @@ describe('a response without TLS', () => {
 describe('a form that is posted', () => {
   const form = { body: 'token=a%2Bb', authorization: 'Basic YTpi' };
 
-  it('goes out with its credentials, and its answer is a JSON object', async () => {
+  it('goes out with its credentials, and its response is a JSON object', async () => {
     const sent: unknown[] = [];
     const outbound = open({
       fetch: (url, init) => {
@@ -207,7 +207,7 @@ describe('a form that is posted', () => {
     ]);
   });
 
-  it('over TLS → an answer', async () => {
+  it('over TLS → a response', async () => {
     const { value } = await open().postForm(provider.jwksUri, form, limits);
     expect(value['keys']).toHaveLength(1);
   });
@@ -284,7 +284,7 @@ describe('a fetch of the caller', () => {
     expect(await failureOf(call)).toMatchObject({ kind: 'tls' });
   });
 
-  it('is asked for JSON, without redirects', async () => {
+  it('requests JSON, without redirects', async () => {
     const spy = vi.fn(answering({}));
     await open({ fetch: spy }).fetchJson('https://idp.example.test/', limits);
     expect(spy).toHaveBeenCalledExactlyOnceWith('https://idp.example.test/', {
@@ -306,12 +306,12 @@ describe('a fetch of the caller', () => {
     ['that is still compressed', { body: bytes(gzipSync('{}')) }, 'not_json'],
     ['that is an array', { body: bytes('[]') }, 'not_json'],
     ['with a member twice', { body: bytes('{"keys":[],"keys":[]}') }, 'not_json'],
-  ])('an answer %s → refused', async (_, response, kind) => {
+  ])('a response %s → refused', async (_, response, kind) => {
     const call = open({ fetch: answering(response) }).fetchJson('https://idp.example.test/', limits);
     expect(await failureOf(call)).toMatchObject({ kind });
   });
 
-  it('an answer of another status than 200 → the error tells it', async () => {
+  it('a response with a status other than 200 → the error names it', async () => {
     const call = open({ fetch: answering({ status: 418 }) }).fetchJson('https://idp.example.test/', limits);
     expect((await failureOf(call)).message).toMatch(/ \(418\)$/);
   });
@@ -404,7 +404,7 @@ describe('a fetch of the caller', () => {
 });
 
 describe('options', () => {
-  it('a certificate authority that is no PEM → TypeError', () => {
+  it('a certificate authority that is not PEM → TypeError', () => {
     expect(() => createOutbound({ ca: 'not a certificate' })).toThrow(
       expect.objectContaining({
         name: 'TypeError',
@@ -478,7 +478,7 @@ describe('a forward proxy', needs('tinyproxy'), () => {
     expect(await connectsOf({ HTTPS_PROXY: proxy.url, NO_PROXY: 'other.example.test' })).toBe(1);
   });
 
-  it('that demands credentials gets those of its address', async () => {
+  it('a proxy that requires credentials gets those in its address', async () => {
     const environment = { HTTPS_PROXY: guarded.url };
     await expect(open({ environment }).fetchJson(provider.jwksUri, limits)).resolves.toBeDefined();
   });

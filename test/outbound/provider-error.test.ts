@@ -30,7 +30,7 @@ describe('a failed fetch', () => {
     expect(Object.hasOwn(error, 'cause')).toBe(false);
   });
 
-  it('with a detail and a cause → the detail in brackets, the cause beside it', () => {
+  it('with a detail and a cause → the detail in brackets, the cause separate', () => {
     const cause = new Error('x');
     const error = new ProviderError('status', { detail: '503', cause });
     expect(error.message).toBe('The identity provider answered with another status than 200. (503)');
@@ -108,7 +108,7 @@ describe('whatever was thrown', () => {
     expect(toProviderError(thrown).message.endsWith(` (${code})`)).toBe(true);
   });
 
-  it('an error that is its own cause → told once', () => {
+  it('an error that is its own cause → reported once', () => {
     const thrown = coded('ECONNRESET');
     thrown.cause = thrown;
     expect(toProviderError(thrown)).toMatchObject({ kind: 'network', cause: thrown });

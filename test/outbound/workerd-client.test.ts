@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { createWorkerdClient } from '../../src/outbound/workerd-client.ts';
 
-it('the global fetch is called, and closing leaves it as it is', async () => {
+it('the global fetch is called, and closing does not change it', async () => {
   const server = createServer((request, response) => response.end(request.headers['accept']));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // it listens on TCP
@@ -20,6 +20,6 @@ it('the global fetch is called, and closing leaves it as it is', async () => {
   }
 });
 
-it('a ca is no error on this runtime, which is not Workers', () => {
+it('a ca is accepted on this runtime, which is not Workers', () => {
   expect(() => createWorkerdClient({ ca: 'of no matter here' })).not.toThrow();
 });

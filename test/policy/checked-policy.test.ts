@@ -8,8 +8,9 @@ import { AccessError, type Reason } from '../../src/failures.ts';
 import { checkPolicy, namedScopes } from '../../src/policy/checked-policy.ts';
 import { allOf, anyOf } from '../../src/policy/combination.ts';
 import type { Policy } from '../../src/policy/policy.ts';
-import type { ClaimPath } from '../../src/token/claim-path.ts';
+import { Refused } from '../../src/refused.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
+import type { ClaimPath } from '../../src/token/grants.ts';
 import { readScopes } from '../../src/token/scope.ts';
 import type { JudgedToken } from '../../src/token/token-policy.ts';
 
@@ -27,7 +28,7 @@ function tokenOf(claims: Readonly<Record<string, unknown>>, permissionsClaim: Cl
 /** The claims for the handler, or the refusal. */
 async function judge(policy: Policy<unknown>, token: JudgedToken): Promise<unknown> {
   const verdict = await checkPolicy({ ...policy }).judge({ token, now }); // a policy is read once: each case reads its own
-  if (verdict instanceof AccessError) throw verdict;
+  if (verdict instanceof Refused) throw verdict;
   return verdict === undefined ? token.claims : verdict.claims;
 }
 
@@ -39,7 +40,7 @@ async function reasonOf(
     await judge(policy, tokenOf(claims));
     return 'granted';
   } catch (error) {
-    if (error instanceof AccessError) return error.reason;
+    if (error instanceof Refused) return error.reason;
     throw error;
   }
 }
@@ -49,8 +50,8 @@ function schemaOf(validate: (value: unknown) => object): StandardSchemaV1 {
   return { '~standard': { version: 1, vendor: 'test', validate } } as StandardSchemaV1; // as of code without types
 }
 
-describe('nothing is asked', () => {
-  it('any valid token will do, and its claims stay as they are', async () => {
+describe('no requirements', () => {
+  it('any valid token is accepted, and its claims are unchanged', async () => {
     const token = tokenOf({});
     expect(await judge({}, token)).toBe(token.claims);
   });
@@ -86,7 +87,7 @@ describe('scopes: all of them', () => {
     });
   });
 
-  it('a permission of that name is no scope', async () => {
+  it('a permission of that name is not a scope', async () => {
     expect(await reasonOf(needed, { permissions: ['read:messages'] })).toBe('insufficient_scope');
   });
 });
@@ -123,7 +124,7 @@ describe('permissions: all of them', () => {
     expect(await reasonOf(policy, { permissions })).toBe(reason);
   });
 
-  it('a scope of that name is no permission', async () => {
+  it('a scope of that name is not a permission', async () => {
     expect(await reasonOf(policy, { scope: 'a b' })).toBe('missing_permission');
   });
 
@@ -143,7 +144,7 @@ describe('permissions: all of them', () => {
   });
 });
 
-describe('audience: one of them, besides those of the server', () => {
+describe('audience: one of them, in addition to the server’s', () => {
   it.each<[string | readonly string[], unknown, Reason | 'granted']>([
     ['orders', 'orders', 'granted'],
     ['orders', ['billing', 'orders'], 'granted'],
@@ -198,7 +199,7 @@ describe('acr and maxAge: how the user signed in', () => {
     await expect(judge(policy, tokenOf({}))).rejects.toMatchObject({ stepUp });
   });
 
-  it('too long ago → the refusal tells how recent it must be', async () => {
+  it('too long ago → the refusal states the maximum age', async () => {
     const stepUp = { acrValues: [], maxAge: 5 };
     await expect(judge({ maxAge: 5 }, tokenOf({ auth_time: now - 60 }))).rejects.toMatchObject({ stepUp });
   });
@@ -238,7 +239,7 @@ describe('claims: what a schema gives', () => {
     },
   );
 
-  it('a schema that writes into what it is given → the claims stay as they were', async () => {
+  it('a schema that writes into its input → the claims are unchanged', async () => {
     const roles = Object.freeze(['reader']);
     const token = tokenOf({ address: Object.freeze({ city: 'Paris' }), roles });
     const claims = v.pipe(
@@ -258,14 +259,14 @@ describe('claims: what a schema gives', () => {
     expect(roles).toEqual(['reader']);
   });
 
-  it('a schema that refuses without an issue → refused all the same', async () => {
+  it('a schema that refuses without an issue → refused', async () => {
     const error: unknown = await judge({ claims: schemaOf(() => ({ issues: [] })) }, tokenOf({})).catch(
       (thrown: unknown) => thrown,
     );
     expect(error).toMatchObject({ reason: 'unaccepted_claims', context: { claim: '' } });
   });
 
-  it('nothing is waited for where the schema does not wait', () => {
+  it('a synchronous schema → no promise', () => {
     const [[, claims]] = schemas;
     expect(checkPolicy({ claims }).judge({ token: tokenOf({ sub: 'alice', level: 2 }), now })).not.toBeInstanceOf(
       Promise,
@@ -286,7 +287,7 @@ describe('claims: what a schema gives', () => {
     expect(JSON.stringify(error)).not.toContain('not for the log');
   });
 
-  it('is asked only when all else holds', async () => {
+  it('runs only when all else holds', async () => {
     const check = vi.fn(() => true);
     const policy = { scopes: ['a'], claims: z.object({}).refine(check) };
     expect(await reasonOf(policy, {})).toBe('insufficient_scope');
@@ -354,7 +355,7 @@ describe('allOf: none may be missing', () => {
     expect(await reasonOf(policy, claims)).toBe(reason);
   });
 
-  it('the handler gets the members that each schema gives, those of a later one first', async () => {
+  it('the handler gets the members of each schema; a later schema wins', async () => {
     const policy = allOf(
       { claims: z.object({ sub: z.string(), level: z.unknown() }) },
       { scopes: ['read'] },
@@ -363,7 +364,7 @@ describe('allOf: none may be missing', () => {
     expect(await judge(policy, tokenOf({ sub: 'alice', scope: 'read', level: 1 }))).toEqual({ sub: 'alice', level: 2 });
   });
 
-  it('beside a schema, an alternative without one gives the claims as they are', async () => {
+  it('next to a schema, an alternative without one gives the claims unchanged', async () => {
     const policy = allOf(anyOf({ claims: z.object({ admin: z.literal(true) }) }, { scopes: ['read'] }), {
       claims: z.object({ level: z.number().default(1) }),
     });
@@ -371,7 +372,7 @@ describe('allOf: none may be missing', () => {
     expect(await judge(policy, tokenOf({ scope: 'read', sub: 'bob' }))).toMatchObject({ sub: 'bob', level: 1 });
   });
 
-  it('beside a schema, alternatives that have none add nothing', async () => {
+  it('next to a schema, alternatives without one add nothing', async () => {
     const claims = z.object({ level: z.number().default(1) });
     const policy = allOf(anyOf({ scopes: ['a'] }, { scopes: ['b'] }), { claims });
     expect(await judge(policy, tokenOf({ scope: 'a', sub: 'bob' }))).toEqual({ level: 1 });
@@ -406,7 +407,7 @@ describe('scopes of the challenge', () => {
   });
 });
 
-describe('what is undefined, or no result', () => {
+describe('undefined, or an invalid result', () => {
   it.each(['scopes', 'anyScope', 'permissions', 'acr', 'maxAge', 'claims'])('{ %s: undefined } → TypeError', (name) => {
     const policy = { [name]: undefined } as Policy;
     expect(() => checkPolicy(policy)).toThrow(`policy: ${name} is undefined; write a value, or leave it out`);
@@ -437,7 +438,7 @@ describe('what is undefined, or no result', () => {
   it.each([
     ['a thenable', () => thenable({ value: { sub: 'given' } })],
     ['a promise of another realm', () => foreign('Promise.resolve({ value: { sub: "given" } })')],
-  ])('%s that gives claims → waited for', async (_name, make) => {
+  ])('%s that gives claims → awaited', async (_name, make) => {
     expect(await judge(giving(make()), tokenOf({}))).toEqual({ sub: 'given' });
   });
 
@@ -449,7 +450,7 @@ describe('what is undefined, or no result', () => {
     ['null', null],
     ['a value that is not its own', Object.create({ value: {} })],
     ['a promise of {}', Promise.resolve({})],
-  ])('%s → TypeError, nobody is let in', async (_name, result) => {
+  ])('%s → TypeError, no request is admitted', async (_name, result) => {
     await expect(judge(giving(result), tokenOf({}))).rejects.toThrow('gave neither issues nor a value');
   });
 });
@@ -462,20 +463,20 @@ describe('a policy that cannot work → TypeError that says the fix', () => {
     [['read:messages'], /there is no 0; write any of audience, scopes/],
     [
       { scope: 'read:messages' },
-      /there is no scope; write any of audience, scopes, anyScope, permissions, acr, maxAge, claims/,
+      /there is no scope; write any of audience, scopes, anyScope, permissions, implies, actor, claimConditions, acr, maxAge, claims/,
     ],
-    [{ scopes: [] }, /scopes names at least one, in a list; to ask for none leave it out/],
-    [{ scopes: 'read:messages' }, /scopes names at least one, in a list/],
-    [{ scopes: [7] }, /write each of scopes as a text of its own/],
-    [{ scopes: ['a', 7] }, /write each of scopes as a text of its own/],
-    [{ scopes: ['read:messages write:messages'] }, /write each of scopes as a text of its own, without spaces/],
-    [{ scopes: [''] }, /write each of scopes/],
-    [{ anyScope: [] }, /anyScope names at least one/],
-    [{ permissions: [] }, /permissions names at least one/],
-    [{ permissions: [''] }, /write each of permissions/],
-    [{ acr: [] }, /acr names at least one/],
-    [{ acr: '' }, /write each of acr/],
-    [{ acr: 7 }, /acr names at least one/],
+    [{ scopes: [] }, /scopes must be a list with at least one string; leave it out/],
+    [{ scopes: 'read:messages' }, /scopes must be a list with at least one string/],
+    [{ scopes: [7] }, /scopes must have one string for each/],
+    [{ scopes: ['a', 7] }, /scopes must have one string for each/],
+    [{ scopes: ['read:messages write:messages'] }, /scopes must have one string for each, without spaces/],
+    [{ scopes: [''] }, /scopes must have one string/],
+    [{ anyScope: [] }, /anyScope must be a list with at least one string/],
+    [{ permissions: [] }, /permissions must be a list with at least one string/],
+    [{ permissions: [''] }, /permissions must have one string/],
+    [{ acr: [] }, /acr must be a list with at least one string/],
+    [{ acr: '' }, /acr must have one string/],
+    [{ acr: 7 }, /acr must be a list with at least one string/],
     [{ maxAge: -1 }, /maxAge in whole seconds/],
     [{ maxAge: 1.5 }, /maxAge in whole seconds/],
     [{ maxAge: '60' }, /maxAge in whole seconds/],
@@ -485,7 +486,7 @@ describe('a policy that cannot work → TypeError that says the fix', () => {
     [{ mode: 'all', policies: [] }, /at least one policy/],
     [{ mode: 'some', policies: [{}] }, /combine with allOf/],
     [{ mode: 'all', policies: [{}], scopes: ['a'] }, /there is no scopes/],
-    [{ mode: 'any', policies: [{ scopes: [] }] }, /scopes names at least one/],
+    [{ mode: 'any', policies: [{ scopes: [] }] }, /scopes must be a list with at least one string/],
   ])('%j', (policy, fix) => {
     const check = () => checkPolicy(policy as Policy); // as from code without types
     expect(check).toThrow(TypeError);
@@ -495,12 +496,12 @@ describe('a policy that cannot work → TypeError that says the fix', () => {
   });
 
   it.each([allOf, anyOf])('%s with one that cannot, at once', (combine) => {
-    expect(() => combine({ scopes: [] })).toThrow(/^policy: scopes names at least one/);
+    expect(() => combine({ scopes: [] })).toThrow(/^policy: scopes must be a list/);
     expect(() => (combine as () => unknown)()).toThrow(/^policy: .* at least one policy/);
   });
 });
 
-it('a policy is read once: what is changed later is not looked at', () => {
+it('a policy is read once: later changes are ignored', () => {
   const scopes = ['a'];
   const policy = { scopes };
   expect(checkPolicy(policy)).toBe(checkPolicy(policy));

@@ -35,7 +35,7 @@ interface Expected {
 const expected = { sub: 'alice', level: 3 };
 
 describe('claims for the handler', () => {
-  it('without a schema: those of the token', async () => {
+  it('without a schema → claims of the token', async () => {
     const access = await server.authorize(request(), { scopes: ['read'] });
     expectTypeOf(access).toEqualTypeOf<Access>();
     expectTypeOf(access.claims).toEqualTypeOf<Claims>();
@@ -62,13 +62,13 @@ describe('claims for the handler', () => {
     expect(claims).toEqual(expected);
   });
 
-  it('a policy with a name of its own keeps them', async () => {
+  it('a policy with its own name keeps them', async () => {
     const policy = { scopes: ['read'], claims: schemas.zod };
     expectTypeOf(policy).toExtend<Policy<Expected>>();
     expectTypeOf((await server.authorize(request(), policy)).claims).toEqualTypeOf<Expected>();
   });
 
-  it('a policy without a schema is none that gives claims', () => {
+  it('a policy without a schema does not give claims', () => {
     expectTypeOf<{ scopes: string[] }>().toExtend<Policy>();
     expectTypeOf<{ scopes: string[] }>().not.toExtend<Policy<Expected>>();
     expectTypeOf<Policy<Expected>>().toExtend<Policy<unknown>>();
@@ -98,7 +98,7 @@ describe('combined policies', () => {
     expect(claims).toMatchObject({ sub: 'alice' });
   });
 
-  it('without any schema: those of the token', async () => {
+  it('without any schema → claims of the token', async () => {
     const policy = allOf({ acr: ['gold'] }, anyOf({ scopes: ['read'] }, { permissions: ['messages:read'] }));
     expectTypeOf(policy).toExtend<Policy>();
     expectTypeOf(server.authorize<Claims>)
@@ -106,7 +106,7 @@ describe('combined policies', () => {
       .toEqualTypeOf<Policy | undefined>();
   });
 
-  it('nothing at all is no combination', () => {
+  it('an empty combination is refused', () => {
     // @ts-expect-error one policy at least
     expect(() => allOf()).toThrow(TypeError);
     // @ts-expect-error one policy at least

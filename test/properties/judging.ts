@@ -17,12 +17,12 @@ const pairs = {
 
 export type Alg = keyof typeof pairs;
 
-/** Seconds: the time of every judgement. */
+/** The time of every validation, in seconds. */
 export const now = 1_800_000_000;
 export const algs = Object.keys(pairs) as readonly Alg[]; // the keys of the record above
 export const proofKey: ProofKey = makeProofKey();
 
-/** Where the requests go. */
+/** URL of the requests. */
 export const url = 'https://api.example.test/things';
 
 const server = createResourceServer({
@@ -37,7 +37,7 @@ const server = createResourceServer({
   audience,
   algorithms: algs,
   trustProxy: 'all',
-  // A proof may be judged many times here; that one is accepted once is another test's matter.
+  // A proof can be validated many times here; other tests check that it is accepted once.
   dpop: { replay: 'off' },
   now: () => now,
 });
@@ -60,7 +60,7 @@ export function mint(alg: Alg, header: Readonly<Record<string, unknown>> = {}, c
 /** A token bound to the key of the proofs. */
 export const boundToken = mint('RS256', {}, { ...goodClaims, cnf: { jkt: thumbprintOf(proofKey.jwk) } });
 
-/** A good proof for the bound token, but for the changes. */
+/** A valid proof for the bound token, with changes. */
 export function prove(
   claims: Readonly<Record<string, unknown>> = {},
   header: Readonly<Record<string, unknown>> = {},
@@ -69,13 +69,16 @@ export function prove(
   return mintProof({ ...good, ...claims }, { key: proofKey, header, signAs: 'ES256' });
 }
 
-/** What comes of a request: `accepted`, or the reason. What is thrown is a defect. */
-export function judge(headers: Readonly<Record<string, string>>, changes: Partial<ResourceRequest> = {}): string {
+/** Returns the result of a request: `accepted`, or the reason. Other errors are defects. */
+export async function judge(
+  headers: Readonly<Record<string, string>>,
+  changes: Partial<ResourceRequest> = {},
+): Promise<string> {
   const lookUp = (name: string): string | null => headers[name.toLowerCase()] ?? null;
-  const judged = server.judge({ method: 'GET', url, headers: { get: lookUp }, ...changes });
-  if (judged instanceof Promise) throw new Error('With keys at hand and no store nothing is waited for.');
+  const judged = await server.judge({ method: 'GET', url, headers: { get: lookUp }, ...changes });
   return judged instanceof AccessError ? judged.reason : 'accepted';
 }
 
-export const judgeBearer = (token: string): string => judge({ authorization: `Bearer ${token}` });
-export const judgeProof = (proof: string): string => judge({ authorization: `DPoP ${boundToken}`, dpop: proof });
+export const judgeBearer = (token: string): Promise<string> => judge({ authorization: `Bearer ${token}` });
+export const judgeProof = (proof: string): Promise<string> =>
+  judge({ authorization: `DPoP ${boundToken}`, dpop: proof });

@@ -19,7 +19,7 @@ const changes = fc.array(textChange, { minLength: 1, maxLength: 6 });
 const apply = (text: string, all: readonly ((text: string) => string)[]): string =>
   all.reduce((changed, change) => change(changed), text);
 
-/** What comes of a judgement. Anything else that is thrown is let through: it is a defect. */
+/** Returns the result of a validation. Other errors are defects. */
 async function verdictOf(judge: () => unknown): Promise<Reason | 'accepted'> {
   try {
     await judge();
@@ -30,7 +30,7 @@ async function verdictOf(judge: () => unknown): Promise<Reason | 'accepted'> {
   }
 }
 
-describe('the answer of an introspection endpoint', () => {
+describe('the response of an introspection endpoint', () => {
   const good = { active: true, iss: issuer.issuer, aud: audience, sub: 'alice', exp: now + 60, iat: now, scope: 'a b' };
   const names = ['active', 'iss', 'aud', 'sub', 'exp', 'nbf', 'iat', 'scope', 'cnf', 'token_type'];
 
@@ -117,7 +117,7 @@ describe('the header of a client certificate', () => {
     );
   });
 
-  it('any text → refused', async () => {
+  it('any string → refused', async () => {
     const text = fc.oneof(
       fc.string({ unit: 'binary' }),
       fc.uint8Array().map((bytes) => `:${Buffer.from(bytes).toString('base64')}:`),

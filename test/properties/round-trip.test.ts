@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { normaliseUrl } from '../../src/dpop/htu.ts';
-import { AccessError } from '../../src/failures.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
-import { decodeBase64url } from '../../src/jose/base64url.ts';
-import { parseJsonObject } from '../../src/jose/json.ts';
+import { decodeBase64url, parseJsonObject } from '../../src/jose/json.ts';
 import { parseJws } from '../../src/jose/jws.ts';
 import { quote } from '../../src/refusal/challenge.ts';
+import { Refused } from '../../src/refused.ts';
 import { parseScope } from '../../src/token/scope.ts';
 import { configureProperties } from './settings.ts';
 import { anyJson, encodeJson, textChange } from './token-texts.ts';
@@ -127,7 +126,7 @@ describe('URLs', () => {
       fc.property(host, port, (name, number) => {
         const value = number === undefined ? name : `${name}:${number}`;
         const url = read({ method: 'GET', url: 'http://x/', headers: { get: () => value } }, {});
-        if (url instanceof AccessError) throw url;
+        if (url instanceof Refused) throw url;
         const { origin } = url;
         const again = read({ method: 'GET', url: 'http://x/', headers: { get: () => origin.slice(7) } }, {});
         expect(again).toMatchObject({ origin });
@@ -137,7 +136,7 @@ describe('URLs', () => {
 });
 
 describe('challenge and scope', () => {
-  it('any text quoted → one quoted-string; printable ASCII comes back as it was', () => {
+  it('any string quoted → one quoted-string; printable ASCII unchanged', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom('"', '\\', ',', 'a', ' ', '\n', 'é', '\0', '\u{1f511}') }),

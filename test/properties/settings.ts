@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 
 /**
- * How properties are run: in CI always the same inputs; elsewhere others each time, which fast-check prints where one
- * fails. `PROPERTY_RUNS` and `PROPERTY_SEED` say otherwise.
+ * Settings of properties: fixed inputs in CI, random inputs elsewhere, which fast-check prints on failure.
+ * `PROPERTY_RUNS` and `PROPERTY_SEED` override them.
  */
 export function configureProperties(): void {
   const { PROPERTY_RUNS: runs = '400', PROPERTY_SEED: seed, CI: ci } = process.env;

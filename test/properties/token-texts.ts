@@ -27,7 +27,7 @@ export function changesOf(names: readonly string[]): fc.Arbitrary<Readonly<Recor
     .map((entries) => Object.fromEntries(entries));
 }
 
-/** One change of a text, at the level of its characters: a Latin-1 character replaced, left out, put in, doubled, or the end cut. */
+/** One change of a string: a Latin-1 character replaced, removed, inserted or doubled, or the end removed. */
 export const textChange: fc.Arbitrary<(text: string) => string> = fc
   .record({
     kind: fc.constantFrom('replace', 'remove', 'insert', 'repeat', 'cut', 'swap'),

@@ -349,6 +349,258 @@ const cases: readonly Provider[] = [
       ['token of a client, without sub', { sub: undefined }, 'malformed_sub'],
     ],
   },
+  {
+    preset: 'clerk',
+    issuer: fillIn(providers.clerk, { domain: 'clerk.example.com' }, own({ clientIds: ['https://app.example.com'] })),
+    discovery: {
+      // The preset has the address of the keys.
+      url: 'https://clerk.example.com/.well-known/openid-configuration',
+      issuer: 'https://clerk.example.com',
+      jwksUri: 'https://clerk.example.com/.well-known/jwks.json',
+    },
+    header: { typ: 'JWT', cat: 'cl_B7d4PD111AAA' },
+    claims: {
+      ...without('aud', 'client_id', 'jti', 'scope'),
+      sub: 'user_2bWZ9kq8nT',
+      sid: 'sess_2bWZ9kq8nT',
+      azp: 'https://app.example.com',
+      fva: [7, -1],
+      sts: 'active',
+      v: 2,
+      o: { id: 'org_2bWZ9kq8nT', rol: 'admin', slg: 'acme' },
+    },
+    satisfies: [{}],
+    refused: [
+      ['token for another origin', { azp: 'https://evil.example' }, 'unaccepted_client'],
+      ['token without azp', { azp: undefined }, 'unaccepted_client'],
+      ['token of a template with aud', { aud: 'hasura' }, 'invalid_audience'],
+      ['token of another instance', { iss: 'https://other.clerk.accounts.dev' }, 'invalid_issuer'],
+    ],
+  },
+  {
+    preset: 'betterAuth',
+    issuer: fillIn(providers.betterAuth, { host: 'auth.example' }, own({ audience: 'https://auth.example' })),
+    discovery: {
+      url: 'https://auth.example/.well-known/openid-configuration',
+      issuer: 'https://auth.example',
+      jwksUri: 'https://auth.example/api/auth/jwks',
+    },
+    alg: 'EdDSA',
+    header: { typ: undefined },
+    claims: {
+      ...without('client_id', 'jti', 'scope'),
+      sub: 'pZ3kq8nTYbWm',
+      aud: 'https://auth.example',
+      id: 'pZ3kq8nTYbWm',
+      email: 'alice@example.com',
+      emailVerified: true,
+    },
+    satisfies: [{}],
+    refused: [
+      ['token for another audience', { aud: 'https://other.example' }, 'invalid_audience'],
+      ['issuer with a slash', { iss: 'https://auth.example/' }, 'invalid_issuer'],
+      ['scopes, which its tokens do not have', {}, 'insufficient_scope', { scopes: ['read'] }],
+    ],
+  },
+  {
+    preset: 'firebase',
+    issuer: fillIn(providers.firebase, { project: 'orders-4f2a1' }, own({ audience: 'orders-4f2a1' })),
+    discovery: {
+      url: 'https://securetoken.google.com/orders-4f2a1/.well-known/openid-configuration',
+      issuer: 'https://securetoken.google.com/orders-4f2a1',
+      jwksUri: 'https://www.googleapis.com/service_accounts/v1/jwk/securetoken@system.gserviceaccount.com',
+    },
+    header: { typ: 'JWT' },
+    claims: {
+      ...without('client_id', 'jti', 'scope'),
+      sub: '7hG4kq8nTYbWm',
+      aud: 'orders-4f2a1',
+      user_id: '7hG4kq8nTYbWm',
+      auth_time: 1_700_000_000,
+      firebase: { identities: {}, sign_in_provider: 'password' },
+    },
+    satisfies: [{}],
+    refused: [
+      ['token of another project', { iss: 'https://securetoken.google.com/other-1', aud: 'other-1' }, 'invalid_issuer'],
+      ['audience of another project', { aud: 'other-1' }, 'invalid_audience'],
+      ['session cookie', { iss: 'https://session.firebase.google.com/orders-4f2a1' }, 'invalid_issuer'],
+      ['ID token of Google', { iss: 'https://accounts.google.com', aud: client }, 'invalid_issuer'],
+    ],
+  },
+  {
+    preset: 'workOs',
+    issuer: fillIn(providers.workOs, { client: 'client_01HBEQKA6K4Q' }, own({ audience: 'unchecked' })),
+    discovery: {
+      url: 'https://api.workos.com/.well-known/openid-configuration',
+      issuer: 'https://api.workos.com',
+      jwksUri: 'https://api.workos.com/sso/jwks/client_01HBEQKA6K4Q',
+    },
+    header: { typ: undefined },
+    claims: {
+      ...without('aud', 'client_id', 'scope'),
+      sub: 'user_01HBEQKA6K4QJAS93VPE39W1JT',
+      act: { sub: 'admin@foocorp.com' },
+      org_id: 'org_01HRDMC6CM357W30QMHMQ96Q0S',
+      role: 'member',
+      permissions: ['posts:read', 'posts:write'],
+      sid: 'session_01HQSXZGF8FHF7A9ZZFCW4387R',
+    },
+    satisfies: [{ permissions: ['posts:read'] }, { actor: 'required' }],
+    refused: [
+      ['token of a user, where an administrator impersonates', {}, 'actor_not_allowed', { actor: 'forbidden' }],
+      ['token for a resource', { aud: api }, 'invalid_audience'],
+      ['token of an OAuth client', { client_id: client }, 'unaccepted_client'],
+      ['token of a custom domain', { iss: 'https://auth.example' }, 'invalid_issuer'],
+    ],
+  },
+  {
+    preset: 'kinde',
+    issuer: fillIn(providers.kinde, { domain: 'example.kinde.com' }, own({ audience: api })),
+    discovery: {
+      url: 'https://example.kinde.com/.well-known/openid-configuration',
+      issuer: 'https://example.kinde.com',
+      jwksUri: 'https://example.kinde.com/.well-known/jwks',
+    },
+    header: { typ: 'JWT' },
+    claims: {
+      ...without('client_id', 'scope'),
+      sub: 'kp_0ba7c433e5d648cf992621ce99d42817',
+      aud: [api],
+      azp: 'd4d3c5b74e064badb9625a4aa6241bcc',
+      org_code: 'org_ba4a2311eb1',
+      permissions: ['orders:approve'],
+      scp: ['openid', 'orders:read'],
+    },
+    satisfies: [{ scopes: ['orders:read'] }, { permissions: ['orders:approve'] }],
+    refused: [
+      ['token without an API', { aud: [] }, 'invalid_audience'],
+      ['token of a machine, without sub', { sub: undefined, gty: ['client_credentials'] }, 'malformed_sub'],
+      ['ID token', { aud: [client], at_hash: 'hash' }, 'invalid_audience'],
+      ['ID token that names the API', { at_hash: 'hash' }, 'not_an_access_token'],
+      ['token of another business', { iss: 'https://other.kinde.com' }, 'invalid_issuer'],
+    ],
+  },
+  {
+    preset: 'ory',
+    issuer: fillIn(providers.ory, { host: 'slug.projects.oryapis.com' }, own({ audience: api })),
+    discovery: {
+      url: 'https://slug.projects.oryapis.com/.well-known/openid-configuration',
+      issuer: 'https://slug.projects.oryapis.com',
+      jwksUri: 'https://slug.projects.oryapis.com/.well-known/jwks.json',
+    },
+    header: { typ: 'JWT' },
+    claims: { ...without('scope'), aud: [api], client_id: client, ext: {}, scp: ['openid', 'orders:read'] },
+    satisfies: [{ scopes: ['orders:read'] }],
+    refused: [
+      ['token without a requested audience', { aud: [] }, 'invalid_audience'],
+      ['scopes in scope', { scp: undefined, scope: 'orders:read' }, 'insufficient_scope', { scopes: ['orders:read'] }],
+      ['token of another project', { iss: 'https://other.projects.oryapis.com' }, 'invalid_issuer'],
+      ['ID token', { aud: [client], at_hash: 'hash', scp: undefined }, 'invalid_audience'],
+    ],
+  },
+  {
+    preset: 'githubActions',
+    issuer: fillIn(
+      providers.githubActions,
+      {},
+      own({ audience: api, policy: { claimConditions: [{ claim: 'repository_owner_id', equals: '9919' }] } }),
+    ),
+    discovery: {
+      url: 'https://token.actions.githubusercontent.com/.well-known/openid-configuration',
+      issuer: 'https://token.actions.githubusercontent.com',
+      jwksUri: 'https://token.actions.githubusercontent.com/.well-known/jwks',
+    },
+    header: { typ: 'JWT', x5t: 'thumbprint' },
+    claims: {
+      ...without('client_id', 'scope'),
+      sub: 'repo:octo-org/octo-repo:ref:refs/heads/main',
+      aud: api,
+      ref: 'refs/heads/main',
+      repository: 'octo-org/octo-repo',
+      repository_owner: 'octo-org',
+      repository_owner_id: '9919',
+      event_name: 'push',
+      job_workflow_ref: 'octo-org/octo-repo/.github/workflows/deploy.yml@refs/heads/main',
+    },
+    satisfies: [{ claimConditions: [{ claim: 'ref', equals: 'refs/heads/main' }] }],
+    refused: [
+      ['token of another owner for this API', { repository_owner_id: '666' }, 'claim_not_allowed'],
+      ['token without an owner', { repository_owner_id: undefined }, 'claim_not_allowed'],
+      ['token with the default audience', { aud: 'https://github.com/octo-org' }, 'invalid_audience'],
+      ['token of GitHub Enterprise Server', { iss: 'https://github.example/_services/token' }, 'invalid_issuer'],
+      [
+        'token of a pull request',
+        { ref: 'refs/pull/7/merge' },
+        'claim_not_allowed',
+        { claimConditions: [{ claim: 'ref', equals: 'refs/heads/main' }] },
+      ],
+    ],
+  },
+  {
+    preset: 'gitLab',
+    issuer: fillIn(
+      providers.gitLab,
+      { host: 'gitlab.com' },
+      own({ audience: api, policy: { claimConditions: [{ claim: 'namespace_id', equals: '72' }] } }),
+    ),
+    discovery: {
+      url: 'https://gitlab.com/.well-known/openid-configuration',
+      issuer: 'https://gitlab.com',
+      jwksUri: 'https://gitlab.com/oauth/discovery/keys',
+    },
+    header: { typ: 'JWT' },
+    claims: {
+      ...without('client_id', 'scope'),
+      sub: 'project_path:my-group/my-project:ref_type:branch:ref:main',
+      aud: api,
+      namespace_id: '72',
+      namespace_path: 'my-group',
+      project_id: '20',
+      project_path: 'my-group/my-project',
+      ref: 'main',
+      ref_type: 'branch',
+      ref_protected: 'true',
+    },
+    satisfies: [{ claimConditions: [{ claim: 'ref_protected', equals: 'true' }] }],
+    refused: [
+      ['token of another group for this API', { namespace_id: '666' }, 'claim_not_allowed'],
+      ['token for another service', { aud: 'https://vault.example' }, 'invalid_audience'],
+      ['ID token of a user', { aud: client, namespace_id: undefined }, 'invalid_audience'],
+      ['token of another instance', { iss: 'https://gitlab.example' }, 'invalid_issuer'],
+    ],
+  },
+  {
+    preset: 'kubernetes',
+    issuer: fillIn(providers.kubernetes, { host: 'kubernetes.default.svc.cluster.local' }, own({ audience: 'orders' })),
+    discovery: {
+      url: 'https://kubernetes.default.svc.cluster.local/.well-known/openid-configuration',
+      issuer: 'https://kubernetes.default.svc.cluster.local',
+      jwksUri: 'https://172.20.0.3:6443/openid/v1/jwks',
+    },
+    header: { typ: undefined },
+    claims: {
+      ...without('client_id', 'scope'),
+      sub: 'system:serviceaccount:shop:web',
+      aud: ['orders'],
+      'kubernetes.io': {
+        namespace: 'shop',
+        pod: { name: 'web-7d9c', uid: 'uid-1' },
+        serviceaccount: { name: 'web', uid: 'uid-2' },
+      },
+    },
+    satisfies: [{ claimConditions: [{ claim: ['kubernetes.io', 'namespace'], equals: 'shop' }] }],
+    refused: [
+      ['token for the API server', { aud: ['https://kubernetes.default.svc.cluster.local'] }, 'invalid_audience'],
+      ['token of a Secret, without exp', { iss: 'kubernetes/serviceaccount', exp: undefined }, 'invalid_issuer'],
+      ['token of another cluster', { iss: 'https://oidc.eks.eu-west-1.amazonaws.com/id/AB12' }, 'invalid_issuer'],
+      [
+        'token of another namespace',
+        { 'kubernetes.io': { namespace: 'other' } },
+        'claim_not_allowed',
+        { claimConditions: [{ claim: ['kubernetes.io', 'namespace'], equals: 'shop' }] },
+      ],
+    ],
+  },
 ];
 
 describe.each(cases)(
@@ -411,18 +663,80 @@ describe.each(cases)(
 );
 
 it('there is a case for each preset', () => {
-  const presets = Object.entries(providers).filter(([, value]) => typeof value === 'object');
+  const presets = Object.entries<unknown>(providers).filter(([, value]) => typeof value === 'object');
   expect(cases.map(({ preset }) => preset).toSorted()).toEqual(presets.map(([name]) => name).toSorted());
 });
 
+describe('findTenants', () => {
+  const other = '11111111-2222-4333-8444-555555555555';
+  const issuerOf = (id: string) => `https://login.microsoftonline.com/${id}/v2.0`;
+  const kits = new Map([tenant, other].map((id) => [id, createTestIssuer({ issuer: issuerOf(id) })]));
+  const asked: string[] = [];
+  const fetch: Fetch = async (url) => {
+    asked.push(url);
+    const [, id = '', path] = /^https:\/\/login\.microsoftonline\.com\/([^/]+)\/(.*)$/.exec(url) ?? [];
+    const jwks_uri = `https://login.microsoftonline.com/${id}/discovery/v2.0/keys`;
+    return Response.json(
+      path?.startsWith('discovery') ? (kits.get(id)?.jwks ?? {}) : { issuer: issuerOf(id), jwks_uri },
+    );
+  };
+  const open = (accepts: (values: { readonly tenant: string }) => boolean | Promise<boolean>) =>
+    createResourceServer({
+      issuers: fillInTenants(accepts),
+      fetch,
+    });
+  const fillInTenants = (accepts: Parameters<typeof open>[0]) =>
+    providers.findTenants(providers.entraV2, accepts, { audience: apiClient });
+  const token = (id: string, claims: JsonObject = {}) =>
+    bearer(kits.get(id)?.token({ aud: apiClient, ...claims }) ?? '');
+
+  it.each<[string, (values: { readonly tenant: string }) => boolean | Promise<boolean>, JsonObject, string]>([
+    ['accepted tenant', ({ tenant: id }) => id === tenant, {}, 'accepted'],
+    ['accepted tenant, a promise', async ({ tenant: id }) => id === tenant, {}, 'accepted'],
+    ['other audience', () => true, { aud: api }, 'invalid_audience'],
+    ['unknown tenant', ({ tenant: id }) => id === other, {}, 'invalid_issuer'],
+    ['1 instead of true', () => 1 as unknown as boolean, {}, 'invalid_issuer'],
+    ['iss of another tenant', () => true, { iss: issuerOf(other) }, 'unknown_kid'],
+    ['iss with another host', () => true, { iss: `https://evil.example/${tenant}/v2.0` }, 'invalid_issuer'],
+    ['iss with a suffix', () => true, { iss: `${issuerOf(tenant)}/` }, 'invalid_issuer'],
+    ['iss with a dot replaced', () => true, { iss: issuerOf(tenant).replace('login.', 'loginx') }, 'invalid_issuer'],
+    ['iss with common', () => true, { iss: issuerOf('common') }, 'invalid_issuer'],
+  ])('%s → %4$s', async (_name, accepts, claims, outcome) => {
+    expect(await judge(open(accepts), token(tenant, claims))).toBe(outcome);
+  });
+
+  it('unknown tenants → no fetch', async () => {
+    asked.length = 0;
+    expect(
+      await judge(
+        open(() => false),
+        token(other),
+      ),
+    ).toBe('invalid_issuer');
+    expect(asked).toEqual([]);
+  });
+
+  it('the same tenant → the same issuer object', async () => {
+    const { find } = fillInTenants(() => true);
+    const request = { method: 'GET', url: 'https://api.test/', headers: new Headers() };
+    const [first, second] = [await find(issuerOf(tenant), request), await find(issuerOf(tenant), request)];
+    expect(first?.rules).toMatchObject({ scopeClaim: 'scp', audience: apiClient });
+    expect(second).toBe(first);
+  });
+
+  it('a preset with one issuer for all → TypeError', () => {
+    expect(() => providers.findTenants(providers.githubActions, () => true, { audience: api })).toThrow(/use fillIn/);
+  });
+});
+
 describe('fillIn', () => {
-  it('gives plain data, which JSON keeps as it is', () => {
+  it('gives plain data, which JSON keeps unchanged', () => {
     const issuer = fillIn(providers.entraV1, { tenant }, { audience: apiClient });
     expect(JSON.parse(JSON.stringify(issuer))).toEqual(issuer);
     expect(issuer.rules).toEqual({ scopeClaim: 'scp', permissionsClaim: 'roles', audience: apiClient });
   });
 
-  it('rules of the caller are laid over those of the preset', () => {
+  it('rules of the caller override the preset’s', () => {
     const rules = { permissionsClaim: ['resource_access', 'orders', 'roles'] } as const;
     expect(fillIn(providers.keycloak, { host: 'id.example', realm: 'main' }, rules).rules).toEqual(rules);
   });

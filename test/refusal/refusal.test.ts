@@ -3,8 +3,8 @@ import { AccessError, type Failure, failures, type Reason } from '../../src/fail
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
 import type { ResourceRequest } from '../../src/http/request.ts';
 import type { Policy } from '../../src/policy/policy.ts';
+import { linkMetadata, type MetadataLink, metadataPath } from '../../src/refusal/challenge.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';
-import { linkMetadata, type MetadataLink, metadataPath } from '../../src/refusal/metadata-link.ts';
 import { createDescribeRefusal, type RefusalContext, type RefusalSettings } from '../../src/refusal/refusal.ts';
 
 const settings: RefusalSettings = {
@@ -53,7 +53,7 @@ describe('every reason of the table', () => {
     expect(response.headers.get('dpop-nonce')).toBe(failure.error === 'use_dpop_nonce' ? 'fresh-nonce' : null);
   });
 
-  it.each(rows)('%s → no word of the input, of the reason or of the fix in the answer', async (reason, failure) => {
+  it.each(rows)('%s → no part of the input, the reason or the fix in the response', async (reason, failure) => {
     const error = new AccessError(reason, { context: { secret: 'context-word' }, cause: new Error('cause-word') });
     const response = createRefuse(settings)(error, bearer);
     const text = `${await response.text()} ${JSON.stringify([...response.headers])}`;
@@ -62,7 +62,7 @@ describe('every reason of the table', () => {
   });
 });
 
-describe('what is no refusal of the table', () => {
+describe('an error that is not in the table', () => {
   it.each([
     ['an error', new TypeError('secret detail')],
     ['a string', 'secret detail'],
@@ -115,14 +115,14 @@ describe('the challenge', () => {
     expect(challengeOf(refuse(new AccessError('expired'), bearer))).not.toContain('scope=');
   });
 
-  it('scopes that the error names → besides those of the route, each once', () => {
+  it('scopes that the error names → in addition to the route’s, each once', () => {
     const error = new AccessError('insufficient_scope', { scopes: ['read:messages', 'tenant'] });
     expect(challengeOf(refuse(error, bearer))).toContain('scope="read:messages tenant"');
     const context = { policy: { scopes: ['other', 'tenant'] } };
     expect(challengeOf(refuse(error, bearer, context))).toContain('scope="other tenant read:messages"');
   });
 
-  it('a policy that cannot work → no scopes, and the answer all the same', () => {
+  it('an invalid policy → no scopes, and still a response', () => {
     const policy = { scopes: 'read:messages' } as unknown as Policy; // as from code without types
     const response = refuse(new TypeError('policy: …'), bearer, { policy });
     expect(response.status).toBe(500);
@@ -133,7 +133,7 @@ describe('the challenge', () => {
     [{ acrValues: ['gold', 'silver'], maxAge: 5 }, 'acr_values="gold silver", max_age="5"'],
     [{ acrValues: ['gold'], maxAge: undefined }, 'acr_values="gold"'],
     [{ acrValues: [], maxAge: 0 }, 'max_age="0"'],
-  ])('another authentication is needed (%j) → what it must be like, each answer its own', (stepUp, parameters) => {
+  ])('another authentication is needed (%j) → its requirements, in a separate response each', (stepUp, parameters) => {
     const error = new AccessError('unaccepted_acr', { stepUp });
     const challenge = challengeOf(refuse(error, bearer));
     expect(challenge).toContain(
@@ -142,13 +142,13 @@ describe('the challenge', () => {
     expect(challenge.match(/max_age|acr_values/g)).toHaveLength(parameters.split(', ').length);
   });
 
-  it('nobody serves the metadata → no link', () => {
+  it('no metadata → no link', () => {
     const challenge = challengeOf(createRefuse(settings)(new AccessError('expired'), bearer));
     expect(challenge).toContain('error="invalid_token"');
     expect(challenge).not.toContain('resource_metadata');
   });
 
-  it('metadata under a URL → that URL, whatever Host says; that of the route goes before it', () => {
+  it('metadata under a URL → that URL, whatever Host says; the route’s URL has priority', () => {
     const linked = createRefuse(settings, { url: 'https://api.test/metadata' });
     const error = new AccessError('expired');
     for (const turn of [1, 2]) {
@@ -172,7 +172,7 @@ describe('the challenge', () => {
     expect(challengeOf(response)).toContain(`resource_metadata="https://public.example.test/v1${metadataPath}"`);
   });
 
-  it('a host that is not valid → no metadata URL, and the refusal all the same', () => {
+  it('an invalid host → no metadata URL, and still a refusal', () => {
     const request = { method: 'GET', url: bearer.url, headers: new Headers({ host: 'evil"host' }) };
     const response = refuse(new AccessError('missing_credentials'), request);
     expect(response.status).toBe(401);
@@ -196,7 +196,7 @@ describe('a refusal that was written before', () => {
     describeShared(new AccessError(reason), request, { policy: { scopes } }),
   );
 
-  it.each(cases)('%s → is not taken for one of the others', (_name, reason, request, scopes) => {
+  it.each(cases)('%s → is not mistaken for one of the others', (_name, reason, request, scopes) => {
     const args = [new AccessError(reason), request, { policy: { scopes } }] as const;
     const alone = describeLinked(settings)(...args);
     expect(describeShared(...args)).toEqual(alone);
@@ -219,7 +219,7 @@ describe('a refusal that was written before', () => {
     ['host', error, elsewhere, policy],
     ['prefix', error, forwarded, policy],
     ['host that is none', error, nowhere, policy],
-  ])('right after one that differs in its %s alone → not taken for it, nor that for this', (_name, ...other) => {
+  ])('right after one that differs in its %s alone → neither is mistaken for the other', (_name, ...other) => {
     const describeAfter = describeLinked(settings);
     const usual = [error, bearer, policy] as const;
     const [first, second, ...again] = [usual, other, other, usual, usual].map(([refused, request, asked]) =>
@@ -231,14 +231,14 @@ describe('a refusal that was written before', () => {
     expect(again).toEqual([second, first, first]);
   });
 
-  it('hosts in turn → each answer is written once', () => {
+  it('hosts in turn → each response is written once', () => {
     const errorBody = vi.fn(errorBodyFormats.detail);
     const refuse = createRefuse({ ...settings, errorBody }, 'request');
     for (const request of [bearer, elsewhere, bearer, elsewhere]) refuse(new AccessError('expired'), request);
     expect(errorBody).toHaveBeenCalledTimes(2);
   });
 
-  it('the same again → not written again, but for its nonce', () => {
+  it('an equal refusal → not written again, except its nonce', () => {
     let nonces = 0;
     const errorBody = vi.fn(errorBodyFormats.detail);
     const refuse = createRefuse({ ...settings, errorBody, issueNonce: () => `nonce-${nonces++}` });
@@ -248,8 +248,8 @@ describe('a refusal that was written before', () => {
   });
 });
 
-describe('what one resource server does differently', () => {
-  it('a status of its own → used, with the challenge that belongs to it', () => {
+describe('differences of one resource server', () => {
+  it('a custom status → used, with the challenge that belongs to it', () => {
     const statuses = new Map<Reason, number>([['insufficient_scope', 401]]);
     const refuse = createRefuse({ ...settings, statuses });
     expect(refuse(new AccessError('insufficient_scope'), bearer).status).toBe(401);

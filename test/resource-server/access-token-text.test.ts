@@ -16,7 +16,7 @@ function spread(value: object): string {
 }
 
 describe('the token of an access', () => {
-  it('Bearer → as it was sent, and in no copy, JSON or print', async () => {
+  it('Bearer → the token as sent, and in no copy, JSON or print', async () => {
     const token = issuer.token({ scope: 'read:messages' });
     const server = createResourceServer(shared);
     const headers = { authorization: `Bearer ${token}` };
@@ -59,7 +59,7 @@ describe('the token of an access', () => {
     for (const part of bound.split('.')) expect(spread(later)).not.toContain(part);
   });
 
-  it('beside claims of a schema → it is there too', async () => {
+  it('with claims of a schema → the token is present too', async () => {
     const server = createResourceServer(shared);
     const token = issuer.token();
     const schema = {

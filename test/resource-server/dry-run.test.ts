@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { checks } from '../../src/checks.ts';
 import { AccessError, failures, type Reason } from '../../src/failures.ts';
 import { checkPolicy } from '../../src/policy/checked-policy.ts';
 import { allOf, anyOf } from '../../src/policy/combination.ts';
@@ -6,12 +7,12 @@ import type { Policy } from '../../src/policy/policy.ts';
 import { type DryRun, dryRun } from '../../src/resource-server/dry-run.ts';
 import { requireOwnServer } from '../../src/resource-server/own-server.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
-import { reasonsWithoutStep, stepKinds } from '../../src/resource-server/steps.ts';
 import { createTestIssuer, proofFlaws, tokenFlaws } from '../../src/testing/index.ts';
 import { changeToken } from '../../src/testing/token-flaws.ts';
 import { issuer as sceneIssuer } from '../adapters/issuer.ts';
 import { refusedCalls } from '../adapters/refused-calls.ts';
 import { createServers, routes, now as sceneNow } from '../adapters/scene.ts';
+import { reasonsOutsideDryRun, reasonsWithoutCheck } from '../support/reasons-without-check.ts';
 
 const now = 1_800_000_000;
 const url = 'https://api.test/messages';
@@ -53,30 +54,23 @@ async function expectSame(server: ResourceServer, request: Request, policy?: Pol
   return dry;
 }
 
-const order = new Map(stepKinds.map(({ id }, index) => [id, index]));
+const order = new Map(Object.keys(checks).map((id, index) => [id, index]));
 
 function expectInOrder({ steps }: DryRun): void {
-  const places = steps.filter(({ id }) => id !== 'replay').map(({ id }) => order.get(id) ?? Number.NaN);
+  const places = steps.map(({ id }) => order.get(id) ?? Number.NaN);
   expect(places).toEqual(places.toSorted((a, b) => a - b));
 }
 
-describe('the list of steps', () => {
-  const withStep = new Set<Reason>(stepKinds.flatMap(({ reasons }) => reasons));
-
-  it('has every reason of the table, but for those that are listed as having no step', () => {
-    const all = Object.keys(failures) as Reason[]; // the keys of the table are the reasons
-    expect(all.filter((reason) => withStep.has(reason) === reasonsWithoutStep.includes(reason))).toEqual([]);
-  });
-
-  it('no two steps have one id', () => {
-    expect(new Set(stepKinds.map(({ id }) => id)).size).toBe(stepKinds.length);
-  });
+it('every reason → a check has it, or it is listed as a reason without one', () => {
+  const withCheck = new Set<Reason>(Object.values(checks).flatMap(({ reasons }) => reasons));
+  const all = Object.keys(failures) as Reason[]; // the keys of the table are the reasons
+  expect(all.filter((reason) => withCheck.has(reason) === reasonsWithoutCheck.includes(reason))).toEqual([]);
 });
 
-describe('a dry run says what judge says', () => {
+describe('a dry run returns the result of authorize', () => {
   const server = open();
 
-  it('a good token → admitted, every step passed', async () => {
+  it('a valid token → admitted, every step passed', async () => {
     const dry = await expectSame(server, call(issuer.headers()));
     expect(dry.steps.map(({ verdict }) => verdict)).not.toContain('fail');
     expect(dry.verdict).toBe('admitted');
@@ -89,7 +83,7 @@ describe('a dry run says what judge says', () => {
     expectInOrder(dry);
   });
 
-  it.each(tokenFlaws)('a token that is %s and has any other flaw besides, in every mode', async (flaw) => {
+  it.each(tokenFlaws)('a token that is %s and also has any other flaw, in every mode', async (flaw) => {
     const servers = [server, open({ dpop: { mode: 'off' } }), open({ dpop: { mode: 'required' } })];
     const facts = { issuer: issuer.issuer, audience: issuer.audience, now, encryptionKid: 'of encryption' };
     const first = changeToken(flaw, facts);
@@ -116,7 +110,7 @@ describe('a dry run says what judge says', () => {
     }
   });
 
-  it.each(['off', 'allowed', 'required'] as const)('DPoP %s, both schemes, good and bad tokens', async (mode) => {
+  it.each(['off', 'allowed', 'required'] as const)('DPoP %s, both schemes, valid and invalid tokens', async (mode) => {
     const each = open({ dpop: { mode } });
     for (const token of [issuer.token(), issuer.flawed('expired')]) {
       await expectSame(each, call({ authorization: `Bearer ${token}` }));
@@ -151,7 +145,9 @@ describe('a call for every reason', () => {
 
   it.each(
     refusedCalls
-      .filter(({ reason, server }) => !reasonsWithoutStep.includes(reason) && server !== 'slow' && server !== 'asking')
+      .filter(
+        ({ reason, server }) => !reasonsOutsideDryRun.includes(reason) && server !== 'slow' && server !== 'asking',
+      )
       .map((each) => [each.reason, each.how ?? '', each] as const),
   )('%s %s', async (reason, _how, { server, path, headers }) => {
     const route = routes.find((each) => each.path === (path ?? `/${server ?? 'usual'}`));
@@ -179,8 +175,8 @@ describe('a call for every reason', () => {
   });
 });
 
-describe('what cannot be told', () => {
-  it('no keys → undecided, and the claims are compared all the same', async () => {
+describe('undecided steps', () => {
+  it('no keys → undecided, and the claims are still compared', async () => {
     const { keys } = createTestIssuer({ alg: 'ES256' });
     const away = { ...keys, find: () => undefined, has: () => false, usable: () => false, refetch: () => undefined };
     const server = open({ issuers: [{ issuer: issuer.issuer, keys: away }] });
@@ -190,7 +186,7 @@ describe('what cannot be told', () => {
     expect(dry.steps).toContainEqual(expect.objectContaining({ id: 'exp', verdict: 'fail', reason: 'expired' }));
   });
 
-  it('another issuer → its claims are held against the rules of the only one, its signature against nothing', async () => {
+  it("another issuer → its claims are compared with the only issuer's rules, its signature is not checked", async () => {
     const token = issuer.token({ iss: 'https://other.test/', aud: 'other' });
     const { steps } = await run(open(), call({ authorization: `Bearer ${token}` }));
     expect(steps).toContainEqual(expect.objectContaining({ id: 'key', verdict: 'blocked' }));
@@ -209,7 +205,7 @@ describe('what cannot be told', () => {
 });
 
 describe('no trace is left', () => {
-  it('of a good proof, and of tokens: nothing is kept, used up or counted', async () => {
+  it('a valid proof, and tokens → nothing is cached, consumed or counted', async () => {
     const server = open();
     const request = call(client.headers({ url }));
     const before = server.tokenCacheStatus();

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
-import { endAtExpiry } from '../../src/resource-server/expiry.ts';
+import { endAtExpiry } from '../../src/resource-server/access.ts';
 import { type Access, createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 
@@ -105,7 +105,7 @@ describe('endAtExpiry', () => {
     expect(close).toHaveBeenCalledOnce();
   });
 
-  it('a clock of its own → that clock decides', async () => {
+  it('a custom clock → that clock decides', async () => {
     let seconds = 1_000_000;
     const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, now: () => seconds });
     const headers = issuer.headers({ iat: seconds, exp: seconds + 60 });

@@ -29,17 +29,16 @@ function count() {
 
 function createCase(tokenCache: TokenCacheOptions = {}, issuers: IssuerList | IssuerFinder = [issuer]) {
   const server = createResourceServer({ issuers, audience: issuer.audience, tokenCache });
-  const call = (headers: Readonly<Record<string, string>>): Access => {
+  const call = async (headers: Readonly<Record<string, string>>): Promise<Access> => {
     const rawHeaders = ['Host', 'api.example.test', ...Object.entries(headers).flat()];
     const incoming = { method: 'GET', url: '/messages', rawHeaders, socket: {} } as IncomingMessage; // all that is read
-    const judged = server.judge(readNodeRequest(incoming), policy);
-    if (judged instanceof Promise) throw new Error('The hot path waits for nothing.');
+    const judged = await server.judge(readNodeRequest(incoming), policy);
     if (judged instanceof AccessError) throw judged;
     return judged;
   };
-  const counted = (headers: Readonly<Record<string, string>>) => {
+  const counted = async (headers: Readonly<Record<string, string>>) => {
     vi.clearAllMocks();
-    call(headers);
+    await call(headers);
     return count();
   };
   return { server, call, counted };
@@ -52,55 +51,55 @@ const prove = (token: string) => ({
   dpop: client.proof({ method: 'GET', url, token }),
 });
 
-beforeEach(() => {
-  createCase().call(bearer());
+beforeEach(async () => {
+  await createCase().call(bearer());
 });
 
-describe('what a call costs', () => {
-  it('token that was seen before → no hash, no signature, nothing parsed', () => {
+describe('cost of a request', () => {
+  it('token that was seen before → no hash, no signature, nothing parsed', async () => {
     const { counted } = createCase();
     const headers = bearer();
-    counted(headers);
+    await counted(headers);
     // Kept when it comes for the second time.
-    expect(counted(headers)).toEqual({ signatures: 1, hashes: 0, parsed: 1 });
-    expect(counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
+    expect(await counted(headers)).toEqual({ signatures: 1, hashes: 0, parsed: 1 });
+    expect(await counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
   });
 
   it.each<[string, IssuerFinder['find']]>([
     ['object', () => issuer],
     ['new object', ({ length }) => (length > 0 ? { issuer: issuer.issuer, keys: issuer.keys } : undefined)],
-  ])('the same, its issuer found by name as %s → no hash, no signature, nothing parsed', (_name, find) => {
+  ])('the same, its issuer found by name as %s → no hash, no signature, nothing parsed', async (_name, find) => {
     const { counted } = createCase({}, { find });
     const headers = bearer();
-    counted(headers);
+    await counted(headers);
     // Its claims are read once for the name, and once to be verified.
-    expect(counted(headers)).toEqual({ signatures: 1, hashes: 0, parsed: 2 });
-    expect(counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
+    expect(await counted(headers)).toEqual({ signatures: 1, hashes: 0, parsed: 2 });
+    expect(await counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
   });
 
-  it('new token → one signature, no hash, and its claims parsed: the header was seen before', () => {
+  it('new token → one signature, no hash, and its claims parsed: the header was seen before', async () => {
     const { counted } = createCase();
-    expect(counted(bearer())).toEqual({ signatures: 1, hashes: 0, parsed: 2 });
-    expect(counted(bearer())).toEqual({ signatures: 1, hashes: 0, parsed: 1 });
+    expect(await counted(bearer())).toEqual({ signatures: 1, hashes: 0, parsed: 2 });
+    expect(await counted(bearer())).toEqual({ signatures: 1, hashes: 0, parsed: 1 });
   });
 
-  it('token that was seen before, with a new proof → the signature and the claims of the proof', () => {
+  it('token that was seen before, with a new proof → the signature and the claims of the proof', async () => {
     const { counted } = createCase();
     const token = client.token({ scope });
     const proofs = [prove(token), prove(token), prove(token)] as const;
     // The token and its header, the proof and its header, the thumbprint of its key; the replay store hashes.
-    expect(counted(proofs[0])).toEqual({ signatures: 2, hashes: 3, parsed: 4 });
-    expect(counted(proofs[1])).toEqual({ signatures: 2, hashes: 2, parsed: 2 });
-    expect(counted(proofs[2])).toEqual({ signatures: 1, hashes: 2, parsed: 1 });
+    expect(await counted(proofs[0])).toEqual({ signatures: 2, hashes: 3, parsed: 4 });
+    expect(await counted(proofs[1])).toEqual({ signatures: 2, hashes: 2, parsed: 2 });
+    expect(await counted(proofs[2])).toEqual({ signatures: 1, hashes: 2, parsed: 1 });
   });
 
   it.each(['malformed_encoding', 'expired', 'invalid_audience', 'invalid_signature'] as const)(
     '%s → no more than a new token',
-    (flaw) => {
+    async (flaw) => {
       const { call } = createCase();
       const authorization = `Bearer ${issuer.flawed(flaw)}`;
       vi.clearAllMocks();
-      expect(() => call({ authorization })).toThrow(AccessError);
+      await expect(call({ authorization })).rejects.toBeInstanceOf(AccessError);
       const { signatures, hashes, parsed } = count();
       expect(signatures).toBeLessThanOrEqual(1);
       expect(hashes).toBe(0);
@@ -110,36 +109,36 @@ describe('what a call costs', () => {
 });
 
 describe('a flood of distinct tokens', () => {
-  it('of bad ones: keeps none, and evicts no good one', () => {
+  it('of bad ones: keeps none, and evicts no good one', async () => {
     const { server, call, counted } = createCase();
     const good = Array.from({ length: 20 }, bearer);
-    for (const headers of [...good, ...good]) call(headers);
+    for (const headers of [...good, ...good]) await call(headers);
     const text = issuer.token({ scope });
     const input = text.slice(0, text.lastIndexOf('.'));
     for (let i = 0; i < 2000; i++) {
       // 342 characters: the length of a signature by a key of 2048 bits, and canonical.
       const authorization = `Bearer ${input}.${String(i).padStart(341, '_')}A`;
-      expect(() => call({ authorization })).toThrow(AccessError);
+      await expect(call({ authorization })).rejects.toBeInstanceOf(AccessError);
     }
     expect(server.tokenCacheStatus()).toMatchObject({ entries: good.length });
-    for (const headers of good) expect(counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
+    for (const headers of good) expect(await counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
   });
 
-  it('of good ones that each come once: no more', () => {
+  it('of good ones that each come once: no more', async () => {
     const { server, call, counted } = createCase({ maxEntries: 20 });
     const good = Array.from({ length: 20 }, bearer);
-    for (const headers of [...good, ...good]) call(headers);
-    for (let i = 0; i < 200; i++) call(bearer());
+    for (const headers of [...good, ...good]) await call(headers);
+    for (let i = 0; i < 200; i++) await call(bearer());
     expect(server.tokenCacheStatus()).toMatchObject({ entries: good.length });
-    for (const headers of good) expect(counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
+    for (const headers of good) expect(await counted(headers)).toEqual({ signatures: 0, hashes: 0, parsed: 0 });
   });
 });
 
-describe('what requests share', () => {
-  it('claims and scopes cannot be changed by a handler', () => {
+describe('shared objects of requests', () => {
+  it('claims and scopes cannot be changed by a handler', async () => {
     const { call } = createCase();
     const headers = { ...issuer.headers({ scope, permissions: ['a'], nested: { list: [{}] } }) };
-    const { claims, scopes } = call(headers);
+    const { claims, scopes } = await call(headers);
     const change = (target: object) => () => Object.assign(target, { changed: true });
     expect(change(claims)).toThrow(TypeError);
     expect(() => (claims['permissions'] as string[]).push('admin')).toThrow(TypeError);
@@ -148,6 +147,6 @@ describe('what requests share', () => {
     for (const act of [() => set.add('admin'), () => set.delete('openid'), () => set.clear()]) {
       expect(act).toThrow(TypeError);
     }
-    expect([...call(headers).scopes]).toEqual(['openid', 'read:messages']);
+    expect([...(await call(headers)).scopes]).toEqual(['openid', 'read:messages']);
   });
 });

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { ResourceServerEvent, ResourceServerOptions } from '../../src/resource-server/options.ts';
+import type { AnyServerOptions, ResourceServerEvent } from '../../src/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTenants } from '../support/tenants.ts';
 import { bearer, judge } from '../testing/judge.ts';
@@ -7,7 +7,9 @@ import { bearer, judge } from '../testing/judge.ts';
 const { nameOf, call, fetch, fetched, down, kit } = createTenants();
 
 const opened: ResourceServer[] = [];
-function open(options: Partial<ResourceServerOptions>): ResourceServer {
+function open(
+  options: Omit<AnyServerOptions<'required'>, 'issuers'> & Pick<Required<AnyServerOptions>, 'issuers'>,
+): ResourceServer {
   const server = createResourceServer({ audience: kit.audience, algorithms: ['EdDSA'], fetch, ...options });
   opened.push(server);
   return server;

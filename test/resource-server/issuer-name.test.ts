@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readIssuerName } from '../../src/resource-server/issuer-name.ts';
+import { readIssuerName } from '../../src/resource-server/trusted-issuer.ts';
 
 describe('the name of an issuer', () => {
   it.each([
@@ -23,6 +23,9 @@ describe('the name of an issuer', () => {
     ['http://idp.example/', /write https:\/\//],
     ['HTTPS://idp.example/', /in lower case/],
     ['https://user:hunter2@idp.example/', /take the user information out/],
+    ['https://idp.example/.well-known/openid-configuration', /write the issuer without \/\.well-known/],
+    ['https://idp.example/realms/a/.well-known/oauth-authorization-server', /write the issuer without \/\.well-known/],
+    ['idp.example/.well-known/openid-configuration', /write the issuer without \/\.well-known/],
     ['https://idp.example/?tenant=1', /take query and fragment out/],
     ['https://idp.example/#main', /take query and fragment out/],
     ['idp example', /write a domain/],

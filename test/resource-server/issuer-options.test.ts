@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { KeyFetchError } from '../../src/outbound/provider-error.ts';
+import { ProviderError } from '../../src/outbound/provider-error.ts';
 import type { ResourceServerEvent, ResourceServerOptions } from '../../src/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
@@ -28,7 +28,7 @@ const memory = createTestIssuer({ alg: 'ES256', audience });
 const inMemory = { issuer: memory.issuer, keys: memory.keys };
 
 describe('insecure: an issuer without TLS', () => {
-  it('its tokens are accepted, and one event tells of it', async () => {
+  it('its tokens are accepted, and one event reports it', async () => {
     const issuer = await start({
       issuer: (origin) => `${origin}/realms/main`,
       discoveryPath: '/realms/main/.well-known/openid-configuration',
@@ -75,19 +75,19 @@ describe('insecure: an issuer without TLS', () => {
     await create({ ...options, insecure: true }).ready();
   });
 
-  it('a certificate that nobody vouches for stays refused', async () => {
+  it('an untrusted certificate → refused', async () => {
     const tls = await createTestIssuer({ alg: 'ES256', audience }).listen();
     open.push(tls);
     const error = await create({ issuer: tls.issuer, insecure: true, audience })
       .ready()
       .catch((cause: unknown) => cause);
-    expect(error).toBeInstanceOf(KeyFetchError);
+    expect(error).toBeInstanceOf(ProviderError);
     expect(error).toMatchObject({ kind: 'tls' });
   });
 });
 
 describe('jwksUri: keys without discovery', () => {
-  it('are fetched from there, and nothing else is asked for', async () => {
+  it('fetched from there, and no other request is sent', async () => {
     const issuer = await start({ jwksPath: '/keys?app=orders' });
     const server = create({
       issuer: issuer.issuer,
@@ -99,7 +99,7 @@ describe('jwksUri: keys without discovery', () => {
     expect(issuer.paths).toEqual(['/keys?app=orders']);
   });
 
-  it('of an issuer in a list, whose name is no address', async () => {
+  it('an issuer in a list, whose name is not an address', async () => {
     const issuer = await start({ issuer: () => 'the-issuer' });
     const issuers = [{ issuer: 'the-issuer', jwksUri: `${issuer.origin}/jwks`, insecure: true }];
     const server = create({ issuers, audience });
@@ -120,7 +120,7 @@ describe('jwksUri: keys without discovery', () => {
 });
 
 describe('clientIds', () => {
-  it('in place of an audience', async () => {
+  it('instead of an audience', async () => {
     const server = create({ issuers: [inMemory], clientIds: ['web'] });
     expect(await judge(server, bearer(memory.token({ aud: undefined, client_id: 'web' })))).toBe('accepted');
     expect(await judge(server, bearer(memory.token({ aud: undefined, client_id: undefined, azp: 'web' })))).toBe(
@@ -131,7 +131,7 @@ describe('clientIds', () => {
     expect(await judge(server, bearer(memory.token({ aud: 'web', client_id: 'web' })))).toBe('invalid_audience');
   });
 
-  it('with an audience: both are demanded', async () => {
+  it('with an audience → both are required', async () => {
     const server = create({ issuers: [inMemory], clientIds: ['web'], audience });
     expect(await judge(server, bearer(memory.token({ client_id: 'web' })))).toBe('accepted');
     expect(await judge(server, bearer(memory.token()))).toBe('unaccepted_client');
@@ -205,6 +205,40 @@ describe('permissionsClaim as a path', () => {
   });
 });
 
+describe('permissionsClaim with several paths', () => {
+  const permissionsClaim = [['realm_access', 'roles'], ['resource_access', 'orders', 'roles'], ['rights']] as const;
+  const of = (roles: unknown) => ({ resource_access: { orders: { roles } } });
+
+  it.each<[object, readonly string[], string]>([
+    [{ realm_access: { roles: ['editor'] } }, ['editor'], 'accepted'],
+    [{ realm_access: { roles: ['editor'] }, ...of(['approver', 'editor']) }, ['editor', 'approver'], 'accepted'],
+    [{ realm_access: { roles: 'editor' }, ...of(['approver']), rights: [7] }, ['approver'], 'missing_permission'],
+    [{ permissions: ['editor'], resource_access: { account: { roles: ['editor'] } } }, [], 'missing_permission'],
+    [{}, [], 'missing_permission'],
+  ])('%j → permissions %j, %s', async (claims, permissions, outcome) => {
+    const server = create({ issuers: [inMemory], audience, permissionsClaim });
+    const request = new Request('https://api.test/', { headers: memory.headers({ ...claims }) });
+    const access = await server.authorize(request);
+    expect([...access.permissions]).toEqual(permissions);
+    expect(Object.keys(access)).not.toContain('permissions');
+    expect(() => (access.permissions as Set<string>).add('admin')).toThrow(TypeError);
+    expect(await judge(server, bearer(memory.token({ ...claims })), { permissions: ['editor'] })).toBe(outcome);
+  });
+});
+
+describe("audience: 'unchecked'", () => {
+  it.each<[string | readonly string[], object, string]>([
+    ['unchecked', { aud: undefined, client_id: undefined }, 'accepted'],
+    ['unchecked', { aud: undefined, client_id: 'web' }, 'unaccepted_client'],
+    ['unchecked', { aud: 'unchecked', client_id: undefined }, 'invalid_audience'],
+    [['unchecked'], { aud: 'unchecked' }, 'accepted'],
+    [['unchecked'], { aud: undefined, client_id: undefined }, 'invalid_audience'],
+  ])('%j, token with %j → %s', async (expected, claims, outcome) => {
+    const server = create({ issuers: [inMemory], audience: expected });
+    expect(await judge(server, bearer(memory.token({ ...claims })))).toBe(outcome);
+  });
+});
+
 describe('several audiences', () => {
   const server = createResourceServer({ issuers: [inMemory], audience: ['orders', 'billing'], algorithms: ['ES256'] });
 
@@ -235,7 +269,7 @@ describe('denyList of the caller', () => {
     expect(await judge(serve(denies), bearer(memory.token()))).toBe(outcome);
   });
 
-  it('is told the claims and the key, after the signature was checked', async () => {
+  it('is called with the claims and the key, after the signature was checked', async () => {
     const denies = vi.fn(async () => false);
     const server = serve(denies);
     expect(await judge(server, bearer(memory.flawed('invalid_signature')))).toBe('invalid_signature');
@@ -244,7 +278,7 @@ describe('denyList of the caller', () => {
     expect(denies).toHaveBeenCalledWith(expect.objectContaining({ sub: 'alice' }), memory.kid);
   });
 
-  it('what follows is judged after a promise too', async () => {
+  it('a promise → later checks run too', async () => {
     const server = serve(async () => false);
     expect(await judge(server, bearer(memory.token()), { scopes: ['a'] })).toBe('insufficient_scope');
     expect(await judge(server, bearer(memory.flawed('bound_token_as_bearer')))).toBe('bound_token_as_bearer');
@@ -254,7 +288,7 @@ describe('denyList of the caller', () => {
     expect(await judge(server, { headers: client.headers({ ...call, flaw: 'proof_too_old' }) })).toBe('proof_too_old');
   });
 
-  it('one that fails → 503 with Retry-After, and no challenge', async () => {
+  it('an error → 503 with Retry-After, and no challenge', async () => {
     const server = serve(() => Promise.reject(new Error('down')));
     const request = new Request('https://api.test/', { headers: memory.headers() });
     const { status, headers } = server.describeRefusal(await server.judge(request), request);

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { AccessError } from '../../src/failures.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
+import { Refused } from '../../src/refused.ts';
 import { createRefetchKeys } from '../../src/resource-server/key-refetch.ts';
 import type { AccessTokenRules } from '../../src/token/access-token.ts';
 
@@ -20,7 +20,7 @@ function open() {
     clock,
     fetches,
     ask: (remoteAddress: string | undefined, reason: 'unknown_kid' | 'keys_unavailable' | 'expired' = 'unknown_kid') =>
-      refetch(new AccessError(reason, { context: { issuer } }), trusted, { request, connection: { remoteAddress } }),
+      refetch(new Refused(reason, { context: { issuer } }), trusted, { request, connection: { remoteAddress } }),
   };
 }
 

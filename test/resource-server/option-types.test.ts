@@ -40,7 +40,7 @@ const lenient = createResourceServer({ issuers: [issuer], audience, algorithms: 
 const request = (claims = {}) => new Request('https://api.test/', { headers: issuer.headers(claims) });
 
 describe('claims', () => {
-  it('sub is a text where it is required, and may be absent where it is not', async () => {
+  it('sub is a string if required, and else may be absent', async () => {
     const { claims } = await strict.authorize(request());
     expectTypeOf(claims.sub).toEqualTypeOf<string>();
     expect(claims.sub).toBe('test-subject');
@@ -76,7 +76,7 @@ describe('claims', () => {
     createNodeProtect(lenient)({}, (_, __, { claims }) => expectTypeOf(claims.sub).toEqualTypeOf<string | undefined>());
   });
 
-  it('combined policies without a schema: those that the server gives', async () => {
+  it('combined policies without a schema → the claims that the server gives', async () => {
     const either = anyOf({ scopes: ['read'] }, allOf({ permissions: ['read'] }, { acr: 'gold' }));
     createFetchProtect(lenient)(either, (_, { claims }) =>
       Response.json(expectTypeOf(claims).toEqualTypeOf<RegisteredClaims>()),
@@ -90,7 +90,7 @@ describe('claims', () => {
     expect(claims.sub).toBeUndefined();
   });
 
-  it('anyOf with an alternative that has no schema: the claims of that server beside those of the schema', async () => {
+  it('anyOf with an alternative that has no schema → the claims of that server or the claims of the schema', async () => {
     const policy = anyOf({ claims: z.object({ admin: z.literal(true) }) }, { scopes: ['read'] });
     const call = request({ sub: undefined, scope: 'read' });
     const { claims } = await lenient.authorize(call, policy);
@@ -153,7 +153,7 @@ describe('claims', () => {
     expect(claims).toEqual({ level: 3 });
   });
 
-  it('a server with optional sub does not pass for one that demands it', () => {
+  it('a server with optional sub → not assignable to a server with required sub', () => {
     expectTypeOf(strict).toExtend<ResourceServer>();
     expectTypeOf(lenient).not.toExtend<ResourceServer>();
     expectTypeOf(strict).toExtend<ResourceServer<RegisteredClaims>>();
@@ -161,7 +161,7 @@ describe('claims', () => {
 });
 
 describe('options', () => {
-  it('somebody says whom tokens are for: audience or clientIds, here or in the rules of each issuer', () => {
+  it('recipients are required: audience or clientIds, here or in the rules of each issuer', () => {
     const withRules = { issuer: 'https://a.test/', rules: { audience } };
     const withClients = { issuer: 'https://b.test/', rules: { clientIds: ['web'] } };
     const right: readonly ResourceServerOptions[] = [
@@ -178,6 +178,8 @@ describe('options', () => {
     expect(() => createResourceServer({ issuer: 'idp.test' })).toThrow(/^audience: /);
     // @ts-expect-error: nobody does
     expect(() => createResourceServer({ issuers: [issuer] })).toThrow(/^audience: /);
+    // @ts-expect-error: no issuer
+    expect(() => createResourceServer({ audience })).toThrow(/^issuer: /);
     // @ts-expect-error: one of them does not
     expect(() => createResourceServer({ issuers: [withRules, { issuer: 'https://c.test/' }] })).toThrow(/^audience: /);
   });

@@ -1,4 +1,4 @@
-import { createHash, X509Certificate } from 'node:crypto';
+import { createHash, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import {
   createServer as createPlainServer,
@@ -18,7 +18,7 @@ import { loadLibraries, muteNotices } from '../../src/dev/provider/libraries.ts'
 import { exportJwk, makeSigningKey } from '../../src/dev/provider/signing-key.ts';
 import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
-import type { ResourceServerOptions, Subject } from '../../src/resource-server/options.ts';
+import type { AnyServerOptions, ResourceServerOptions, Subject } from '../../src/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
@@ -133,12 +133,12 @@ describe('tokens that are bound to a client certificate (RFC 8705)', () => {
     expect(await call({ ...bound, 'client-cert': [header, header] })).toEqual([400, 'bad_forwarded_header']);
   });
 
-  it('from anybody else: the header is ignored', async () => {
+  it('from any other peer → the header is ignored', async () => {
     const call = await serve({ issuers, audience, clientCertificate: 'header', trustProxy: ['10.0.0.0/8'] });
     expect(await call({ ...bound, 'client-cert': header })).toEqual([401, 'missing_client_certificate']);
   });
 
-  it('where it is off: no such token is taken as free', async () => {
+  it('off → no such token is treated as unbound', async () => {
     const call = await serve({ issuers, audience }, ours);
     expect(await call(bound, { cert: ours.cert, key: ours.key })).toEqual([401, 'unsupported_cnf']);
   });
@@ -156,14 +156,14 @@ describe('tokens that are bound to a client certificate (RFC 8705)', () => {
     expect(await call({ authorization: `Bearer ${token}` }, certificate)).toEqual([401, 'bound_token_as_bearer']);
   });
 
-  it('a header that nobody is trusted to send → TypeError at creation', () => {
+  it('a header without a trusted sender → TypeError at creation', () => {
     expect(() => createResourceServer({ issuers, audience, clientCertificate: 'header' })).toThrow(/trustProxy/);
   });
 });
 
 describe('the deny list', () => {
   it.each(['jti', 'sub', 'kid'] as const)(
-    'by %s: a token that was let in is refused, and let in again',
+    'by %s: a token that was admitted is refused, and admitted again',
     async (kind) => {
       const denyList = createDenyList();
       const call = await serve({ issuers, audience, denyList });
@@ -181,8 +181,22 @@ describe('the deny list', () => {
   );
 });
 
-describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)', () => {
+describe('opaque tokens, introspected at a certified provider over TLS (RFC 7662)', () => {
   const clientSecret = 'a secret of the resource server, 1:%+';
+  const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const jwkOf = ({ publicKey }: typeof rsa, alg: string) => ({
+    ...publicKey.export({ format: 'jwk' }),
+    ...{ kid: alg, use: 'sig', alg },
+  });
+  const signers = { RS256: rsa, PS256: rsa, ES256: ec } as const;
+  const keyClients = Object.entries(signers).map(([alg, pair]) => ({
+    client_id: `api-${alg}`,
+    token_endpoint_auth_method: 'private_key_jwt',
+    token_endpoint_auth_signing_alg: alg,
+    jwks: { keys: [jwkOf(pair, alg)] },
+    ...{ redirect_uris: [], response_types: [], grant_types: [] },
+  }));
   let certificates: TestCertificates;
   let idp: Server;
   let idpIssuer: string;
@@ -200,6 +214,8 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
       clients: [
         { ...client, client_id: 'app', grant_types: ['client_credentials'] },
         { ...client, client_id: 'api', grant_types: [] },
+        { ...client, client_id: 'api-post', grant_types: [], token_endpoint_auth_method: 'client_secret_post' },
+        ...keyClients,
       ],
       jwks: { keys: [exportJwk(await makeSigningKey())] },
       cookies: { keys: ['unused'] },
@@ -235,7 +251,7 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
       endpoint: `${idpIssuer}token/introspection`,
       issuer: idpIssuer,
       clientId: 'api',
-      clientSecret,
+      ...(options.clientKey === undefined && { clientSecret }),
       ca: certificates.ca,
       environment: {},
       now: () => performance.now() / 1000 + time,
@@ -274,16 +290,15 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
   // Opaque tokens of client credentials have no `sub` (RFC 7662 §2.2).
   const lenient = { audience, subject: 'optional' } as const;
 
-  it('active → let in by scope; revoked → refused when the ceiling is reached', async () => {
+  it('active → admitted by scope; revoked → refused when the ceiling is reached', async () => {
     const introspection = introspect();
     const server = createResourceServer({ issuers: [], introspection, ...lenient });
     const token = await getToken();
     const request = () => new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
     const access = await server.authorize(request(), { scopes: ['read:messages'] });
     expect(access.claims).toMatchObject({ iss: idpIssuer, client_id: 'app', scope: 'read:messages', aud: audience });
-    expect(server.judge(request())).not.toBeInstanceOf(Promise);
     await post('token/revocation', { token });
-    expect(server.judge(request())).toMatchObject({ scheme: 'Bearer' });
+    expect(await server.judge(request())).toMatchObject({ scheme: 'Bearer' });
     time += 60;
     await expect(server.authorize(request())).rejects.toMatchObject({ reason: 'inactive_token' });
     expect(introspection.status().calls).toEqual({ ok: 2, failed: 0 });
@@ -305,7 +320,136 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
     expect(await stranger(headers)).toEqual([503, 'introspection_unavailable']);
   });
 
-  it('bound to a key → let in with its proof alone', async () => {
+  it('client_secret_post → admitted; with another secret → 503', async () => {
+    const headers = { authorization: `Bearer ${await getToken()}` };
+    const client = { clientId: 'api-post', clientSecretMethod: 'client_secret_post' } as const;
+    const call = await serve({ issuers: [], introspection: introspect(client), ...lenient });
+    expect(await call(headers)).toEqual([200, 'app']);
+    const stranger = introspect({ ...client, clientSecret: 'wrong' });
+    const other = await serve({ issuers: [], introspection: stranger, ...lenient });
+    expect(await other(headers)).toEqual([503, 'introspection_unavailable']);
+  });
+
+  it.each(['RS256', 'PS256', 'ES256'] as const)(
+    'private_key_jwt with %s, as PEM and as a JWK → admitted',
+    async (alg) => {
+      const { privateKey } = signers[alg];
+      const pem = { key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(), alg, kid: alg };
+      const jwk = { key: { ...privateKey.export({ format: 'jwk' }), alg, kid: alg } };
+      for (const clientKey of [pem, jwk]) {
+        const introspection = introspect({ clientId: `api-${alg}`, clientKey });
+        const call = await serve({ issuers: [], introspection, ...lenient });
+        // Two requests: the provider accepts each assertion once.
+        for (let round = 0; round < 2; round++) {
+          expect(await call({ authorization: `Bearer ${await getToken()}` })).toEqual([200, 'app']);
+        }
+      }
+    },
+  );
+
+  it('private_key_jwt: another key → 503; another audience → as the provider decides', async () => {
+    const headers = { authorization: `Bearer ${await getToken()}` };
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const key = (each: typeof privateKey) => each.export({ type: 'pkcs8', format: 'pem' }).toString();
+    const results = [];
+    for (const clientKey of [
+      { key: key(privateKey), kid: 'ES256' },
+      { key: key(ec.privateKey), audience: 'https://other.test/' },
+      { key: key(ec.privateKey), audience: `${idpIssuer}token/introspection` },
+    ]) {
+      const introspection = introspect({ clientId: 'api-ES256', clientKey });
+      const call = await serve({ issuers: [], introspection, ...lenient });
+      results.push(await call(headers));
+    }
+    const refused = [503, 'introspection_unavailable'];
+    expect(results).toEqual([refused, refused, [200, 'app']]);
+  });
+
+  describe('several endpoints', () => {
+    const other = 'https://other.test/';
+    /** An endpoint of another issuer with one response. */
+    const fixed = (answer: object | 'away', options: Partial<IntrospectionOptions> = {}) => {
+      const asked: string[] = [];
+      const introspection = introspect({
+        issuer: other,
+        endpoint: 'https://other.test/introspect',
+        fetch: async (_url, { body }) => {
+          asked.push(new URLSearchParams(body).get('token') ?? '');
+          return answer === 'away' ? new Response(null, { status: 500 }) : Response.json(answer);
+        },
+        ...options,
+      });
+      return { introspection, asked };
+    };
+    const active = { active: true, aud: audience, exp: Math.floor(Date.now() / 1000) + 60, client_id: 'other' };
+    const trusted = () => [
+      { issuer: idpIssuer, keys: issuer.keys },
+      { issuer: other, keys: issuer.keys },
+    ];
+
+    it.each([
+      ['inactive there', { active: false }, [401, 'inactive_token']],
+      ['no response there', 'away', [503, 'introspection_unavailable']],
+    ] as const)('%s: a token of one issuer → admitted, an unknown token → refused', async (_name, answer, unknown) => {
+      const { introspection } = fixed(answer);
+      for (const list of [
+        [introspection, introspect()],
+        [introspect(), introspection],
+      ]) {
+        const call = await serve({ issuers: trusted(), introspection: list, ...lenient });
+        expect(await call({ authorization: `Bearer ${await getToken()}` })).toEqual([200, 'app']);
+        expect(await call({ authorization: 'Bearer unknown' })).toEqual(unknown);
+      }
+    });
+
+    it('a token that the first reports as active → the second is not queried', async () => {
+      const [first, second] = [fixed(active), fixed(active)];
+      const introspection = [first.introspection, second.introspection];
+      const call = await serve({ issuers: trusted(), introspection, ...lenient });
+      expect(await call({ authorization: 'Bearer opaque' })).toEqual([200, 'other']);
+      expect([first.asked, second.asked]).toEqual([['opaque'], []]);
+    });
+
+    it('issuers of the request by a function → only their endpoints get the token', async () => {
+      const { introspection, asked } = fixed(active);
+      const issuersOf = () => trusted().slice(0, 1);
+      const call = await serve({ issuers: issuersOf, introspection: [introspection, introspect()], ...lenient });
+      expect(await call({ authorization: `Bearer ${await getToken()}` })).toEqual([200, 'app']);
+      expect(asked).toEqual([]);
+    });
+
+    it('a JWT → only to the endpoint of its issuer, else verified by its signature', async () => {
+      const jwts = fixed({ ...active, sub: 'alice' }, { issuer: issuer.issuer, tokens: 'all' });
+      const others = fixed(active, { tokens: 'all' });
+      const both = [others.introspection, jwts.introspection];
+      const token = issuer.token();
+      const call = await serve({ issuers: [issuer, ...trusted()], introspection: both, ...lenient });
+      expect(await call({ authorization: `Bearer ${token}` })).toEqual([200, 'alice']);
+      expect([others.asked, jwts.asked]).toEqual([[], [token]]);
+      const signed = await serve({
+        ...{ issuers: [issuer, ...trusted()], ...lenient },
+        introspection: [others.introspection, introspect({ tokens: 'all' })],
+      });
+      expect(await signed(issuer.headers({ sub: 'bob' }))).toEqual([200, 'bob']);
+      expect(others.asked).toEqual([]);
+    });
+
+    it('an issuer that is not trusted, an empty list, issuers.find → TypeError at creation', () => {
+      const introspection = [introspect(), fixed(active).introspection];
+      expect(() => createResourceServer({ issuers: [issuer], audience, introspection })).toThrow(
+        /^introspection: its issuer/,
+      );
+      expect(() => createResourceServer({ issuers: [issuer], audience, introspection: [] })).toThrow(
+        /^introspection: /,
+      );
+      const issuers = { find: () => undefined };
+      expect(() => createResourceServer({ issuers, audience, introspection })).toThrow(
+        /^introspection: with issuers.find/,
+      );
+    });
+  });
+
+  it('bound to a key → admitted with its proof alone', async () => {
     const client = issuer.dpopClient();
     const url = `${idpIssuer}token`;
     // A proof for the token endpoint has no `ath`; one that has is no worse.
@@ -315,7 +459,7 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
     expect(await call({ ...client.headers({ url: call.url, token }) })).toEqual([200, 'app']);
   });
 
-  it('beside JWTs of the same resource server, which stay with their signature', async () => {
+  it('with JWTs of the same resource server, which are verified by their signature', async () => {
     const both = [issuer, { issuer: idpIssuer, keys: issuer.keys }];
     const introspection = introspect();
     const call = await serve({ issuers: both, introspection, ...lenient });
@@ -325,7 +469,7 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
     expect(introspection.status().calls).toEqual({ ok: 1, failed: 0 });
   });
 
-  it('denied by sub and jti, answers that are kept included', async () => {
+  it('denied by sub and jti, cached responses included', async () => {
     // The provider says neither of its opaque tokens.
     const answer = { active: true, aud: audience, sub: 'mallory', jti: 'one', exp: Math.floor(Date.now() / 1000) + 60 };
     const fetch: Fetch = async () => Response.json(answer);
@@ -340,14 +484,14 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
     }
   });
 
-  it('an issuer that is not trusted for the request → refused before it is asked', async () => {
+  it('an issuer that is not trusted for the request → refused before a query', async () => {
     const introspection = introspect();
     const call = await serve({ issuers: () => [issuer], introspection, audience });
     expect(await call({ authorization: 'Bearer opaque' })).toEqual([401, 'invalid_issuer']);
     expect(introspection.status().calls).toEqual({ ok: 0, failed: 0 });
   });
 
-  it('a provider that is gone → 503 for what is not known, and what is known is judged on', async () => {
+  it('a provider that is unreachable → 503 for unknown tokens, known ones are still admitted', async () => {
     const call = await serve({ issuers: [], introspection: introspect(), ...lenient });
     const headers = { authorization: `Bearer ${await getToken()}` };
     expect(await call(headers)).toEqual([200, 'app']);
@@ -357,7 +501,7 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
     expect(await call(headers)).toEqual([200, 'app']);
   });
 
-  it.each<[string, Partial<ResourceServerOptions>]>([
+  it.each<[string, { readonly issuer: string } | Pick<Required<AnyServerOptions>, 'issuers'>]>([
     ['issuers with keys', { issuers }],
     ['an issuer', { issuer: 'idp.test' }],
     ['issuers by domain', { issuers: ['idp.test'] }],
@@ -366,11 +510,8 @@ describe('opaque tokens, asked about at a certified provider over TLS (RFC 7662)
     expect(create).toThrow(/introspection: its issuer is not among the issuers/);
   });
 
-  it.each([{}, { endpoint: 'https://idp.test/introspect' }])(
-    'an introspection that is none (%j) → TypeError',
-    (none) => {
-      const create = () => createResourceServer({ issuers: [], audience, introspection: none as Introspection });
-      expect(create).toThrow(/introspection: write createIntrospection/);
-    },
-  );
+  it.each([{}, { endpoint: 'https://idp.test/introspect' }])('an invalid introspection (%j) → TypeError', (none) => {
+    const create = () => createResourceServer({ issuers: [], audience, introspection: none as Introspection });
+    expect(create).toThrow(/introspection: write createIntrospection/);
+  });
 });

@@ -2,13 +2,14 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { createNonces } from '../../src/dpop/nonce.ts';
 import type { ReplayStore } from '../../src/dpop/replay.ts';
-import { AccessError, type Reason } from '../../src/failures.ts';
+import { AccessError, failures, type Reason } from '../../src/failures.ts';
 import { createKeySet, type KeySet } from '../../src/keys/key-set.ts';
 import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
 import { ProviderError } from '../../src/outbound/provider-error.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import type { ErrorBodyFormat } from '../../src/refusal/error-body.ts';
+import { explainRefusals } from '../../src/resource-server/events.ts';
 import type { ResourceServerEvent, ResourceServerOptions, Subject } from '../../src/resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../../src/resource-server/trusted-issuer.ts';
@@ -45,7 +46,7 @@ afterEach(() => {
 
 describe('one issuer', () => {
   it.each(['https://first.example/', 'first.example'])(
-    '%s, with keys at hand → judged without a network',
+    '%s, with given keys → decided without a network',
     async (issuer) => {
       for (const keys of [first.keys, first.jwks, createStaticKeySet(first.jwks)]) {
         const server = open({ ...shared, issuer, keys });
@@ -108,15 +109,15 @@ describe('judge() and authorize()', () => {
   const refusal = expect.objectContaining({ name: 'AccessError', reason: 'expired' });
   const expired = first.token({ exp: 1 });
 
-  it('at once → the one returns the refusal, the other rejects with it', async () => {
+  it('keys are here → the one resolves with the refusal, the other rejects with it', async () => {
     const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
-    expect(server.judge(call(expired))).toEqual(refusal);
+    await expect(server.judge(call(expired))).resolves.toEqual(refusal);
     await expect(server.authorize(call(expired))).rejects.toEqual(refusal);
     const good = first.token();
-    expect(server.judge(call(good))).toEqual(await server.authorize(call(good)));
+    expect(await server.judge(call(good))).toEqual(await server.authorize(call(good)));
   });
 
-  it('a forgotten await before authorize() → a promise, whatever is judged: nobody goes on with an access', async () => {
+  it('a forgotten await before authorize() → a promise in every case: no handler goes on with an access', async () => {
     const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
     const answers = [call(expired), call(first.token()), call('')].map((request) => server.authorize(request));
     answers.push(server.authorize(call(expired), { scopes: [] }));
@@ -125,7 +126,7 @@ describe('judge() and authorize()', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'rejected']);
   });
 
-  it('where keys must be fetched → the one resolves with the refusal, the other rejects with it', async () => {
+  it('keys to be fetched → the one resolves with the refusal, the other rejects with it', async () => {
     for (const method of ['judge', 'authorize'] as const) {
       const server = open({ ...shared, issuer: first.issuer, fetch: createFetch() });
       const judged = Promise.resolve(server[method](call(expired)));
@@ -133,15 +134,15 @@ describe('judge() and authorize()', () => {
     }
   });
 
-  it('a refusal that is found deep below, of a host or a certificate → returned all the same', () => {
+  it('a refusal that is found deep below, of a host or a certificate → returned as well', async () => {
     const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
     const request = { method: 'GET', url: 'https://a b/', headers: new Headers() };
-    expect(server.judge(request)).toEqual(expect.objectContaining({ reason: 'bad_host_header' }));
+    expect(await server.judge(request)).toEqual(expect.objectContaining({ reason: 'bad_host_header' }));
   });
 
-  it('a policy that cannot work → the one throws TypeError, the other rejects with it', async () => {
+  it('a policy that cannot work → both reject with TypeError', async () => {
     const server = open({ ...shared, issuer: first.issuer, keys: first.jwks });
-    expect(() => server.judge(call(expired), { scopes: [] })).toThrow(TypeError);
+    await expect(server.judge(call(expired), { scopes: [] })).rejects.toThrow(TypeError);
     await expect(server.authorize(call(expired), { scopes: [] })).rejects.toThrow(TypeError);
   });
 });
@@ -152,7 +153,8 @@ describe('ready()', () => {
     const server = open({ ...shared, issuers: ['first.example', second], fetch });
     await server.ready();
     expect(fetch).toHaveBeenCalledTimes(2);
-    expect(server.judge(new Request('https://api.test/', { headers: first.headers() }))).not.toBeInstanceOf(Promise);
+    await server.authorize(new Request('https://api.test/', { headers: first.headers() }));
+    expect(fetch).toHaveBeenCalledTimes(2);
   });
 
   it('rejects with the ProviderError of the issuer that fails', async () => {
@@ -192,7 +194,7 @@ describe('close()', () => {
     keys.close();
   });
 
-  it('keys that are there go on judging', async () => {
+  it('cached keys stay in use', async () => {
     const server = open({ ...shared, issuer: 'first.example', fetch: createFetch() });
     await server.ready();
     server.close();
@@ -201,7 +203,7 @@ describe('close()', () => {
 });
 
 describe('several issuers', () => {
-  it('each with keys and rules of its own', async () => {
+  it('each with its own keys and rules', async () => {
     const issuers = [
       {
         issuer: first.issuer,
@@ -220,7 +222,7 @@ describe('several issuers', () => {
     expect(answer.headers.get('www-authenticate')).toContain('realm="one two"');
   });
 
-  it('a test issuer brings its keys; the audience is that of the server', async () => {
+  it("a test issuer brings its keys; the audience is the server's", async () => {
     const server = open({ issuers: [first], algorithms, audience: 'another' });
     expect(await judge(server, bearer(first.token()))).toBe('invalid_audience');
   });
@@ -244,7 +246,7 @@ describe('a resolver of issuers', () => {
   ] as const;
 
   it.each(resolvers)(
-    'answers %s → a token passes for its own tenant alone, however often it was verified',
+    'find returns %s → a token passes for its own tenant alone, however often it was verified',
     async (_name, issuers) => {
       const server = open({ ...shared, issuers });
       const token = first.token();
@@ -258,7 +260,7 @@ describe('a resolver of issuers', () => {
     },
   );
 
-  it('an issuer that is taken off the list, in place → its tokens are refused from then on', async () => {
+  it('an issuer that is removed from the list, in place → its tokens are refused afterwards', async () => {
     const list: TrustedIssuer[] = [{ issuer: second.issuer, keys: second.keys }];
     const entry = { issuer: first.issuer, keys: first.keys };
     list.push(entry);
@@ -329,7 +331,7 @@ describe('events', () => {
     expect(await judge(server, bearer(token))).toBe('unknown_kid');
     expect(await judge(server, bearer(first.token()))).toBe('accepted');
     expect(await judge(server, { headers: {} })).toBe('missing_credentials');
-    expect(events.map(({ type }) => type)).toEqual(['keys', 'keys', 'refused', 'refused']);
+    expect(events.map(({ type }) => type)).toEqual(['keys', 'keys', 'refused', 'granted', 'refused']);
     expect(events[1]).toMatchObject({ type: 'keys', issuer: first.issuer, event: { type: 'fetched', keys: 1 } });
     expect(events[2]).toEqual({
       type: 'refused',
@@ -338,11 +340,48 @@ describe('events', () => {
       context: { issuer: first.issuer },
       cause: undefined,
     });
-    expect(events[3]).toMatchObject({ reason: 'missing_credentials', context: undefined });
+    expect(events[4]).toMatchObject({ reason: 'missing_credentials', context: undefined });
     expect(JSON.stringify(events)).not.toContain(token.split('.')[1]);
   });
 
-  it('what is no refusal of the table → unexpected, with its cause', async () => {
+  it.each<readonly [Reason, Readonly<Record<string, unknown>>, Policy, object]>([
+    ['invalid_audience', { aud: 'other' }, {}, { expected: shared.audience, received: 'other' }],
+    ['invalid_issuer', { iss: 'https://a.test/' }, {}, { expected: first.issuer, received: 'https://a.test/' }],
+    ['insufficient_scope', { scope: 'a b' }, { scopes: ['b', 'c'] }, { expected: 'b, c', received: 'a, b' }],
+    ['missing_permission', { permissions: ['a'] }, { permissions: ['b'] }, { expected: 'b', received: 'a' }],
+    ['missing_permission', {}, { permissions: ['b'] }, { expected: 'b' }],
+    ['invalid_audience', { aud: 'eyJhbGciOiJFUzI1NiJ9.a' }, {}, { received: '(withheld: it looks like a token)' }],
+    ['invalid_audience', { aud: '\u001b[2J' }, {}, { received: '\\u{1b}[2J' }],
+  ])('%s of %j, with %j → context %j, and one line', async (reason, claims, policy, context) => {
+    const events: ResourceServerEvent[] = [];
+    const lines: string[] = [];
+    const explain = explainRefusals((line) => lines.push(line));
+    const onEvent = (event: ResourceServerEvent) => {
+      if (event.type !== 'keys') events.push(event);
+      explain(event);
+    };
+    const server = open({ ...shared, issuers: [first], onEvent });
+    expect(await judge(server, bearer(first.token(claims)), policy)).toBe(reason);
+    expect(events).toMatchObject([{ type: 'refused', reason, context }]);
+    const facts = Object.entries(context).map(([name, value]) => `${name} ${value}`);
+    for (const fact of [`portcullis: GET refused: ${reason}; `, ...facts, failures[reason].fix]) {
+      expect(lines.join('\n')).toContain(fact);
+    }
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).not.toMatch(/\p{Cc}|eyJ/u);
+  });
+
+  it('a valid token → granted, without the token, and no line', async () => {
+    const events: ResourceServerEvent[] = [];
+    const lines: string[] = [];
+    const server = open({ ...shared, issuers: [first], onEvent: (event) => events.push(event) });
+    expect(await judge(server, bearer(first.token()))).toBe('accepted');
+    expect(events).toEqual([{ type: 'granted', method: 'GET', scheme: 'Bearer' }]);
+    for (const event of events) explainRefusals((line) => lines.push(line))(event);
+    expect(lines).toEqual([]);
+  });
+
+  it('an error that is not in the table → unexpected, with its cause', async () => {
     const cause = new Error('store is gone');
     const onEvent = vi.fn();
     const replay = {
@@ -362,7 +401,7 @@ describe('events', () => {
     });
   });
 
-  it('a logger that fails → the judgement is the same', async () => {
+  it('a logger that fails → the same result', async () => {
     const onEvent = () => {
       throw new Error('disk full');
     };
@@ -378,18 +417,17 @@ describe('policies', () => {
   const level = z.object({ level: z.number() });
   const slowLevel = level.refine(async () => true);
 
-  it('at once where nothing waits, later where a schema does', async () => {
+  it('a schema that returns, and one that waits → its claims', async () => {
     const request = new Request(url, { headers: first.headers({ level: 1 }) });
-    expect(server.judge(request, { claims: level })).toMatchObject({ claims: { level: 1 }, scheme: 'Bearer' });
-    const later = server.judge(request, { claims: slowLevel });
-    expect(later).toBeInstanceOf(Promise);
-    expect(await later).toMatchObject({ claims: { level: 1 } });
+    for (const claims of [level, slowLevel]) {
+      expect(await server.judge(request, { claims })).toMatchObject({ claims: { level: 1 }, scheme: 'Bearer' });
+    }
   });
 
   it.each([
     ['at once', level],
     ['later', slowLevel],
-  ])('DPoP: a proof is used up only when the policy holds (a schema that answers %s)', async (_name, claims) => {
+  ])('DPoP: a proof is consumed only when the policy holds (a schema that returns %s)', async (_name, claims) => {
     const client = first.dpopClient();
     const token = client.token();
     const headers = client.headers({ url, token });
@@ -401,7 +439,7 @@ describe('policies', () => {
     expect(await judge(server, { url, headers: good }, { claims })).toBe('accepted');
   });
 
-  it('one that cannot work → TypeError, whatever the request brings', async () => {
+  it('an invalid policy → TypeError, whatever the request brings', async () => {
     const policy = { scope: 'read' } as unknown as Policy; // as from code without types
     const onEvent = vi.fn();
     const told = open({ ...shared, issuers: [first], onEvent });
@@ -424,16 +462,19 @@ describe('policies', () => {
   it.each([
     ['at once', level],
     ['later', slowLevel],
-  ])('of an issuer: asked besides that of the route, and gives the handler nothing (%s)', async (_name, claims) => {
-    const issuers = [{ issuer: first.issuer, keys: first.keys, rules: { policy: { claims } } }, second];
-    const several = open({ ...shared, issuers });
-    const policy = { scopes: ['read'] };
-    expect(await judge(several, bearer(first.token({ scope: 'read' })), policy)).toBe('unaccepted_claims');
-    expect(await judge(several, bearer(first.token({ level: 1 })), policy)).toBe('insufficient_scope');
-    expect(await judge(several, bearer(second.token({ scope: 'read' })), policy)).toBe('accepted');
-    const request = new Request(url, { headers: first.headers({ level: 1, scope: 'read' }) });
-    expect((await several.authorize(request, policy)).claims).toMatchObject({ level: 1, scope: 'read' });
-  });
+  ])(
+    "policy of an issuer → checked in addition to the route's, and gives the handler nothing (%s)",
+    async (_name, claims) => {
+      const issuers = [{ issuer: first.issuer, keys: first.keys, rules: { policy: { claims } } }, second];
+      const several = open({ ...shared, issuers });
+      const policy = { scopes: ['read'] };
+      expect(await judge(several, bearer(first.token({ scope: 'read' })), policy)).toBe('unaccepted_claims');
+      expect(await judge(several, bearer(first.token({ level: 1 })), policy)).toBe('insufficient_scope');
+      expect(await judge(several, bearer(second.token({ scope: 'read' })), policy)).toBe('accepted');
+      const request = new Request(url, { headers: first.headers({ level: 1, scope: 'read' }) });
+      expect((await several.authorize(request, policy)).claims).toMatchObject({ level: 1, scope: 'read' });
+    },
+  );
 
   it('a step-up → 401 with what the authentication must be like', async () => {
     const policy = { acr: ['gold', 'silver'], maxAge: 300 };
@@ -449,11 +490,15 @@ describe('policies', () => {
   });
 
   it.each([{ scopes: ['a'] }, { anyScope: ['a'] }, { permissions: ['a'] }, { claims: level }])(
-    '%j: 403, or what insufficientScopeStatus says',
+    '%j → 403, or the status of refusalStyle',
     async (policy) => {
       const request = new Request(url, { headers: first.headers() });
       for (const status of [undefined, 401] as const) {
-        const each = open({ ...shared, issuers: [first], ...(status && { insufficientScopeStatus: status }) });
+        const each = open({
+          ...shared,
+          issuers: [first],
+          ...(status && { refusalStyle: { challenge: 'full', insufficientScopeStatus: status } }),
+        });
         const error = await Promise.resolve()
           .then(() => each.authorize<unknown>(request, policy))
           .catch((thrown: unknown) => thrown);
@@ -463,7 +508,7 @@ describe('policies', () => {
   );
 });
 
-describe('what is left to the caller', () => {
+describe('left to the caller', () => {
   const url = 'https://api.test/messages';
   const client = first.dpopClient();
 
@@ -480,7 +525,7 @@ describe('what is left to the caller', () => {
     expect(await judge(server, { url, headers })).toBe(verdict);
   });
 
-  it('nonces: demanded, told, and renewed with the answer', async () => {
+  it('nonces: required, sent, and renewed with the response', async () => {
     const nonces = createNonces({ secret: 'x'.repeat(32) });
     const server = open({ ...shared, issuers: [first], dpop: { nonces } });
     expect(await judge(server, { url, headers: client.headers({ url }) })).toBe('missing_proof_nonce');
@@ -554,6 +599,10 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ audience: 'api', issuers: [null] }, /^issuers: write issuers, or objects/],
     [{ audience: 'api', issuers: [{}] }, /^issuer: write it as iss has it/],
     [
+      { audience: 'api', issuers: [{ issuer: 'https://idp.test/.well-known/openid-configuration' }] },
+      /^issuer: write the issuer without \/\.well-known\/openid-configuration; it is the member issuer/,
+    ],
+    [
       { audience: 'api', issuers: [{ issuer: 'https://a/', audience: 'b' }] },
       /^issuers: there is no audience; .*rules/,
     ],
@@ -582,10 +631,17 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, subject: 'none' }, /^subject: write required or optional/],
     [{ ...right, permissionsClaim: '' }, /^permissionsClaim: write the name of the claim/],
     [{ ...right, permissionsClaim: [] }, /^permissionsClaim: write the name of the claim/],
-    [{ ...right, permissionsClaim: ['roles', 7] }, /^permissionsClaim: write the name of the claim/],
+    ...[['roles', 7], [[]], [['roles'], 'rights'], ['rights', ['roles']], [['roles', '']]].map(
+      (permissionsClaim): [unknown, RegExp] => [
+        { ...right, permissionsClaim },
+        /^permissionsClaim: write the name of the claim/,
+      ],
+    ),
+    [{ ...right, clientIdClaim: '' }, /^clientIdClaim: write the name of the claim/],
+    [{ ...right, audience: 'unchecked', clientIds: ['web'] }, /^audience: clientIds check whom tokens are for/],
     [
       { audience: 'api', issuers: [{ issuer: 'https://a/', rules: { policy: { scopes: [] } } }] },
-      /^policy: scopes names at least one/,
+      /^policy: scopes must be a list with at least one string/,
     ],
     [{ ...right, dpop: 'required' }, /^dpop: write an object/],
     [{ ...right, dpop: { mode: 'on' } }, /^mode: write off or allowed or required/],
@@ -612,8 +668,12 @@ describe('options that cannot work → TypeError that says the fix, at creation'
     [{ ...right, trustProxy: true }, /^trustProxy: write 'none', 'all', or a list .*; true is none of these/],
     [{ ...right, trustProxy: '10.0.0.1' }, /^trustProxy: /],
     [{ ...right, errorBody: 'xml' }, /^errorBody: write detail, flat, message, problem, or a function/],
-    [{ ...right, challenge: 'none' }, /^challenge: write full or bare/],
-    [{ ...right, insufficientScopeStatus: 404 }, /^insufficientScopeStatus: write 401 or 403/],
+    ...[
+      { challenge: 'none', insufficientScopeStatus: 403 },
+      { challenge: 'full', insufficientScopeStatus: 404 },
+      { challenge: 'full' },
+      { challenge: 'full', insufficientScopeStatus: 403, other: 1 },
+    ].map((refusalStyle): [unknown, RegExp] => [{ ...right, refusalStyle }, /^refusalStyle: write/]),
     [{ ...right, now: 0 }, /^now: write a function/],
   ])('%j', (options, fix) => {
     const create = () => open(options as ResourceServerOptions); // as from code without types

@@ -2,9 +2,11 @@ import { type Context, type ContextManager, context, ROOT_CONTEXT, trace } from 
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
-import { traceAuthorize } from '../../src/resource-server/tracing.ts';
+import { Refused } from '../../src/refused.ts';
+import { traceAuthorize } from '../../src/resource-server/events.ts';
 
 const exporter = new InMemorySpanExporter();
+const request = new Request('https://api.example/');
 
 function outcomes(): readonly unknown[] {
   return exporter
@@ -34,8 +36,9 @@ function createContextManager(): ContextManager {
 }
 
 describe('without an SDK', () => {
-  it('a judgement runs as it is', () => {
-    expect(traceAuthorize(() => 1)).toBe(1);
+  it('authorization runs unchanged', () => {
+    const judged = Promise.resolve(1);
+    expect(traceAuthorize(request, () => judged)).toBe(judged);
   });
 });
 
@@ -47,36 +50,36 @@ describe('an SDK that comes and goes', () => {
   };
   afterEach(() => trace.disable());
 
-  it('registered after the first judgement → its spans from then on', () => {
-    void traceAuthorize(() => 1);
+  it('registered after the first request → spans for later requests', async () => {
+    await traceAuthorize(request, async () => 1);
     const own = register();
-    void traceAuthorize(() => 2);
+    await traceAuthorize(request, async () => 2);
     expect(own.getFinishedSpans().map(({ name }) => name)).toEqual(['authorize']);
   });
 
-  it('replaced by another → the spans go to the other', () => {
+  it('replaced by another → the spans go to the other', async () => {
     const first = register();
-    void traceAuthorize(() => 1);
+    await traceAuthorize(request, async () => 1);
     trace.disable();
-    void traceAuthorize(() => 2);
+    await traceAuthorize(request, async () => 2);
     const second = register();
-    void traceAuthorize(() => 3);
+    await traceAuthorize(request, async () => 3);
     expect([first, second].map((own) => own.getFinishedSpans().length)).toEqual([1, 1]);
   });
 
-  it('has a span that is active → it is the parent', () => {
+  it('has a span that is active → it is the parent', async () => {
     const own = register();
     context.setGlobalContextManager(createContextManager());
     try {
-      trace.getTracer('app').startActiveSpan('request', (parent) => {
-        void traceAuthorize(() => 1);
+      await trace.getTracer('app').startActiveSpan('request', async (parent) => {
+        await traceAuthorize(request, async () => 1);
         parent.end();
       });
     } finally {
       context.disable();
     }
-    const [authorize, request] = own.getFinishedSpans();
-    expect(authorize?.parentSpanContext?.spanId).toBe(request?.spanContext().spanId);
+    const [authorize, parent] = own.getFinishedSpans();
+    expect(authorize?.parentSpanContext?.spanId).toBe(parent?.spanContext().spanId);
   });
 });
 
@@ -91,24 +94,16 @@ describe('with an SDK', () => {
   const broken = new Error('broken');
 
   it.each([
-    ['granted at once → granted', () => 1, ['authorize', 'granted', 0]],
-    ['granted later → granted', () => Promise.resolve(1), ['authorize', 'granted', 0]],
-    ['refused at once → the reason', () => refused, ['authorize', 'expired', 0]],
-    ['refused later → the reason', () => Promise.resolve(refused), ['authorize', 'expired', 0]],
+    ['granted → granted', async () => 1, ['authorize', 'granted', 0]],
+    ['refused → the reason', async () => new Refused('expired'), ['authorize', 'expired', 0]],
+    ['refused by an AccessError → the reason', async () => refused, ['authorize', 'expired', 0]],
   ])('%s', async (_, judge, expected) => {
-    expect(await traceAuthorize<unknown>(judge)).toBe(await judge());
+    expect(await traceAuthorize<unknown>(request, judge)).toEqual(await judge());
     expect(outcomes()).toEqual([expected]);
   });
 
-  const fail = () => {
-    throw broken;
-  };
-
-  it.each([
-    ['broken at once', fail],
-    ['broken later', () => Promise.reject(broken)],
-  ])('%s → an error', async (_, judge) => {
-    await expect((async () => traceAuthorize<number>(judge))()).rejects.toBe(broken);
+  it('broken → an error', async () => {
+    await expect(traceAuthorize<number>(request, () => Promise.reject(broken))).rejects.toBe(broken);
     expect(outcomes()).toEqual([['authorize', 'unexpected', 2]]);
   });
 });

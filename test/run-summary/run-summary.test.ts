@@ -21,7 +21,7 @@ interface Run {
   readonly code: number;
   /** Lines of the output that are not empty. */
   readonly lines: readonly string[];
-  /** What is kept in the file. */
+  /** Content of the file. */
   readonly kept: string;
 }
 
@@ -84,7 +84,7 @@ describe.concurrent('the end of a run', { timeout: 60_000 }, () => {
     expect(code).toBe(1);
   });
 
-  it('a hook skips its tests → they are skipped, and none has failed; in CI the run fails all the same', async () => {
+  it('a hook skips its tests → they are skipped, and none has failed; in CI the run still fails', async () => {
     const fixture = { FIXTURE: 'hook that skips', ABSENT_PROGRAMS: 'all' };
     const here = await runFixture(fixture);
     expect(here.lines.at(-1)).toBe('1 passed, 0 failed, 5 skipped');

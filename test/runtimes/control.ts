@@ -3,7 +3,7 @@ import { findLimits } from './limits.ts';
 import { type ModuleTop, useModuleTop } from './module-top.ts';
 import { judgeSignatures, type SignatureCase } from './signatures.ts';
 
-/** What a program is asked beside requests; each question has its path. */
+/** Commands for a program, each with its path. */
 export interface Control {
   refused(): Promise<readonly Reason[]>;
   signatures(cases: readonly SignatureCase[]): Promise<readonly boolean[]>;
@@ -11,12 +11,12 @@ export interface Control {
   moduleTop(): Promise<ModuleTop>;
 }
 
-/** Answers in this process. */
+/** Runs commands in this process. */
 export function createControl(refused: () => Promise<readonly Reason[]>): Control {
   return { refused, signatures: async (cases) => judgeSignatures(cases), limits: findLimits, moduleTop: useModuleTop };
 }
 
-/** Answers a question that came over HTTP: a POST of JSON. */
+/** Handles a command over HTTP: a POST of JSON. */
 export async function answerControl(control: Control, path: string, body: string): Promise<string> {
   const questions: Readonly<Record<string, (argument: never) => Promise<unknown>>> = {
     '/refused': control.refused,
@@ -28,7 +28,7 @@ export async function answerControl(control: Control, path: string, body: string
   return JSON.stringify(await questions[path]?.(JSON.parse(body) as never));
 }
 
-/** Asks a program at this origin. */
+/** Sends commands to a program at this origin. */
 export function askControl(origin: string): Control {
   const ask = async <T>(path: string, argument: unknown = null): Promise<T> => {
     const response = await fetch(`${origin}${path}`, { method: 'POST', body: JSON.stringify(argument) });

@@ -10,16 +10,16 @@ import type { Order } from './order.ts';
 import type { Programs } from './programs.ts';
 import { describeWorker } from './worker-config.ts';
 
-/** Where a program listens. */
+/** Addresses of a program. */
 interface Places {
   readonly origin: string;
-  /** Where it answers what is asked beside requests. */
+  /** Origin for commands. */
   readonly control: string;
-  /** Where the example of Workers listens. */
+  /** Origin of the Workers example. */
   readonly example?: string;
 }
 
-/** Whether the words of a command line are those of workerd, which takes a configuration in the place of a program. */
+/** Reports whether a command line starts workerd, which takes a configuration instead of a program. */
 export function isWorkerd([binary = '']: readonly string[]): boolean {
   return basename(binary) === 'workerd';
 }
@@ -64,7 +64,7 @@ let configs = 0;
 /** The one line that server.ts writes. */
 async function readPlaces({ stdout }: ChildProcess): Promise<Places> {
   for await (const line of createInterface({ input: stdout as Readable })) return JSON.parse(line) as Places;
-  return new Promise(() => undefined); // it has ended, which is told elsewhere
+  return new Promise(() => undefined); // it has ended, which other code reports
 }
 
 interface ListenEvent {
@@ -82,5 +82,5 @@ async function readSockets({ stdio }: ChildProcess): Promise<Places> {
     const [origin, control, example] = ['app', 'control', 'example'].map((name) => found.get(name));
     if (origin !== undefined && control !== undefined && example !== undefined) return { origin, control, example };
   }
-  return new Promise(() => undefined); // it has ended, which is told elsewhere
+  return new Promise(() => undefined); // it has ended, which other code reports
 }

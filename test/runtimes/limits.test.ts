@@ -11,7 +11,7 @@ const { certificate } = await makeCertificate();
 const expected = runtimeWords !== undefined && isWorkerd(runtimeWords) ? workerdLimits : {};
 
 describe('limits', () => {
-  it('what cannot work on this runtime fails where it is made, and says why', async () => {
+  it('functions that this runtime does not support → throw at creation, with the cause', async () => {
     expect(await runtime().limits(certificate)).toEqual(expected);
   });
 

@@ -8,10 +8,10 @@ import { createResourceServer } from '../../src/resource-server/resource-server.
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example/';
-/** Of no authority: nothing is fetched. */
+/** An address without a server: no keys are fetched. */
 const createServer = () => createResourceServer({ issuer, audience });
 
-/** What a runtime may not be able to do; `ca` is a certificate in PEM. */
+/** Functions that a runtime may not support; `ca` is a certificate in PEM. */
 const attempts: Readonly<Record<string, (ca: string) => unknown>> = {
   'ca of createResourceServer': (ca) => createResourceServer({ issuer, audience, ca }).close(),
   'ca of createKeySet': (ca) => createKeySet({ issuer, ca }).close(),

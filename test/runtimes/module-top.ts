@@ -9,9 +9,9 @@ const store = createMemoryReplayStore();
 
 /** Outcomes of what was created at module top. */
 export interface ModuleTop {
-  /** Of a request without a token. */
+  /** Status of a request without a token. */
   readonly server: string;
-  /** Of proofs made a minute before the first use of the store, and after it. */
+  /** Results for proofs from a minute before the first use of the store, and after it. */
   readonly before: string | boolean;
   readonly after: string | boolean;
 }

@@ -3,7 +3,7 @@ import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
 import type { FrameworkName } from '../adapters/frameworks.ts';
 import type { SceneIssuer } from '../adapters/scene.ts';
 
-/** What a program on another runtime is told, as JSON. */
+/** Settings of a program on another runtime, as JSON. */
 export interface Order {
   readonly name: FrameworkName;
   readonly issuer: string;
@@ -13,7 +13,7 @@ export interface Order {
   readonly ca?: string;
 }
 
-/** The issuer of the scene, with the keys as they were sent. */
+/** Returns the issuer of the scene, with the received keys. */
 export function readIssuer({ issuer, audience, jwks, ca }: Order): SceneIssuer {
   return {
     issuer,

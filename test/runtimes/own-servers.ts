@@ -7,7 +7,7 @@ export interface Peer {
   readonly remoteAddress: string;
 }
 
-/** Answers a request. */
+/** Handles a request. */
 export type Answer = (request: Request, peer: Peer) => Response | Promise<Response>;
 
 type Env = { readonly Bindings: Peer };
@@ -33,7 +33,7 @@ interface Place {
   readonly port: number;
 }
 
-/** What of Bun and Deno is used. */
+/** Used parts of Bun and Deno. */
 interface Runtime {
   readonly Bun?: {
     serve(options: Place & { fetch(request: Request, server: BunServer): Response | Promise<Response> }): BunServer;

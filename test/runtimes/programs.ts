@@ -15,13 +15,13 @@ export interface Programs {
   remove(): Promise<void>;
 }
 
-/** What the examples import by the name of the package. */
+/** Entry points that the examples import. */
 const entryPoints: ReadonlyMap<string, string> = new Map([
   ['portcullis', 'index'],
   ['portcullis/fetch', 'adapters/fetch'],
 ]);
 
-/** The modules as they were built take the place of their sources: the suite needs some that are not shipped by themselves. */
+/** Built modules replace their sources: the suite needs modules that are not shipped separately. */
 const takeBuilt: Plugin = {
   name: 'take-built',
   enforce: 'pre',

@@ -4,7 +4,10 @@ import { type Control, createControl } from './control.ts';
 import type { Launched } from './launch.ts';
 import { createStarts, runtimeWords } from './starts.ts';
 
-/** Asks the runtime of LIBRARY_RUNTIME, or this process; started before the tests of a file, and ended after them. */
+/**
+ * Runs commands on the runtime of LIBRARY_RUNTIME, or in this process; starts before the tests of a file and ends after
+ * them.
+ */
 export function openRuntime(): () => Control {
   if (runtimeWords === undefined) return () => createControl(async () => []);
   const start = new Map(createStarts(runtimeWords)).get('fetch');

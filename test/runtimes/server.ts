@@ -9,7 +9,7 @@ import { answerControl, createControl } from './control.ts';
 import { type Order, readIssuer } from './order.ts';
 import { requestApps, serveRequests } from './own-servers.ts';
 
-/** By the server of the runtime where it has one that the framework is made for, by that of Node otherwise. */
+/** Uses the server of the runtime if the framework supports it, otherwise the server of Node. */
 async function start(order: Order) {
   const issuer = readIssuer(order);
   const create = requestApps[order.name];

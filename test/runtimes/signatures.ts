@@ -2,7 +2,7 @@ import { algorithms } from '../../src/jose/algorithms.ts';
 import { importJwk } from '../../src/jose/jwk.ts';
 import { verifyJws } from '../../src/jose/jws.ts';
 
-/** A signature to be judged. */
+/** A signature to verify. */
 export interface SignatureCase {
   readonly alg: string;
   readonly jwk: object;
@@ -12,7 +12,7 @@ export interface SignatureCase {
   readonly signature: string;
 }
 
-/** Whether each signature is accepted by the library on this runtime. */
+/** Reports for each signature whether the library accepts it on this runtime. */
 export function judgeSignatures(cases: readonly SignatureCase[]): readonly boolean[] {
   return cases.map(({ alg, jwk, message, signature }) => {
     const algorithm = algorithms.get(alg);

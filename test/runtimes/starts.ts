@@ -10,7 +10,7 @@ export type Starts<S extends Start = Start> = readonly (readonly [FrameworkName,
 
 type Launch = (issuer: SceneIssuer) => Promise<Launched>;
 
-const names = Object.keys(frameworks) as FrameworkName[]; // a literal: no keys but those of its type
+const names = Object.keys(frameworks) as FrameworkName[]; // a literal, so its keys are known
 
 /** The adapters of `node:http` refuse to work there: limits.test.ts. */
 const onWorkerd: ReadonlySet<FrameworkName> = new Set<FrameworkName>(['hono', 'hono, basePath', 'fetch']);
@@ -28,7 +28,7 @@ export function createStarts(words: readonly string[]): Starts<Launch> {
   return names.filter((name) => !isWorkerd(words) || onWorkerd.has(name)).map((name) => [name, startOn(name)] as const);
 }
 
-/** An issuer as it can be sent: its keys are those of the tests, or are left to be fetched. */
+/** Formats an issuer for sending: with the keys of the tests, or without keys, which are then fetched. */
 function describe({ issuer, audience, keys, ca }: SceneIssuer) {
   return {
     issuer,

@@ -1,15 +1,15 @@
 import type { Order } from './order.ts';
 
-/** What workerd is to run. */
+/** Parts of a workerd configuration. */
 export interface WorkerConfig {
-  /** File of the one module, beside the configuration. */
+  /** File of the module, next to the configuration. */
   readonly worker: string;
   readonly order: Order;
 }
 
 /**
- * The configuration of workerd in the text form of Cap'n Proto: sockets for requests, for the example, and for what is asked beside them.
- * What the worker fetches goes to this machine, and trusts the certificate of the order alone.
+ * The configuration of workerd in the text format of Cap'n Proto: sockets for requests, for the example, and for
+ * commands. The worker can fetch only from this host, and trusts only the certificate of the order.
  */
 export function describeWorker({ worker, order }: WorkerConfig): string {
   const { ca, ...told } = order;
@@ -38,7 +38,7 @@ const main :Workerd.Worker = (
 `;
 }
 
-/** The escapes of JSON are among those of Cap'n Proto, for text of ASCII. */
+/** JSON escapes of ASCII are valid in Cap'n Proto. */
 function quote(text: string): string {
   return JSON.stringify(text);
 }

@@ -1,4 +1,4 @@
-// Runs on workerd: answers with one framework, and on sockets of their own as the example, and to what else is asked.
+// Runs on workerd: serves one framework, and on other sockets the example and commands.
 import exampleHandler from '../../examples/workers/worker.ts';
 import { createStage, type Stage } from '../adapters/mounts/stage.ts';
 import { answerControl, createControl } from './control.ts';
@@ -30,7 +30,7 @@ function mount({ ORDER }: Bindings) {
   return { stage, answer };
 }
 
-/** The example of the documentation, as it stands there. */
+/** The example of the documentation, unchanged. */
 export const example = exampleHandler;
 
 export const control = {

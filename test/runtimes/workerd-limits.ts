@@ -1,6 +1,6 @@
 const nodeHttp = 'whose node:http drops header values; take portcullis/fetch or portcullis/hono';
 const noAuthority = 'where only the platform says which certificates are trusted';
-/** What Workers cannot do, and the error where it is tried. */
+/** Functions that Workers do not support, with their errors. */
 export const workerdLimits: Readonly<Record<string, string>> = {
   'ca of createResourceServer': `TypeError: ca: not on Cloudflare Workers, ${noAuthority}`,
   'ca of createKeySet': `TypeError: ca: not on Cloudflare Workers, ${noAuthority}`,

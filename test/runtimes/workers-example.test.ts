@@ -23,8 +23,8 @@ describe('example of Workers', () => {
     return [response.status, await response.json()];
   };
 
-  it('what is open needs no token', async () => {
-    expect(await (await fetch(`${launched?.example}/`)).text()).toBe('open to everybody');
+  it('open route → 200 without a token', async () => {
+    expect(await (await fetch(`${launched?.example}/`)).text()).toBe('open to all');
   });
 
   it('a token with the scope → 200', async () => {

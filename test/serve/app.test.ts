@@ -1,12 +1,12 @@
 import { Socket } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createApp } from '../../src/serve/app.ts';
-import { beginExchange } from '../../src/server/http/exchange.ts';
-import type { App } from '../../src/server/http/stream.ts';
+import { type App, beginExchange } from '../../src/server/http/exchange.ts';
 import { readSettings } from '../../src/server/settings/settings.ts';
-import type { Endpoint } from '../../src/server/variants/endpoint.ts';
+import type { Endpoint } from '../../src/server/variants/endpoints.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 
 const issuer = createTestIssuer({ alg: 'ES256' });
@@ -29,7 +29,7 @@ const endpoint: Endpoint = {
 /** As the server is while it has to wait: for keys, or for a replay store. */
 const waiting: ResourceServer = {
   ...server,
-  judge: (request, policy, connection) => Promise.resolve(server.judge(request, policy, connection)),
+  judge: (request, policy, connection) => setImmediate().then(() => server.judge(request, policy, connection)),
 };
 
 function open(endpoints: readonly Endpoint[], resourceServer: ResourceServer): App {
@@ -60,7 +60,7 @@ it.each([
   },
 );
 
-it('calls that come often are answered from their own token and by their own endpoint, each time', async () => {
+it("frequent requests → each response is for the request's own token and endpoint", async () => {
   let made = 0;
   const show = (path: string): Endpoint => ({
     ...endpoint,

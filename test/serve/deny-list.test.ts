@@ -46,7 +46,7 @@ const revoked = [401, 'revoked_token'] as const;
 const admitted = [200, undefined] as const;
 
 describe('the service with DENY_LIST', () => {
-  it('what is in the file is refused; a file put in its place counts within seconds, cached tokens included', async () => {
+  it('values in the file → refused; a replaced file counts within seconds, cached tokens included', async () => {
     await write({ sub: ['mallory'] });
     const at = await start();
     const [mallory, alice] = [
@@ -103,7 +103,7 @@ describe('the service with DENY_LIST', () => {
     for (let i = 0; i < 8; i++) expect(await call(at, token)).toEqual(revoked);
   });
 
-  it('with workers: one that ends while the file is bad is started again until it is good; the other serves on', async () => {
+  it('with workers: a worker that ends while the file is invalid is restarted until it is valid; the other serves on', async () => {
     await write({ sub: ['mallory'] });
     const at = await start({ WORKERS: '2' });
     const loaded = () => at.logs.filter(({ event }) => event === 'deny_list_loaded').length;

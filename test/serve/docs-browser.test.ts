@@ -103,7 +103,7 @@ describe('the documentation page, in a browser', needs('chromium'), () => {
   it.each([
     ['Bearer x', 'Paste only the token, without Bearer or DPoP in front of it.'],
     ['a b', 'The token or the proof has a space or a line break in it.'],
-  ])('%j → says what is wrong, and calls nobody', async (text, expected) => {
+  ])('%j → an error message, and no request', async (text, expected) => {
     let calls = 0;
     page.on('request', () => calls++);
     await token().fill(text);
@@ -127,7 +127,7 @@ describe('the documentation page, in a browser', needs('chromium'), () => {
   it('the service is away → says so', async () => {
     await page.route('**/api/private', (route) => route.abort());
     await callOf('/api/private').click();
-    await answerOf('/api/private').getByText('No answer came').waitFor();
+    await answerOf('/api/private').getByText('No response: the service cannot be reached from this page.').waitFor();
     problems = problems.filter((text) => !text.includes('ERR_FAILED'));
   });
 
@@ -157,7 +157,7 @@ describe('the documentation page, in a browser', needs('chromium'), () => {
     expect([await token().inputValue(), await page.getByLabel('DPoP proof').inputValue()]).toEqual(['', '']);
   });
 
-  it('its policy holds: no script from a text, no other origin, no frame', async () => {
+  it('its policy holds: no script from a string, no other origin, no frame', async () => {
     const outcome = await page.evaluate(`(async () => {
       const blocked = [];
       document.addEventListener('securitypolicyviolation', ({ effectiveDirective }) => blocked.push(effectiveDirective));

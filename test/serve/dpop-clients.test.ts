@@ -193,7 +193,7 @@ describe.each([
   };
 
   describe.each(Object.keys(libraries))('%s', (library) => {
-    it('token by client credentials → bound, by one request more where a nonce is demanded', async () => {
+    it('token by client credentials → bound, with one more request if a nonce is required', async () => {
       const session = await open(library, 'bound');
       const claims = Buffer.from((await session.getToken()).split('.')[1] ?? '', 'base64url').toString();
       expect(JSON.parse(claims)).toMatchObject({ cnf: { jkt: expect.stringMatching(/^[\w-]{43}$/) }, scope });

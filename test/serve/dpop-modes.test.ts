@@ -293,7 +293,7 @@ describe('proofs', () => {
     });
   });
 
-  it('htu that is no URL → 401; the log does not repeat it', async () => {
+  it('htu that is not a URL → 401; the log does not repeat it', async () => {
     const url = at(service());
     const answer = await client.call(url, { headers: client.headers(bound, { url: 'javascript:alert(1)' }) });
     expect(answer.status).toBe(401);
@@ -340,7 +340,7 @@ describe('DPOP_NONCE=required', () => {
     expect(await ask(first(), refused.nonce, jti)).toMatchObject({ status: 401, nonce: expect.any(String) });
   });
 
-  it('variant b → its DPoP challenge says so as well, and the nonce of its answer opens', async () => {
+  it('variant b → its DPoP challenge says so as well, and the nonce of its response is accepted', async () => {
     const refused = await ask(bare());
     expect(refused.status).toBe(401);
     expect(refused.challenge).toBe(`Bearer, ${spellChallenge(bare(), 'DPoP', { reason: 'missing_proof_nonce' })}`);
@@ -377,7 +377,7 @@ describe('DPOP_NONCE=required', () => {
     expect(await client.call(at(first(), '/api/public'))).toMatchObject({ status: 200, nonce: undefined });
   });
 
-  it('proof that is wrong in another way, and none → told so, with a nonce for the next call', async () => {
+  it('proof that is wrong in another way, and none → the reason, with a nonce for the next request', async () => {
     const headers = client.headers(bound, { url: `${at(first())}/other` });
     const answer = await client.call(at(first()), { headers });
     expect(answer).toMatchObject({ status: 401, nonce: expect.any(String) });

@@ -96,11 +96,11 @@ describe.each(variants)('variant $name', (variant) => {
     it.each([
       ['a request that is no HTTP', 'GET / HTTP/9.9\r\n\r\n', [200, 400]],
       ['CONNECT', 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n', [200]],
-    ])('%s right behind a good one → that one is answered first', async (_name, next, statuses) => {
+    ])('%s right after a valid one → that one gets the first response', async (_name, next, statuses) => {
       expect(readStatuses(await talk(`${write('GET /api/public HTTP/1.1')}${next}`))).toEqual(statuses);
     });
 
-    it('pipelined requests → answered in order', async () => {
+    it('pipelined requests → responses in order', async () => {
       const token = await provider.sign();
       const received = await talk(
         [
@@ -114,7 +114,7 @@ describe.each(variants)('variant $name', (variant) => {
       expect(readStatuses(received)).toEqual([200, 401, 200, 200, 404]);
     });
 
-    it('connection that is kept → credentials of one request are not those of the next', async () => {
+    it('kept connection → credentials of one request are not used for the next', async () => {
       const connection = openRaw(service.port);
       connection.write(write('GET /api/private HTTP/1.1', `Authorization: Bearer ${await provider.sign()}`));
       await connection.receive(/^HTTP\/1\.1 200 /);
@@ -161,7 +161,7 @@ describe.each(variants)('variant $name', (variant) => {
       expect([[400], [405]]).toContainEqual(readStatuses(received));
     });
 
-    it('GET with a chunked body → the body is skipped, the next request answered', async () => {
+    it('GET with a chunked body → the body is skipped, the next request gets a response', async () => {
       const received = await talk(
         `${write('GET /api/public HTTP/1.1', 'Transfer-Encoding: chunked')}${chunks}${private_}`,
       );
@@ -176,7 +176,7 @@ describe.each(variants)('variant $name', (variant) => {
       expect(readStatuses(received)).toEqual([200, 401]);
     });
 
-    it('chunk of a size that is no number → nothing after it served', async () => {
+    it('chunk of a size that is not a number → nothing after it served', async () => {
       const received = await talk(
         `${write('GET /api/public HTTP/1.1', 'Transfer-Encoding: chunked')}zz\r\n${private_}`,
       );
@@ -192,7 +192,7 @@ describe.each(variants)('variant $name', (variant) => {
       expect(sent.status).toBe(405);
     });
 
-    it('Expect: 100-continue → answered; another expectation → 417', async () => {
+    it('Expect: 100-continue → continues; another expectation → 417', async () => {
       const continued = await talk(write('GET /api/public HTTP/1.1', 'Expect: 100-continue', last));
       expect(readStatuses(continued)).toEqual([100, 200]);
     });
@@ -236,7 +236,7 @@ describe.each(variants)('variant $name', (variant) => {
       expect(received).not.toContain('xxxxxxxx');
     });
 
-    it('thousands of header lines → refused or answered, none dropped', async () => {
+    it('thousands of header lines → refused or served, none dropped', async () => {
       const lines = Array.from({ length: 2100 }, () => 'a: b');
       const hidden = [...lines, 'Authorization: Bearer a', 'Authorization: Bearer b'];
       // Bun has a bound of its own for their number.
@@ -249,7 +249,7 @@ describe.each(variants)('variant $name', (variant) => {
     });
   });
 
-  it('connection that is idle → closed after KEEP_ALIVE, and told so', async () => {
+  it('connection that is idle → closed after KEEP_ALIVE, as announced', async () => {
     const connection = openRaw(service.port);
     connection.write(write('GET /api/public HTTP/1.1'));
     const received = await connection.closed;
@@ -259,7 +259,7 @@ describe.each(variants)('variant $name', (variant) => {
 });
 
 describe('bad connections', () => {
-  it('many bad connections at once → the service still answers', async () => {
+  it('many invalid connections at the same time → the service still responds', async () => {
     const service = await startA();
     const bad = [
       '\r\n\r\n\r\n',

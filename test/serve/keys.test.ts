@@ -143,7 +143,7 @@ describe.concurrent('a provider at the start', { timeout: 40_000 }, () => {
     expect(provider.requests('/elsewhere')).toBe(0);
   });
 
-  it('whose discovery alone is down → A takes the well-known key set, B exits 69', async () => {
+  it('discovery alone down → A takes the well-known key set, B exits 69', async () => {
     const provider = await openProvider();
     provider.inject('not_found', 'discovery');
     const inVain = startInVain(open('b', provider));
@@ -152,7 +152,7 @@ describe.concurrent('a provider at the start', { timeout: 40_000 }, () => {
     expect((await inVain).end.code).toBe(69);
   });
 
-  it('whose certificate is not trusted → A is not ready and says so, B exits 69', async () => {
+  it('untrusted certificate → A is not ready and says so, B exits 69', async () => {
     const provider = await openProvider();
     const strange = await openProvider();
     const untrusted = { ...provider, audience: provider.audience, domain: provider.domain, caFile: strange.caFile };
@@ -201,7 +201,7 @@ describe.concurrent('variant B', { timeout: 40_000 }, () => {
 
 describe.concurrent('a domain written with https://', { timeout: 40_000 }, () => {
   it.each(variants)(
-    'variant $name → starts, warns once, refuses every token, calls nobody',
+    'variant $name → starts, warns once, refuses every token, sends no request',
     async ({ name, names }) => {
       const provider = await openProvider();
       const service = await open(name, {
@@ -323,7 +323,7 @@ describe.concurrent('a provider later on', { timeout: 40_000 }, () => {
     expect(provider.requests('jwks')).toBe(before + 1);
   });
 
-  it('goes down → good tokens still 200, unknown keys 401, ready', async () => {
+  it('goes down → valid tokens still 200, unknown keys 401, ready', async () => {
     const { provider, service } = await takeEarly('down');
     await provider.down();
     expect((await get(service, await provider.sign())).status).toBe(200);
@@ -331,5 +331,17 @@ describe.concurrent('a provider later on', { timeout: 40_000 }, () => {
     await service.findLog(({ event }) => event === 'keys_fetch_failed');
     expect((await get(service, await provider.sign())).status).toBe(200);
     expect((await readiness(service)).status).toBe(200);
+  });
+});
+
+describe.each(['1', '2'])('keys for another algorithm than ALGORITHMS, WORKERS=%s', (WORKERS) => {
+  it('→ not ready, with both algorithms', async () => {
+    const service = await open('a', await openProvider(), { ALGORITHMS: 'ES256', WORKERS });
+    await service.findLog(({ event }) => event === 'keys_fetched');
+    const seen = async (): Promise<unknown> => (await send(service.adminUrl ?? '', '/readyz')).json;
+    await expect.poll(seen, { timeout: 10_000 }).toMatchObject({
+      ready: false,
+      checks: { keys: expect.stringMatching(/^none: the published keys are for RS256.*, and ES256 is enabled$/) },
+    });
   });
 });

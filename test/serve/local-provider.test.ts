@@ -79,7 +79,7 @@ describe.each(variants)('variant $name before the local provider', (variant) => 
     expect((await findLine(service, answer))['reason']).toBe('invalid_signature');
   });
 
-  it('whatever was asked → no token and no secret in the log', async () => {
+  it('any request → no token and no secret in the log', async () => {
     const token = await idp.token();
     await findLine(service, await get('/nowhere', token));
     const log = `${JSON.stringify(service.logs)}${service.stderr}`;

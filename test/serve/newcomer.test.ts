@@ -71,7 +71,7 @@ describe.each(variants)('variant $name', (variant) => {
     ['DPoP without a proof', ['Authorization', `DPoP ${canary}`]],
     ['Bearer with a proof', [...bearer(canary), 'DPoP', canary]],
     ['an empty header', ['Authorization', '']],
-  ])('public, %s → 200 all the same', async (_, headers) => {
+  ])('public, %s → 200', async (_, headers) => {
     const { status, body } = await get('/api/public', { headers });
     expect(status).toBe(200);
     expect(body).toBe((await get('/api/public')).body);
@@ -84,11 +84,11 @@ describe.each(variants)('variant $name', (variant) => {
     expect(await findLine(service, answer)).toMatchObject({ reason: 'missing_credentials', route: path, status: 401 });
   });
 
-  it.each(variant.protectedPaths)('%s, good token → 200', async (path) => {
+  it.each(variant.protectedPaths)('%s, valid token → 200', async (path) => {
     expect((await getWith(path, await provider.sign())).status).toBe(200);
   });
 
-  it.each(['BEARER', 'bearer', 'Bearer '])('private, good token under the scheme "%s" → 200', async (scheme) => {
+  it.each(['BEARER', 'bearer', 'Bearer '])('private, valid token under the scheme "%s" → 200', async (scheme) => {
     const headers = ['Authorization', `${scheme} ${await provider.sign()}`];
     expect((await get('/api/private', { headers })).status).toBe(200);
   });
@@ -104,7 +104,7 @@ describe.each(variants)('variant $name', (variant) => {
     expect((await getWith('/api/private', await provider.sign({ scope }))).status).toBe(200);
   });
 
-  it('scoped, the permission in place of the scope → insufficient_scope', async () => {
+  it('scoped, the permission instead of the scope → insufficient_scope', async () => {
     const token = await provider.sign({ scope: undefined, permissions: ['read:messages'] });
     expect((await getWith('/api/private-scoped', token)).status).toBe(insufficientScopeStatus);
   });
@@ -121,7 +121,7 @@ describe.each(variants)('variant $name', (variant) => {
     expect((await getWith('/api/private', await provider.sign({ aud }))).status).toBe(200);
   });
 
-  it.each(badTokens)('%s → 401 %s, without a word of the token', async (_, reason, mint) => {
+  it.each(badTokens)('%s → 401 %s, without any part of the token', async (_, reason, mint) => {
     const token = await mint();
     const answer = await getWith('/api/private', token);
     expect(answer.status).toBe(401);
@@ -134,7 +134,7 @@ describe.each(variants)('variant $name', (variant) => {
     }
   });
 
-  it('whatever was sent → in no line of the log, but for the claim that was compared', async () => {
+  it('any input → in no line of the log, except the claim that was compared', async () => {
     const last = await get('/api/private', { headers: ['Authorization', `Basic ${canary}`, 'Cookie', canary] });
     await findLine(service, last);
     const lines = service.logs.map((line) => ({ ...line, received: undefined }));

@@ -247,7 +247,7 @@ for (const name of proxyNames) {
         expect(disguised).toEqual(plain);
       });
 
-      it('good Bearer token, good proof → 200', async () => {
+      it('valid Bearer token, valid proof → 200', async () => {
         const path = '/gate/api/private';
         expect(await call(edge.origin, { path, headers: [...disguise, ...bearer(free)] })).toMatchObject({
           status: 200,
@@ -327,7 +327,7 @@ for (const name of proxyNames) {
       expect(body).not.toContain('user_id');
     });
 
-    it.each(spellings)('%s, proof for the URL as it was sent → the same as with Bearer', async (path) => {
+    it.each(spellings)('%s, proof for the URL as the client sent it → same result as with Bearer', async (path) => {
       const { status } = await call(edge.origin, { path, headers: bearer(free) });
       expect([200, 400, 404]).toContain(status);
       const headers = await dpop(`${edge.origin}${path}`);

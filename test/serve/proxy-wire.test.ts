@@ -85,7 +85,7 @@ for (const name of proxyNames) {
       ]);
     });
 
-    it('Authorization and DPoP of the largest size, and other headers up to 16 KiB → arrive as they were sent', async () => {
+    it('Authorization and DPoP of the largest size, and other headers up to 16 KiB → arrive unchanged', async () => {
       const token = 'x'.repeat(8192);
       const proof = 'y'.repeat(4096);
       const headers = ['Authorization', `DPoP ${token}`, 'DPoP', proof, 'X-Padding', 'z'.repeat(3000)];
@@ -112,7 +112,7 @@ for (const name of proxyNames) {
       '/api/private%5cx',
       '/~a$&+,;=:@-._',
       '/gate/gate/',
-    ])('%s behind the prefix → arrives as it was spelled', async (path) => {
+    ])('%s behind the prefix → arrives unchanged', async (path) => {
       expect((await get(edge, { path: `/gate${path}` })).status).toBe(200);
       expect(arrivals.at(-1)?.path).toBe(path);
     });
@@ -136,7 +136,7 @@ for (const name of proxyNames) {
       expect(arrivals.length).toBe(before);
     });
 
-    it('call whose answer is lost on a kept connection → not sent again', async () => {
+    it('request whose response is lost on a kept connection → not sent again', async () => {
       const proxy = await start(...upstreams);
       for (let i = 0; i < 4; i++) await get(proxy, { path: '/gate/fine' });
       const lost = await get(proxy, { path: '/gate/lost' }).then(

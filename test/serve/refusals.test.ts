@@ -162,7 +162,7 @@ describe.each(variants)('access tokens before variant $name', (variant) => {
     expect(JSON.stringify(line)).not.toContain(token);
   });
 
-  it('good token in the query or in a body → not looked at', async () => {
+  it('valid token in the query or in a body → ignored', async () => {
     const { url } = findService(title);
     const token = await provider.sign();
     const form = ['Content-Type', 'application/x-www-form-urlencoded'];
@@ -235,7 +235,7 @@ describe.each(modes)('WWW-Authenticate of variant $title', ({ title, variant, sc
     expect(await challengeOf('/api/private-scoped')).toBe(expected({ scope: 'read:messages' }));
   });
 
-  it.each(schemes)('bad token under %s → the error stands on its challenge', async (scheme) => {
+  it.each(schemes)('invalid token under %s → the error is on its challenge', async (scheme) => {
     const headers = await credentials(scheme, '/api/private', { exp: now() - 60 });
     expect(await challengeOf('/api/private', { headers })).toBe(
       expected({ blamed: scheme, error: 'invalid_token', description: 'The access token has expired.' }),
@@ -251,7 +251,7 @@ describe.each(modes)('WWW-Authenticate of variant $title', ({ title, variant, sc
     expect(answer.headers.get('www-authenticate')).toBe(expected(error));
   });
 
-  it.each(schemes)('good token under %s → 200 without a challenge', async (scheme) => {
+  it.each(schemes)('valid token under %s → 200 without a challenge', async (scheme) => {
     const headers = await credentials(scheme, '/api/private-scoped', {});
     const answer = await get('/api/private-scoped', { headers });
     expect(answer.status).toBe(200);
@@ -262,7 +262,7 @@ describe.each(modes)('WWW-Authenticate of variant $title', ({ title, variant, sc
     expect((await get('/api/private', { headers: bearer(await provider.sign({ cnf })) })).status).toBe(401);
   });
 
-  it('bad proof under DPoP → never 200', async () => {
+  it('invalid proof under DPoP → never 200', async () => {
     const token = await provider.sign({ cnf });
     const headers = dpop(token, `${findService(title).url}/api/public`);
     expect((await get('/api/private', { headers })).status).toBe(401);
@@ -305,7 +305,7 @@ describe.each(['A', 'A with DPoP required', 'B with DPoP'])('DPoP before variant
   const get = (headers: readonly string[], method = 'GET') => send(findService(title).url, path, { method, headers });
   const htu = (): string => `${findService(title).url}${path}`;
 
-  it('good proof, any case of the scheme, GET and HEAD → 200', async () => {
+  it('valid proof, any case of the scheme, GET and HEAD → 200', async () => {
     const token = await provider.sign({ cnf });
     const [, , ...proof] = dpop(token, htu());
     expect((await get(['Authorization', `dpop ${token}`, ...proof])).status).toBe(200);
@@ -474,7 +474,7 @@ describe.each([
   });
 });
 
-describe('what cannot be judged now', () => {
+describe('dependencies unavailable', () => {
   it('no keys → 503 with Retry-After, no challenge, and no log line without its reason', async () => {
     const domain = `localhost:${await findFreePort()}`;
     const service = await startVariant(findVariant('a'), { ...provider, domain });

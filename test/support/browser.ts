@@ -11,7 +11,7 @@ const args = [
   '--disable-sync',
 ];
 
-/** Starts a browser without a window and with a profile of its own; no address but those of this machine is reached. */
+/** Starts a headless browser with a new profile; it can reach only this host. */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: requireProgram('chromium'),
@@ -30,7 +30,7 @@ export interface OpenedPage {
   close(): Promise<void>;
 }
 
-/** Opens a page in a context of its own. */
+/** Opens a page in a new context. */
 export async function openPage(
   browser: Browser,
   url: string,

@@ -3,7 +3,7 @@ import { request as requestHttps } from 'node:https';
 
 /** One GET, with control over what a well-behaved client library would tidy up. */
 export interface Call {
-  /** Sent as it is, never normalised. */
+  /** The path, sent unchanged. */
   readonly path: string;
   /** Names and values in turn: a name may come twice. */
   readonly headers?: readonly string[];
@@ -13,7 +13,7 @@ export interface Call {
   readonly ca?: string;
 }
 
-/** What came back. */
+/** A response. */
 export interface Answer {
   readonly status: number;
   /** `WWW-Authenticate`. */
@@ -21,7 +21,7 @@ export interface Answer {
   readonly body: string;
 }
 
-/** Calls `scheme://host:port` on a connection of its own, over IPv4. Rejects where the connection breaks. */
+/** Sends a request to `scheme://host:port` on a new connection, over IPv4. Rejects if the connection breaks. */
 export function call(origin: string, { path, headers = [], host, ca }: Call): Promise<Answer> {
   const { protocol, hostname, port, host: authority } = new URL(origin);
   const request = protocol === 'https:' ? requestHttps : requestHttp;

@@ -74,7 +74,7 @@ export async function makeTestCertificates(
   };
 }
 
-/** Makes a certificate for a client, signed by itself: whoever trusts it trusts only that client. Both PEM. */
+/** Creates a self-signed client certificate; trusting it trusts only that client. Both PEM. */
 export async function makeClientCertificate(): Promise<ClientCertificate> {
   const keys = await generateKeys();
   const certificate = await X509CertificateGenerator.createSelfSigned(

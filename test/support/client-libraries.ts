@@ -2,7 +2,7 @@ import * as oauth from 'oauth4webapi';
 import * as openid from 'openid-client';
 import { clientIds } from '../../src/dev/provider/defaults.ts';
 
-/** What a client library has to be told. */
+/** Settings of a client library. */
 interface Setup {
   readonly issuer: { readonly url: string; readonly clientSecret: string };
   /** Trusts every authority of these tests. */
@@ -13,9 +13,9 @@ interface Setup {
 
 /** One client library with a DPoP key, or without one. */
 export interface Session {
-  /** By client credentials. */
+  /** Gets a token by client credentials. */
   getToken(): Promise<string>;
-  /** Rejects with the error of the library where the answer has a challenge. */
+  /** Rejects with the error of the library if the response has a challenge. */
   get(url: string, token: string): Promise<Response>;
 }
 

@@ -1,5 +1,5 @@
-// Runs the commands of the build one after the other in this one process. A message says what one run is given, the
-// answer is what it printed and its exit status. `command-runs.ts` starts it.
+// Runs the commands of the build one after another in this process. A message has the input of one run, the reply its
+// output and exit status. `command-runs.ts` starts it.
 import process from 'node:process';
 import { Readable } from 'node:stream';
 

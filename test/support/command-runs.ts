@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const hostFile = fileURLToPath(new URL('./command-host.js', import.meta.url));
 
-/** What a command has printed, and how it ended. */
+/** Output and exit status of a command. */
 export interface CommandEnd {
   readonly status: number | null;
   readonly stdout: string;
@@ -16,10 +16,10 @@ export interface CommandEnd {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a developer runs on this machine is not found in this folder. */
+/** A cache folder without the state of a developer's own runs. */
 const base = { PATH: process.env['PATH'], XDG_CACHE_HOME: join(tmpdir(), 'portcullis-without-dev') };
 
-/** Runs a command of the build in a process of its own; nothing but `PATH` is inherited. */
+/** Runs a command of the build in a new process, which inherits only `PATH`. */
 export function runProcess(args: readonly string[], environment: Environment, input = ''): Promise<CommandEnd> {
   const child = spawn(process.execPath, [entry, ...args], { env: { ...base, ...environment } });
   let [stdout, stderr] = ['', ''];
@@ -45,13 +45,13 @@ interface Host {
   last: Promise<unknown>;
 }
 
-/** By what Node reads only when it starts; the one that was used last stands last. */
+/** Hosts by the options that Node reads only at startup; the last used one is last. */
 const hosts = new Map<string, Host>();
 const maxHosts = 3;
 
 /**
- * Runs a command of the build as `runProcess` does, but in a process that runs many: a process for each costs more than
- * the command. At least one test of each command runs a process of its own.
+ * Runs a command of the build like `runProcess`, but in a shared process, because a new process costs more than the
+ * command. At least one test of each command uses a new process.
  */
 export function runCommand(args: readonly string[], environment: Environment, input = ''): Promise<CommandEnd> {
   const given = JSON.parse(JSON.stringify({ ...base, ...environment })) as Record<string, string>; // without what is undefined
@@ -87,6 +87,6 @@ function startHost(environment: Readonly<Record<string, string>>): Host {
   const gone = once(child, 'exit').then((): never => {
     throw new Error('The process that runs commands has ended.');
   });
-  gone.catch(() => undefined); // told to the run that waits, if one does
+  gone.catch(() => undefined); // a pending run gets the error
   return { child, gone, last: Promise.resolve() };
 }

@@ -26,7 +26,7 @@ export async function makeKeyFolder(): Promise<KeyFolder> {
   };
 }
 
-/** Comes in with a key; the value of the Cookie header from then on. */
+/** Signs in with a key. Returns the value of the Cookie header. */
 export async function enterConsole(adminUrl: string, key: string): Promise<string> {
   const answer = await send(adminUrl, `/console?key=${key}`);
   const [cookie] = (answer.headers.get('set-cookie') ?? '').split(';');
@@ -77,14 +77,14 @@ export async function openStream(adminUrl: string, cookie: string): Promise<Cons
   };
 }
 
-/** What a stream has told of decisions. */
+/** Decisions of a stream. */
 export function readDecisions(text: string): readonly StreamedDecisions[] {
   return [...text.matchAll(/^event: (?:recent|decisions)\ndata: (.*)\n\n/gm)].map(
     ([, data = '']) => JSON.parse(data) as StreamedDecisions, // the service writes this shape
   );
 }
 
-/** Asks for one decision, once it was streamed or is about to be. */
+/** Fetches one decision, which is streamed already or soon. */
 export async function findDecision(adminUrl: string, id: string, headers: readonly string[]): Promise<DecisionDetail> {
   const answer = await send(adminUrl, `/console/api/decisions/${id}`, { headers });
   if (answer.status !== 200) throw new Error(answer.text);

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { superviseChild } from './service-process.ts';
 
-/** `portcullis dev` in a process of its own, with a cache folder of its own. */
+/** `portcullis dev` in its own process and with its own cache folder. */
 export interface DevProcess {
-  /** Of the service or gate. */
+  /** URL of the service or the gate. */
   readonly url: string;
   readonly adminUrl: string;
-  /** What it has printed until it was ready. */
+  /** The output until it was ready. */
   readonly output: string;
   /** For commands that look for its provider. */
   readonly environment: Readonly<Record<string, string>>;
@@ -37,13 +37,13 @@ export async function startDev(
   const ready = new Promise<void>((resolve) => {
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       output += chunk;
-      if (output.includes('Stop with Ctrl-C.')) resolve();
+      if (output.includes('Stop with Ctrl-C.') && output.endsWith('\n')) resolve();
     });
   });
   const end = await Promise.race([ready, ended]);
   if (end !== undefined) throw new Error(`dev has ended before it was ready:\n${output}`);
   const read = (name: string): string => new RegExp(`^${name} +(\\S+)`, 'm').exec(output)?.[1] ?? '';
-  const [, page = '', file = ''] = /^Console +(\S+)\?key=KEY, with the key of (\S+)/m.exec(output) ?? [];
+  const [, file = '', page = ''] = /^ {2}console key +(\S+)[\s\S]*^(\S+)\?key=KEY$/m.exec(output) ?? [];
   return {
     url: read('Service') || read('Gate'),
     adminUrl: read('Admin'),

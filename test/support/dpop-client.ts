@@ -4,7 +4,7 @@ import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { hashToken, makeProofKey, mintProof, thumbprintOf } from './proofs.ts';
 
-/** What a proof is made for. */
+/** The request of a proof. */
 export interface ProofTarget {
   /** `htu`. */
   readonly url: string;
@@ -23,7 +23,7 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What came back. */
+/** A response. */
 export interface Answer {
   readonly status: number;
   /** `WWW-Authenticate`. */
@@ -32,16 +32,16 @@ export interface Answer {
   readonly nonce: string | undefined;
   /** `Retry-After`. */
   readonly retryAfter: string | undefined;
-  /** `X-Request-Id`: stands in the log line of the request. */
+  /** `X-Request-Id`, which is also in the log line of the request. */
   readonly id: string | undefined;
   readonly body: string;
 }
 
-/** A client with a key of its own, which sends exactly what it is told to. */
+/** A client with its own key, which sends exactly the given input. */
 export interface DpopClient {
   /** Thumbprint of its key. */
   readonly jkt: string;
-  /** Makes a proof for an access token, fresh but for what the target says. */
+  /** Creates a proof for an access token; the target can override its members. */
   prove(token: string, target: ProofTarget): string;
   /** The headers of a call under the DPoP scheme. */
   headers(token: string, target: ProofTarget): Readonly<Record<'authorization' | 'dpop', string>>;
@@ -51,9 +51,9 @@ export interface DpopClient {
   close(): void;
 }
 
-/** What the client is like. */
+/** Options of the client. */
 export interface DpopClientOptions {
-  /** Of its key and its proofs. Default ES256. */
+  /** Algorithm of its key and its proofs. Default: ES256. */
   readonly alg?: 'ES256' | 'ES384' | 'EdDSA' | 'RS256' | 'PS256';
   /** PEM of the authority behind https. */
   readonly ca?: string;

@@ -8,7 +8,7 @@ import { requireProgram } from './programs.ts';
 
 /** A running HTTP proxy on loopback. */
 export interface ForwardProxy {
-  /** `http://127.0.0.1:<port>`: for HTTPS_PROXY. With credentials where some were asked for. */
+  /** `http://127.0.0.1:<port>`, for HTTPS_PROXY, with credentials if required. */
   readonly url: string;
   /** Targets (`host:port`) of the CONNECT requests that came so far, in order. */
   connects(): Promise<readonly string[]>;
@@ -16,11 +16,11 @@ export interface ForwardProxy {
   close(): Promise<void>;
 }
 
-/** What the proxy lets through, and whom. */
+/** Targets and users that the proxy accepts. */
 export interface ForwardProxyOptions {
   /** The one port that CONNECT may reach. */
   readonly port: number;
-  /** Basic credentials that it demands. Default: none. */
+  /** Required Basic credentials. Default: none. */
   readonly credentials?: { readonly user: string; readonly password: string };
 }
 

@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { type Edge, edges, type ProxyServer, startEdge } from './proxy-server.ts';
 import type { TestCertificates } from './tls.ts';
 
@@ -8,6 +10,8 @@ export const gateEdgeNames = ['nginx', 'caddy', 'haproxy'] as const;
 
 export type GateEdgeName = (typeof gateEdgeNames)[number];
 
+/** RFC 6455 §1.3. */
+const webSocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const folder = new URL('../../deploy/gate/', import.meta.url);
 const files: Readonly<Record<GateEdgeName, readonly string[]>> = {
   nginx: ['nginx.conf'],
@@ -15,7 +19,7 @@ const files: Readonly<Record<GateEdgeName, readonly string[]>> = {
   haproxy: ['haproxy.cfg', 'haproxy.lua'],
 };
 
-/** Starts a proxy that asks a gate about each request for an upstream; both are `host:port`. */
+/** Starts a proxy that queries a gate for each request to an upstream; both are `host:port`. */
 export function startGateEdge(
   name: GateEdgeName,
   addresses: { readonly gate: string; readonly upstream: string },
@@ -40,21 +44,25 @@ export interface RecordingUpstream {
   /** `127.0.0.1:port`. */
   readonly address: string;
   readonly received: Received[];
-  /** How it answers; default 200 with what it received, in JSON. */
+  /** The response; default 200 with the received request in JSON. */
   answer: (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+  /** Takes over a request before its body is read, and then returns `true`. Default: none. */
+  intercept: ((incoming: IncomingMessage, outgoing: ServerResponse) => boolean) | undefined;
   close(): Promise<void>;
 }
 
-/** Starts an upstream on a free loopback port. */
-export async function startRecordingUpstream(): Promise<RecordingUpstream> {
+/** Starts an upstream on a loopback port. Default: a free one. */
+export async function startRecordingUpstream(chosenPort = 0): Promise<RecordingUpstream> {
   const received: Received[] = [];
   const upstream = {
     answer: (_incoming: IncomingMessage, outgoing: ServerResponse): void => {
       outgoing.writeHead(200, { 'content-type': 'application/json' });
       outgoing.end(JSON.stringify(received.at(-1)));
     },
+    intercept: undefined as RecordingUpstream['intercept'],
   };
   const server = createServer((incoming, outgoing) => {
+    if (upstream.intercept?.(incoming, outgoing) === true) return;
     let body = '';
     incoming.setEncoding('utf8').on('data', (chunk: string) => {
       body += chunk;
@@ -65,7 +73,16 @@ export async function startRecordingUpstream(): Promise<RecordingUpstream> {
       upstream.answer(incoming, outgoing);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  // Accepts every WebSocket, and returns its bytes.
+  server.on('upgrade', ({ method = '', url = '', rawHeaders, headers }: IncomingMessage, socket: Duplex) => {
+    received.push({ method, target: url, rawHeaders: [...rawHeaders], body: '' });
+    const accept = createHash('sha1').update(`${headers['sec-websocket-key']}${webSocketId}`).digest('base64');
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+    );
+    socket.on('error', () => {}).pipe(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(chosenPort, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo; // it listens on TCP
   return Object.assign(upstream, {
     address: `127.0.0.1:${port}`,

@@ -19,13 +19,13 @@ export interface Asked {
   readonly headers?: readonly string[];
 }
 
-/** A gate in a process of its own, with rules in a file. */
+/** A gate in its own process, with rules in a file. */
 export interface GateProcess extends ServiceProcess {
-  /** Writes other rules in the place of those that are there. */
+  /** Replaces the rules in the file. */
   writeRules(rules: unknown): Promise<void>;
   /** Takes the file away and lets something else be put there. */
   replaceRules(put: (path: string) => void): Promise<void>;
-  /** Asks as nginx, Traefik, Caddy and HAProxy do. */
+  /** Sends a subrequest like nginx, Traefik, Caddy and HAProxy. */
   ask(asked: Asked): Promise<Answer>;
   metrics(): Promise<string>;
 }
@@ -69,7 +69,7 @@ export async function startGate(
   });
 }
 
-/** The headers in which a proxy tells of a request. */
+/** Headers with which a proxy describes a request. */
 export function tell({
   method = 'GET',
   host = 'api.example',

@@ -11,10 +11,10 @@ export interface RequestOptions {
   readonly body?: string;
 }
 
-/** What came back. */
+/** A response. */
 export interface Answer {
   readonly status: number;
-  /** By name in lower case; what came twice is joined with a comma. */
+  /** Headers by lower-case name; duplicates are joined with a comma. */
   readonly headers: ReadonlyMap<string, string>;
   readonly body: string;
   /** The body as JSON. */
@@ -23,7 +23,7 @@ export interface Answer {
   readonly text: string;
 }
 
-/** Sends a request on a connection of its own; the path is sent as it is. Rejects where the connection breaks. */
+/** Sends a request on a new connection; the path is sent unchanged. Rejects if the connection breaks. */
 export function send(origin: string, path: string, options: RequestOptions = {}): Promise<Answer> {
   const { method = 'GET', headers = [], body } = options;
   const { hostname, port, host } = new URL(origin);
@@ -73,7 +73,7 @@ function toAnswer({ status, phrase, rawHeaders, body }: Received): Answer {
   };
 }
 
-/** A connection that sends bytes as they are. */
+/** A connection that sends raw bytes. */
 export interface RawConnection {
   write(bytes: string): void;
   /** Settles with everything that was received when the other side has closed. */

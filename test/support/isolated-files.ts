@@ -1,6 +1,6 @@
 /**
- * Test files that have a process of their own; the others follow each other in one process, which spares its start and the
- * loading of what they share. These put something else in the place of a module, or listen for signals, or have not been tried without.
+ * Test files with their own process. The others run in one process, which saves its start and the loading of shared
+ * modules. These files replace a module, listen for signals, or are not tested in a shared process.
  */
 export const isolatedFiles: readonly string[] = [
   'test/adapters/**/*.test.ts',
@@ -18,6 +18,9 @@ export const isolatedFiles: readonly string[] = [
   'test/resource-server/hot-path.test.ts',
   // What waits there gives up after a minute, when the file is over.
   'test/token-status/fair-calls.test.ts',
+  'test/token-status/decryption.test.ts',
   'test/option-members.test.ts',
+  // The scene of its recordings stays until the process ends.
+  'test/reading.test.ts',
   'test/platform.test.ts',
 ];

@@ -10,9 +10,9 @@ declare module 'vitest' {
   }
 }
 
-/** Where the test files of a run share one piece that is slow to make. */
+/** The folder in which the test files of a run share an object that is slow to create. */
 export interface KeptPlace {
-  /** What a file before has written; `undefined` if none has. */
+  /** The object of an earlier file; `undefined` without one. */
   read(): string | undefined;
   write(text: string): void;
 }
@@ -21,7 +21,8 @@ const taken = new Map<string, number>();
 
 /** Another place of this kind at each call, in the same order for each file; after the last the first comes again. */
 export function nextPlace(kind: string, count: number): KeptPlace {
-  const folder = inject('keptFolder') as string | undefined; // runs for mutation testing have none
+  // Runs for mutation testing have none; scripts run without Vitest.
+  const folder = process.env['VITEST'] === undefined ? undefined : (inject('keptFolder') as string | undefined);
   if (folder === undefined) return { read: () => undefined, write: () => undefined };
   const index = taken.get(kind) ?? 0;
   taken.set(kind, (index + 1) % count);

@@ -1,9 +1,9 @@
-/** What must not be seen of a secret: so many characters of it in a row. */
+/** Length of a leaked part of a secret, in characters. */
 const shown = 16;
 /** Each run of 16 characters has one whole block of 8: if no output holds a block, none holds a run. */
 const block = 8;
 
-/** Every 16 characters in a row of these texts that one of the outputs holds. */
+/** Lists every sequence of 16 characters of these strings that an output contains. */
 export function findLeaks(texts: readonly string[], outputs: readonly string[]): readonly string[] {
   const isHeld = (part: string): boolean => outputs.some((output) => output.includes(part));
   return texts

@@ -4,14 +4,14 @@ const events = ['SIGHUP', 'SIGINT', 'SIGTERM', 'uncaughtException', 'unhandledRe
 const spied = [Date, Math, JSON, performance, process, process.stdout, process.stderr] as const;
 const globals = new Map(Object.entries(Object.getOwnPropertyDescriptors(globalThis)));
 
-/** What belongs to the process, and so to the test files after this one too. What a library adds to the globals may stay. */
+/** State of the process that later test files would see. Globals that a library adds may remain. */
 function look(): Readonly<Record<string, unknown>> {
   return {
     environment: { ...process.env },
     folder: process.cwd(),
     fakeTimers: vi.isFakeTimers(),
     listeners: events.map((name) => `${name} ${process.listenerCount(name)}`),
-    // Some that Node has are made when they are first asked for: those have no value yet.
+    // Node creates some globals on first use: those have no value yet.
     replaced: [...globals].filter(
       ([name, { value }]) => value !== undefined && Reflect.get(globalThis, name) !== value,
     ),

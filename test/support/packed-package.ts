@@ -25,15 +25,15 @@ export interface PackedPackage {
   /** Writes a file, and the folders above it. */
   write(path: string, text: string): Promise<void>;
   /**
-   * Compiles what was written, strictly, and lists what is wrong. Modules of JavaScript come to `.built`. `declarations`:
-   * those of packages are checked as well, as they are unless a project says `skipLibCheck`. Default: skipped.
+   * Compiles the modules strictly, and lists the errors. JavaScript modules are in `.built`. `declarations`: also
+   * checks declarations of packages, unless a project sets `skipLibCheck`. Default: skipped.
    */
   compile(declarations?: 'checked' | 'skipped'): Promise<readonly string[]>;
 }
 
 /**
- * Installs what was built as a user would, once for all tests of a run, and makes an empty folder. All packages but this one
- * are those of this repository: `npm install` needs a network, and these tests need none.
+ * Installs the built package like a user, once for all tests of a run, and creates an empty folder. All other packages
+ * come from this repository, because `npm install` needs a network.
  */
 export async function installPacked(name: string): Promise<PackedPackage> {
   const shared = inject('packedFolder');
@@ -42,15 +42,15 @@ export async function installPacked(name: string): Promise<PackedPackage> {
 }
 
 /**
- * Makes a folder outside this repository that has the package and its dependencies, with types of Node, and none of the
- * optional packages. Whoever asks for it removes it.
+ * Creates a folder outside this repository with the package, its dependencies and the types of Node, without optional
+ * packages. The caller removes it.
  */
 export async function installBare(): Promise<PackedPackage> {
   const shared = inject('packedFolder');
   await installOnce(shared);
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-bare-'));
   const modules = join(folder, 'node_modules');
-  // A copy: what is linked would find the packages beside the place where it lies.
+  // A copy, because a link would resolve packages from its target.
   await cp(join(shared, 'node_modules/portcullis'), join(modules, 'portcullis'), { recursive: true });
   const text = await readFile(join(root, 'package.json'), 'utf8');
   const { dependencies } = JSON.parse(text) as { readonly dependencies: object }; // ours
@@ -61,7 +61,7 @@ export async function installBare(): Promise<PackedPackage> {
   return openFolder(folder);
 }
 
-/** A folder beside the installed package, with a `package.json` of its own. */
+/** Creates a folder next to the installed package, with its own `package.json`. */
 export async function openFolder(folder: string): Promise<PackedPackage> {
   const write: PackedPackage['write'] = async (path, text) => {
     await mkdir(join(folder, dirname(path)), { recursive: true });

@@ -6,9 +6,9 @@ import { type CodeBlock, pages, readCodeBlocks, referencePage } from './pages.ts
 
 /** The code of all pages, compiled with the packed package, in a folder outside this repository. */
 export interface PackedPages {
-  /** Where its JavaScript is: files of `examples` by their path, other blocks at `placeOf`. */
+  /** The folder of the JavaScript: files of `examples` by their path, other blocks at `placeOf`. */
   readonly folder: string;
-  /** What the compiler says. */
+  /** Errors of the compiler. */
   readonly errors: readonly string[];
   /** Loads a module there, or a package as a module there would: by Node itself, and not by the runner of the tests. */
   load(name: string): unknown;
@@ -20,7 +20,7 @@ export const scripts: readonly CodeBlock[] = pages
   .flatMap(readCodeBlocks)
   .filter(({ language, fragment }) => /^(?:ts|js)$/.test(language) && fragment === undefined);
 
-/** Where a block is written: files of examples by their names, everything else by its page and line. */
+/** Returns the path of a block: files of `examples` by their names, other blocks by page and line. */
 export function placeOf({ page, line, language, file }: CodeBlock): string {
   return file ?? posix.join('pages', page.replace(/\.md$/, ''), `line-${line}.${language}`);
 }
@@ -44,7 +44,7 @@ export function namesOf({ text }: CodeBlock): readonly string[] {
   return [...text.matchAll(/^(?:export )?(?:async )?(?:const|function) (\w+)/gm)].map(([, name = '']) => name);
 }
 
-/** A block as a module of its own: with what the page spares its reader, in one line, and its names for whoever loads it. */
+/** Formats a block as a module, with its hidden code in one line and its names as exports. */
 function completeBlock(block: CodeBlock): string {
   const { file, given, text } = block;
   if (file !== undefined) return text;

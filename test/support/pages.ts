@@ -15,13 +15,13 @@ export const referencePage = 'docs/reference.md';
 /** A block of code. */
 export interface CodeBlock {
   readonly page: string;
-  /** Of the page. */
+  /** Line of the page. */
   readonly line: number;
   readonly language: string;
   readonly text: string;
   /** Code that the reader is spared and the compiler needs: of a comment `<!-- given: … -->` above the block. */
   readonly given: string;
-  /** Why it cannot compile here: of a comment `<!-- fragment: … -->` above the block. */
+  /** The reason that it cannot compile here, from a comment `<!-- fragment: … -->` above the block. */
   readonly fragment: string | undefined;
   /** The file that it is a copy of: of a comment `<!-- file: … -->` above the block. */
   readonly file: string | undefined;

@@ -8,12 +8,12 @@ import { createTestIssuer, type TestIssuer, type TestIssuerOptions } from '../..
 export interface PlainIssuer extends TestIssuer {
   /** `http://127.0.0.1:<port>`. */
   readonly origin: string;
-  /** Paths that were asked for, oldest first. */
+  /** Requested paths, oldest first. */
   readonly paths: readonly string[];
   close(): Promise<void>;
 }
 
-/** Where the issuer has what; each is made from its origin. */
+/** Documents of the issuer by path, created from its origin. */
 export interface PlainIssuerOptions extends Pick<TestIssuerOptions, 'audience' | 'alg'> {
   /** Default: the origin with a slash. */
   readonly issuer?: (origin: string) => string;

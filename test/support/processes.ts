@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processes whose parent is this one; those that have ended and were not collected do not count. */
+/** Lists the children of this process, without zombies. */
 export function findChildren(pid: number): readonly number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -11,7 +11,7 @@ export function findChildren(pid: number): readonly number[] {
     .map(Number);
 }
 
-/** State and parent (proc(5), fields 3 and 4), which stand behind a name that may hold anything. */
+/** Reads state and parent (proc(5), fields 3 and 4), after a name with arbitrary characters. */
 function readState(pid: string): readonly string[] {
   try {
     return readFileSync(`/proc/${pid}/stat`, 'latin1')
@@ -22,7 +22,7 @@ function readState(pid: string): readonly string[] {
   }
 }
 
-/** Whether a process has ended. */
+/** Reports whether a process has ended. */
 export const isGone = (pid: number): boolean => {
   const [state] = readState(String(pid));
   return state === undefined || state === 'Z';

@@ -1,4 +1,6 @@
-import { accessSync, constants, statSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { accessSync, constants, existsSync, mkdtempSync, rmdirSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { basename, delimiter, dirname, join } from 'node:path';
 
 /** Programs that some tests start, and the package of Debian and Ubuntu that has each of them. */
@@ -9,16 +11,22 @@ const packages = {
   curl: 'curl',
   faketime: 'faketime',
   haproxy: 'haproxy',
+  jq: 'jq',
   mkfifo: 'coreutils',
+  mount: 'mount',
   nginx: 'nginx',
   prometheus: 'prometheus',
   promtool: 'prometheus',
   python3: 'python3',
+  'python3-jwt': 'python3-jwt python3-cryptography',
   'redis-sentinel': 'redis-sentinel',
   'redis-server': 'redis-server',
   'systemd-analyze': 'systemd',
   tinyproxy: 'tinyproxy',
 } as const;
+
+/** PyJWT as Debian installs it, a module and not a program. */
+const pyjwt = '/usr/lib/python3/dist-packages/jwt/__init__.py';
 
 export type ProgramName = keyof typeof packages;
 
@@ -32,7 +40,7 @@ declare module 'vitest' {
   }
 }
 
-/** What `describe` and `it` take as their second argument. */
+/** The second argument of `describe` and `it`. */
 export interface Needs {
   readonly skip: boolean;
   readonly meta: { readonly missingPrograms: readonly ProgramName[] };
@@ -53,6 +61,8 @@ export function needs(...programs: readonly ProgramName[]): Needs {
 /** The path of a program; `undefined` if it is not installed or `ABSENT_PROGRAMS` names it. */
 export function findProgram(program: ProgramName): string | undefined {
   if (isDeclaredAbsent(program)) return undefined;
+  if (program === 'python3-jwt') return existsSync(pyjwt) ? pyjwt : undefined;
+  if (program === 'mount' && !mayMount()) return undefined;
   const names = [program, otherNames[program] ?? program];
   return searchFolders()
     .flatMap((folder) => names.map((name) => join(folder, name)))
@@ -72,15 +82,29 @@ export function installCommand(program: ProgramName): string {
 }
 
 /**
- * Whether `ABSENT_PROGRAMS` says that this run goes without the program: names joined with commas, or `all`. Tests that
- * need it are skipped even if it is installed, and this skip does not fail the run in CI.
+ * Reports whether `ABSENT_PROGRAMS` names the program: names separated by commas, or `all`. Its tests are skipped even
+ * if it is installed, and the skip does not fail the run in CI.
  */
 export function isDeclaredAbsent(program: ProgramName): boolean {
   const declared = (process.env['ABSENT_PROGRAMS'] ?? '').split(',');
   return declared.includes('all') || declared.includes(program);
 }
 
-/** `PATH`, and beside each of its `bin` the `sbin`: servers are installed there, and not every user's `PATH` has it. */
+/** Reports whether this process may mount a file system: most containers and every ordinary user may not. */
+function mayMount(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-mount-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', folder], { stdio: 'ignore' });
+    execFileSync('umount', [folder], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  } finally {
+    rmdirSync(folder);
+  }
+}
+
+/** `PATH`, with the `sbin` next to each `bin`: servers are installed there, and not every `PATH` has it. */
 function searchFolders(): readonly string[] {
   const folders = (process.env['PATH'] ?? '').split(delimiter).filter((folder) => folder !== '');
   return [

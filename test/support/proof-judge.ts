@@ -1,6 +1,6 @@
 import { createProofVerifier, type VerifiedProof, type VerifyProof } from '../../src/dpop/proof.ts';
 import type { ProofRequest } from '../../src/dpop/proof-checks.ts';
-import { AccessError } from '../../src/failures.ts';
+import { Refused } from '../../src/refused.ts';
 import {
   encode,
   hashToken,
@@ -11,7 +11,7 @@ import {
   thumbprintOf,
 } from './proofs.ts';
 
-/** Seconds: when the proofs of the tests are judged. */
+/** The time at which the proofs of the tests are validated, in seconds. */
 export const now = 1_700_000_000;
 export const token = `${encode('{"alg":"RS256"}')}.${encode('{"sub":"someone"}')}.c2lnbmF0dXJl`;
 export const url = { origin: 'https://api.example.com', path: '/things' };
@@ -40,13 +40,13 @@ const outcomeOf = (proof: string, request: Partial<ProofRequest> = {}, verifier:
 
 export function refusalOf(proof: string, request?: Partial<ProofRequest>, verifier?: VerifyProof) {
   const outcome = outcomeOf(proof, request, verifier);
-  return outcome instanceof AccessError ? outcome : undefined;
+  return outcome instanceof Refused ? outcome : undefined;
 }
 
 /** The proof, which is not refused. */
 export function accept(proof: string, request?: Partial<ProofRequest>, verifier?: VerifyProof): VerifiedProof {
   const outcome = outcomeOf(proof, request, verifier);
-  if (outcome instanceof AccessError) throw outcome;
+  if (outcome instanceof Refused) throw outcome;
   return outcome;
 }
 

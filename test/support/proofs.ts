@@ -9,16 +9,16 @@ export interface ProofKey {
   readonly jwk: Readonly<Record<string, unknown>>;
 }
 
-/** What of a good proof is to be otherwise; `undefined` removes a member. */
+/** Changes of a valid proof; `undefined` removes a member. */
 export interface ProofChanges {
   readonly header?: Readonly<Record<string, unknown>>;
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** Texts in the place of the JSON of header and claims. */
+  /** Strings instead of the JSON of header and claims. */
   readonly headerText?: string;
   readonly claimsText?: string;
-  /** Signs, and stands in the header. */
+  /** The signing key, also in the header. */
   readonly key?: ProofKey;
-  /** Signs in the place of `key`. */
+  /** The signing key instead of `key`. */
   readonly signer?: ProofKey;
   /** Signs by this `alg` whatever the header says. */
   readonly signAs?: string;
@@ -53,17 +53,17 @@ export function hashToken(token: string): string {
   return createHash('sha256').update(token, 'latin1').digest('base64url');
 }
 
-/** base64url of a text. */
+/** Encodes a string as base64url. */
 export function encode(text: string): string {
   return Buffer.from(text).toString('base64url');
 }
 
-/** Signs whatever it is told to, as `alg` would; as ES256 for a name that is no algorithm. */
+/** Signs any header and claims with `alg`, or with ES256 if the name is not an algorithm. */
 function signAs(alg: string, input: Uint8Array, { privateKey }: ProofKey): Buffer {
   return signBytes(input, { alg: algorithms.has(alg) ? alg : 'ES256', privateKey });
 }
 
-/** The same of a text; the signature in base64url. */
+/** Signs a string; returns the signature in base64url. */
 export function signText(text: string, alg: string, key: ProofKey): string {
   return signAs(alg, Buffer.from(text), key).toString('base64url');
 }

@@ -15,7 +15,7 @@ export const proxyNames = ['nginx', 'haproxy', 'apache', 'caddy'] as const;
 
 export type ProxyName = (typeof proxyNames)[number];
 
-/** What the edge is put together from. */
+/** Options of the edge. */
 export interface ProxyServerOptions {
   /** `host:port` of both instances. */
   readonly upstreams: readonly [string, string];
@@ -25,7 +25,7 @@ export interface ProxyServerOptions {
   readonly certificates: TestCertificates;
 }
 
-/** A real reverse proxy in a process of its own, set up by its file under deploy/proxies. */
+/** A real reverse proxy in its own process, configured by its file under deploy/proxies. */
 export interface ProxyServer {
   /** `https://localhost:<port>`; it listens on 127.0.0.1 alone. */
   readonly origin: string;
@@ -34,7 +34,7 @@ export interface ProxyServer {
   stop(): Promise<void>;
 }
 
-/** How one proxy is started. */
+/** The command of one proxy. */
 export interface Edge {
   readonly program: ProgramName;
   /** Its own file first, then those that it loads. */
@@ -46,7 +46,7 @@ function template(name: string): URL {
   return new URL(`../../deploy/proxies/${name}`, import.meta.url);
 }
 
-/** How each of them is started with its file under deploy/proxies. */
+/** Commands of the proxies with their files under deploy/proxies. */
 export const edges: Readonly<Record<ProxyName, Edge>> = {
   nginx: {
     program: 'nginx',
@@ -88,11 +88,11 @@ export async function startProxy(name: ProxyName, options: ProxyServerOptions): 
   });
 }
 
-/** What the files of an edge are filled in with. */
+/** Values of the placeholders in the files of an edge. */
 export interface EdgeOptions {
   /** For localhost. */
   readonly certificates: TestCertificates;
-  /** Besides those that every edge has. */
+  /** Placeholders in addition to the common ones. */
   readonly values: Readonly<Record<string, string>>;
 }
 
@@ -102,7 +102,7 @@ export async function startEdge(edge: Edge, options: EdgeOptions): Promise<Proxy
     try {
       return await tryEdge(edge, options);
     } catch (error) {
-      // None of them can be told to pick a free port, so another process may have been faster.
+      // No proxy can choose a free port itself, so another process may use the port first.
       if (attempt === attempts) throw error;
     }
   }

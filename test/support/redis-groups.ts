@@ -20,10 +20,23 @@ export interface RedisGroup {
   stop(): Promise<void>;
 }
 
+/** Passwords of a group with sentinels. */
+export interface SentinelPasswords {
+  /** For Redis itself. */
+  readonly password?: string;
+  /** For the sentinel. */
+  readonly sentinelPassword?: string;
+}
+
 /** Starts a master, its replica and a sentinel. */
-export async function startSentinels(): Promise<RedisGroup> {
-  const master = await startTestRedis();
-  const replica = await startTestRedis({ flags: ['--replicaof', '127.0.0.1', String(master.port)] });
+export async function startSentinels({ password, sentinelPassword }: SentinelPasswords = {}): Promise<RedisGroup> {
+  const own = password === undefined ? {} : { password };
+  const auth = password === undefined ? [] : ['--masterauth', password];
+  const master = await startTestRedis({ ...own, flags: auth });
+  const replica = await startTestRedis({
+    ...own,
+    flags: [...auth, '--replicaof', '127.0.0.1', String(master.port)],
+  });
   await until(async () => (await replica.command('INFO', 'replication')).includes('master_link_status:up'));
   const folder = await mkdtemp(join(tmpdir(), 'portcullis-sentinel-'));
   const port = await findFreePort();
@@ -35,16 +48,18 @@ export async function startSentinels(): Promise<RedisGroup> {
     `sentinel monitor gate 127.0.0.1 ${master.port} 1`,
     'sentinel down-after-milliseconds gate 500',
     'sentinel failover-timeout gate 3000',
+    ...(password === undefined ? [] : [`sentinel auth-pass gate ${password}`]),
+    ...(sentinelPassword === undefined ? [] : [`requirepass ${sentinelPassword}`]),
   ];
   await writeFile(file, `${lines.join('\n')}\n`);
   const sentinel = spawn(requireProgram('redis-sentinel'), [file], { stdio: 'ignore' });
-  const ask = (...words: readonly string[]): Promise<string> => command(port, words);
+  const ask = (...words: readonly string[]): Promise<string> => command(port, words, sentinelPassword);
   const findPort = async (): Promise<number> =>
     Number((await ask('SENTINEL', 'get-master-addr-by-name', 'gate')).split('\r\n')[4]);
   await until(async () => (await ask('SENTINEL', 'replicas', 'gate').catch(() => '')).includes(String(replica.port)));
   const findMaster = async (): Promise<TestRedis> => ((await findPort()) === master.port ? master : replica);
   return {
-    url: `redis+sentinel://127.0.0.1:${port}/gate`,
+    url: `redis+sentinel://${password === undefined ? '' : `:${password}@`}127.0.0.1:${port}/gate`,
     findMaster,
     async failOver() {
       const old = await findMaster();
@@ -110,14 +125,14 @@ export async function startCluster(): Promise<RedisGroup> {
   };
 }
 
-async function command(port: number, words: readonly string[]): Promise<string> {
+async function command(port: number, words: readonly string[], password?: string): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1' });
   socket.setEncoding('latin1');
   // A sentinel knows no QUIT.
-  socket.end(`${words.join(' ')}\r\n`);
+  socket.end(`${password === undefined ? '' : `AUTH ${password}\r\n`}${words.join(' ')}\r\n`);
   let answer = '';
   for await (const chunk of socket) answer += String(chunk);
-  return answer;
+  return password === undefined ? answer : answer.replace(/^\+OK\r\n/, '');
 }
 
 async function end(child: ChildProcess): Promise<void> {

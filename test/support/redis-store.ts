@@ -23,14 +23,14 @@ export async function until(condition: () => boolean | Promise<boolean>): Promis
   throw new Error('the condition did not come true');
 }
 
-/** The refusal that an answer is; rejects where it is none. */
+/** Returns a refusal; rejects if the value is not one. */
 export async function refusal(answer: Promise<Witnessed>): Promise<AccessError> {
   const outcome = await answer;
   if (!(outcome instanceof AccessError)) throw new Error('it was not refused');
   return outcome;
 }
 
-/** A server in the place of Redis, to inject faults. */
+/** A server instead of Redis, to inject faults. */
 export interface RedisImpostor {
   readonly port: number;
   readonly url: string;
@@ -38,7 +38,7 @@ export interface RedisImpostor {
   readonly sockets: readonly Socket[];
 }
 
-/** Starts an impostor that answers each command with the text it is given, if any; it ends with the test. */
+/** Starts a fake that responds to each command with the returned string, if any; it ends with the test. */
 export async function startImpostor(
   answer: (words: readonly string[]) => string | undefined,
   port = 0,
@@ -61,18 +61,18 @@ export async function startImpostor(
   return { port: address.port, url: `redis://127.0.0.1:${address.port}`, sockets };
 }
 
-/** What Redis answers when it is asked since when it remembers; `undefined` to all else. */
+/** The reply of Redis about the start of its records; `undefined` for other commands. */
 export function answerCheck(words: readonly string[]): string | undefined {
   const asksForProof = words[3]?.startsWith('portcullis:jti:') === true;
   return words[0] === 'EVALSHA' && !asksForProof ? writeAnswer('nothing') : undefined;
 }
 
-/** An answer of the script: a Redis that has remembered for ever. */
+/** The reply of the script from a Redis whose records are complete. */
 export function writeAnswer(outcome: string): string {
   return `*3\r\n${writeText(outcome)}${writeText('1')}${writeText('7')}`;
 }
 
-/** A text as Redis writes it. */
+/** Encodes a string in the protocol of Redis. */
 export function writeText(text: string): string {
   return `$${text.length}\r\n${text}\r\n`;
 }

@@ -10,22 +10,22 @@ import { requireProgram } from './programs.ts';
 /** A real Redis on a loopback port, without persistence. */
 export interface TestRedis {
   readonly port: number;
-  /** `redis://` with the password, where there is one. */
+  /** `redis://` with the password, if it has one. */
   readonly url: string;
   /** Kills it at once, as a crash would. */
   kill(): Promise<void>;
   /** Starts it again on the same port, empty. */
   restart(): Promise<void>;
-  /** Stops its process where it stands; connections stay open and nothing is answered. */
+  /** Suspends its process; connections stay open without replies. */
   freeze(): void;
   thaw(): void;
-  /** Runs one command on a connection of its own and returns the raw answer. */
+  /** Runs one command on a new connection and returns the raw reply. */
   command(...words: readonly string[]): Promise<string>;
   /** Kills it and removes its folder. */
   stop(): Promise<void>;
 }
 
-/** What a test Redis is started with. */
+/** Options of a test Redis. */
 export interface TestRedisOptions {
   readonly password?: string;
   /** Further flags of the command line. */

@@ -8,7 +8,7 @@ export interface RsaKeyPair {
   readonly publicKey: KeyObject;
 }
 
-/** How many there are of a kind. Two that one test needs are taken shortly after each other, and differ. */
+/** Number of keys of a kind. Two keys of one test are taken one after another, so they differ. */
 const count = 8;
 
 /**

@@ -12,13 +12,13 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-/** How a process ended: its exit code, or `null` and the signal that ended it. */
+/** The end of a process: its exit code, or `null` and the signal. */
 export interface ProcessEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** What the service is started with. */
+/** Options of the service. */
 export interface ServiceProcessOptions {
   /**
    * Added to `HOST=127.0.0.1`, `PORT=0` and `ADMIN_PORT=0`; a member that is `undefined` is not set at all. Nothing
@@ -33,17 +33,17 @@ export interface ServiceProcessOptions {
   readonly runtime?: readonly string[];
 }
 
-/** The service in a process of its own, listening on loopback. */
+/** The service in its own process, on loopback. */
 export interface ServiceProcess {
-  /** Of the API: `http://127.0.0.1:<port>`. */
+  /** URL of the API: `http://127.0.0.1:<port>`. */
   readonly url: string;
-  /** Of the admin listener; `undefined` where that is off. */
+  /** URL of the admin listener; `undefined` if it is off. */
   readonly adminUrl: string | undefined;
   readonly port: number;
   readonly pid: number;
-  /** Lines so far, oldest first; the array grows. A line is written a little after the answer it is about. */
+  /** Log lines so far, oldest first; the array grows. A line is written shortly after its response. */
   readonly logs: readonly LogLine[];
-  /** What was written to stderr so far. */
+  /** Output on stderr so far. */
   readonly stderr: string;
   /** Settles when the process has ended and all of its output was read. */
   readonly ended: Promise<ProcessEnd>;
@@ -77,15 +77,15 @@ const entry = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
 const { SERVICE_RUNTIME: given, OVERWRITE_BUFFERS: overwrites } = process.env;
 const preload = new URL('../isolation/overwritten-buffers.js', import.meta.url).href;
 
-/** What runs the service: this Node, or another runtime with its arguments (`npm run runtimes`). */
+/** The command of the runtime: this Node, or another runtime with its arguments (`npm run runtimes`). */
 export const [runtime, ...runtimeArgs] = [
   ...(given?.split(' ') ?? [process.execPath]),
   ...(overwrites === undefined ? [] : [`--import=${preload}`]),
 ] as [string, ...string[]];
 
 /**
- * Starts `portcullis serve` from `dist` and waits until it listens. Rejects with `ServiceStartError` where it ends
- * before; throws where there is no build.
+ * Starts `portcullis serve` from `dist` and waits until it listens. Rejects with `ServiceStartError` if it exits first;
+ * throws without a build.
  */
 export async function startService(options: ServiceProcessOptions = {}): Promise<ServiceProcess> {
   if (!existsSync(entry)) throw new Error('There is no build to test: run "npm run build" first.');
@@ -102,7 +102,7 @@ export async function startService(options: ServiceProcessOptions = {}): Promise
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // Every line is JSON (docs/behaviour.md §8): one that is not fails the test run here.
+  // Every line must be JSON (docs/behaviour.md §8); another line fails the test run.
   readLines(child, (text) => {
     const line = JSON.parse(text) as LogLine; // the log writes this shape
     logs.push(line);
@@ -150,7 +150,7 @@ export async function startService(options: ServiceProcessOptions = {}): Promise
   };
 }
 
-/** Watches a child: told to end when this process does; settles when it has ended and its output is read. */
+/** Watches a child: ends it with this process; settles when it has ended and its output is read. */
 export function superviseChild(child: ChildProcess): Promise<ProcessEnd> {
   // Killed outright, it could not end its own children, such as the workers of nginx.
   const end = (): void => void child.kill('SIGTERM');

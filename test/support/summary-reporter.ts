@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import type { Reporter, TestCase, TestModule } from 'vitest/node';
 import { installCommand, isDeclaredAbsent, type ProgramName } from './programs.ts';
 
-/** How the tests of a run ended. */
+/** The result of the tests of a run. */
 export interface RunSummary {
   /** `N passed, N failed, N skipped`. */
   readonly line: string;
   /** One line for each missing program. */
   readonly missing: readonly string[];
-  /** Why the run fails in CI though no test failed. */
+  /** The reason that the run fails in CI without a failed test. */
   readonly complaints: readonly string[];
 }
 
@@ -47,7 +47,7 @@ export function summarize(modules: readonly TestModule[], unhandledErrors: reado
   };
 }
 
-/** Whether a hook of the test's file or of one of its suites failed. */
+/** Reports whether a hook of the test's file or suites failed. */
 function isCutOff({ parent }: TestCase): boolean {
   for (let at = parent; ; at = at.parent) {
     if (at.errors().length > 0) return true;

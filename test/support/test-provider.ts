@@ -15,9 +15,8 @@ import { createTestCertificates } from './tls.ts';
 export type ProviderRoute = 'discovery' | 'jwks';
 
 /**
- * How a route misbehaves: never answers, sends a byte now and then without end, cuts the connection, answers 500 or
- * 404, sends no JSON, sends more than 256 KiB of valid JSON, redirects to another path of its own; for discovery
- * alone: names another issuer, or an http jwks_uri.
+ * Faults of a route: no response, single bytes without end, a cut connection, 500 or 404, no JSON, more than 256 KiB of
+ * valid JSON, a redirect to another path; for discovery also another issuer, or an http jwks_uri.
  */
 export type ProviderFault =
   | 'hang'
@@ -31,11 +30,11 @@ export type ProviderFault =
   | 'wrong_issuer'
   | 'http_jwks_uri';
 
-/** What a token is signed with, where that is not the current key and the usual JOSE header. */
+/** Signature of a token, if not with the current key and the usual JOSE header. */
 export interface SignOptions {
-  /** Which key signs; also one that was withdrawn. Default: the newest. */
+  /** The signing key, also a withdrawn one. Default: the newest. */
   readonly kid?: string;
-  /** Members laid over `{ alg, kid, typ: 'at+jwt' }`; one that is `undefined` is left out. */
+  /** Members that replace `{ alg, kid, typ: 'at+jwt' }`; `undefined` omits a member. */
   readonly header?: Readonly<Record<string, unknown>>;
 }
 
@@ -51,22 +50,22 @@ export interface TestProvider {
   readonly jwksUri: string;
   /** PEM of the authority behind its certificate. */
   readonly ca: string;
-  /** The same in a file, for NODE_EXTRA_CA_CERTS. */
+  /** The certificate in a file, for NODE_EXTRA_CA_CERTS. */
   readonly caFile: string;
   /** The newest key. */
   readonly kid: string;
   /** Keys that are published now, oldest first. */
   readonly kids: readonly string[];
   /**
-   * Mints an access token: `iss`, `aud`, `sub`, `iat`, `exp` (in an hour) and `scope` (`read:messages`), with the
-   * claims given laid over; one that is `undefined` is left out.
+   * Creates an access token: `iss`, `aud`, `sub`, `iat`, `exp` (in an hour) and `scope` (`read:messages`), with the
+   * given claims; `undefined` omits a claim.
    */
   sign(claims?: Readonly<Record<string, unknown>>, options?: SignOptions): Promise<string>;
-  /** Publishes a new RS256 key next to the others, signs with it from now on, and returns its `kid`. */
+  /** Publishes a new RS256 key next to the others, signs with it afterwards, and returns its `kid`. */
   rotate(): Promise<string>;
   /** Publishes the key no longer. */
   withdraw(kid: string): void;
-  /** Publishes something next to the keys, as it is: a JWK that is broken, for another use, of another type. */
+  /** Publishes a raw entry next to the keys: a broken JWK, a JWK for another use or of another type. */
   publish(jwk: unknown): void;
   /** Requests so far for a route, or for any path. */
   requests(route: ProviderRoute | `/${string}`): number;
@@ -76,7 +75,7 @@ export interface TestProvider {
   inject(fault: ProviderFault, route?: ProviderRoute): void;
   /** Ends every fault for calls to come; what hangs already stays so until its connection closes. */
   mend(): void;
-  /** Sends `Cache-Control: max-age` with the key set from now on; seconds, `undefined` for no header. */
+  /** Sends `Cache-Control: max-age` with the key set; seconds, `undefined` for no header. */
   setMaxAge(seconds: number | undefined): void;
   /** Closes the listener and every connection: calls are refused. */
   down(): Promise<void>;
@@ -86,7 +85,7 @@ export interface TestProvider {
   close(): Promise<void>;
 }
 
-/** Where the provider differs from its defaults. */
+/** Options of the provider. */
 export interface TestProviderOptions {
   /** Default `https://api.example.test/`. */
   readonly audience?: string;

@@ -7,13 +7,13 @@ export interface TestCertificates {
   readonly key: string;
 }
 
-/** Days from now on which the certificate of the server begins and ends to be valid. */
+/** Days from today to the start and the end of the validity of the server certificate. */
 export interface TestValidity {
   readonly from: number;
   readonly to: number;
 }
 
-/** A certificate for a client, signed by itself: whoever trusts it trusts only that client. Both PEM. */
+/** A self-signed client certificate; trusting it trusts only that client. Both PEM. */
 export type ClientCertificate = Omit<TestCertificates, 'ca'>;
 
 const usual: TestValidity = { from: -1, to: 1 };
@@ -36,7 +36,7 @@ export function createClientCertificate(): Promise<ClientCertificate> {
   return takeOrMake('client-certificate', async () => (await loadMaker()).makeClientCertificate());
 }
 
-/** After so many the first comes again. */
+/** Number of certificates before the first one is used again. */
 const count = 12;
 
 /** The package that makes certificates takes longer to load than most test files run. */

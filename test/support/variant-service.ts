@@ -5,7 +5,7 @@ import type { TestProvider } from './test-provider.ts';
 // Each child of a test has one for its end, and a file may start more than the ten that Node thinks a leak.
 process.setMaxListeners(64);
 
-/** What of a variant can be told on the wire, written down apart from the records under test. */
+/** Observable properties of a variant, written independently of the tested records. */
 export interface VariantOnTheWire {
   readonly name: 'a' | 'b';
   readonly names: { readonly domain: string; readonly audience: string };
@@ -41,7 +41,7 @@ export const variants: readonly VariantOnTheWire[] = [
   },
 ];
 
-/** What a variant has to be told of its provider. */
+/** Settings of a variant for its provider. */
 export type Provider = Pick<TestProvider, 'domain' | 'audience' | 'caFile'>;
 
 /** The settings of a variant before this provider. */

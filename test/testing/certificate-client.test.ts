@@ -15,7 +15,7 @@ const call = (headers: Readonly<Record<string, string>>) => new Request('https:/
 const bearer = (token: string) => call({ authorization: `Bearer ${token}` });
 
 describe('a client with a certificate', () => {
-  it('tls: its connection lets its token in, and no other does', async () => {
+  it('tls: its own connection → admitted; another one → refused', async () => {
     const server = createResourceServer({ ...options, clientCertificate: 'tls' });
     const { claims } = await server.authorize(bearer(client.token({ sub: 'alice' })), {}, client.connection);
     expect(claims).toMatchObject({ sub: 'alice', cnf: { 'x5t#S256': client.thumbprint } });
@@ -24,7 +24,7 @@ describe('a client with a certificate', () => {
     await expectRefused(server, bearer(client.token()), 'missing_client_certificate');
   });
 
-  it('header: as a proxy sends it', async () => {
+  it('header of a proxy → admitted', async () => {
     const server = createResourceServer({ ...options, clientCertificate: 'header', trustProxy: ['127.0.0.1'] });
     const { connection } = client;
     await server.authorize(call(client.headers({ scope: 'read' })), { scopes: ['read'] }, connection);
@@ -32,7 +32,7 @@ describe('a client with a certificate', () => {
     await expectRefused(server, borrowed, 'client_certificate_mismatch', { connection });
   });
 
-  it('over a real TLS connection', async () => {
+  it('a real TLS connection → admitted', async () => {
     const { cert, key } = await createTestCertificates();
     const protect = createProtect(createResourceServer({ ...options, clientCertificate: 'tls' }));
     const answer = protect({}, (_request, response, { claims }) => response.end(claims.sub));
@@ -61,7 +61,7 @@ describe('without the optional package', () => {
     vi.resetModules();
   });
 
-  it('says what to install', async () => {
+  it('certificateClient → an error that states what to install', async () => {
     vi.resetModules();
     vi.doMock('@peculiar/x509', () => {
       throw new Error('Cannot find package');

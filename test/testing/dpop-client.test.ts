@@ -14,11 +14,11 @@ describe.each(algs)('a client with %s', (alg) => {
   const client = issuer.dpopClient({ alg });
   const server = createServer({ mode: 'required', algorithms: [alg] });
 
-  it('is let in', async () => {
+  it('a valid proof → admitted', async () => {
     expect(await judge(server, { headers: client.headers({ url }) })).toBe('accepted');
   });
 
-  it.each(proofFlaws)('whose proof is flawed by %s is refused for that reason', async (flaw) => {
+  it.each(proofFlaws)('a proof flawed by %s → that reason', async (flaw) => {
     expect(await judge(server, { headers: client.headers({ url, flaw }) })).toBe(flaw);
   });
 });
@@ -27,12 +27,12 @@ describe('a client', () => {
   const client = issuer.dpopClient();
   const server = createServer();
 
-  it('uses ES256', async () => {
+  it('default → ES256', async () => {
     expect(client.jwk).toMatchObject({ kty: 'EC', crv: 'P-256' });
     expect(await judge(server, { headers: client.headers({ url }) })).toBe('accepted');
   });
 
-  it('has tokens that are bound to its key, and to its key alone', async () => {
+  it('its tokens → bound to its key only', async () => {
     const token = client.token();
     expect(await judge(server, { headers: { authorization: `Bearer ${token}` } })).toBe('bound_token_as_bearer');
     const thief = issuer.dpopClient();
@@ -41,17 +41,17 @@ describe('a client', () => {
     expect(await judge(server, { headers: client.headers({ url, token }) })).toBe('accepted');
   });
 
-  it('with a token that is not bound → unbound_token_as_dpop', async () => {
+  it('an unbound token → unbound_token_as_dpop', async () => {
     const headers = client.headers({ url, token: issuer.token() });
     expect(await judge(server, { headers })).toBe('unbound_token_as_dpop');
   });
 
-  it('with a token that has a flaw → that reason', async () => {
+  it('a flawed token → that reason', async () => {
     const token = issuer.flawed('expired', { cnf: { jkt: client.jkt } });
     expect(await judge(server, { headers: client.headers({ url, token }) })).toBe('expired');
   });
 
-  it('without its proof → missing_dpop_proof', async () => {
+  it('no proof → missing_dpop_proof', async () => {
     const { authorization } = client.headers({ url });
     expect(await judge(server, { headers: { authorization } })).toBe('missing_dpop_proof');
   });
@@ -66,12 +66,12 @@ describe('a client', () => {
     ['read:messages', 'accepted'],
     ['write:messages', 'insufficient_scope'],
     [undefined, 'insufficient_scope'],
-  ])('asks for the scope %s → %s', async (scope, verdict) => {
+  ])('requests the scope %s → %s', async (scope, verdict) => {
     const headers = client.headers({ url, scope });
     expect(await judge(server, { headers }, { scopes: ['read:messages'] })).toBe(verdict);
   });
 
-  it('proves method and URL, without query and fragment', async () => {
+  it('method and URL → in the proof, without query and fragment', async () => {
     const call = { method: 'POST', url: `${url}?page=2#top` };
     expect(await judge(server, { ...call, headers: client.headers(call) })).toBe('accepted');
     expect(await judge(server, { ...call, headers: client.headers({ url: call.url }) })).toBe('proof_method_mismatch');
@@ -79,7 +79,7 @@ describe('a client', () => {
     expect(await judge(server, { url: call.url, headers: client.headers({ url: address }) })).toBe('accepted');
   });
 
-  it('makes a proof for a token of elsewhere', async () => {
+  it('a token from another source → a proof for it', async () => {
     const token = client.token({ sub: 'alice' });
     const dpop = client.proof({ url, token });
     expect(await judge(server, { headers: { authorization: `DPoP ${token}`, dpop } })).toBe('accepted');
@@ -89,7 +89,7 @@ describe('a client', () => {
     );
   });
 
-  it('carries a nonce', async () => {
+  it('nonce → in the proof', async () => {
     const nonces = createNonces({ secret: 'a secret of thirty-two bytes, or more' });
     const strict = createServer({ nonces });
     const nonce = nonces.issue(Date.now() / 1000);
@@ -98,18 +98,18 @@ describe('a client', () => {
     expect(await judge(strict, { headers: client.headers({ url, nonce }) })).toBe('accepted');
   });
 
-  it('keeps the time of its issuer', async () => {
+  it('the clock of its issuer → iat', async () => {
     const now = () => 1_000_000_000;
     const past = createTestIssuer({ now });
     const then = createResourceServer({ issuers: [past], audience, now });
     expect(await judge(then, { headers: past.dpopClient().headers({ url }) })).toBe('accepted');
   });
 
-  test('a flaw that is none → TypeError that lists the right ones', () => {
+  test('an unknown flaw → TypeError that lists the known ones', () => {
     expect(() => client.headers({ url, flaw: 'expired' as ProofFlaw })).toThrow(/^flaw: .*proof_too_old, /);
   });
 
-  it.each(['/messages', 'api.test', ''])('%j is no URL of a call → TypeError that says what to write', (part) => {
-    expect(() => client.headers({ url: part })).toThrow(/^url: write the whole URL of the call/);
+  it.each(['/messages', 'api.test', ''])('%j, not an absolute URL → TypeError that states the fix', (part) => {
+    expect(() => client.headers({ url: part })).toThrow(/^url: write the absolute URL of the request/);
   });
 });

@@ -15,36 +15,36 @@ const failureOf = (asserted: Promise<unknown>): Promise<unknown> =>
   );
 
 describe('expectRefused', () => {
-  it.each(tokenFlaws)('%s → holds, and gives the refusal', async (flaw) => {
+  it.each(tokenFlaws)('%s → resolves with the refusal', async (flaw) => {
     expect(await expectRefused(server, call(issuer.flawed(flaw)), flaw)).toMatchObject({ reason: flaw });
   });
 
-  it('with a policy → what the route asks for is asked', async () => {
+  it('with a policy → its requirements are checked', async () => {
     await expectRefused(server, call(issuer.token({ scope: 'openid' })), 'insufficient_scope', { policy });
   });
 
-  it('another reason → the message explains the call, and has no token', async () => {
+  it('another reason → the message explains the request, and has no token', async () => {
     const token = issuer.token({ aud: 'https://api.test' });
     const failure = await failureOf(expectRefused(server, call(token), 'expired', { policy }));
     expect(failure).toBeInstanceOf(AssertionError);
     expect(failure).toMatchObject({ actual: 'invalid_audience', expected: 'expired', operator: 'expectRefused' });
     const { message } = failure as AssertionError; // as just seen
-    expect(message).toContain('The call should be refused as expired; it was refused as invalid_audience.');
+    expect(message).toContain('The request should be refused as expired; it was refused as invalid_audience.');
     expect(message).toMatch(/aud is +https:\/\/api\.test$/m);
-    expect(message).toMatch(/wants +https:\/\/api\.test\/ /);
+    expect(message).toMatch(/expects +https:\/\/api\.test\/ /);
     for (const part of token.split('.')) expect(message).not.toContain(part.slice(0, 20));
   });
 
-  it('admitted → the message says so, with every check', async () => {
+  it('admitted → the message states it, with every check', async () => {
     const failure = await failureOf(expectRefused(server, call(issuer.token({ scope: 'read:messages' })), 'expired'));
     expect(failure).toBeInstanceOf(AssertionError);
     const { message } = failure as AssertionError; // as just seen
-    expect(message).toContain('The call should be refused as expired; it was admitted.');
+    expect(message).toContain('The request should be refused as expired; it was admitted.');
     for (const group of ['issuer', 'signature', 'aud', 'exp'])
       expect(message).toMatch(new RegExp(`^${group} +ok`, 'm'));
   });
 
-  it('what is no refusal is thrown as it is', async () => {
+  it('a defect → the same error is thrown', async () => {
     await expect(expectRefused(server, call(issuer.token()), 'expired', { policy: { scopes: [] } })).rejects.toThrow(
       TypeError,
     );

@@ -58,7 +58,7 @@ async function get(path: string): Promise<{ readonly status: number; readonly bo
 }
 
 describe('an issuer that listens', () => {
-  it('is found by discovery: its tokens are accepted, flawed ones refused', async () => {
+  it('discovery → its tokens are accepted, flawed ones refused', async () => {
     const { keys, server } = createServer(tls);
     await passStart();
     expect(await judge(server, bearer(tls.token()))).toBe('accepted');
@@ -70,7 +70,7 @@ describe('an issuer that listens', () => {
     keys.close();
   });
 
-  it('is another issuer than the one in memory, with the same keys', async () => {
+  it('a different name than the issuer in memory, with the same keys', async () => {
     expect(tls.issuer).toMatch(/^https:\/\/localhost:\d+\/$/);
     expect(tls).toMatchObject({ audience: issuer.audience, kid: issuer.kid, jwks: issuer.jwks });
     const { keys, server } = createServer(tls);
@@ -86,7 +86,7 @@ describe('an issuer that listens', () => {
     });
   });
 
-  it('serves the keys as they are now, and nothing else', async () => {
+  it('a rotation → the current keys; every other path → 404', async () => {
     expect(await get('.well-known/jwks.json')).toEqual({ status: 200, body: issuer.jwks });
     issuer.rotate();
     const { status, body } = await get('.well-known/jwks.json');
@@ -95,20 +95,20 @@ describe('an issuer that listens', () => {
     expect((await get('token')).status).toBe(404);
   });
 
-  it('is refused by whoever was not told of its certificate', async () => {
+  it('a client without its certificate → refused', async () => {
     const keys = createKeySet({ issuer: tls.issuer, environment: {} });
     await expect(keys.ready()).rejects.toMatchObject({ kind: 'tls' });
     keys.close();
   });
 
-  it('has a certificate for localhost that signs no other', () => {
+  it('its certificate → for localhost, signs no other', () => {
     const certificate = new X509Certificate(tls.ca);
     expect(certificate.ca).toBe(false);
     expect(certificate.checkHost('localhost')).toBe('localhost');
     expect(certificate.checkIP('127.0.0.1')).toBe('127.0.0.1');
   });
 
-  it('works while the clock of the test is set to another time', async () => {
+  it('a test clock set to another time → accepted', async () => {
     vi.useFakeTimers({ now: new Date('1999-01-01'), toFake: ['Date'] });
     await using other = await createTestIssuer().listen();
     const { keys, server } = createServer(other);
@@ -139,7 +139,7 @@ describe('opaque tokens of an issuer that listens', () => {
     return JSON.parse(stdout);
   }
 
-  it('are asked about by another process: active, revoked, without the scope, of another issuer', async () => {
+  it('another process: active, revoked, without the scope, of another issuer → each its result', async () => {
     const read = { sub: 'alice', scope: 'read' };
     const revoked = tls.opaqueToken(read);
     tls.revoke(revoked);
@@ -156,7 +156,7 @@ describe('opaque tokens of an issuer that listens', () => {
     ]);
   });
 
-  it('are told to nobody but the client of the issuer, and only to POST', async () => {
+  it('another client → 401; another method → 405', async () => {
     const { endpoint, clientId, clientSecret } = tls.introspectionAccount;
     const { client, close } = createClient(tls.ca);
     const token = tls.opaqueToken();
@@ -174,7 +174,7 @@ describe('opaque tokens of an issuer that listens', () => {
     await close();
   });
 
-  it('are of no use to a caller that leaves in the middle of its question', async () => {
+  it('a client that disconnects during its request → the issuer keeps working', async () => {
     const { port } = new URL(tls.issuer);
     const { clientId, clientSecret } = tls.introspectionAccount;
     const authorization = `Basic ${Buffer.from(`${clientId}:${clientSecret}`).toString('base64')}`;
@@ -187,7 +187,7 @@ describe('opaque tokens of an issuer that listens', () => {
   });
 });
 
-describe('the end', () => {
+describe('close', () => {
   it.each([
     [
       'close, any number of times',
@@ -212,7 +212,7 @@ describe('without the optional package', () => {
     vi.resetModules();
   });
 
-  it('says what to install, and the rest works', async () => {
+  it('listen → an error that states what to install; the rest works', async () => {
     vi.resetModules();
     vi.doMock('@peculiar/x509', () => {
       throw new Error('Cannot find package');

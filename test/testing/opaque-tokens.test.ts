@@ -9,7 +9,7 @@ const server = createResourceServer({ ...options, introspection });
 const call = (token: string) => new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
 
 describe('an opaque token', () => {
-  it('says nothing, and is let in with its claims', async () => {
+  it('an opaque token → admitted with its claims', async () => {
     const token = issuer.opaqueToken({ sub: 'alice', scope: 'read write', level: 3 });
     expect(token).toMatch(/^[\w-]{40,}$/);
     const { claims, scopes } = await server.authorize(call(token), { scopes: ['read'] });
@@ -17,13 +17,13 @@ describe('an opaque token', () => {
     expect([...scopes]).toEqual(['read', 'write']);
   });
 
-  it('is judged as any other: another audience, expired, without the scope', async () => {
+  it('another audience, expired, without the scope → each its refusal', async () => {
     await expectRefused(server, call(issuer.opaqueToken({ aud: 'another' })), 'invalid_audience');
     await expectRefused(server, call(issuer.opaqueToken({ exp: 1 })), 'expired');
     await expectRefused(server, call(issuer.opaqueToken()), 'insufficient_scope', { policy: { scopes: ['read'] } });
   });
 
-  it('is refused from the moment it is revoked, and so is one that nobody minted', async () => {
+  it('revoked, or never minted → inactive_token', async () => {
     const token = issuer.opaqueToken();
     await server.authorize(call(token));
     issuer.revoke(token);
@@ -32,11 +32,11 @@ describe('an opaque token', () => {
     await expectRefused(server, call(createTestIssuer().opaqueToken()), 'inactive_token');
   });
 
-  it('is none without the introspection', async () => {
+  it('without introspection → opaque_token', async () => {
     await expectRefused(createResourceServer(options), call(issuer.opaqueToken()), 'opaque_token');
   });
 
-  it('leaves tokens with a signature as they are', async () => {
+  it('a signed token → admitted as before', async () => {
     expect((await server.authorize(call(issuer.token({ sub: 'bob' })))).claims.sub).toBe('bob');
   });
 });

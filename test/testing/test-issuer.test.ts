@@ -25,7 +25,7 @@ describe('a token', () => {
   const { audience } = issuer;
   const server = createResourceServer({ issuers: [issuer], audience, now });
 
-  it('has the claims of RFC 9068 §2.2, and its header', () => {
+  it('a new token → the claims and the header of RFC 9068 §2.2', () => {
     const token = issuer.token();
     expect(readPart(token, 0)).toEqual({ alg: 'RS256', typ: 'at+jwt', kid: issuer.kid });
     expect(readPart(token, 1)).toEqual({
@@ -40,7 +40,7 @@ describe('a token', () => {
     expect(issuer.token()).not.toBe(token);
   });
 
-  it('has whatever claims and header are laid over', async () => {
+  it('claims and header → merged over the defaults', async () => {
     const token = issuer.token({ sub: 'alice', client_id: undefined, roles: ['admin'] }, { typ: 'JWT' });
     expect(readPart(token, 0)).toMatchObject({ alg: 'RS256', typ: 'JWT' });
     expect(readPart(token, 1)).toMatchObject({ sub: 'alice', roles: ['admin'] });
@@ -56,7 +56,7 @@ describe('a token', () => {
     expect(await judge(server, { headers: issuer.headers(claims) }, policy)).toBe(verdict);
   });
 
-  test('the headers are what fetch takes', () => {
+  test('headers → accepted by fetch', () => {
     expect(new Headers(issuer.headers()).get('authorization')).toMatch(/^Bearer eyJ/);
     expect([...new Headers(issuer.dpopClient().headers({ url: 'https://api.test/' })).keys()]).toEqual([
       'authorization',
@@ -66,7 +66,7 @@ describe('a token', () => {
 });
 
 describe('an issuer', () => {
-  it('has the names it is given', async () => {
+  it('issuer and audience → equal to those in its tokens', async () => {
     const names = { issuer: 'https://login.example/realm', audience: 'messages' };
     const issuer = createTestIssuer({ ...names, alg: 'ES256' });
     expect(issuer).toMatchObject(names);
@@ -76,7 +76,7 @@ describe('an issuer', () => {
     expect(await judge(server, bearer(issuer.flawed('invalid_audience')))).toBe('invalid_audience');
   });
 
-  it('makes no key before one is needed, and then one RSA key', () => {
+  it('no key before the first token, then one RSA key', () => {
     const issuer = createTestIssuer();
     expect(generateKeyPairSync).not.toHaveBeenCalled();
     for (let i = 0; i < 3; i++) issuer.token();
@@ -84,7 +84,7 @@ describe('an issuer', () => {
     expect(made.filter((type) => type === 'rsa')).toHaveLength(1);
   });
 
-  it('trusts no other: a token that borrows its names and its kid is refused', async () => {
+  it('another issuer with the same names and kid → refused', async () => {
     const issuer = createTestIssuer();
     const server = createResourceServer({ issuers: [issuer], audience: issuer.audience });
     const other = createTestIssuer();
@@ -92,7 +92,7 @@ describe('an issuer', () => {
     expect(await judge(server, bearer(other.token({}, { kid: issuer.kid })))).toBe('invalid_signature');
   });
 
-  it('publishes public keys alone', () => {
+  it('jwks → public keys only', () => {
     const { jwks, kid } = createTestIssuer();
     expect(jwks.keys).toEqual([
       { kty: 'RSA', kid, use: 'sig', alg: 'RS256', n: expect.any(String), e: 'AQAB' },
@@ -101,7 +101,7 @@ describe('an issuer', () => {
     expect(jwks.keys.filter((key) => Object.hasOwn(key, 'd'))).toEqual([]);
   });
 
-  test('an alg that cannot be allowed → TypeError, at once', () => {
+  test('an unknown alg → TypeError at creation', () => {
     expect(() => createTestIssuer({ alg: 'HS256' as TokenAlg })).toThrow(/^alg: write any of RS256, /);
   });
 });
@@ -113,7 +113,7 @@ describe('a rotation', () => {
     return { issuer, server: createResourceServer({ ...options, issuers: [issuer] }), options };
   };
 
-  it('signs with a new key, and leaves the one before published', async () => {
+  it('rotate() → a new key signs, the previous one stays published', async () => {
     const { issuer, server } = createPair();
     const before = issuer.token();
     const { kid } = issuer;
@@ -125,7 +125,7 @@ describe('a rotation', () => {
     expect(await judge(server, bearer(issuer.token()))).toBe('accepted');
   });
 
-  it('withdraws the keys before it where told to', async () => {
+  it("rotate('withdrawn') → the previous keys are unknown", async () => {
     const { issuer, server } = createPair();
     const first = issuer.token();
     issuer.rotate();
@@ -138,7 +138,7 @@ describe('a rotation', () => {
     expect(await judge(server, bearer(issuer.flawed('key_not_usable')))).toBe('key_not_usable');
   });
 
-  it('does not reach a copy of the keys', async () => {
+  it('a copy of the keys → unchanged', async () => {
     const { issuer, options } = createPair();
     const keys = createStaticKeySet(issuer.jwks);
     const server = createResourceServer({ ...options, issuers: [{ issuer: issuer.issuer, keys }] });
@@ -148,7 +148,7 @@ describe('a rotation', () => {
     expect(await judge(server, bearer(issuer.token()))).toBe('unknown_kid');
   });
 
-  it('is told by the generation of the keys', () => {
+  it('rotate() → a new generation of the keys', () => {
     const { issuer } = createPair();
     issuer.token();
     expect(issuer.keys).toMatchObject({ generation: 0 });

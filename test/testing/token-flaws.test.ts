@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
-import { failures, gateReasons, listenerReasons, type Reason } from '../../src/failures.ts';
+import { failures, type Reason, reasonsElsewhere } from '../../src/failures.ts';
 import { algorithms, tokenAlgs } from '../../src/jose/algorithms.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
 import type { Policy } from '../../src/policy/policy.ts';
@@ -29,12 +29,12 @@ const servers = [
 describe.each(servers)('$name resource server', ({ options }) => {
   const server = createResourceServer({ issuers, audience, ...options });
 
-  it.each(tokenFlaws)('refuses a token flawed by %s for that reason', async (flaw) => {
+  it.each(tokenFlaws)('%s → that reason', async (flaw) => {
     expect(await judge(server, bearer(issuer.flawed(flaw)))).toBe(flaw);
     expect(await judge(server, bearer(issuer.flawed(flaw, { scope: 'read:messages', sub: 'alice' })))).toBe(flaw);
   });
 
-  it('accepts the token without a flaw', async () => {
+  it('no flaw → admitted', async () => {
     expect(await judge(server, bearer(issuer.token()))).toBe('accepted');
   });
 });
@@ -43,14 +43,14 @@ describe('flaws that depend on the key', () => {
   const flaws: readonly TokenFlaw[] = ['invalid_signature', 'key_not_usable', 'unknown_kid', 'unsupported_alg'];
   const algs = [...algorithms.keys()] as readonly TokenAlg[]; // a test below holds the two together
 
-  it.each(algs)('%s: the token is accepted, the flaws are refused', async (alg) => {
+  it.each(algs)('%s: the token → accepted, the flaws → refused', async (alg) => {
     const other = createTestIssuer({ alg });
     const server = createResourceServer({ issuers: [other], audience, algorithms: [alg] });
     expect(await judge(server, bearer(other.token()))).toBe('accepted');
     for (const flaw of flaws) expect(await judge(server, bearer(other.flawed(flaw)))).toBe(flaw);
   });
 
-  it('every alg that can be allowed has its name in the type', () => {
+  it('the type has every known alg', () => {
     const named: Readonly<Record<TokenAlg, true>> = {
       RS256: true,
       RS384: true,
@@ -67,7 +67,7 @@ describe('flaws that depend on the key', () => {
   });
 });
 
-describe('what the policy of a route alone makes a refusal of', () => {
+describe('refusals by the policy of a route', () => {
   const server = createResourceServer({ issuers, audience });
 
   it.each<[Reason, Policy<unknown>, JsonObject]>([
@@ -75,6 +75,9 @@ describe('what the policy of a route alone makes a refusal of', () => {
     ['no_accepted_scope', { anyScope: ['read:messages'] }, {}],
     ['missing_permission', { permissions: ['messages:read'] }, { permissions: [] }],
     ['unaccepted_claims', { claims: z.object({ tenant: z.string() }) }, {}],
+    ['actor_required', { actor: 'required' }, {}],
+    ['actor_not_allowed', { actor: 'forbidden' }, { act: { sub: 'agent-1' } }],
+    ['claim_not_allowed', { claimConditions: [{ claim: 'tenant', equals: 'acme' }] }, { tenant: 'other' }],
     ['unaccepted_acr', { acr: 'gold' }, { acr: 'silver' }],
     ['missing_auth_time', { maxAge: 300 }, {}],
     ['authentication_too_old', { maxAge: 300 }, { auth_time: 0 }],
@@ -111,6 +114,9 @@ describe('the lists of flaws', () => {
     'insufficient_scope',
     'no_accepted_scope',
     'missing_permission',
+    'actor_required',
+    'actor_not_allowed',
+    'claim_not_allowed',
     'unaccepted_claims',
     'unaccepted_acr',
     'missing_auth_time',
@@ -121,15 +127,20 @@ describe('the lists of flaws', () => {
     'replay_store_unavailable',
     'replay_store_full',
     'unexpected',
+    'audit_unavailable',
+    'token_lifetime_too_long',
+    'malformed_status',
+    'status_list_not_allowed',
+    'revocation_unknown',
   ];
 
-  it('have every reason that a token or a proof alone can give', () => {
-    expect([...tokenFlaws, ...proofFlaws, ...others, ...gateReasons, ...listenerReasons].toSorted()).toEqual(
+  it('every reason of a token or a proof → a flaw', () => {
+    expect([...tokenFlaws, ...proofFlaws, ...others, ...reasonsElsewhere].toSorted()).toEqual(
       Object.keys(failures).toSorted(),
     );
   });
 
-  test('another name → TypeError that lists the right ones', () => {
+  test('an unknown name → TypeError that lists the known ones', () => {
     // As from a test without types.
     const mistyped = 'exipred' as TokenFlaw;
     expect(() => issuer.flawed(mistyped)).toThrow(TypeError);

@@ -4,7 +4,7 @@ import { createRefuseDenied } from '../../src/token-status/deny-check.ts';
 
 const claims = { sub: 'alice' };
 
-describe('a deny list of somebody else', () => {
+describe('a custom deny list', () => {
   it.each<[string, () => unknown, string]>([
     ['false', () => false, 'allowed'],
     ['true', () => true, 'revoked_token'],
@@ -40,7 +40,7 @@ describe('a deny list of somebody else', () => {
     expect(refusal?.failure.status).toBe(503);
   });
 
-  it('an answer at once → no promise', () => {
+  it('a synchronous result → no promise', () => {
     expect(createRefuseDenied({ denies: () => false })(claims, 'kid')).toBeUndefined();
     expect(createRefuseDenied({ denies: () => true })(claims, 'kid')).toMatchObject({ reason: 'revoked_token' });
   });

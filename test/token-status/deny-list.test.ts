@@ -33,16 +33,16 @@ describe('a deny list', () => {
     expect(list.denies(claims, kid)).toBe(false);
   });
 
-  it('a value of one kind → not that of another', () => {
+  it('a value of one kind → not found under another', () => {
     const { list } = open({ sub: ['bad'] });
     expect(list.denies({ jti: 'bad' }, 'bad')).toBe(false);
   });
 
-  it.each([1, null, ['bad'], undefined])('a claim that is no text (%j) → not found', (sub) => {
+  it.each([1, null, ['bad'], undefined])('a claim that is not a string (%j) → not found', (sub) => {
     expect(open({ sub: ['bad'] }).list.denies({ sub }, undefined)).toBe(false);
   });
 
-  it('until a time → denied before it, and not from then on', () => {
+  it('until a time → denied before it, and not after it', () => {
     const { list, wait } = open();
     list.add({ kind: 'sub', value: 'bad', until: start + 10 });
     wait(9);
@@ -60,7 +60,7 @@ describe('a deny list', () => {
     expect(list.list()).toEqual([{ kind: 'jti', value: 'bad' }]);
   });
 
-  it('replaced → what was there is let in again', () => {
+  it('replaced → previous values are admitted again', () => {
     const { list } = open({ jti: ['old'] });
     list.replace({ kid: ['new'], sub: [{ value: 'mallory', until: start + 1 }] });
     expect(list.denies({ jti: 'old' }, undefined)).toBe(false);
@@ -70,7 +70,7 @@ describe('a deny list', () => {
     ]);
   });
 
-  it('the clock of the machine, where none is given', () => {
+  it('no clock → the clock of the host', () => {
     const list = createDenyList({ sub: [{ value: 'bad', until: Date.now() / 1000 + 60 }] });
     list.add({ kind: 'sub', value: 'worse', until: Date.now() / 1000 - 1 });
     expect(list.denies({ sub: 'bad' }, undefined)).toBe(true);
@@ -88,7 +88,7 @@ describe('the bound', () => {
     expect(list.list()).toHaveLength(2);
   });
 
-  it('what has run out makes room', () => {
+  it('expired entries make room', () => {
     const { list, wait } = open({ maxEntries: 1, jti: [{ value: 'a', until: start + 1 }] });
     wait(1);
     list.add({ kind: 'jti', value: 'b' });
@@ -100,7 +100,7 @@ describe('the bound', () => {
   });
 });
 
-describe('what is malformed → TypeError that says how it is written, and the list stays', () => {
+describe('a malformed value → TypeError that shows the format, and the list is unchanged', () => {
   it.each<[string, unknown]>([
     ['another kind', { iss: ['a'] }],
     ['another kind, without a value', { iss: [] }],
@@ -128,8 +128,8 @@ describe('what is malformed → TypeError that says how it is written, and the l
   });
 });
 
-describe('a number in place of a text', () => {
-  it('jti "123" → also the number 123; a number is no sub', () => {
+describe('a number instead of a string', () => {
+  it('jti "123" → also the number 123; a number is not a sub', () => {
     const list = createDenyList({ jti: ['123'], sub: ['123'] });
     expect(list.denies({ jti: 123 }, undefined)).toBe(true);
     expect(list.denies({ jti: '123' }, undefined)).toBe(true);

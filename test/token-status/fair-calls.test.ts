@@ -11,15 +11,18 @@ function open(options: Partial<FairCallsOptions> = {}) {
     maxWaitingPerClient: 3,
     maxWaiting: 5,
     waitSeconds: 60,
-    tooLate: () => new Error('too late'),
     ...options,
   });
   const run = (client: string, name: string) =>
-    calls.run(client, async () => {
-      started.push(name);
-      await new Promise<void>((resolve) => ends.set(name, resolve));
-      return name;
-    });
+    calls.run(
+      client,
+      async () => {
+        started.push(name);
+        await new Promise<void>((resolve) => ends.set(name, resolve));
+        return name;
+      },
+      () => 'too late',
+    );
   const end = async (name: string): Promise<void> => {
     ends.get(name)?.();
     await new Promise((resolve) => setImmediate(resolve));
@@ -54,10 +57,10 @@ describe('calls that take turns', () => {
     expect(run('b', 'b4')).toBeUndefined();
   });
 
-  it('a crowd has taken all places → who comes new has one of those of the client with the most', async () => {
+  it('a crowd has taken all places → a new client gets a place of the client with the most', async () => {
     const { run, end, started } = open({ maxWaitingPerClient: 3, maxWaiting: 5 });
     const waiting = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'b3'].map((name) => run(name.slice(0, 1), name));
-    const late = expect(waiting[1]).rejects.toThrow('too late');
+    const late = expect(waiting[1]).resolves.toBe('too late');
     void run('c', 'c1');
     await late;
     // Two wait of each of the others now: nobody has more than one would have then.
@@ -76,20 +79,20 @@ describe('calls that take turns', () => {
     expect(calls.clients).toBe(0);
   });
 
-  it('no turn in time → rejected, and it takes no turn later', async () => {
+  it('no turn in time → too late, and it takes no turn later', async () => {
     const { run, end, started } = open({ maxCalls: 1, waitSeconds: 0.01 });
     void run('a', 'a1');
-    await expect(run('b', 'b1')).rejects.toThrow('too late');
+    await expect(run('b', 'b1')).resolves.toBe('too late');
     await end('a1');
     expect(started).toEqual(['a1']);
     void run('b', 'b2');
     expect(started).toEqual(['a1', 'b2']);
   });
 
-  it('no turn in time behind a call of the same client → rejected, and the client keeps its place', async () => {
+  it('no turn in time behind a call of the same client → too late, and the client keeps its place', async () => {
     const { run, end, started } = open({ waitSeconds: 0.01 });
     void run('a', 'a1');
-    await expect(run('a', 'a2')).rejects.toThrow('too late');
+    await expect(run('a', 'a2')).resolves.toBe('too late');
     const third = run('a', 'a3');
     expect(started).toEqual(['a1']);
     await end('a1');
@@ -100,7 +103,11 @@ describe('calls that take turns', () => {
 
   it('a call that fails → its error, and the next has its turn', async () => {
     const { calls, run, started } = open({ maxCalls: 1 });
-    const failed = calls.run('a', () => Promise.reject(new Error('broken')));
+    const failed = calls.run(
+      'a',
+      () => Promise.reject(new Error('broken')),
+      () => 'too late',
+    );
     void run('b', 'b1');
     await expect(failed).rejects.toThrow('broken');
     await new Promise((resolve) => setImmediate(resolve));

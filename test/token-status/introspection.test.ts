@@ -1,8 +1,10 @@
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { inspect } from 'node:util';
+import { jwtVerify } from 'jose';
 import { describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
 import type { FetchInit } from '../../src/outbound/http-client.ts';
+import type { ClientKey } from '../../src/token-status/client-authentication.ts';
 import { createIntrospection, type IntrospectionOptions } from '../../src/token-status/introspection.ts';
 
 const required = {
@@ -12,6 +14,9 @@ const required = {
   clientSecret: 's3cret',
 };
 const active = { active: true, sub: 'alice' };
+const pemOf = ({ privateKey }: { readonly privateKey: KeyObject }) =>
+  privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+const rsaKey = pemOf(generateKeyPairSync('rsa', { modulusLength: 2048 }));
 const digestOf = (token: string) => createHash('sha256').update(token).digest('base64url');
 
 /** An introspection on a clock that a test sets, before an endpoint that answers as it is told. */
@@ -53,7 +58,62 @@ describe('the call', () => {
     });
   });
 
-  it.each(['two words', 'a"b', 'a\nb', 'é', '=', 'a=b', 'a,b'])('%j is no token → none', async (token) => {
+  it('client_secret_post → name and secret are members of the form (RFC 6749 §2.3.1)', async () => {
+    const { ask, calls } = open({ clientSecret: 'p%ss w+rd é', clientSecretMethod: 'client_secret_post' });
+    expect(await ask('opaque')).toEqual(active);
+    const [{ body, headers } = { body: '', headers: {} }] = calls;
+    expect(Object.fromEntries(new URLSearchParams(body))).toEqual({
+      ...{ token: 'opaque', token_type_hint: 'access_token' },
+      ...{ client_id: 'api', client_secret: 'p%ss w+rd é' },
+    });
+    expect(headers).not.toHaveProperty('authorization');
+  });
+
+  it('private_key_jwt → a new assertion for each request, for the issuer, of 60 s (RFC 7523 §2.2)', async () => {
+    const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const { clientSecret: _, ...others } = required;
+    const bodies: string[] = [];
+    const introspection = createIntrospection({
+      ...others,
+      clientKey: { key: pemOf({ privateKey }), kid: 'one' },
+      fetch: async (_url, { body = '' }) => {
+        bodies.push(body);
+        return Response.json(active);
+      },
+    });
+    for (const token of ['a', 'b']) expect(await introspection.introspect(token, digestOf(token))).toEqual(active);
+    const forms = bodies.map((body) => Object.fromEntries(new URLSearchParams(body)));
+    const ids = new Set<unknown>();
+    for (const { client_assertion: assertion = '', ...form } of forms) {
+      expect(form).toMatchObject({
+        client_id: 'api',
+        client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer',
+      });
+      const limits = { issuer: 'api', subject: 'api', audience: required.issuer, maxTokenAge: 60 };
+      const { payload, protectedHeader } = await jwtVerify(assertion, publicKey, limits);
+      expect(protectedHeader).toEqual({ alg: 'ES256', typ: 'JWT', kid: 'one' });
+      expect(Number(payload.exp) - Number(payload.iat)).toBe(60);
+      ids.add(payload.jti);
+    }
+    expect(ids.size).toBe(2);
+  });
+
+  it.each([
+    ['not a key', { key: 'no PEM with s3cret' }, /^clientKey: write a private key in PEM or as a JWK/],
+    ['RSA of 1024 bits', { key: pemOf(generateKeyPairSync('rsa', { modulusLength: 1024 })) }, /needs 2048 bits$/],
+    ['P-384', { key: pemOf(generateKeyPairSync('ec', { namedCurve: 'P-384' })) }, /^clientKey: write an RSA key for/],
+    ['RSA for ES256', { key: rsaKey, alg: 'ES256' }, /^clientKey: write an RSA key for/],
+    ['Ed25519', { key: pemOf(generateKeyPairSync('ed25519')) }, /^clientKey: write an RSA key for/],
+    ['an option that does not exist', { key: rsaKey, aud: 'a' }, /^clientKey: there is no aud;/],
+  ])('clientKey: %s → TypeError, without the key', (_name, clientKey, message) => {
+    const { clientSecret: _, ...others } = required;
+    const create = () => createIntrospection({ ...others, clientKey: clientKey as ClientKey });
+    expect(create).toThrow(TypeError);
+    expect(create).toThrow(message);
+    expect(create).not.toThrow(/s3cret|BEGIN/);
+  });
+
+  it.each(['two words', 'a"b', 'a\nb', 'é', '=', 'a=b', 'a,b'])('%j is not a token → none', async (token) => {
     const { reasonOf, calls } = open();
     expect(await reasonOf(token)).toBe('malformed_token');
     expect(calls).toHaveLength(0);
@@ -77,7 +137,7 @@ describe('the call', () => {
     expect(calls).toHaveLength(6);
   });
 
-  it('no answer to those before → those that wait are refused after the time of one call', async () => {
+  it('no response to earlier requests → waiting ones are refused after the time of one request', async () => {
     const { ask } = open({ maxCalls: 1, timeoutSeconds: 0.05, fetch: () => new Promise(() => undefined) });
     const answers = await Promise.all(['a', 'b', 'c', 'd'].map(ask));
     for (const answer of answers) expect(answer).toMatchObject({ reason: 'introspection_unavailable' });
@@ -85,7 +145,7 @@ describe('the call', () => {
     expect(answers.at(-1)).toMatchObject({ context: { kind: 'too_many_calls' } });
   });
 
-  it('a flood of tokens that nobody knows → those of other clients, and those that were active before, are answered', async () => {
+  it('a flood of unknown tokens → tokens of other clients, and tokens that were active before, get a response', async () => {
     const known = ['known 1', 'known 2'].map((name) => name.replace(' ', ''));
     const { introspection, state } = open({ maxCalls: 4, maxSeconds: 10 });
     const ask = (token: string, client: string) => introspection.introspect(token, digestOf(token), client);
@@ -97,7 +157,7 @@ describe('the call', () => {
     expect((await Promise.all(junk)).some((answer) => answer instanceof AccessError)).toBe(true);
   });
 
-  it('a good token behind a flood of the same address → refused at first, answered when it comes again', async () => {
+  it('a valid token behind a flood of the same address → refused at first, served when it comes again', async () => {
     const { introspection } = open({ maxCalls: 4 });
     const ask = (token: string) => introspection.introspect(token, digestOf(token), '192.0.2.1');
     const flood = (round: number) => Array.from({ length: 1000 }, (_, index) => ask(`junk-${round}-${index}`));
@@ -127,7 +187,7 @@ describe('the call', () => {
   });
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   it('active → kept for 60 s, and given at once', async () => {
     const { ask, introspection, state, calls } = open();
     await ask('a');
@@ -170,7 +230,7 @@ describe('an answer', () => {
     expect(calls).toHaveLength(4);
   });
 
-  it('tokens that are tried push out no answer about a good one', async () => {
+  it('random tokens evict no response about a valid one', async () => {
     const { reasonOf, state, calls, introspection } = open({ maxEntries: 2 });
     await reasonOf('good');
     state.answer = { active: false };
@@ -219,7 +279,7 @@ describe('an answer', () => {
     expect(inspect(error, { depth: 20, showHidden: true })).not.toMatch(/a-token|s3cret/);
   });
 
-  it('a defect while an answer is kept → its error, and the next request asks again', async () => {
+  it('a defect while a response is cached → its error, and the next request queries again', async () => {
     let broken = false;
     const now = () => {
       if (broken) throw new RangeError('of the clock');
@@ -241,7 +301,7 @@ describe('an answer', () => {
   });
 });
 
-describe('which tokens', () => {
+describe('selection of tokens', () => {
   it.each([
     ['opaque', true],
     ['with.one', true],
@@ -250,7 +310,7 @@ describe('which tokens', () => {
     ['header..signature', false],
     ['header.claims.', true],
     ['.claims.signature', true],
-  ])('%s → asked about: %s; all of them where that is wanted', (token, asked) => {
+  ])('%s → introspected: %s; all of them if so configured', (token, asked) => {
     expect(open().introspection.handles(token)).toBe(asked);
     expect(open({ tokens: 'all' }).introspection.handles(token)).toBe(true);
   });
@@ -266,7 +326,9 @@ describe('options that cannot work → TypeError that names the fix and repeats 
     [{ endpoint: 'https://' }, /^endpoint: /],
     [{ issuer: '' }, /^issuer: /],
     [{ clientId: '' }, /^clientId: /],
-    [{ clientSecret: '' }, /^clientSecret: /],
+    [{ clientSecret: '' }, /^clientSecret: write a string, or clientKey for private_key_jwt$/],
+    [{ clientSecretMethod: 'none' as 'client_secret_post' }, /^clientSecretMethod: write /],
+    [{ clientKey: { key: rsaKey } }, /^clientSecret: leave it out with clientKey$/],
     [{ maxSeconds: -1 }, /^maxSeconds: write seconds from 0 to 3600/],
     [{ inactiveSeconds: 3601 }, /^inactiveSeconds: /],
     [{ timeoutSeconds: 0 }, /^timeoutSeconds: /],
@@ -286,7 +348,7 @@ describe('options that cannot work → TypeError that names the fix and repeats 
     expect(() => createIntrospection(others as IntrospectionOptions)).toThrow(/^endpoint: /);
   });
 
-  it('the clock of the machine, where none is given', async () => {
+  it('no clock → the clock of the host', async () => {
     const { introspection, ask } = open({ now: undefined } as object);
     await ask('a');
     expect(introspection.introspect('a', digestOf('a'))).toEqual(active);

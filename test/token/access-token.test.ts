@@ -5,8 +5,9 @@ import { AccessError, failures, type Reason } from '../../src/failures.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
 import { writeCompact } from '../../src/jose/sign.ts';
 import type { KeySet } from '../../src/keys/key-set.ts';
+import { Refused } from '../../src/refused.ts';
 import { type AccessTokenRules, type IssuerRules, verifyAccessToken } from '../../src/token/access-token.ts';
-import type { RegisteredClaims } from '../../src/token/claims.ts';
+import { profileChecks, type RegisteredClaims } from '../../src/token/claims.ts';
 import { parseScope } from '../../src/token/scope.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
 
@@ -112,15 +113,15 @@ function rulesFor(keys: KeySet, changes?: Partial<IssuerRules>): AccessTokenRule
   return listOf(issuerFor(keys, changes));
 }
 
-function judge(token: string, rules: AccessTokenRules): RegisteredClaims | AccessError {
+function judge(token: string, rules: AccessTokenRules): RegisteredClaims | Refused {
   const verified = verifyAccessToken(token, rules, now);
-  return verified instanceof AccessError ? verified : verified.claims;
+  return verified instanceof Refused ? verified : verified.claims;
 }
 
 /** The reason a draft is refused for; the claims where it is not. */
 function judgeDraft(draft: Draft, rules?: Partial<IssuerRules>): Reason | RegisteredClaims {
   const result = judge(mint(draft), rulesFor(draft.keys, rules));
-  return result instanceof AccessError ? result.reason : result;
+  return result instanceof Refused ? result.reason : result;
 }
 
 type Change = (draft: Draft) => void;
@@ -307,6 +308,7 @@ const claimValues: readonly (readonly [string, Reason, Change])[] = [
   ['iat ahead', 'issued_in_future', claims({ iat: now + 6 })],
   ['no sub', 'malformed_sub', claims({ sub: undefined })],
   ['scope an array', 'malformed_scope', claims({ scope: ['read:messages'] })],
+  ['act a string', 'malformed_actor', claims({ act: 'agent-1' })],
   ['an ID token', 'not_an_access_token', claims({ at_hash: '77QmUPtjPfzWtF2AnpK9RQ' })],
 ];
 
@@ -329,8 +331,9 @@ describe('the table of attacks', () => {
   it('has every reason that the check of a token can give', () => {
     const reasons = Object.keys(failures);
     const judged = reasons.slice(reasons.indexOf('opaque_token'), reasons.indexOf('malformed_cnf'));
-    // These rules accept every client and have no profile: those that do not are looked at elsewhere.
-    const others = ['unaccepted_client', 'malformed_client_id', 'malformed_jti'];
+    // These rules accept every client and have no profile: profile.test.ts and issuer-options.test.ts test the others.
+    const ofProfile = profileChecks.map((check) => check.reason).filter((each) => each !== 'malformed_sub');
+    const others: readonly string[] = ['unaccepted_client', ...ofProfile];
     const given = judged.filter((reason) => !others.includes(reason));
     expect(new Set(attacks.map(([, reason]) => reason))).toEqual(new Set([...given, 'keys_unavailable']));
   });
@@ -351,7 +354,7 @@ describe('the table of attacks', () => {
       change(draft);
       const token = mint(draft);
       const error = judge(token, rulesFor(draft.keys));
-      if (!(error instanceof AccessError)) throw new TypeError('An attack was let through.');
+      if (!(error instanceof Refused)) throw new TypeError('An attack was let through.');
       const told = `${error.message} ${JSON.stringify(error.context ?? {})}`;
       for (const word of ['payload-word', 'evil', ...token.split('.').filter((part) => part.length > 3)]) {
         expect(told).not.toContain(word);
@@ -399,6 +402,7 @@ const steps: readonly (readonly [Reason, Change])[] = [
   ['issued_in_future', claims({ iat: now + 60 })],
   ['malformed_sub', claims({ sub: 1 })],
   ['malformed_scope', claims({ scope: 1 })],
+  ['malformed_actor', claims({ act: 'agent-1' })],
   ['not_an_access_token', claims({ token_use: 'id' })],
 ];
 
@@ -420,7 +424,7 @@ describe('order', () => {
     steps.findIndex(([reason]) => reason === 'keys_unavailable'),
   );
 
-  it.each(keyless)('%s → the key set is asked nothing', (_reason, change) => {
+  it.each(keyless)('%s → no look-up in the key set', (_reason, change) => {
     const draft = createDraft();
     change(draft);
     judgeDraft(draft);
@@ -434,7 +438,7 @@ describe('order', () => {
     expect(draft.keys.asked.find).toBe(1);
   });
 
-  it('valid token → one look-up, and nothing else is asked', () => {
+  it('valid token → one look-up in the key set', () => {
     const draft = createDraft();
     expect(judgeDraft(draft)).toEqual(draft.claims);
     expect(draft.keys.asked).toEqual({ find: 1, has: 0, usable: 0 });
@@ -492,14 +496,14 @@ describe('valid tokens', () => {
   });
 });
 
-describe('what a token is bound to', () => {
+describe('binding of a token', () => {
   const thumbprint = 'A'.repeat(43);
   const judgeBinding = (cnf: unknown, certificates?: 'on' | 'off') => {
     const draft = createDraft();
     Object.assign(draft.claims, { cnf });
     const rules = { ...rulesFor(draft.keys), ...(certificates !== undefined && { certificates }) };
     const judged = judge(mint(draft), rules);
-    return judged instanceof AccessError ? judged.reason : 'accepted';
+    return judged instanceof Refused ? judged.reason : 'accepted';
   };
 
   it('a binding that is malformed or unknown → refused, not taken as a free token', () => {
@@ -515,15 +519,15 @@ describe('what a token is bound to', () => {
   });
 });
 
-it('an algorithm that nobody allows → refused before the issuer is looked at', () => {
+it('an algorithm that is not allowed → refused before the issuer is read', () => {
   const draft = createDraft();
   draft.header['alg'] = 'PS256';
   draft.claims['iss'] = 'https://stranger.example/';
   expect(judgeDraft(draft)).toBe('unsupported_alg');
 });
 
-describe('what was verified', () => {
-  it('is told with its scopes, its binding and the key', () => {
+describe('verified data', () => {
+  it('is called with its scopes, its binding and the key', () => {
     const draft = createDraft();
     const jkt = 'A'.repeat(43);
     Object.assign(draft.claims, { cnf: { jkt } });
@@ -569,7 +573,7 @@ describe('rules', () => {
   describe('two issuers', () => {
     const second = 'https://second.example.test/';
 
-    it('each token is judged by the keys of its own', () => {
+    it('each token is verified by the keys of its own issuer', () => {
       const draft = createDraft();
       const rules = listOf(issuerFor(draft.keys), issuerFor(createKeySet('empty'), { issuer: second }));
       expect(judge(mint(draft), rules)).toEqual(draft.claims);
@@ -596,7 +600,7 @@ describe('rules', () => {
       expect(judge(mint(draft), rules)).toMatchObject({ reason });
     });
 
-    it('an alg that only the other allows → refused before any key is looked for', () => {
+    it('an alg that only the other allows → refused before a key look-up', () => {
       const draft = createDraft();
       const rules = listOf(
         issuerFor(draft.keys, { algorithms: new Set(['ES256']) }),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseJsonObject } from '../../src/jose/json.ts';
-import { type ClaimPath, findClaim } from '../../src/token/claim-path.ts';
+import { type ClaimPath, findClaim } from '../../src/token/grants.ts';
 
 const claims = parseJsonObject(
   Buffer.from('{"roles":["a"],"realm_access":{"roles":["b"],"text":"roles"},"a.b":1,"list":[{"roles":["c"]}],"":2}'),

@@ -27,6 +27,42 @@ function judgeClaims(claims: JsonObject, held: ClaimRules): Outcome {
   return claimChecks.find(({ passes }) => !passes({ claims, rules: held, now }))?.reason ?? 'accepted';
 }
 
+describe('the client, and tokens without recipients', () => {
+  const ofClient: Partial<ClaimRules> = { audiences: new Set(), clientIds: new Set(['web']) };
+  const unchecked: Partial<ClaimRules> = { audiences: new Set(), isUnchecked: true };
+
+  it.each<[string, Partial<ClaimRules>, Readonly<Record<string, string>>, Outcome]>([
+    ['client_id', ofClient, { client_id: '"web"' }, 'accepted'],
+    ['azp', ofClient, { azp: '"web"' }, 'accepted'],
+    ['clientIdClaim cid', { ...ofClient, clientIdClaim: 'cid' }, { cid: '"web"' }, 'accepted'],
+    ['clientIdClaim cid, other client', { ...ofClient, clientIdClaim: 'cid' }, { cid: '"app"' }, 'unaccepted_client'],
+    [
+      'clientIdClaim cid, only client_id',
+      { ...ofClient, clientIdClaim: 'cid' },
+      { client_id: '"web"' },
+      'unaccepted_client',
+    ],
+    ['clientIdClaim cid, only azp', { ...ofClient, clientIdClaim: 'cid' }, { azp: '"web"' }, 'unaccepted_client'],
+    ['clientIdClaim cid, a list', { ...ofClient, clientIdClaim: 'cid' }, { cid: '["web"]' }, 'unaccepted_client'],
+    ['clientIdClaim of every object', { ...ofClient, clientIdClaim: 'constructor' }, {}, 'unaccepted_client'],
+    ['unchecked, neither aud nor client', unchecked, {}, 'accepted'],
+    ['unchecked, azp with an origin', unchecked, { azp: '"https://app.example"' }, 'accepted'],
+    ['unchecked, aud', unchecked, { aud: '"unchecked"' }, 'invalid_audience'],
+    ['unchecked, empty aud', unchecked, { aud: '[]' }, 'invalid_audience'],
+    ['unchecked, aud null', unchecked, { aud: 'null' }, 'invalid_audience'],
+    ['unchecked, client_id', unchecked, { client_id: '"web"' }, 'unaccepted_client'],
+    [
+      'unchecked, client in clientIdClaim',
+      { ...unchecked, clientIdClaim: 'cid' },
+      { cid: '"web"' },
+      'unaccepted_client',
+    ],
+    ['no audience and no clients', { audiences: new Set() }, {}, 'invalid_audience'],
+  ])('%s → %4$s', (_name, changes, members, outcome) => {
+    expect(judge({ aud: undefined, ...members }, changes)).toBe(outcome);
+  });
+});
+
 describe('aud', () => {
   const a = JSON.stringify(audience);
 
@@ -203,7 +239,7 @@ describe('scope', () => {
   });
 });
 
-describe('client_id and azp, held against clientIds', () => {
+describe('client_id and azp, compared with clientIds', () => {
   const clientIds = new Set(['web', 'cli']);
 
   it.each<[string, Readonly<Record<string, string>>, Outcome]>([
@@ -232,7 +268,7 @@ describe('client_id and azp, held against clientIds', () => {
     ['an empty list', '[]', 'invalid_audience'],
     ['null', 'null', 'invalid_audience'],
     ['an empty text', '""', 'invalid_audience'],
-  ])('in place of an audience, %s → %s', (_name, aud, outcome) => {
+  ])('instead of an audience, %s → %s', (_name, aud, outcome) => {
     expect(judge({ aud, client_id: '"web"' }, { clientIds, audiences: new Set() })).toBe(outcome);
   });
 
@@ -243,7 +279,7 @@ describe('client_id and azp, held against clientIds', () => {
   });
 });
 
-describe('the claim that stands in for scope', () => {
+describe('the claim that replaces scope', () => {
   it.each<[string, string, Readonly<Record<string, string>>, Outcome]>([
     ['scp', 'absent', {}, 'accepted'],
     ['scp', 'a text', { scp: '"a b"' }, 'accepted'],
@@ -297,7 +333,7 @@ describe('a token that says that it is something else', () => {
     expect(judge({ [name]: text })).toBe('accepted');
   });
 
-  it('is looked at last', () => {
+  it('is read last', () => {
     expect(judge({ events: logout, scope: '1' })).toBe('malformed_scope');
   });
 });
@@ -317,16 +353,17 @@ describe('checks as data', () => {
       ['iat', 'issued_in_future'],
       ['sub', 'malformed_sub'],
       ['scope', 'malformed_scope'],
+      ['actor', 'malformed_actor'],
       ['kind', 'not_an_access_token'],
     ]);
   });
 
-  it('those that time can turn are a part of them', () => {
+  it('time-dependent checks are a part of them', () => {
     expect(timeChecks.map(({ reason }) => reason)).toEqual(['expired', 'not_yet_valid', 'issued_in_future']);
     for (const each of timeChecks) expect(claimChecks).toContain(each);
   });
 
-  it('each can be asked alone: on empty claims every one answers, and no missing time passes as a good one', () => {
+  it('each runs alone: on empty claims every check returns, and no missing time passes as valid', () => {
     const failed = claimChecks.filter(({ passes }) => !passes({ claims: {}, rules, now })).map(({ reason }) => reason);
     expect(failed).toEqual([
       'invalid_audience',
@@ -353,7 +390,7 @@ describe('checks as data', () => {
     ['expired', { exp: now - 1 }, { received: now - 1, time: { now, past: 0, ahead } }],
     ['not_yet_valid', { nbf: now + 9 }, { received: now + 9, time: { now, past: ahead, ahead: 0 } }],
     ['issued_in_future', { iat: now + 9 }, { received: now + 9, time: { now, past: ahead, ahead: 0 } }],
-  ])('%s → the log is told what was wanted and what came', (reason, claims, told) => {
+  ])('%s → the log has the expected and the actual value', (reason, claims, told) => {
     const facts = { claims, rules: { ...rules, clientIds: new Set(['web']) }, now };
     const failed = claimChecks.filter((check) => check.reason === reason && !check.passes(facts));
     expect(failed.map(({ compare }) => compare?.(facts))).toEqual([told]);

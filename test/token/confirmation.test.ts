@@ -78,7 +78,7 @@ describe('cnf with a certificate (RFC 8705 §3.1)', () => {
     expect(readConfirmation(claims(cnf), 'off')).toMatchObject({ reason: 'unsupported_cnf' });
   });
 
-  it('read → the binding, alone or beside that to a key', () => {
+  it('read → the binding, alone or next to a key binding', () => {
     const bound = { 'x5t#S256': thumbprint };
     expect(readConfirmation(claims(bound), 'on')).toEqual({ jkt: undefined, certificate: thumbprint });
     const both = { jkt: thumbprint, ...bound };
@@ -99,7 +99,7 @@ describe('cnf with a certificate (RFC 8705 §3.1)', () => {
     expect(readConfirmation(claims(cnf), 'on')).toMatchObject({ reason: 'malformed_cnf' });
   });
 
-  it('well-formed beside a jkt that is not → malformed_cnf', () => {
+  it('well-formed next to a jkt that is not → malformed_cnf', () => {
     const cnf = { jkt: 1, 'x5t#S256': thumbprint };
     expect(readConfirmation(claims(cnf), 'on')).toMatchObject({ reason: 'malformed_cnf' });
   });

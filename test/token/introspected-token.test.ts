@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { AccessError } from '../../src/failures.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
+import { Refused } from '../../src/refused.ts';
 import { type IntrospectionRules, verifyIntrospectedToken } from '../../src/token/introspected-token.ts';
 
 const now = 1_700_000_000;
@@ -22,11 +22,11 @@ const good = { active: true, aud: 'https://api.test/', exp: now + 60, sub: 'alic
 const judge = (change: JsonObject, others: Partial<IntrospectionRules> = {}) => {
   const answer = Object.fromEntries(Object.entries({ ...good, ...change }).filter(([, value]) => value !== undefined));
   const judged = verifyIntrospectedToken(Object.freeze(answer), { ...rules, ...others }, now);
-  if (judged instanceof AccessError) throw judged;
+  if (judged instanceof Refused) throw judged;
   return judged;
 };
 
-describe('an answer about another token', () => {
+describe('a response about another token', () => {
   it.each<[JsonObject, string]>([
     [{ token_type: 'refresh_token' }, 'not_an_access_token'],
     [{ token_type: 'Refresh_Token' }, 'not_an_access_token'],
@@ -49,8 +49,8 @@ describe('an answer about another token', () => {
   });
 });
 
-describe('an answer about an active token', () => {
-  it('good → claims and scopes; the issuer that was asked stands in for iss', () => {
+describe('a response about an active token', () => {
+  it('valid → claims and scopes; the queried issuer becomes iss', () => {
     const token = judge({});
     expect(token.claims).toEqual({ ...good, iss: 'https://idp.test/' });
     expect([...token.scopes]).toEqual(['a', 'b']);
@@ -62,7 +62,7 @@ describe('an answer about an active token', () => {
     expect(Object.isFrozen(token.claims)).toBe(true);
   });
 
-  it('with iss → the answer itself', () => {
+  it('with iss → the response itself', () => {
     expect(judge({ iss: 'https://idp.test/' }).claims).toEqual({ ...good, iss: 'https://idp.test/' });
   });
 

@@ -3,7 +3,7 @@ import { refuseByFirst } from '../../src/check.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { isProfileType, profileChecks } from '../../src/token/profile.ts';
+import { isProfileType, profileChecks } from '../../src/token/claims.ts';
 import { bearer, judge } from '../testing/judge.ts';
 
 const issuer = createTestIssuer();
@@ -30,7 +30,7 @@ describe('the claims of a token (RFC 9068 §2.2)', () => {
     expect(findDefect(good)).toBeUndefined();
   });
 
-  it.each(['sub', 'client_id', 'jti'])('%s absent, or no text → refused by its name', (claim) => {
+  it.each(['sub', 'client_id', 'jti'])('%s absent, or not a string → refused by its name', (claim) => {
     for (const value of [undefined, null, 1, ['a'], {}]) {
       expect(findDefect({ ...good, [claim]: value })).toBe(`malformed_${claim}`);
     }
@@ -52,7 +52,7 @@ describe("a resource server with profile: 'rfc9068'", () => {
     ['unsupported_typ', {}, { typ: undefined }],
     ['malformed_client_id', { client_id: undefined }, {}],
     ['malformed_jti', { jti: undefined }, {}],
-  ])('%s: what is let in without the profile is refused with it', async (reason, claims, header) => {
+  ])('%s: accepted without the profile, refused with it', async (reason, claims, header) => {
     const token = issuer.token(claims, header);
     expect(await judge(usual, bearer(token))).toBe('accepted');
     expect(await judge(strict, bearer(token))).toBe(reason);

@@ -21,7 +21,7 @@ describe('scopes that requests share', () => {
     ['added to', (scopes) => scopes.add('admin')],
     ['taken from', (scopes) => scopes.delete('read:messages')],
     ['emptied', (scopes) => scopes.clear()],
-  ])('%s → TypeError, and they stay as they are', (_name, change) => {
+  ])('%s → TypeError, and they are unchanged', (_name, change) => {
     const scopes = parseScope('read:messages');
     expect(() => change(scopes as Set<string>)).toThrow(
       new TypeError('The scopes of an access token cannot be changed.'),

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { createSeenFilter } from '../../src/token/seen-filter.ts';
+import { createSeenFilter } from '../../src/token/token-cache.ts';
 
 const tailOf = (text: string | number) => hash('sha256', String(text), 'base64url');
 
@@ -11,7 +11,7 @@ describe('the end of a signature', () => {
     expect(createSeenFilter()(tailOf('a'))).toBe(false);
   });
 
-  it('of ten thousand → seen, but for those whose slot another has taken', () => {
+  it('of ten thousand → seen, except in slots that another has taken', () => {
     const wasSeen = createSeenFilter();
     const tails = Array.from({ length: 10_000 }, (_, index) => tailOf(index));
     // One in 65 536 that share a slot is taken for another.

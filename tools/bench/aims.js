@@ -1,18 +1,21 @@
 // The aims as data: which rounds of a run say how far each is reached. What a row says is in statistics.js.
+
+import { decide, estimate, isSettled, leastRounds } from '../shared/statistics.js';
 import { opensslName } from './openssl.js';
-import { decide, estimate, isSettled, leastRounds } from './statistics.js';
 
 /** @typedef {readonly [server: string, workload: string]} Pair */
 /** @typedef {{ readonly least: number } | { readonly most: number }} Aim */
 
 /**
+ * One row of the page. Without `aim` it is a limit. `rounds` returns one value for each round.
+ *
  * @typedef {object} Row
  * @property {string} name
- * @property {Aim} [aim] none for what is measured to be compared with
+ * @property {Aim} [aim] omitted for a limit
  * @property {string} command the bench that measures it
  * @property {string} covers what was running
  * @property {readonly Pair[]} pairs what the rounds must have measured
- * @property {number} [within] half the width at which the interval is settled; without it, that of statistics.js
+ * @property {number} [within] half the width at which the interval is settled; default: statistics.js
  * @property {number} [digits]
  * @property {(results: any) => readonly number[]} rounds one value a round
  */
@@ -34,14 +37,14 @@ const oneWorker = 'one worker on one processor';
 const http = /** @type {const} */ ({ command: 'http', covers: oneWorker });
 
 /**
- * Requests for the same processor time: those of the first, as a multiple of those of the second.
+ * Ratio of requests in the same processor time.
  *
  * @returns {Row}
  */
-const requests = (name, of, to, least, more = {}) => ({
+const requests = (name, of, to, /** @type {number | undefined} */ least = undefined, more = {}) => ({
   name,
   ...http,
-  aim: { least },
+  ...(least !== undefined && { aim: { least } }),
   pairs: [of, to],
   rounds: (results) => combine([column(results, to), column(results, of)], ([below, above]) => below / above),
   ...more,
@@ -52,7 +55,7 @@ const requests = (name, of, to, least, more = {}) => ({
  *
  * @returns {Row}
  */
-const cost = (name, of, check, /** @type {number | undefined} */ most = undefined) => {
+const cost = (name, of, check) => {
   const [raw, limit] = /** @type {const} */ ([
     ['raw-floor', 'warm'],
     [opensslName, check],
@@ -60,7 +63,6 @@ const cost = (name, of, check, /** @type {number | undefined} */ most = undefine
   return {
     name,
     ...http,
-    ...(most !== undefined && { aim: { most } }),
     pairs: [of, raw, limit],
     rounds: (results) =>
       combine(
@@ -71,7 +73,7 @@ const cost = (name, of, check, /** @type {number | undefined} */ most = undefine
 };
 
 /**
- * Processor time of the first as a multiple of that of the second.
+ * Ratio of processor times.
  *
  * @returns {Row}
  */
@@ -90,7 +92,7 @@ const multiple = (name, of, to) => ({
 const figure = (name, most, rounds, more = {}) => ({ name, ...http, aim: { most }, pairs: [], rounds, ...more });
 
 /**
- * The gate beside something else; `bench -- gate` gives the rounds by the name of the row.
+ * A ratio of the gate; `bench -- gate` returns its rounds by `key`.
  *
  * @returns {Row}
  */
@@ -104,23 +106,29 @@ const gate = (name, key, least, more = {}) => ({
   ...more,
 });
 
-/** What one rule costs as a multiple of what so many cost: 1 if they cost the same. */
-export const rulesRatio = ({ rows }, size) => {
-  const [one, many] = [rows[0], rows.find((each) => each.size === size)].map(({ costs }) => costs);
-  return one.map((cost, round) => cost / many[round]);
+/** Ratio of the cost of one rule with one upstream and of N rules with M upstreams. Empty if these were not measured. */
+export const rulesRatio = ({ rows }, size, count = 1) => {
+  const many = rows.find(({ size: rules, upstreams = 1 }) => rules === size && upstreams === count);
+  return many === undefined ? [] : rows[0].costs.map((cost, round) => cost / many.costs[round]);
 };
 
 /** @returns {Row} */
-const rules = (name, size) => ({
+const rules = (name, size, upstreams = 1) => ({
   name,
   command: 'rules',
   covers: 'one process',
   aim: { least: 0.9 },
   pairs: [],
-  rounds: (results) => (results.rules === undefined ? [] : rulesRatio(results.rules, size)),
+  rounds: (results) => (results.rules === undefined ? [] : rulesRatio(results.rules, size, upstreams)),
 });
 
-/** What two workers or processes take, to what one takes. */
+/** Ratio of the 99th percentiles of the gate as the proxy and of nginx without checks; empty if they were not measured. */
+export const paceRatio = ({ proxies = [] } = {}) => {
+  const [gate, nginx] = ['proxy', 'nginx-plain'].map((name) => proxies.find((each) => each.name === name)?.p99 ?? []);
+  return combine([gate, nginx], ([own, other]) => own / other);
+};
+
+/** Ratio of the cost with two workers or processes and with one. */
 const twoToOne = ({ 1: one = [], 2: two = [] } = {}) => combine([two, one], ([above, below]) => above / below);
 
 /** Far from their aims: a wider interval says as much. */
@@ -129,31 +137,23 @@ const own = (workload) => /** @type {Pair} */ (['portcullis', workload]);
 
 /** @type {readonly Row[]} */
 export const aims = [
-  requests('warm : open endpoint', own('warm'), own('open'), 0.93),
-  requests('warm : raw floor', own('warm'), ['raw-floor', 'warm'], 0.85),
-  requests('warm : raw floor, Node 26', ['portcullis-node26', 'warm'], ['raw-floor-node26', 'warm'], 0.9),
-  requests('malformed : open endpoint', own('malformed'), own('open'), 0.92),
-  requests('cold : floor with one RS256 check', own('cold'), ['cold-floor', 'cold'], 1.3),
+  requests('warm : open endpoint', own('warm'), own('open'), 0.72),
+  requests('cold : floor with one RS256 check', own('cold'), ['cold-floor', 'cold'], 1.15),
   requests('DPoP : floor with one ES256 check', own('dpop'), ['dpop-floor', 'dpop'], 1.1),
-  cost('cost of a new token : OpenSSL’s RS256 check + raw request', own('cold'), 'rs256', 1.3),
-  cost('cost of a DPoP call : OpenSSL’s ES256 check + raw request', own('dpop'), 'es256', 1.15),
-  requests('DPoP, every key new : one key', own('dpop-keys'), own('dpop'), 0.75),
   figure(
-    'cost of a DPoP call, two workers : one worker',
-    1.1,
-    ({ http: run }) => twoToOne(run?.figures?.workers?.dpop),
-    { covers: 'one and two workers on two processors' },
+    'start to listening, provider unreachable, ms',
+    120,
+    ({ http: run }) => run?.figures?.start?.milliseconds ?? [],
+    {
+      digits: 0,
+    },
   ),
-  figure('start to listening, provider away, ms', 150, ({ http: run }) => run?.figures?.start?.milliseconds ?? [], {
-    digits: 0,
-  }),
   figure("import 'portcullis', ms", 35, ({ http: run }) => run?.figures?.import?.milliseconds ?? [], {
     digits: 0,
     covers: 'one process',
   }),
-  figure('idle memory of the service, MiB', 40, ({ http: run }) => run?.figures?.memory?.idle ?? [], { digits: 0 }),
+  figure('idle memory of the service, MiB', 46, ({ http: run }) => run?.figures?.memory?.idle ?? [], { digits: 0 }),
   requests('Bun, warm : HAProxy jwt_verify', ['portcullis-bun', 'warm'], ['haproxy', 'warm'], 3),
-  requests('Bun, cold : HAProxy jwt_verify', ['portcullis-bun', 'cold'], ['haproxy', 'cold'], 1.3),
   requests('warm : HAProxy jwt_verify', own('warm'), ['haproxy', 'warm'], 2),
   requests('warm : Express + express-oauth2-jwt-bearer', own('warm'), ['express', 'warm'], 10, peer),
   requests('cold : Express + express-oauth2-jwt-bearer', own('cold'), ['express', 'cold'], 3, peer),
@@ -161,52 +161,76 @@ export const aims = [
   requests('warm : Fastify + @fastify/jwt, cache', own('warm'), ['fastify-cache', 'warm'], 5, peer),
   requests('warm : Hono + jose', own('warm'), ['hono-jose', 'warm'], 5, peer),
   requests('cold : Hono + jose', own('cold'), ['hono-jose', 'cold'], 1.25, peer),
-  gate('gate, decision beside a proxy : own warm endpoint', 'decision', 0.9),
-  gate('nginx + gate : nginx + raw node:http', 'nginx', 0.9, {
+  gate('gate, decision next to a proxy : own warm endpoint', 'decision', 0.8),
+  gate('nginx + gate : nginx + raw node:http', 'nginx', 0.66, {
     covers: 'one gate and one nginx worker on one processor',
   }),
-  gate('gate as the proxy : raw undici proxy', 'undici', 0.85),
+  gate('gate as the proxy : raw undici proxy', 'undici', 0.8),
   gate('gate as the proxy : http-proxy-3', 'http-proxy-3', 1),
   gate('gate as the proxy, warm : HAProxy jwt_verify', 'haproxy', 1),
+  {
+    name: 'gate as the proxy at 1 000 requests/s, p99 : nginx without checks',
+    command: 'pace',
+    covers: oneWorker,
+    aim: { most: 1.5 },
+    pairs: [],
+    within: 0.15,
+    rounds: ({ pace }) => paceRatio(pace),
+  },
   rules('gate, 100 rules : 1 rule', 100),
   rules('gate, 10 000 rules : 1 rule', 10_000),
+  rules('gate, 10 000 rules and 100 upstreams : 1 rule and 1 upstream', 10_000, 100),
 ];
 
 /**
- * What the machine and Node leave, whatever a service does: a raw server beside the same sums, and two processors beside one.
+ * Ratios without an aim: bounds of the host and of Node, and ratios that no service on Node can raise much.
  *
  * @type {readonly Row[]}
  */
 export const limits = [
-  multiple('open endpoint, a token sent along : without one', own('open-token'), own('open')),
+  requests('warm : raw floor', own('warm'), ['raw-floor', 'warm']),
+  requests('warm : raw floor, Node 26', ['portcullis-node26', 'warm'], ['raw-floor-node26', 'warm']),
+  requests('malformed : open endpoint', own('malformed'), own('open')),
+  cost('cost of a new token : OpenSSL’s RS256 check + raw request', own('cold'), 'rs256'),
+  cost('cost of a DPoP request : OpenSSL’s ES256 check + raw request', own('dpop'), 'es256'),
+  requests('DPoP, every key new : one key', own('dpop-keys'), own('dpop')),
   {
-    name: 'own warm endpoint, sent what a proxy tells a gate : sent nothing of that',
+    name: 'cost of a DPoP request, two workers : one worker',
+    ...http,
+    covers: 'one and two workers on two processors',
+    pairs: [],
+    rounds: ({ http: run }) => twoToOne(run?.figures?.workers?.dpop),
+  },
+  requests('Bun, cold : HAProxy jwt_verify', ['portcullis-bun', 'cold'], ['haproxy', 'cold']),
+  multiple('cost of the open endpoint, with a token : without a token', own('open-token'), own('open')),
+  {
+    name: 'cost of the warm endpoint, with the headers that a proxy sends to a gate : without them',
     command: 'gate',
     covers: oneWorker,
     pairs: [],
     rounds: ({ gate: run }) => run?.rounds.told ?? [],
   },
-  cost('floor with one RS256 check : OpenSSL’s RS256 check + raw request', ['cold-floor', 'cold'], 'rs256'),
-  cost('floor with one ES256 check : OpenSSL’s ES256 check + raw request', ['dpop-floor', 'dpop'], 'es256'),
+  cost('cost of the floor with one RS256 check : OpenSSL’s RS256 check + raw request', ['cold-floor', 'cold'], 'rs256'),
+  cost('cost of the floor with one ES256 check : OpenSSL’s ES256 check + raw request', ['dpop-floor', 'dpop'], 'es256'),
   multiple(
-    'floor with one RS256 check, Bun : HAProxy jwt_verify with new tokens',
+    'cost of the floor with one RS256 check, Bun : HAProxy jwt_verify with new tokens',
     ['cold-floor-bun', 'cold'],
     ['haproxy', 'cold'],
   ),
   multiple(
-    'floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
+    'cost of the floor that reads a new key and checks a new token and a proof : floor with one ES256 check',
     ['keys-floor', 'dpop-keys'],
     ['dpop-floor', 'dpop'],
   ),
   {
-    name: 'OpenSSL’s ES256 check, two processes at once : one process',
+    name: 'cost of OpenSSL’s ES256 check, two processes at the same time : one process',
     ...http,
     covers: 'no service, two processors',
     pairs: [],
     rounds: ({ http: run }) => twoToOne(run?.figures?.workers?.checks),
   },
   {
-    name: 'call with one token, for which workers ask each other nothing, two workers : one worker',
+    name: 'cost of a request without messages between workers, two workers : one worker',
     ...http,
     covers: 'one and two workers on two processors',
     pairs: [],
@@ -215,7 +239,7 @@ export const limits = [
 ];
 
 /**
- * What a run says about each aim that it has rounds for.
+ * Estimates each row that has rounds, and compares it with its aim.
  *
  * @param {any} results
  */
@@ -232,7 +256,7 @@ export function judge(results, rows = aims) {
 }
 
 /**
- * The pairs that must be measured once more, in the order of the aims: those of rows whose interval is still too wide.
+ * Lists the pairs of rows whose interval is still too wide.
  *
  * @param {any} samples
  * @param {readonly Row[]} [rows]

@@ -1,7 +1,7 @@
 // The chart of the documentation: requests a second of each server, warm and cold, as bars in SVG.
 
+import { median } from '../shared/statistics.js';
 import { servers } from './servers.js';
-import { median } from './statistics.js';
 
 const shown = [
   'portcullis-node26',

@@ -1,5 +1,10 @@
-// npm run bench -- compare REF: this build beside that of another commit, round by round, by processor time a request.
+// npm run bench -- compare REF: compares the processor time of this build and another commit, round by round.
+
+import { decide, estimateRatio, leastRounds, median, spread } from '../shared/statistics.js';
 import { unsettledPairs } from './aims.js';
+import { measureGates } from './gate.js';
+import { formatGate } from './gate-report.js';
+import { comparedGates } from './gate-servers.js';
 import { buildCommit } from './other-build.js';
 import { fillPool } from './pool.js';
 import { makeSay } from './progress.js';
@@ -7,13 +12,12 @@ import { runRounds } from './rounds.js';
 import { serviceWords } from './runtimes.js';
 import { openScene } from './scene.js';
 import { servers } from './servers.js';
-import { decide, estimateRatio, leastRounds, median, spread } from './statistics.js';
 import { table } from './table.js';
 import { quickWorkloads, workloads } from './workloads.js';
 
 const full = { most: 20, seconds: 0.8, warmUpSeconds: 1.5, pace: 20_000 };
 const quick = { ...full, most: 6 };
-/** What an interval of the ratio says: it lies on one side of 1, or it does not. */
+/** Formats the verdict of an interval of a ratio. */
 const verdicts = { met: 'faster', missed: 'slower', undecided: 'no difference shown' };
 
 const costs = (samples, name, workload) => {
@@ -23,7 +27,7 @@ const costs = (samples, name, workload) => {
 };
 
 /** Prints a table; whether both builds did what they must. */
-export async function bench({ ref, quick: isQuick, workload = [], rounds, seconds }) {
+export async function bench({ ref, quick: isQuick, only = ['service', 'gate'], workload = [], rounds, seconds }) {
   if (ref === undefined) throw new RangeError('With which commit? npm run bench -- compare REF');
   const names = workload.length === 0 ? quickWorkloads : workload;
   const unknown = names.filter((name) => !servers.portcullis.workloads.includes(name));
@@ -31,6 +35,18 @@ export async function bench({ ref, quick: isQuick, workload = [], rounds, second
   const settings = { ...(isQuick ? quick : full), ...(rounds && { most: rounds }), ...(seconds && { seconds }) };
   const say = makeSay();
   const other = buildCommit(ref, say);
+  try {
+    const done = only.includes('service') ? await compareServices({ other, names, settings, say }) : true;
+    if (!only.includes('gate')) return done;
+    const gates = comparedGates(other.folder);
+    console.log(`\n${formatGate(await measureGates({ quick: isQuick, rounds, seconds, ...gates }), gates)}\n`);
+    return done;
+  } finally {
+    other.remove();
+  }
+}
+
+async function compareServices({ other, names, settings, say }) {
   const scene = await openScene();
   try {
     const compared = {
@@ -63,7 +79,6 @@ export async function bench({ ref, quick: isQuick, workload = [], rounds, second
     return failures.size === 0;
   } finally {
     await scene.close();
-    other.remove();
   }
 }
 

@@ -1,4 +1,4 @@
-// Figures of the service by itself, beside the comparison.
+// Figures of the service alone.
 import { measureGrowth } from './figures/growth.js';
 import { measureImport } from './figures/import.js';
 import { measureMemory } from './figures/memory.js';

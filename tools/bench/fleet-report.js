@@ -7,7 +7,7 @@ export const formatFleet = ({ instances, outcomes }) =>
   table(
     [
       `${instances} instances: what happens`,
-      ...['fetches a second, mean', 'most in a second', 'longest without keys, s', 'new key judged after, s'],
+      ...['fetches a second, mean', 'most in a second', 'longest without keys, s', 'new key found after, s'],
     ],
     Object.values(outcomes).map(({ what, mean, peak, secondsWithoutKeys, judgedAfter }) => [
       what,

@@ -1,16 +1,17 @@
 // The tables of the gate, in Markdown.
+
+import { estimate, median } from '../shared/statistics.js';
 import { gateRatios, gateServers } from './gate-servers.js';
-import { estimate, median } from './statistics.js';
 import { table } from './table.js';
 
 const middle = (list, field) => median(list.map((each) => each[field]));
 const milliseconds = (value) => (value / 1000).toFixed(2);
 const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
 
-/** What each server does with one token that it has seen before, on one processor, with 32 connections. */
-function serverTable(samples) {
+/** Formats the figures of each server with one cached token, on one processor, with 32 connections. */
+function serverTable(samples, servers) {
   const upstream = samples.upstream;
-  const rows = Object.entries(gateServers)
+  const rows = Object.entries(servers)
     .filter(([name]) => samples[name] !== undefined)
     .map(([name, { label, passes, tunnels }]) => {
       const list = samples[name];
@@ -36,17 +37,23 @@ function serverTable(samples) {
   );
 }
 
-const ratioTable = (rounds) =>
+const ratioTable = (rounds, { servers, ratios }) =>
   table(
     ['processor time', 'ratio', '95 % interval', 'rounds'],
-    Object.entries(gateRatios)
+    Object.entries(ratios)
       .filter(([name]) => rounds[name].length > 0)
       .map(([name, [above, below]]) => {
         const { value, low, high, rounds: count } = estimate(rounds[name]);
         const [shown, ...ends] = [value, low, high].map((each) => each.toFixed(2));
-        return [`${gateServers[above].label} : ${gateServers[below].label}`, shown, ends.join(' … '), String(count)];
+        return [`${servers[above].label} : ${servers[below].label}`, shown, ends.join(' … '), String(count)];
       }),
   );
 
-/** All tables of one run. */
-export const formatGate = ({ samples, rounds }) => [ratioTable(rounds), serverTable(samples)].join('\n\n');
+/**
+ * All tables of one run.
+ *
+ * @param {any} part
+ * @param {{ servers: Record<string, any>, ratios: Record<string, readonly string[]> }} compared
+ */
+export const formatGate = ({ samples, rounds }, compared = { servers: gateServers, ratios: gateRatios }) =>
+  [ratioTable(rounds, compared), serverTable(samples, compared.servers)].join('\n\n');

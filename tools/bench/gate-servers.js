@@ -1,4 +1,4 @@
-// What the gate is measured beside, as data: how each is started, what is asked of it, and what its figures are a part of.
+// Servers to compare the gate with, as data: start, request, and the ratios of their figures.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { serverWords, serviceWords } from './runtimes.js';
@@ -6,7 +6,7 @@ import { haproxyCommand } from './servers/haproxy.js';
 import { servers } from './servers.js';
 
 const present = () => undefined;
-/** What a proxy tells a gate of the request of its client. */
+/** Headers of a proxy to the gate. */
 const forwarded = {
   'X-Forwarded-Method': 'GET',
   'X-Forwarded-Proto': 'https',
@@ -18,7 +18,7 @@ const passes = { path: '/orders/17', passes: true };
 const nginx = '/usr/sbin/nginx';
 
 const gate = (more = {}) => ({
-  command: () => serviceWords('here').with(-1, 'gate'),
+  command: () => serviceWords('here', more.folder).with(-1, 'gate'),
   environment: ({ issuer, audience, port, upstreamUrl }) => ({
     ISSUER: issuer,
     IDP_AUDIENCE: audience,
@@ -55,7 +55,7 @@ const nginxBefore = (name) => ({
       .replace(/ ssl http2( default_server)?;/g, ';')
       .replace('worker_processes auto', 'worker_processes 1')
       .replace(/access_log .*;/, 'access_log off;\n  keepalive_requests 1000000000;');
-    // The server for other names stands first; without TLS the two would be one.
+    // The server for other names must be first; without TLS the two would be one.
     const [before, after] = text.split(/ {2}# Any other Host[\s\S]*?\n {2}}\n/);
     const file = join(own, 'nginx.conf');
     writeFileSync(file, `${before}${after}`);
@@ -65,12 +65,47 @@ const nginxBefore = (name) => ({
   missing: () => (existsSync(nginx) ? undefined : `${nginx} is not installed`),
 });
 
-/** What stands behind the proxies; it runs beside wrk. */
+/** nginx as a proxy with the settings of deploy/gate/nginx.conf that matter without a gate. */
+const nginxPlain = {
+  command: ({ folder, port, upstreamUrl }) => {
+    const own = join(folder, 'nginx-plain');
+    mkdirSync(own, { recursive: true });
+    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${own}/${name};`,
+    );
+    const file = join(own, 'nginx.conf');
+    writeFileSync(
+      file,
+      `worker_processes 1; pid ${own}/nginx.pid; error_log ${own}/error.log warn; events { worker_connections 4096; }
+http {
+  access_log off; keepalive_requests 1000000000; ${paths.join(' ')}
+  upstream application { server ${new URL(upstreamUrl).host}; keepalive 64; keepalive_requests 1000000000; }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://application;
+      proxy_http_version 1.1;
+      proxy_set_header Connection '';
+      proxy_request_buffering off;
+      proxy_buffering off;
+    }
+  }
+}
+`,
+    );
+    return [nginx, '-e', join(own, 'error.log'), '-c', file, '-g', 'daemon off;'];
+  },
+  environment: () => ({}),
+  missing: () => (existsSync(nginx) ? undefined : `${nginx} is not installed`),
+  checks: 'none',
+};
+
+/** The upstream of the proxies; it runs on the processor of wrk. */
 export const upstream = script('upstream');
 
 /**
- * By name. `with`: the server that it asks, which runs on the same processor and whose cost is a part of its own.
- * `tunnels`: WebSockets go through it; `passes`: it passes requests on.
+ * Servers by name. `with`: the server that it queries, on the same processor, whose cost is included. `tunnels`: it
+ * supports WebSockets. `passes`: it is a proxy.
  *
  * @type {Record<string, any>}
  */
@@ -82,7 +117,7 @@ export const gateServers = {
     path: '/api/private',
     headers: forwarded,
   },
-  gate: { label: 'the gate, asked by a proxy', ...gate(), ready: asked, ...asked },
+  gate: { label: 'the gate, next to a proxy', ...gate(), ready: asked, ...asked },
   'gate-asked': { label: 'the gate behind nginx', ...gate(), ready: asked, silent: true },
   'raw-asked': { label: 'raw node:http behind nginx', ...script('yes'), silent: true },
   'nginx-gate': { label: 'nginx and the gate', ...nginxBefore('gate-asked'), with: 'gate-asked', path: '/orders/17' },
@@ -93,6 +128,7 @@ export const gateServers = {
     path: '/orders/17',
   },
   proxy: { label: 'the gate as the proxy', ...gate({ upstream: true }), ...passes, tunnels: true },
+  'nginx-plain': { label: 'nginx as the proxy, no checks', ...nginxPlain, ...passes },
   undici: { label: 'raw undici proxy, no checks', ...script('undici-proxy'), ...passes, tunnels: true },
   'http-proxy-3': { label: 'http-proxy-3, no checks', ...script('http-proxy-3'), ...passes, tunnels: true },
   haproxy: {
@@ -112,3 +148,27 @@ export const gateRatios = {
   'http-proxy-3': ['http-proxy-3', 'proxy'],
   haproxy: ['haproxy', 'proxy'],
 };
+
+/** The gate of this build and of the build in `folder`, in each of its roles; `there` marks the other one. */
+export function comparedGates(folder) {
+  const { gate: decision, 'gate-asked': asked, 'nginx-gate': nginxGate, proxy } = gateServers;
+  const there = 'the other build: ';
+  return {
+    servers: {
+      gate: decision,
+      'gate-there': { ...decision, ...gate({ folder }), label: `${there}${decision.label}` },
+      'gate-asked': asked,
+      'gate-asked-there': { ...asked, ...gate({ folder }), label: `${there}${asked.label}` },
+      'nginx-gate': nginxGate,
+      'nginx-there': {
+        ...nginxGate,
+        ...nginxBefore('gate-asked-there'),
+        with: 'gate-asked-there',
+        label: `${there}${nginxGate.label}`,
+      },
+      proxy,
+      'proxy-there': { ...proxy, ...gate({ folder, upstream: true }), label: `${there}${proxy.label}` },
+    },
+    ratios: { decision: ['gate-there', 'gate'], nginx: ['nginx-there', 'nginx-gate'], proxy: ['proxy-there', 'proxy'] },
+  };
+}

@@ -1,18 +1,20 @@
-// npm run bench -- gate: the gate beside nginx and as a proxy, each beside the same without checks, all before one upstream.
-import { cpuTime, processors } from './children.js';
+// npm run bench -- gate: the gate next to nginx and as a proxy, each compared with the same setup without checks.
+
+import { load } from '../load/wrk.js';
+import { findFreePort } from '../shared/network.js';
+import { cpuTime, processors } from '../shared/processes.js';
+import { estimate, isSettled } from '../shared/statistics.js';
 import { formatGate } from './gate-report.js';
 import { gateRatios, gateServers, upstream } from './gate-servers.js';
 import { installPackages } from './install.js';
-import { load } from './load.js';
 import { isDisturbed, runUndisturbed } from './measure.js';
 import { makeSay } from './progress.js';
 import { savePart } from './publish.js';
 import { startServer } from './running.js';
-import { findFreePort, openScene } from './scene.js';
-import { estimate, isSettled } from './statistics.js';
+import { openScene } from './scene.js';
 import { measureTunnels } from './tunnel.js';
 
-/** Servers start anew after so many rounds. */
+/** Rounds between restarts of the servers. */
 const roundsAStart = 3;
 const full = { most: 12, minutes: 4, seconds: 0.8, roundsAStart };
 const quick = { ...full, most: 2, roundsAStart: 2 };
@@ -20,9 +22,14 @@ const quick = { ...full, most: 2, roundsAStart: 2 };
 const warmUp = { requests: 80_000, loads: 6 };
 const tunnels = { count: 8, seconds: 0.6 };
 
-/** Processor time for the same: what each round says about each aim. */
-export function ratiosOf(samples) {
-  const found = Object.entries(gateRatios).map(([name, [above, below]]) => [
+/**
+ * Processor time for the same: what each round says about each aim.
+ *
+ * @param {Record<string, { round: number, cpu: number }[]>} samples
+ * @param {Record<string, readonly string[]>} ratios
+ */
+export function ratiosOf(samples, ratios = gateRatios) {
+  const found = Object.entries(ratios).map(([name, [above, below]]) => [
     name,
     (samples[above] ?? []).flatMap(({ round, cpu }) => {
       const other = (samples[below] ?? []).find((each) => each.round === round);
@@ -32,20 +39,32 @@ export function ratiosOf(samples) {
   return Object.fromEntries(found);
 }
 
-/** What the next round measures: all, or both sides of what is not settled. */
-function planRound(round, samples, { most, isLate }) {
-  const all = Object.keys(gateServers);
+/** Plans the next round: all servers, or both sides of unsettled ratios. */
+function planRound(round, samples, { most, isLate, servers, ratios: compared }) {
+  const all = Object.keys(servers);
   if (round === 0) return all;
   if (round >= most || isLate()) return [];
-  const ratios = ratiosOf(samples);
+  const ratios = ratiosOf(samples, compared);
   const open = Object.keys(ratios).filter((name) => ratios[name].length > 0 && !isSettled(estimate(ratios[name])));
-  const names = open.flatMap((name) => gateRatios[name]);
-  const asked = names.flatMap((name) => gateServers[name].with ?? []);
+  const names = open.flatMap((name) => compared[name]);
+  const asked = names.flatMap((name) => servers[name].with ?? []);
   return all.filter((name) => names.includes(name) || asked.includes(name));
 }
 
 /** Prints the ratios; whether all servers did what they must. Kept with `write`. */
 export async function bench({ quick: isQuick, rounds, seconds, write }) {
+  const part = await measureGates({ quick: isQuick, rounds, seconds, servers: gateServers, ratios: gateRatios });
+  console.log(`\n${formatGate(part)}\n`);
+  if (write && !isQuick) savePart('gate', part);
+  return true;
+}
+
+/**
+ * Measures `servers` in rounds until each of `ratios` is settled or the time is up.
+ *
+ * @param {{ quick?: boolean, rounds?: number, seconds?: number, servers: Record<string, any>, ratios: Record<string, readonly string[]> }} about
+ */
+export async function measureGates({ quick: isQuick, rounds, seconds, servers, ratios }) {
   installPackages();
   const settings = { ...(isQuick ? quick : full), ...(rounds && { most: rounds }), ...(seconds && { seconds }) };
   const startedAt = performance.now();
@@ -64,11 +83,11 @@ export async function bench({ quick: isQuick, rounds, seconds, write }) {
       samples[name].push(sample);
     };
     for (let round = 0; ; ) {
-      const names = planRound(round, samples, { most: settings.most, isLate });
+      const names = planRound(round, samples, { most: settings.most, isLate, servers, ratios });
       if (names.length === 0) break;
-      const running = await startAll(names, about, say);
-      const loaded = Object.keys(running).filter((name) => gateServers[name].silent !== true);
-      const asking = { running, token, scene, settings };
+      const running = await startAll(names, { about, servers, say });
+      const loaded = Object.keys(running).filter((name) => servers[name].silent !== true);
+      const asking = { running, servers, token, scene, settings };
       for (const name of loaded) await warm(tell(name, asking));
       for (const until = round + settings.roundsAStart; round < until; round++) {
         for (const name of loaded.reverse()) {
@@ -84,17 +103,14 @@ export async function bench({ quick: isQuick, rounds, seconds, write }) {
   } finally {
     await scene.close();
   }
-  const part = { date: new Date().toISOString(), settings, samples, rounds: ratiosOf(samples) };
-  console.log(`\n${formatGate(part)}\n`);
-  if (write && !isQuick) savePart('gate', part);
-  return true;
+  return { date: new Date().toISOString(), settings, samples, rounds: ratiosOf(samples, ratios) };
 }
 
-/** Starts servers in their order: those that are asked stand before those that ask them. */
-async function startAll(names, about, say) {
+/** Starts servers in order: a queried server before the server that queries it. */
+async function startAll(names, { about, servers, say }) {
   const running = {};
   for (const name of names) {
-    const server = gateServers[name];
+    const server = servers[name];
     const missing = server.missing();
     if (missing !== undefined) {
       say(`${name} is left out: ${missing}`);
@@ -106,15 +122,15 @@ async function startAll(names, about, say) {
   return running;
 }
 
-/** The file with the one request that a server is asked again and again. */
+/** Writes the file with the one request of a server. */
 function writeRequest(scene, name, token, headers = {}) {
   const more = Object.entries(headers).map(([key, value]) => `\t${key}: ${value}`);
   return scene.write(`gate-${name}.txt`, `${token}\t${more.join('')}\n`);
 }
 
-/** What `load` is told of a server: its processes, its URL, its one request. */
-function tell(name, { running, token, scene }) {
-  const { path, headers, with: asked } = gateServers[name];
+/** Returns the arguments of `load` for a server: its processes, its URL, its request. */
+function tell(name, { running, servers, token, scene }) {
+  const { path, headers, with: asked } = servers[name];
   const pid = [name, ...(asked === undefined ? [] : [asked])].map((each) => running[each].pid);
   const url = new URL(path, running[name].url).href;
   return { pid, url, file: writeRequest(scene, name, token, headers), once: false };
@@ -127,14 +143,14 @@ async function warm(about) {
 }
 
 async function measureServer(name, asking) {
-  const { token, settings } = asking;
+  const { servers, token, settings } = asking;
   const about = tell(name, asking);
   const measured = await runUndisturbed(async () => {
     const found = await load({ ...about, seconds: settings.seconds });
     if (found.refused + found.broken > 0) throw new Error(`${name}: ${found.refused} refused, ${found.broken} broken`);
     return found;
   }, ['first', 'again']);
-  if (gateServers[name].tunnels !== true) return measured;
+  if (servers[name].tunnels !== true) return measured;
   const [pid] = about.pid;
   const spent = cpuTime(pid);
   const told = { url: about.url, authorization: token, tunnels: tunnels.count, seconds: tunnels.seconds };

@@ -1,4 +1,4 @@
-// npm run bench -- http: the service over HTTP beside its peers and beside floors, all on one processor, wrk on another.
+// npm run bench -- http: the service, its peers and floors over HTTP, all on one processor, wrk on another.
 import { execFileSync } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 import { aims, limits, unsettledPairs } from './aims.js';
@@ -16,14 +16,14 @@ import { measureWaking } from './waking.js';
 import { quickWorkloads, workloads } from './workloads.js';
 
 /**
- * `most` rounds at most, and none begins after so many `minutes`. `pace`: requests a second that the tokens of a cold
- * measurement last for; where a server is faster, it ends early. The compiler takes up to 80,000 requests until it has
- * settled: a server starts anew in each round, and what it costs in its first second says nothing about its months.
+ * At most `most` rounds, none after `minutes`. `pace`: requests a second for which tokens of a cold measurement are
+ * signed; a faster server ends early. The compiler settles after up to 80,000 requests, and each round starts the
+ * servers again, so the first second is not measured.
  */
 const full = { most: 12, minutes: 10, seconds: 0.6, warmUpSeconds: 2, pace: 30_000 };
 const quick = { most: 2, minutes: 1, seconds: 0.8, warmUpSeconds: 1, pace: 20_000 };
 
-/** Names of `all` that were asked for, in the order of the table; throws on others. */
+/** Selects the requested names of `all`, in order. Throws on unknown names. */
 function choose(asked, all, kind) {
   const unknown = asked.filter((name) => !all.includes(name));
   if (unknown.length > 0)
@@ -45,8 +45,8 @@ function requireTools() {
 }
 
 /**
- * What each round measures: in the first, everything that was chosen; later, what an aim has too few rounds of. A number
- * of rounds that was asked for is the number that all have.
+ * Plans each round: first all chosen pairs, then pairs of aims with too few rounds. A requested number of rounds
+ * applies to all pairs.
  */
 function makePlan({ names, workloadNames, settings, rounds, startedAt }) {
   const all = names.flatMap((name) =>
@@ -73,7 +73,7 @@ export async function bench({ quick: isQuick, only = [], workload = [], rounds, 
   const names = choose(only, allServers, 'server');
   const asked = choose(workload, [...allWorkloads, ...(isQuick ? [] : Object.keys(figures))], 'workload');
   const workloadNames = asked.filter((name) => Object.hasOwn(workloads, name));
-  // Figures are of the service by itself: whoever asks for one server by name has not asked for them.
+  // Figures belong to the service alone, so a run of named servers omits them.
   const figureNames =
     only.length > 0 && workload.length === 0 ? [] : asked.filter((name) => Object.hasOwn(figures, name));
   const isFull = !isQuick && only.length === 0 && workload.length === 0;

@@ -3,28 +3,28 @@ import { parseArgs } from 'node:util';
 
 const help = `npm run bench -- [BENCH …] [--quick] [--write]
 
-  verify         what judging a token costs beside its signature check, in one process
+  verify         the cost of validating a token compared with its signature check, in one process
   replay         the replay store in memory: size, time
-  http           the service beside its peers and floors; wrk loads it
+  http           the service, its peers and floors; wrk sends the load
   pace           the service at a fixed rate: latency from the moment at which a request was due
   rules          what a decision of the gate costs as its rules grow
-  gate           the gate beside and as a proxy, before one upstream
+  gate           the gate next to and as a proxy, with one upstream
   redis-cluster  replay records in a cluster of three real nodes, and what a failover loses
   fleet          what 1000 instances do to their provider, on a simulated clock
   profile        where the processor time of a request goes
-  compare REF    this build beside that of another commit, round by round
+  compare REF    this build and another commit's, round by round: the service, then the gate (--only service,gate)
   tables         no measurement: writes the pages from tools/bench/results.json
 
 Without a name: verify, replay, http and rules. With --write and without a name: all that the pages show, in twenty
-minutes, and the pages are written (docs/performance.md, docs/performance-tables.md, docs/performance.svg,
-docs/scaling.md). With --write and a name: only the part of that bench.
+minutes, and the pages are written (docs/performance.md, docs/evidence/performance-tables.md, docs/performance.svg,
+docs/evidence/scaling.md). With --write and a name: only the part of that bench.
 
   --quick          fewer servers, workloads and rounds; nothing is written
   --only SERVER,…  --workload NAME,…  --rounds N  --seconds S   parts of http, profile and compare, for development
 
 Every ratio is of processor time a request, from rounds in turn, with a 95 % interval; rounds go on until it is narrower
-than ±3 %, or their cap is reached. It takes two processors that nobody else uses: a measurement in which others used
-the server's processor is repeated by itself, and what stayed disturbed is counted and told.`;
+than ±3 %, or their cap is reached. It needs two idle processors: a measurement in which other programs used the
+server's processor is repeated automatically; the report counts those that stayed disturbed.`;
 
 const benches = {
   verify: () => import('./verify.js'),
@@ -39,9 +39,9 @@ const benches = {
   compare: () => import('./compare.js'),
   tables: () => import('./tables.js'),
 };
-/** What runs if none is named. */
+/** Default benches. */
 const usual = ['verify', 'replay', 'http', 'rules'];
-/** What the pages are made from, in the order in which it runs. */
+/** Benches of the pages, in order. */
 const written = ['http', 'profile', 'pace', 'rules', 'gate', 'redis-cluster', 'fleet'];
 
 const { values, positionals } = parseArgs({
@@ -56,7 +56,7 @@ const { values, positionals } = parseArgs({
     seconds: { type: 'string' },
   },
 });
-// What stands behind compare is a commit.
+// `compare` takes a commit.
 const [names, refs] =
   positionals[0] === 'compare' ? [positionals.slice(0, 1), positionals.slice(1)] : [positionals, []];
 const unknown = names.filter((name) => !Object.hasOwn(benches, name));

@@ -1,18 +1,18 @@
 // One measurement: a short warm-up in which each status is counted, then the run whose figures count.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { residentMemory } from './children.js';
-import { load } from './load.js';
+import { load } from '../load/wrk.js';
+import { residentMemory } from '../shared/processes.js';
 import { workloads } from './workloads.js';
 
 /** Connections whose last request is open when a run ends. */
 const unfinished = 64;
 
-/** Share of requests that may break off: a server may close a connection that it kept, when it wants. */
+/** Accepted share of broken requests: a server may close a kept-alive connection at any time. */
 const tolerated = 0.005;
 
 /** Shares of the server's processor from which on others have disturbed a run: other programs, and the host. */
 const disturbing = { others: 0.05, stolen: 0.02 };
-/** Whether somebody else had the server's processor in that time. */
+/** Reports whether other programs used the server's processor in that time. */
 export const isDisturbed = ({ others, stolen }) => others > disturbing.others || stolen > disturbing.stolen;
 
 /**
@@ -34,13 +34,13 @@ export async function runUndisturbed(run, parts, budget = { repeats: Number.POSI
 /** Parts of one measurement with the seconds that their lines last for; the last one is for a run that was disturbed. */
 const parts = ({ seconds, warmUpSeconds }) => ({ warmUp: warmUpSeconds, measured: seconds, again: seconds });
 
-/** Gives the file of a part: that of the pool, or lines of the server's own where its name stands in them. */
+/** Returns a function that finds the file of a part: a shared file, or lines for this server. */
 function findFile({ name, workload, server, running, pool, scene, seconds, warmUpSeconds }) {
   const { perServer } = workloads[workload];
   if (perServer === undefined) return async (part) => pool[workload][part];
   let first = 0;
   return async (part) => {
-    // A proof from the second in which the service was started would be asked for a nonce.
+    // A proof from the second of the start would get a nonce challenge.
     await sleep(1001 - (Date.now() % 1000));
     const count = Math.round(server.pace * parts({ seconds, warmUpSeconds })[part]);
     const lines = await perServer({ scene, url: running.url, count, first });
@@ -53,7 +53,7 @@ function findFile({ name, workload, server, running, pool, scene, seconds, warmU
 function expectStatuses({ refused: share }, { statuses, requests, refused, broken }) {
   const allowed = { 0: ['200'], 1: ['401'] }[share] ?? ['200', '401'];
   const others = Object.keys(statuses).filter((status) => !allowed.includes(status));
-  if (others.length > 0) throw new Error(`answered ${JSON.stringify(statuses)} instead of ${allowed.join(' and ')}`);
+  if (others.length > 0) throw new Error(`got ${JSON.stringify(statuses)} instead of ${allowed.join(' and ')}`);
   if (broken > requests * tolerated) throw new Error(`${broken} of ${requests} requests broke off or took too long`);
   const difference = Math.abs(refused - share * requests);
   if (requests === 0 || difference > (Number.isInteger(share) ? 0 : unfinished)) {

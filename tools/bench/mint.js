@@ -1,64 +1,18 @@
 // Makes tokens and proofs in worker threads, one a processor: what a run needs by the ten thousand.
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, randomUUID } from 'node:crypto';
+import { createHash, createPrivateKey, randomUUID } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 import { thumbprint } from '../../build/jose/jwk.js';
-import { signCompact } from '../../build/jose/sign.js';
+import { makeClaims, makeKeyPair, signJws } from '../shared/tokens.js';
 
-export const subject = 'auth0|65f1c2d3e4b5a697881726354';
 const digest = (text) => createHash('sha256').update(text).digest('base64url');
-
-/**
- * A key pair, by way of PEM: to export a generated key as JWK hangs on Node 20 where garbage is collected at that moment,
- * because the end of the generation and the export want the same lock.
- */
-export function makeKeyPair(type, options) {
-  const pair = generateKeyPairSync(type, {
-    ...options,
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-  return { publicKey: createPublicKey(pair.publicKey), privateKey: createPrivateKey(pair.privateKey) };
-}
-
-/** A compact JWS, signed as its header says. */
-export function signJws(header, claims, key) {
-  return signCompact(header, claims, { alg: header.alg, privateKey: key });
-}
-
-/**
- * The claims of an access token as large as those of a hosted provider; `claims` are laid over them.
- *
- * @param {any} about issuer, audience, now in seconds, claims
- */
-export function makeClaims({ issuer, audience, now, claims }) {
-  return {
-    iss: issuer,
-    sub: subject,
-    aud: [audience, `${issuer}userinfo`],
-    iat: now,
-    exp: now + 86_400,
-    azp: 'm5Z2kQ8tY1bN4xV7cR0pL3wD6hJ9sF2g',
-    scope: 'openid profile read:messages write:messages',
-    jti: randomUUID(),
-    permissions: ['read:messages', 'write:messages'],
-    ...claims,
-  };
-}
-
-/**
- * Only the public members.
- *
- * @param {import('node:crypto').JsonWebKey} jwk
- */
-export const publicJwk = ({ crv, kty, x, y }) => ({ crv, kty, x, y });
 
 function prove({ token, url, now, jwk, key }) {
   const claims = { jti: randomUUID(), htm: 'GET', htu: url, iat: now, ath: digest(token) };
   return signJws({ typ: 'dpop+jwt', alg: 'ES256', jwk }, claims, key);
 }
 
-/** What workers make, by name; each gives one line of a file for wrk. */
+/** Functions of the workers by name; each returns one line of a file for wrk. */
 const makers = {
   bearer: ({ alg, kid, key, ...about }) => `Bearer ${signJws({ alg, typ: 'JWT', kid }, makeClaims(about), key)}`,
   proof: ({ token, url, now, jwk, proofKey }) => `DPoP ${token}\t${prove({ token, url, now, jwk, key: proofKey })}`,
@@ -73,7 +27,7 @@ const makers = {
 /** Kept for all rounds, since a token takes a millisecond to sign; each round has servers that do not know them. */
 const clients = [];
 
-/** A key of its own, and the token bound to it. */
+/** Creates a key pair and the token bound to it. */
 function makeClient({ alg, kid, key, ...about }) {
   const { publicKey, privateKey } = makeKeyPair('ec', { namedCurve: 'P-256' });
   const jwk = publicKey.export({ format: 'jwk' });

@@ -1,9 +1,9 @@
-// OpenSSL's own loop: what one signature check costs where nothing is around it.
-import { processors, startChild } from './children.js';
+// The cost of one signature check in OpenSSL's own loop.
+import { processors, startChild } from '../shared/processes.js';
 
 /** Its name among the servers of a run. */
 export const opensslName = 'openssl';
-/** What it is asked for, and the line in which it answers; the checks a second stand at one position in each. */
+/** Arguments, and the output line of each; the checks a second are at the same position. */
 const checks = { rs256: { asked: 'rsa2048', line: /^\+F2:.*$/m }, es256: { asked: 'ecdsap256', line: /^\+F4:.*$/m } };
 const position = 4;
 

@@ -1,4 +1,7 @@
-// The table of the fixed rates, in Markdown.
+// The tables of the fixed rates, in Markdown.
+import { estimate, median } from '../shared/statistics.js';
+import { paceRatio } from './aims.js';
+import { gateServers } from './gate-servers.js';
 import { servers } from './servers.js';
 import { table } from './table.js';
 import { workloads } from './workloads.js';
@@ -6,7 +9,10 @@ import { workloads } from './workloads.js';
 const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
 
 /** `from due` counts from when a request was due, `from sent` from when it was sent; milliseconds. */
-export const formatPace = ({ rows }) =>
+export const formatPace = ({ rows, proxies }) =>
+  [formatRates(rows), ...(proxies === undefined ? [] : [formatProxies({ proxies })])].join('\n\n');
+
+const formatRates = (rows) =>
   table(
     ['workload, server', 'of capacity', 'requests/s', 'p50', 'p99', 'p99.9', 'p99 from sent', 'lost', 'longest pause'],
     rows.map(({ name, workload, share, wanted, due, sent, lost, longestPause }) => [
@@ -18,3 +24,19 @@ export const formatPace = ({ rows }) =>
       longestPause.toFixed(1),
     ]),
   );
+
+/** The 99th percentiles of the proxies, and the ratio of the gate to nginx. */
+function formatProxies(part) {
+  const { value, low, high } = estimate(paceRatio(part));
+  const [ratio, ...ends] = [value, low, high].map((each) => each.toFixed(2));
+  return table(
+    ['proxy, one warm token', 'requests/s', 'p99, ms', 'gate : nginx', '95 % interval', 'rounds'],
+    part.proxies.map(({ name, rate, p99 }, index) => [
+      gateServers[name].label,
+      thousands(rate),
+      median(p99).toFixed(2),
+      ...(index === 0 ? [ratio, ends.join(' … ')] : ['', '']),
+      String(p99.length),
+    ]),
+  );
+}

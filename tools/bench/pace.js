@@ -1,21 +1,23 @@
-// npm run bench -- pace: the service at a fixed rate, at a half and at four fifths of what it can do; latencies count from
-// the moment at which a request was due.
+// npm run bench -- pace: the service at a fixed rate, at a half and at four fifths of what it can do, and the gate as the
+// proxy and nginx without checks at 1,000 requests a second; latencies count from the moment at which a request was due.
 import { fileURLToPath } from 'node:url';
-import { processors, startChild } from './children.js';
-import { load } from './load.js';
+import { load } from '../load/wrk.js';
+import { findFreePort } from '../shared/network.js';
+import { processors, startChild } from '../shared/processes.js';
+import { gateServers, upstream } from './gate-servers.js';
 import { formatPace } from './pace-report.js';
 import { makeSay } from './progress.js';
 import { savePart } from './publish.js';
 import { readAnswers } from './rounds.js';
 import { startServer } from './running.js';
-import { findFreePort, openScene } from './scene.js';
+import { openScene } from './scene.js';
 import { servers } from './servers.js';
 import { workloads } from './workloads.js';
 
-const full = { seconds: 2, warmUpSeconds: 2 };
-const quick = { seconds: 1, warmUpSeconds: 1 };
+const full = { seconds: 2, warmUpSeconds: 2, rounds: 9 };
+const quick = { seconds: 1, warmUpSeconds: 1, rounds: 2 };
 const shares = [0.5, 0.8];
-/** New tokens and proofs a second that are more than any server here can judge. */
+/** New tokens and proofs a second, more than a server can validate. */
 const pace = 20_000;
 
 /** @type {readonly (readonly [string, string])[]} */
@@ -26,7 +28,11 @@ const subjects = [
   ['portcullis', 'dpop'],
 ];
 
-const pacer = fileURLToPath(new URL('pacer.js', import.meta.url));
+/** Proxies that are compared, and the requests a second to each. */
+const proxies = ['proxy', 'nginx-plain'];
+const proxyRate = 1000;
+
+const pacer = fileURLToPath(new URL('../load/pacer.js', import.meta.url));
 
 /** Sends at a rate; what the pacer says. */
 async function sendAt({ url, file, rate, seconds }) {
@@ -65,7 +71,7 @@ async function measureSubject(/** @type {readonly [string, string]} */ [name, wo
       const rate = Math.round(closed.rate * share);
       const file = await write(`open-${share}`, rate * settings.seconds);
       const found = await sendAt({ url, file, rate, seconds: settings.seconds });
-      if (found.unexpected > 0) throw new Error(`${name}, ${workload}: ${found.unexpected} answers were not 200`);
+      if (found.unexpected > 0) throw new Error(`${name}, ${workload}: ${found.unexpected} responses were not 200`);
       rows.push({
         name,
         workload,
@@ -82,7 +88,42 @@ async function measureSubject(/** @type {readonly [string, string]} */ [name, wo
   }
 }
 
-/** Prints a table; kept with `write`. */
+/** Measures the proxies in turn; the 99th percentiles of each, one a round, in milliseconds. */
+async function measureProxies({ scene, settings, say }) {
+  const missing = proxies.flatMap((name) => gateServers[name].missing() ?? []);
+  if (missing.length > 0) throw new Error(missing.join(', '));
+  const opened = [];
+  const open = async (name, server, about) => {
+    opened.push(await startServer(`pace-${name}`, server, { ...about, port: await findFreePort() }));
+    return opened.at(-1);
+  };
+  try {
+    // The pacer never sleeps, so the upstream shares the processor of the proxies, which are idle most of the time.
+    const { url: behind } = await open('upstream', upstream, { scene });
+    const about = { ...scene, upstreamUrl: new URL('/', behind).origin };
+    const file = scene.write('pace-proxies.txt', `Bearer ${scene.mintOne()}\n`);
+    const subjects = [];
+    for (const name of proxies) {
+      const { url, pid } = await open(name, gateServers[name], { scene: about });
+      const subject = { name, url: new URL(gateServers[name].path, url).href, p99: /** @type {number[]} */ ([]) };
+      await load({ pid, url: subject.url, once: false, file, seconds: settings.warmUpSeconds });
+      subjects.push(subject);
+    }
+    for (let round = 0; round < settings.rounds; round++) {
+      for (const { name, url, p99 } of subjects) {
+        const found = await sendAt({ url, file, rate: proxyRate, seconds: settings.seconds });
+        if (found.unexpected + found.lost > 0) throw new Error(`${name}: not every response was 200`);
+        p99.push(found.due.p99);
+        say(`round ${round + 1}: ${name} at ${proxyRate}/s: p99 ${found.due.p99.toFixed(2)} ms`);
+      }
+    }
+    return subjects.map(({ name, p99 }) => ({ name, rate: proxyRate, p99 }));
+  } finally {
+    for (const running of opened.reverse()) await running.stop();
+  }
+}
+
+/** Prints the tables; kept with `write`. */
 export async function bench({ quick: isQuick, write }) {
   const settings = isQuick ? quick : full;
   const say = makeSay();
@@ -91,7 +132,11 @@ export async function bench({ quick: isQuick, write }) {
     const scene = { ...opened, answers: await readAnswers(opened, await findFreePort()) };
     const rows = [];
     for (const subject of subjects) rows.push(...(await measureSubject(subject, { scene, settings, say })));
-    const part = { date: new Date().toISOString(), settings, rows };
+    const part = {
+      date: new Date().toISOString(),
+      ...{ settings, rows },
+      proxies: await measureProxies({ scene: opened, settings, say }),
+    };
     console.log(`\n${formatPace(part)}\n`);
     if (write && !isQuick) savePart('pace', part);
     return true;

@@ -3,6 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../shared/network.js';
+import { median } from '../shared/statistics.js';
 import { installPackages } from './install.js';
 import { measure } from './measure.js';
 import { fillPool } from './pool.js';
@@ -10,21 +12,20 @@ import { formatProfile } from './profile-report.js';
 import { readResults, savePart } from './publish.js';
 import { readAnswers } from './rounds.js';
 import { startServer } from './running.js';
-import { findFreePort, openScene } from './scene.js';
+import { openScene } from './scene.js';
 import { servers } from './servers.js';
-import { median } from './statistics.js';
 
 /** Microseconds between two samples. */
 const interval = 250;
 const timing = { seconds: 1.5, warmUpSeconds: 2 };
 const pace = 25_000;
 
-/** What the function is called, for those that a runtime implements outside JavaScript; of the first that fits. */
+/** Groups of native functions by name; the first match counts. */
 const natives = [
-  ['send the answer: system call', /^(?:writev|writeLatin1String|writeUtf8String|writeBuffer|writeHeadAndEnd)$/],
+  ['send the response: system call', /^(?:writev|writeLatin1String|writeUtf8String|writeBuffer|writeHeadAndEnd)$/],
   ['write the log: system call', /^(?:writeString|writeBuffers)$/],
 ];
-/** Bun names what is native, and says nothing of where it stands. */
+/** Bun reports native functions without a location. */
 const nativesOfBun = [
   ['signature', /^verify$/],
   ['SHA-256 of the token', /^hash$/],
@@ -32,7 +33,7 @@ const nativesOfBun = [
   ['Portcullis: the gate', /^(?:freeze|parse|decode)$/],
 ];
 /**
- * Of the first that fits, by the URL of the function.
+ * Groups by the URL of the function; the first match counts.
  *
  * @type {[group: string, fits: (url: string, name: string) => boolean][]}
  */
@@ -47,7 +48,7 @@ const places = [
 ];
 const rawFloor = (name) => ({ open: name, 'open-token': name, warm: name });
 
-/** By the server that is profiled: the workloads, and what stands beside it, by the workload that it can do. */
+/** Workloads of each profiled server, and the server to compare it with. */
 const subjects = {
   portcullis: {
     workloads: ['open', 'open-token', 'warm', 'malformed', 'cold', 'dpop'],
@@ -72,7 +73,7 @@ const maps = new Map();
 /** The folder of the build. */
 const built = new URL('../../dist/', import.meta.url).href;
 
-/** Where a function stands in the sources, if it is of the build; else where it stands. */
+/** Returns the location of a function in the sources, or in its own file. */
 function sourceOf({ url, lineNumber, columnNumber }) {
   if (!url.startsWith(built)) return url;
   const map = maps.get(url) ?? new SourceMap(JSON.parse(readFileSync(fileURLToPath(`${url}.map`), 'utf8')));
@@ -88,7 +89,7 @@ function groupOf(frame, natives) {
   if (functionName === '(idle)') return undefined;
   const native = url === '' ? natives.find(([, pattern]) => pattern.test(functionName)) : undefined;
   const place = url === '' ? undefined : places.find(([, fits]) => fits(url, functionName));
-  // The HTTP parser, reading, and waiting for sockets have no name of their own.
+  // The HTTP parser, reads, and waits for sockets have no names.
   return (native ?? place)?.[0] ?? 'parser, reading, and other native code';
 }
 
@@ -122,7 +123,7 @@ async function profileWorkload({ scene, pool, subject, workload, kept }) {
       after?.(stoppedAt);
     }
   };
-  /** What the run of all servers has measured already, in more rounds, or a measurement of its own. */
+  /** Returns the processor time from the last complete run, or measures it. */
   const costOf = async (name) => {
     const known = (kept?.samples[name]?.[workload] ?? []).map(({ cpu }) => cpu);
     return known.length > 0 ? median(known) : (await run(name, servers[name])).cpu;
@@ -157,7 +158,7 @@ export async function bench({ only = [], workload = [], write = false }) {
   installPackages();
   const scene = await openScene();
   const part = {};
-  // With `write`, the figures of the tables: what is shown beside them must not be another run's.
+  // With `write`, the compared figures must come from the same run.
   const kept = write ? readResults().http : undefined;
   try {
     const pool = await fillPool(scene, { names, ...timing, pace });

@@ -1,4 +1,4 @@
-// What a run with --write leaves behind: its part of tools/bench/results.json, and the tables and the picture made from it.
+// Results of a run with --write: its part of tools/bench/results.json, the generated tables and the picture.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
@@ -30,16 +30,26 @@ export function describeMachine() {
   for (const [name, [program, ...args]] of Object.entries(programs)) {
     if (existsSync(program)) versions[name] = ask(program, args);
   }
-  return { date: new Date().toISOString(), cpu: `${availableParallelism()} × ${cpus()[0].model}`, versions };
+  const commit = spawnSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).stdout?.trim();
+  return {
+    date: new Date().toISOString(),
+    ...(commit && { commit }),
+    cpu: `${availableParallelism()} × ${cpus()[0].model}`,
+    versions,
+  };
 }
 
 const resultsFile = file('results.json');
-const pages = ['../../docs/performance.md', '../../docs/performance-tables.md', '../../docs/scaling.md'].map(file);
+const pages = [
+  '../../docs/performance.md',
+  '../../docs/evidence/performance-tables.md',
+  '../../docs/evidence/scaling.md',
+].map(file);
 
 /** Everything that was kept, by the bench that measured it. */
 export const readResults = () => JSON.parse(readFileSync(resultsFile, 'utf8'));
 
-/** Keeps what one bench measured, in the place of what it measured before, and writes the pages anew. */
+/** Replaces the results of one bench, and writes the pages. */
 export function savePart(name, part) {
   writeFileSync(resultsFile, `${JSON.stringify({ ...readResults(), [name]: part }, rounded, 1)}\n`);
   writePages();

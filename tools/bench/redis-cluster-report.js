@@ -1,5 +1,5 @@
 // The tables of the replay records in Redis, in Markdown.
-import { estimate } from './statistics.js';
+import { estimate } from '../shared/statistics.js';
 import { table } from './table.js';
 
 const names = { memory: 'memory of one instance', single: 'one Redis', cluster: 'a cluster of three masters' };
@@ -48,11 +48,11 @@ export function formatCluster({ stores, others, failover }) {
       ['a failover, 1 000 proofs a second', 'result'],
       [
         ['proofs accepted before and after', thousands(accepted)],
-        ['seconds in which no proof could be judged', unavailableSeconds.toFixed(1)],
+        ['seconds without a decision about proofs', unavailableSeconds.toFixed(1)],
         ['proofs refused with 503 in that time', thousands(unavailable)],
-        ['new proofs asked for a nonce first', thousands(asked)],
+        ['new proofs that needed a nonce first', thousands(asked)],
         ['all accepted ones sent again: refused as used', thousands(again.seen)],
-        ['  record lost, or older than the takeover: asked for a nonce', thousands(again.asked)],
+        ['    record lost, or older than the takeover: nonce required', thousands(again.asked)],
         ['  accepted twice', thousands(again.accepted)],
       ],
     ),

@@ -8,16 +8,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { proofLifetime } from '../../build/dpop/proof-checks.js';
 import { createMemoryReplayStore } from '../../build/dpop/replay.js';
 import { createRedisReplayStore } from '../../build/dpop/replay-redis.js';
-import { cpuTime } from './children.js';
+import { until } from '../shared/network.js';
+import { cpuTime, processors } from '../shared/processes.js';
+import { isInstalled, startCluster, startRedis } from '../shared/redis.js';
+import { quantile } from '../shared/statistics.js';
 import { makeSay } from './progress.js';
 import { savePart } from './publish.js';
 import { formatCluster } from './redis-cluster-report.js';
-import { isInstalled, startCluster, startNode, until } from './redis-nodes.js';
-import { quantile } from './statistics.js';
 
 const full = { proofs: 60_000, single: 4000, rounds: 5, failoverSeconds: 4 };
 const quick = { proofs: 10_000, single: 1000, rounds: 2, failoverSeconds: 2 };
-/** Proofs that wait for their answer at the same time, as those of one turn of a busy service do. */
+/** Proofs in flight at the same time, like one event-loop iteration of a busy service. */
 const atOnce = 64;
 /** Proofs a second while a failover is made. */
 const failoverRate = 1000;
@@ -36,11 +37,14 @@ const ask = (store, { jkt, jti, until: end }) => store.witness(jkt, jti, end);
 /** Opens a store, and lets the second pass in which it began: it remembers nothing of proofs that were made before. */
 async function openStore(url) {
   const store = await createRedisReplayStore(url, { namespace, timeout: 1 });
-  await until(async () => store.connected && (await ask(store, makeProof())) === true);
+  await until(
+    async () => store.connected && (await ask(store, makeProof())) === true,
+    'the store did not accept a proof',
+  );
   return store;
 }
 
-/** Has so many new proofs judged, some at once. */
+/** Records N new proofs, several at the same time. */
 async function fill(store, count) {
   let left = count;
   const work = async () => {
@@ -52,7 +56,7 @@ async function fill(store, count) {
   await Promise.all(Array.from({ length: atOnce }, work));
 }
 
-/** What `count` proofs cost: of Redis, of the instance, and on the way between them. */
+/** Measures the cost of `count` proofs: in Redis, in the instance, and in bytes between them. */
 async function measureThroughput(store, node, { proofs, rounds }) {
   await fill(store, proofs / 10);
   const before = { memory: await node.read('memory', 'used_memory'), ...(await readTraffic(node)) };
@@ -79,7 +83,7 @@ async function measureThroughput(store, node, { proofs, rounds }) {
 }
 
 async function readTraffic(node) {
-  const stats = await node.ask('INFO', 'commandstats');
+  const stats = await node.command('INFO', 'commandstats');
   const calls = [...stats.matchAll(/^cmdstat_(?:get|set|time|info|evalsha):calls=(\d+)/gm)];
   return {
     received: await node.read('stats', 'total_net_input_bytes'),
@@ -116,7 +120,7 @@ async function measureFailover({ store, cluster, seconds }) {
       if (killedAt === 0) lastBefore = performance.now();
     } else if (answer.reason === 'replay_store_unavailable') counts.unavailable++;
     else counts.asked++;
-    // Judged again, whether by a nonce or not: the replica has taken over.
+    // A response other than "unavailable" means that the replica was promoted.
     if (killedAt !== 0 && firstAfter === 0 && answer.reason !== 'replay_store_unavailable')
       firstAfter = performance.now();
   };
@@ -159,7 +163,7 @@ export async function bench({ quick: isQuick, write }) {
       memory: { latency: await measureLatency(createMemoryReplayStore({ since: 0 }), settings.single) },
     };
     say('one Redis');
-    const node = keep(await startNode(folder));
+    const node = keep(await startRedis(folder, { processor: processors.server }));
     const single = await openStore(`redis://127.0.0.1:${node.port}`);
     stores.single = {
       ...(await measureThroughput(single, node, settings)),

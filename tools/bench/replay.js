@@ -68,7 +68,7 @@ export async function bench({ quick }) {
     { memory: 'resident', MiB: mebibytes(after.rss - before.rss) },
     { memory: 'array buffers', MiB: mebibytes(after.arrayBuffers - before.arrayBuffers) },
   ]);
-  console.log(`nanoseconds of one witness (batches of ${batch}, but for the single ones)`);
+  console.log(`nanoseconds of one witness (batches of ${batch}, except single ones)`);
   console.table([
     summarise('insert, while filling', inserts),
     summarise('duplicate', duplicates),

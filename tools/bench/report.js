@@ -1,4 +1,6 @@
 // The tables of a run in Markdown: printed, and written into the documentation.
+
+import { median } from '../shared/statistics.js';
 import { judge, limits } from './aims.js';
 import { formatFleet } from './fleet-report.js';
 import { formatGate } from './gate-report.js';
@@ -8,7 +10,6 @@ import { formatCluster } from './redis-cluster-report.js';
 import { formatRules } from './rules-report.js';
 import { formatScaling } from './scaling-report.js';
 import { servers } from './servers.js';
-import { median } from './statistics.js';
 import { table } from './table.js';
 import { workloads } from './workloads.js';
 
@@ -37,7 +38,7 @@ const aimTable = (results) =>
     ]),
   );
 
-/** What is measured to be compared with: no aims. */
+/** Formats the rows without an aim. */
 const limitTable = (results) =>
   table(
     ['cost', 'measured', '95 % interval', 'rounds'],
@@ -49,7 +50,7 @@ const limitTable = (results) =>
     ]),
   );
 
-/** µs that a server spent on waking wrk, for each of its answers. */
+/** µs that a server spends to wake wrk, per response. */
 const wakingOf = (list, waking) => middle(list, 'wakes') * waking;
 
 /** One table a workload: every server that has it, the fastest first. */
@@ -135,7 +136,7 @@ function figureTables({ figures: { start, memory, workers, growth } }) {
   return all;
 }
 
-/** Below this share of its processor, a server waited for wrk, or shared the processor with somebody else. */
+/** Below this share of its processor, a server was idle or shared the processor. */
 const saturated = 0.95;
 
 function notesOf({ samples, notes }) {
@@ -164,7 +165,7 @@ function notesOf({ samples, notes }) {
 
 const join = (parts) => parts.filter((part) => part !== '').join('\n\n');
 
-/** How far others disturbed the run: what counts is the share that they took while a server was loaded. */
+/** Describes the disturbance by other programs while a server was under load. */
 function describeQuiet({ samples }) {
   const all = Object.entries(samples)
     .filter(([name]) => Object.hasOwn(servers, name))
@@ -188,7 +189,7 @@ function describeRun(run) {
   );
 }
 
-/** What waking costs, and how it was found. */
+/** Describes the cost of a wake and its measurement. */
 function describeWaking({ waking: { asleep, awake, waking } }) {
   return (
     `One byte written to a reader that sleeps on the other processor costs ${decimals(asleep, 1)} µs, and ${decimals(awake, 1)} µs ` +
@@ -197,7 +198,7 @@ function describeWaking({ waking: { asleep, awake, waking } }) {
 }
 
 /**
- * The blocks of a report by name: what stands between the markers of the documentation.
+ * Formats the blocks between the markers of the documentation, by name.
  *
  * @param {any} results
  */
@@ -207,6 +208,7 @@ export function formatReport(results) {
     ...(http && {
       chart: '![Requests a second on one processor, by server](performance.svg)',
       run: describeRun(http),
+      date: `Measured on ${http.date.slice(0, 16).replace('T', ' ')} UTC${http.commit === undefined ? '' : ` at commit ${http.commit}`}.`,
       workloads: join(Object.keys(workloads).map((workload) => workloadTable(http, workload))),
       waking: describeWaking(http),
       figures: join(figureTables(http)),

@@ -1,19 +1,20 @@
 // The rounds: in each, every server starts anew and has each of its workloads once, server by server.
+
+import { findFreePort } from '../shared/network.js';
 import { measure } from './measure.js';
 import { measureOpenssl, opensslName } from './openssl.js';
 import { checkServer, copyAnswers, startServer } from './running.js';
-import { findFreePort } from './scene.js';
 import { servers as allServers } from './servers.js';
 
-/** How many measurements of a run are repeated, in all, because others disturbed them. */
+/** Maximum number of repeated measurements in a run. */
 const mostRepeats = 40;
 
 /** @typedef {readonly [server: string, workload: string]} Pair */
 
 /**
- * Runs rounds until `plan` wants no more; it is asked before each, with what was measured so far, for pairs of a server and
- * a workload. `samples[server][workload]` is a list of measurements, each with its `round`; `notes` are sentences by
- * server, `failures` the servers that failed or answered otherwise than they must.
+ * Runs rounds until `plan` returns no pairs. `plan` gets the samples so far. `samples[server][workload]` is an array of
+ * measurements with their `round`; `notes` are sentences by server; `failures` are servers that failed or sent wrong
+ * responses.
  *
  * @param {any} about
  */
@@ -94,7 +95,7 @@ export async function runRounds({ scene, pool, names, plan, seconds, warmUpSecon
   }
 }
 
-/** What the floors answer: the bytes of the service. */
+/** Returns the responses of the service, which the floors copy. */
 export async function readAnswers(scene, port) {
   const running = await startServer('answers', allServers.portcullis, { scene, port });
   try {

@@ -3,13 +3,14 @@ import { createGate } from '../../build/gate/gate.js';
 import { readRules } from '../../build/gate/rules/rules-reader.js';
 import { createStaticKeySet } from '../../build/keys/static-key-set.js';
 import { createResourceServer } from '../../build/resource-server/resource-server.js';
-import { makeClaims, makeKeyPair, signJws } from './mint.js';
+import { makeClaims, makeKeyPair, signJws } from '../shared/tokens.js';
 import { savePart } from './publish.js';
 import { formatRules } from './rules-report.js';
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example.com/';
-const sizes = [1, 100, 10_000];
+/** The first row is what the others are compared with. */
+const sizes = [1, 100].flatMap((upstreams) => [1, 100, 10_000].map((size) => ({ size, upstreams })));
 const seconds = Math.floor(Date.now() / 1000);
 
 const pair = makeKeyPair('rsa', { modulusLength: 2048 });
@@ -21,19 +22,25 @@ const token = signJws(
 );
 
 /** The rule that decides lies in the middle of the file; the others have paths that begin as its path does. */
-async function openGate(size) {
+async function openGate({ size, upstreams }) {
   const rules = Array.from({ length: size }, (_, i) => ({
     id: `rule-${i}`,
     path: i === size >> 1 ? '/orders/*/lines/**' : `/orders/${i}/items/${i}`,
     scopes: ['read:orders'],
+    upstream: `upstream-${i % upstreams}`,
   }));
-  const text = JSON.stringify({ issuers: { a: { issuer, audience } }, rules });
+  const addresses = Array.from({ length: upstreams }, (_, i) => [`upstream-${i}`, `http://127.0.0.1:${3000 + i}`]);
+  const text = JSON.stringify({
+    issuers: { a: { issuer, audience } },
+    upstreams: Object.fromEntries(addresses),
+    rules,
+  });
   const startedAt = performance.now();
   const result = await readRules({ name: 'rules.json', text });
   if (result.kind === 'problems') throw new Error(JSON.stringify(result.problems));
   const server = createResourceServer({ issuers: [{ issuer, keys: createStaticKeySet({ keys: [jwk] }) }], audience });
   const gate = createGate({ rules: result.rules, openServer: () => server });
-  return { size, gate, loaded: performance.now() - startedAt, costs: /** @type {number[]} */ ([]) };
+  return { size, upstreams, gate, loaded: performance.now() - startedAt, costs: /** @type {number[]} */ ([]) };
 }
 
 function request(i) {
@@ -48,14 +55,15 @@ function request(i) {
 export async function bench({ quick, write, rounds = quick ? 5 : 15 }) {
   const calls = quick ? 20_000 : 60_000;
   const opened = [];
-  for (const size of sizes) opened.push(await openGate(size));
+  for (const each of sizes) opened.push(await openGate(each));
   const connection = { encrypted: true };
   for (let round = 0; round <= rounds; round++) {
     for (const { gate, costs } of opened) {
       const before = process.cpuUsage();
       for (let i = 0; i < calls; i++) {
-        const decision = gate.decide(request(i), connection);
-        if (decision instanceof Promise || decision.kind !== 'admitted') throw new Error('A good request was refused.');
+        const decision = await gate.decide(request(i), connection);
+        if (decision.kind !== 'admitted') throw new Error('A valid request was refused.');
+        if (!gate.rules.upstreams.has(decision.rule.upstream)) throw new Error('The rule has no upstream.');
       }
       const { user, system } = process.cpuUsage(before);
       // The first round is the warm-up.
@@ -64,7 +72,7 @@ export async function bench({ quick, write, rounds = quick ? 5 : 15 }) {
   }
   const part = {
     date: new Date().toISOString(),
-    rows: opened.map(({ size, costs, loaded }) => ({ size, costs, loaded })),
+    rows: opened.map(({ size, upstreams, costs, loaded }) => ({ size, upstreams, costs, loaded })),
   };
   console.log(`\n${formatRules(part)}\n`);
   if (write && !quick) savePart('rules', part);

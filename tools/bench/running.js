@@ -1,11 +1,11 @@
-// Starts one server of the table, waits until it answers, checks what it lets in, and stops it.
+// Starts one server of the table, checks its responses, and stops it.
 import { once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { endChild, processors, startChild } from './children.js';
+import { endChild, processors, startChild } from '../shared/processes.js';
 
 /** Seconds. */
 const patience = 15;
@@ -16,7 +16,7 @@ const ask = (url, authorization, more = {}) =>
     signal: AbortSignal.timeout(2000),
   });
 
-/** Starts a server; rejects with what it wrote last where it ends, or does not answer a good token in time. */
+/** Starts a server. Rejects with its last output if it exits, or does not accept a valid token in time. */
 export async function startServer(name, server, about) {
   const { scene, port, environment = {}, processor = processors.server } = about;
   const words = server.command({ ...scene, port });
@@ -63,16 +63,16 @@ export async function startServer(name, server, about) {
     }
     await sleep(20);
   }
-  const reason = ended ?? `${last} to a good token within ${patience} s`;
+  const reason = ended ?? `${last} for a valid token within ${patience} s`;
   await endChild(running);
   const written = readFileSync(log, 'utf8').trim().split('\n').filter(Boolean);
   const said = written.find((line) => /error/i.test(line)) ?? written.at(-1) ?? '';
   throw new Error(`${reason}${said && `: ${said.slice(0, 200)}`}`);
 }
 
-/** What each server must answer, by what the token has: all check the same. */
+/** Expected statuses by the content of the token; all servers must match. */
 const cases = {
-  'a good token': { status: 200, mint: (scene) => scene.mintOne() },
+  'a valid token': { status: 200, mint: (scene) => scene.mintOne() },
   'no token': { status: 401 },
   'a bad signature': { status: 401, mint: (scene) => spoil(scene.mintOne()) },
   'another audience': { status: 401, mint: (scene) => scene.mintOne({ aud: ['https://other.example/'] }) },
@@ -92,7 +92,7 @@ export function spoil(token) {
   return token.slice(0, at) + swap(token.slice(at, at + 8)) + token.slice(at + 8);
 }
 
-/** What a server answers otherwise than it must: sentences, none where it checks everything. */
+/** Lists wrong responses of a server as sentences. */
 export async function checkServer({ url }, scene) {
   const wrong = [];
   for (const [name, { status, mint }] of Object.entries(cases)) {
@@ -104,10 +104,10 @@ export async function checkServer({ url }, scene) {
   return wrong;
 }
 
-/** What Node writes by itself, whoever answers. */
+/** Headers that Node adds. */
 const ownHeaders = ['date', 'connection', 'keep-alive'];
 
-/** The answers of a server as it wrote them, for a floor to copy: by path, headers (names and values in turn) and body. */
+/** Returns the responses of a server by path, as raw headers and body, for a floor to copy. */
 export async function copyAnswers({ url }, scene) {
   const answers = {};
   for (const path of ['/api/public', '/api/private']) {

@@ -8,7 +8,7 @@ const here = fileURLToPath(new URL('../..', import.meta.url));
 const runtime = (label, binary, ...more) => ({ label, binary, words: [binary, ...more] });
 
 const denoBinary = file('@deno/linux-x64-glibc/deno');
-// Left to itself it asks its makers for a newer version, through the proxy of the environment where there is one.
+// Without this, Deno checks for updates through the proxy of the environment.
 const quietly = ['/usr/bin/env', 'DENO_NO_UPDATE_CHECK=1'];
 const deno = { label: 'Deno', binary: denoBinary, words: [...quietly, denoBinary, 'run', '-A'] };
 
@@ -20,7 +20,7 @@ export const nodeVersions = {
   26: file('node26-linux-x64/bin/node'),
 };
 
-/** The file of each runtime, and the words before that of a program. */
+/** Binary and leading arguments of each runtime. */
 export const runtimes = {
   here: runtime('Node', process.execPath),
   node22: runtime('Node', nodeVersions[22]),
@@ -30,7 +30,7 @@ export const runtimes = {
   deno,
 };
 
-/** Those that run the library: workerd listens by itself, and no service can. */
+/** Runtimes of the library. workerd has its own listener, so the service does not run there. */
 export const libraryRuntimes = {
   ...runtimes,
   workerd: runtime('workerd', file('@cloudflare/workerd-linux-64/bin/workerd')),
@@ -49,5 +49,5 @@ export const serverWords = (server, name = 'here') => [
   fileURLToPath(new URL(`servers/${server}.js`, import.meta.url)),
 ];
 
-/** Whether a runtime is there: the packages bring them for Linux on x64 alone. */
+/** Reports whether a runtime is installed; the packages exist for Linux on x64 only. */
 export const hasRuntime = (name) => existsSync(runtimes[name].binary);

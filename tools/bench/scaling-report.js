@@ -1,5 +1,5 @@
-// docs/scaling.md: what a million decisions a second cost, reckoned from measured figures.
-import { estimate, median } from './statistics.js';
+// docs/evidence/scaling.md: what a million decisions a second cost, reckoned from measured figures.
+import { estimate, median } from '../shared/statistics.js';
 import { table } from './table.js';
 import { workloads } from './workloads.js';
 
@@ -21,8 +21,8 @@ function costOf(http, server, workload) {
 }
 
 /**
- * Signature checks of one token whose calls are spread evenly at random over workers: each checks it when it comes for the
- * first and for the second time, and knows it from then on.
+ * Signature checks of one token whose requests are spread at random over workers: each worker checks its first and
+ * second request, then uses its cache.
  */
 export function checksPerToken(uses, workers) {
   const mean = uses / workers;
@@ -101,7 +101,7 @@ function redisTable({ cluster }) {
   );
 }
 
-/** What breaks first, and the figure that shows it. */
+/** Formats the limits with the figure of each. */
 function describeLimits({ http, cluster, fleet }) {
   const cost = estimate(cluster.stores.cluster.samples.map(({ redis }) => redis)).value;
   const [warm, cold, dpop] = ['warm', 'cold', 'dpop'].map((kind) => costOf(http, 'portcullis', kind) ?? Number.NaN);
@@ -109,8 +109,8 @@ function describeLimits({ http, cluster, fleet }) {
   const workers = workersFor(100, { warm, cold });
   const share = checksPerToken(100, workers) / 100;
   return [
-    `1. **DPoP: one master of Redis**, at about ${thousands(million / cost)} proofs a second (${digits(cost, 1)} µs of one core each). All records of a namespace are in one slot, so more masters do not help: the two others used ${digits(cluster.others, 2)} µs a proof. Services with names of their own (\`REPLAY_NAMESPACE\`) are in slots of their own. The instances that send so many proofs need ${digits(dpop / cost, 0)} cores (${digits(dpop, 0)} µs each).`,
-    `2. **Bearer: tokens that each worker checks anew.** With 100 calls a token, spread at random over ${workers} workers, ${digits(share * 100, 0)} % of the calls come to a worker that does not know the token, and cost ${digits(cold, 0)} µs in place of ${digits(warm, 0)}. A balancer that sends the same \`Authorization\` to the same instance brings that down.`,
+    `1. **DPoP: one master of Redis**, at about ${thousands(million / cost)} proofs a second (${digits(cost, 1)} µs of one core each). All records of a namespace are in one slot, so more masters do not help: the two others used ${digits(cluster.others, 2)} µs a proof. Services with their own names (\`REPLAY_NAMESPACE\`) are in other slots. The instances that send so many proofs need ${digits(dpop / cost, 0)} cores (${digits(dpop, 0)} µs each).`,
+    `2. **Bearer: tokens that each worker checks anew.** With 100 calls a token, spread at random over ${workers} workers, ${digits(share * 100, 0)} % of the calls come to a worker that does not know the token, and cost ${digits(cold, 0)} µs instead of ${digits(warm, 0)}. A balancer that sends the same \`Authorization\` to the same instance reduces that.`,
     `3. **The provider, when a key signs before it is published**: ${thousands(outcomes['rotation-late'].peak)} fetches in one second of ${thousands(fleet.instances)} instances, and ${digits(outcomes['rotation-late'].mean, 0)} a second on average. A key that is published ahead causes none.`,
     `4. **The stale period, when the provider is away**: after ten minutes and one hour there are no keys. Of an hour and a half, ${thousands(outcomes['long-outage'].secondsWithoutKeys)} s were without. \`KEYS_STALE\` takes up to a day.`,
   ].join('\n');

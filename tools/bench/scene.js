@@ -1,46 +1,26 @@
-// What all servers of a run share: a folder, a certificate, the provider, keys, the mint, the answers to copy.
-import { createPrivateKey } from 'node:crypto';
+// Shared parts of all servers of a run: folder, certificate, provider, keys, mint, responses to copy.
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { ensureIdentity } from '../../build/dev/provider/identity.js';
 import { thumbprint } from '../../build/jose/jwk.js';
-import { endChild, processors, startChild } from './children.js';
-import { makeClaims, makeKeyPair, publicJwk, signJws, startMint } from './mint.js';
+import { makeIdentity } from '../shared/identity.js';
+import { endChild, processors, startChild } from '../shared/processes.js';
+import { makeClaims, makeIssuerKey, makeKeyPair, publicJwk, signJws } from '../shared/tokens.js';
+import { startMint } from './mint.js';
 
 const audience = 'https://api.example.com/';
 const pem = /** @type {const} */ ({ type: 'pkcs8', format: 'pem' });
 
-/** A port that is free now. */
-export async function findFreePort() {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
-  probe.close();
-  await once(probe, 'close');
-  return port;
-}
-
-function makeTokenKey(alg) {
-  const pair =
-    alg === 'RS256' ? makeKeyPair('rsa', { modulusLength: 2048 }) : makeKeyPair('ec', { namedCurve: 'P-256' });
-  const kid = `bench-${alg.toLowerCase()}`;
-  const jwk = { ...pair.publicKey.export({ format: 'jwk' }), kid, alg, use: 'sig' };
-  return { alg, kid, jwk, publicKey: pair.publicKey, key: pair.privateKey.export(pem) };
-}
-
 /** Opens the scene; `close` ends its processes and removes its files. */
 export async function openScene() {
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-'));
-  // Apache gives up being root; what is secret here is in a folder of its own.
+  // Apache drops root, and the secret files are in a separate folder.
   chmodSync(folder, 0o755);
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
-  const identity = await ensureIdentity(folder, Math.floor(Date.now() / 1000));
-  const keyFile = join(folder, 'identity', 'key.pem');
+  const identity = await makeIdentity(folder);
   const write = (name, text) => {
     const file = join(folder, name);
     writeFileSync(file, text);
@@ -55,28 +35,27 @@ export async function openScene() {
     );
     const provider = startChild([process.execPath, fileURLToPath(new URL('idp.js', import.meta.url))], {
       processor: processors.load,
-      env: { CERTIFICATE: identity.certificateFile, KEY: keyFile, JWKS: jwks },
+      env: { CERTIFICATE: identity.certificateFile, KEY: identity.keyFile, JWKS: jwks },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    const [port] = await Promise.race([
+    const [domain] = await Promise.race([
       once(createInterface(provider.child.stdout), 'line'),
       provider.ended.then((status) => Promise.reject(new Error(`the provider ended with ${status}`))),
     ]);
-    const domain = `127.0.0.1:${port}`;
     const issuer = `https://${domain}/`;
     return { domain, issuer, jwksUri: `${issuer}.well-known/jwks.json`, stop: () => endChild(provider) };
   };
 
+  const makeTokenKey = (alg) => makeIssuerKey(alg, `bench-${alg.toLowerCase()}`);
   const tokenKey = makeTokenKey('RS256');
   const provider = await startProvider([tokenKey]);
   const holder = makeKeyPair('ec', { namedCurve: 'P-256' });
   const proofJwk = publicJwk(holder.publicKey.export({ format: 'jwk' }));
   const mint = startMint();
-  const about = { alg: 'RS256', kid: tokenKey.kid, key: tokenKey.key, issuer: provider.issuer, audience };
+  const about = { alg: 'RS256', kid: tokenKey.kid, key: tokenKey.pem, issuer: provider.issuer, audience };
 
-  const signing = createPrivateKey(tokenKey.key);
   /** One token by itself, with other claims or another header. */
-  const mintOne = (claims = {}, header = {}, key = signing) =>
+  const mintOne = (claims = {}, header = {}, key = tokenKey.privateKey) =>
     signJws(
       { alg: 'RS256', typ: 'JWT', kid: tokenKey.kid, ...header },
       makeClaims({ ...about, now: Math.floor(Date.now() / 1000), claims }),
@@ -91,7 +70,7 @@ export async function openScene() {
     ...provider,
     startProvider,
     makeTokenKey,
-    certificateFile: write('certificate.pem', identity.certificate),
+    certificateFile: identity.certificateFile,
     tokenKeyFile: write('token-key.pem', tokenKey.publicKey.export({ type: 'spki', format: 'pem' })),
     proofKeyFile: write('proof-key.pem', holder.publicKey.export({ type: 'spki', format: 'pem' })),
     mint,

@@ -4,7 +4,7 @@ import { hasRuntime, serverWords, serviceWords } from './runtimes.js';
 import { apacheCommand, apacheModule } from './servers/apache.js';
 import { haproxyCommand } from './servers/haproxy.js';
 
-/** What the bench itself runs on. */
+/** The runtime of the bench. */
 const here = `Node ${process.versions.node.split('.')[0]}`;
 const bearer = ['open', 'warm', 'warm-1000', 'cold', 'bad-signature', 'malformed', 'mixed'];
 const dpop = ['dpop', 'dpop-keys'];
@@ -52,8 +52,8 @@ const proxy = (command, files) => ({
 });
 
 /**
- * By name. `own`: in the bench's packages, not the product's. `optional`: a server that does not start is a note and
- * not a failure. `pace`: more requests a second than it can answer with proofs, so that these last.
+ * Servers by name. `own`: in the packages of the bench. `optional`: a failed start is a note. `pace`: DPoP requests a
+ * second, more than it can serve.
  */
 export const servers = {
   portcullis: {
@@ -146,5 +146,5 @@ export const servers = {
   },
 };
 
-/** What `--quick` runs. */
+/** Servers of `--quick`. */
 export const quickServers = ['portcullis', 'raw-floor', 'cold-floor', 'dpop-floor'];

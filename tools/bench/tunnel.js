@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const block = Buffer.alloc(16 * 1024, 'x');
 const mebibyte = 2 ** 20;
-/** Blocks that are on their way in each tunnel. */
+/** Blocks in flight in each tunnel. */
 const window = 16;
 
 async function openTunnel(url, authorization) {

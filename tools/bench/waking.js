@@ -1,11 +1,11 @@
-// What it costs a server to wake a reader that sleeps on the other processor: the same byte, written to a reader that
-// sleeps and to one that never does. As a program of its own it is one of the two sides.
+// The cost of waking a reader that sleeps on the other processor: one byte, written to a sleeping reader and to a busy
+// one. As its own program, this file is one of both sides.
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { processors, startChild } from './children.js';
-import { median } from './statistics.js';
+import { processors, startChild } from '../shared/processes.js';
+import { median } from '../shared/statistics.js';
 
 const writes = 4000;
 /** Nanoseconds between two writes: the reader is asleep again by then. */

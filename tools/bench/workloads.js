@@ -13,12 +13,12 @@ const malformations = [
 ];
 
 /**
- * By name. `refused`: the share of requests that is answered 401. `lines` makes, for one part of a run (`warmUp` or
- * `measured`), the lines that wrk sends in turn; `once`: no line is sent twice.
+ * Workloads by name. `refused`: the share of 401 responses. `lines` creates the lines that wrk sends in a part of a run
+ * (`warmUp` or `measured`); `once`: each line is sent once.
  */
 export const workloads = {
   open: { label: 'open endpoint', path: '/api/public', refused: 0, lines: () => [''] },
-  // What the bytes of a token cost by themselves: nobody looks at them here.
+  // The cost of the token's bytes, on an endpoint that ignores them.
   'open-token': {
     label: 'open endpoint, a token sent along',
     path: '/api/public',
@@ -72,5 +72,5 @@ export const workloads = {
   },
 };
 
-/** What `--quick` runs. */
+/** Workloads of `--quick`. */
 export const quickWorkloads = ['open', 'warm', 'cold', 'dpop', 'malformed'];

@@ -32,7 +32,7 @@ export function createClock(folder) {
       LD_PRELOAD: path,
       FAKETIME_TIMESTAMP_FILE: file,
       FAKETIME_CACHE_DURATION: '1',
-      // Timers and key freshness go by the monotonic clock, which nobody sets.
+      // Timers and key freshness use the monotonic clock, which does not change.
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
       DONT_FAKE_MONOTONIC: '1',
     },

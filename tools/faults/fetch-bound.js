@@ -1,4 +1,4 @@
-// How often the provider may be asked (docs/behaviour.md §4).
+// Maximum number of fetches from the provider (docs/behaviour.md §4).
 const freshSeconds = { least: 60, usual: 600, most: 3600 };
 const refreshAhead = 0.8;
 const throttleSeconds = 10;
@@ -6,9 +6,9 @@ const forcedAtOnce = 3;
 const maxBackoffSeconds = 30;
 
 /**
- * The most fetches that docs/behaviour.md allows in so many `seconds` from the start: the first, those ahead of need, with `forced` three and one in
- * ten seconds for unknown keys, and in each of `downs` (seconds) the retries at the shortest jitter and the one that
- * ends it; by each of so many `processes`.
+ * Returns the maximum number of fetches that docs/behaviour.md allows in N `seconds` after the start: the first fetch,
+ * the refreshes, with `forced` three and one in ten seconds for unknown keys, and in each of `downs` (seconds) the
+ * retries with the shortest jitter and the one that ends it; for each of N `processes`.
  */
 export function fetchBound({ seconds, maxAge = freshSeconds.usual, forced, downs, processes }) {
   const lifetime = Math.min(freshSeconds.most, Math.max(freshSeconds.least, maxAge));

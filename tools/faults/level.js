@@ -6,7 +6,7 @@ export function peaks(samples) {
   return [2, 3].map((index) => Math.max(...samples.slice(quarter * index, quarter * (index + 1))));
 }
 
-/** A plateau: the last quarter is not above the third but for what a garbage collection leaves. */
+/** Reports a plateau: the last quarter is not above the third, except for the rest of a garbage collection. */
 export function isLevel(samples) {
   const [third, last] = peaks(samples);
   return last < third * 1.1 + 16;

@@ -1,16 +1,17 @@
-// npm run faults [-- --quick] [-- --only NAME] [-- --write]: the service under steady load while something goes wrong;
-// exits with 1 where a decision was wrong, an accepted request had no answer, a 5xx has no reason, or a bound was broken.
-// --write puts the table into docs/reliability.md too.
+// npm run faults [-- --quick] [-- --only NAME] [-- --write]: the service under constant load during faults. Exits with
+// 1 if a decision was wrong, an accepted request got no response, a 5xx has no reason, or a bound was exceeded. --write
+// also writes the table into docs/reliability.md.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pinThis } from './affinity.js';
+import { startLoad } from '../load/streams.js';
+import { makeIdentity } from '../shared/identity.js';
+import { pinThis } from '../shared/processes.js';
 import { writeOutput } from './docs.js';
-import { makeIdentity } from './identity.js';
-import { startLoad } from './load.js';
 import { openInTurn } from './order.js';
 import { openReference } from './reference.js';
+import { namesOf, playRevocations, revocationNames } from './revocation.js';
 import { playRow } from './row.js';
 import { distinct, idle, slow } from './rows-clients.js';
 import { gateRows } from './rows-gate.js';
@@ -24,7 +25,7 @@ import { formatHead, formatRow, formatTotal, titleOf } from './table.js';
 import { makeKeys } from './tokens.js';
 
 /** Seconds: the last row takes what is left of the first, and a run that is not done by the second is given up. */
-const limits = { full: { aim: 1320, end: 1800 }, quick: { aim: 260, end: 900 } };
+const limits = { full: { aim: 1320, end: 2400 }, quick: { aim: 260, end: 900 } };
 // The row whose keys must grow old is played between others, and the one that takes what time is left comes last.
 const rows = [
   ...processRows,
@@ -48,35 +49,46 @@ const { values } = parseArgs({
   },
 });
 const { quick, only, write } = values;
-if (!only.every((name) => rows.some((row) => row.name === name))) {
-  misuse(`There is no such row. Rows: ${rows.map(({ name }) => name).join(', ')}.`);
-}
+/** Rows about revocations have two instances of their own, and follow the table. */
+const prefix = 'revocation-';
+const allNames = [...rows.map(({ name }) => name), ...revocationNames.map((name) => prefix + name)];
+if (!only.every((name) => allNames.includes(name))) misuse(`There is no such row. Rows: ${allNames.join(', ')}.`);
 if (write && (quick || only.length > 0)) misuse('Only a whole run is written into the documentation.');
-process.exitCode = await main(rows.filter(({ name }) => only.length === 0 || only.includes(name)));
+const isChosen = (name) => only.length === 0 || only.includes(name);
+process.exitCode = await main(
+  rows.filter(({ name }) => isChosen(name)),
+  only.length === 0 ? namesOf({ quick }) : revocationNames.filter((name) => isChosen(prefix + name)),
+);
 
-async function main(chosen) {
+async function main(chosen, revocations) {
   const { aim, end } = quick ? limits.quick : limits.full;
   const startedAt = performance.now();
   const seconds = () => (performance.now() - startedAt) / 1000;
   setTimeout(() => giveUp(`not done after ${end} s`), end * 1000).unref();
   const folder = mkdtempSync(join(tmpdir(), 'portcullis-faults-'));
   process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const bench = {
+    quick,
+    folder,
+    load: startLoad(),
+    identity: await makeIdentity(folder),
+    keys: await makeKeys(Math.max(1, ...chosen.map((row) => row.countKeys?.({ quick }) ?? 1))),
+    secondsLeft: () => aim - seconds(),
+  };
+  pinThis(); // not before: keys are made by all processors
+  const broken = chosen.length > 0 ? await playTable(chosen, { bench, seconds }) : 0;
+  const brokenRevocations = await playRevocations(revocations, bench);
+  await bench.load.end();
+  return broken + brokenRevocations === 0 ? 0 : 1;
+}
 
+/** Plays the rows of the table. Resolves with the number of rows that were broken. */
+async function playTable(chosen, { bench, seconds }) {
   const printed = [];
   const print = (text) => {
     printed.push(text);
     process.stdout.write(text);
   };
-  const load = startLoad();
-  const bench = {
-    quick,
-    folder,
-    load,
-    identity: await makeIdentity(folder),
-    keys: await makeKeys(Math.max(...chosen.map((row) => row.countKeys?.({ quick }) ?? 1))),
-    secondsLeft: () => aim - seconds(),
-  };
-  pinThis(); // not before: keys are made by all processors
   const reference = await openReference(bench);
   let played = 0;
   let broken = 0;
@@ -90,10 +102,9 @@ async function main(chosen) {
     print(formatRow({ ...result, title }));
   }
   await reference.close();
-  await load.end();
   print(formatTotal({ rows: chosen.length, seconds: Math.round(seconds()), broken }));
   if (write) writeOutput(printed.join(''));
-  return broken === 0 ? 0 : 1;
+  return broken;
 }
 
 function misuse(text) {

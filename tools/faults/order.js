@@ -27,7 +27,7 @@ export async function* openInTurn(chosen, bench) {
   async function choose() {
     for (const row of left.filter(({ ripe }) => ripe !== undefined)) {
       const { from, until } = bench.quick ? row.ripe.quick : row.ripe.full;
-      // One that came too late begins again, in a scene of its own.
+      // A scene that is too old starts again.
       if ((await age(row)) > until) await close(row);
       if ((await age(row)) >= from) return row;
     }

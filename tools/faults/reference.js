@@ -11,7 +11,7 @@ export async function openReference(bench) {
   const { load } = bench;
   const { warm, full, steady } = scene.pace(seconds.full, seconds.quick);
 
-  /** Requests a second that are answered where as many are sent as can be. */
+  /** Measures the maximum number of responses a second. */
   async function measureCapacity() {
     await scene.send('full', { connections, kinds: scene.usual });
     await scene.sleep(warm);
@@ -24,7 +24,7 @@ export async function openReference(bench) {
     return capacity;
   }
 
-  /** What it can do now: `capacity` and the steady `rate` in requests a second, its `p50` and `p99` at that rate in ms. */
+  /** Measures `capacity` and the constant `rate` in requests a second, and `p50` and `p99` at that rate in ms. */
   async function measure() {
     const capacity = await measureCapacity();
     const rate = Math.max(1, Math.round(capacity * share));

@@ -1,7 +1,8 @@
-// Plays one row and judges it.
+// Runs one row and checks its result.
 import { openScene } from './scene.js';
 
-const maxMemory = 256; // MiB above idle
+/** MiB above idle, of all processes, unless the row has its own limit. */
+const maxMemory = 256;
 
 /** Opens the scene of a row; what the row opens for itself goes with it, and is stopped where the scene cannot be opened. */
 export async function openRow(row, bench) {
@@ -25,7 +26,12 @@ export async function playRow(row, { open, undisturbed }) {
     await row.play(scene);
     const measured = await scene.end({ forced: row.forced === true, processes: row.processes });
     row.check?.(scene, measured.reports);
-    return { name: row.name, figures: judge(scene, measured), notes: scene.notes, broken: [...scene.broken] };
+    return {
+      name: row.name,
+      figures: judge(scene, { ...measured, allowed: row.maxMemory ?? maxMemory }),
+      notes: scene.notes,
+      broken: [...scene.broken],
+    };
   } catch (error) {
     // What the row is to show was not seen.
     return { name: row.name, notes: [], broken: [error.message] };
@@ -34,7 +40,7 @@ export async function playRow(row, { open, undisturbed }) {
   }
 }
 
-function judge(scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }) {
+function judge(scene, { reports, faultEndedAt, fetches, fetchBound, unanswered, allowed }) {
   const all = Object.values(reports);
   const sum = (read) => all.reduce((total, report) => total + read(report), 0);
   const merge = (name) => all.flatMap((report) => Object.entries(report[name]));
@@ -48,15 +54,15 @@ function judge(scene, { reports, faultEndedAt, fetches, fetchBound, unanswered }
   const dropped = sum((report) => report.dropped);
   const explained = sum(({ statuses }) => statuses[503] ?? 0);
 
-  scene.demand(silent.length === 0, `nothing was answered of ${silent.join(', ')}`);
+  scene.demand(silent.length === 0, `no responses to ${silent.join(', ')}`);
   scene.demand(!scene.service.hasEnded, 'the service has ended by itself');
   scene.demand(wrong.length === 0, `wrong decisions: ${list(wrong)}`);
-  scene.demand(lost === 0, `${lost} accepted requests had no answer`);
+  scene.demand(lost === 0, `${lost} accepted requests got no response`);
   scene.demand(unexplained.length === 0, `unexplained: ${list(unexplained)}`);
-  scene.demand(memory <= maxMemory, `memory rose by ${memory.toFixed(0)} MiB`);
+  scene.demand(memory <= allowed, `memory rose by ${memory.toFixed(0)} MiB`);
   scene.demand(fetches <= fetchBound, `${fetches} fetches where ${fetchBound} are allowed`);
-  if (dropped > 0) scene.note(`${dropped} requests were due and never sent: they had waited for 5 s`);
-  if (explained > 0 && unexplained.length === 0) scene.note(`${explained} answers were 503, explained`);
+  if (dropped > 0) scene.note(`${dropped} requests were due and never sent after 5 s`);
+  if (explained > 0 && unexplained.length === 0) scene.note(`${explained} responses were 503, explained`);
   return {
     undisturbed: scene.undisturbed,
     sent: sum((report) => report.sent),

@@ -1,12 +1,12 @@
 // What many clients do at once.
-import { limitConnections, startCrowd } from './crowd.js';
+import { limitConnections, startCrowd } from '../load/crowd.js';
 import { isLevel } from './level.js';
 import { makeEcKey } from './tokens.js';
 
 const path = '/api/private';
 /**
- * Headers must be there after 10 s (docs/behaviour.md §8). On a busy machine a connection may wait about as long in the queue of the
- * listener, and that twice, before the service sees it: it is the one that never ends that is looked for.
+ * Headers must be complete after 10 s (docs/behaviour.md §8). On a busy host a connection can wait as long in the queue
+ * of the listener, twice, before the service accepts it; the test searches for a connection that never ends.
  */
 const slowSeconds = 60;
 /** For the distinct tokens, however late it is. */
@@ -24,7 +24,7 @@ export const distinct = {
   async play(scene) {
     const { ecKey } = scene.setup;
     const limit = scene.pace(1_000_000, 20_000);
-    // Beside the tokens, which come as fast as they are answered, little of the steady load has room.
+    // Tokens are sent at full rate, so only a small part of the constant load fits.
     await scene.begin({ share: 0.1 });
     const source = { type: 'minted', path, pem: ecKey.pem, kid: ecKey.kid, claims: scene.claims() };
     await scene.send('distinct', {
@@ -87,7 +87,7 @@ export const idle = {
       await scene.sleep(scene.pace(5, 2));
       const { open, statuses } = await crowd.state();
       scene.demand(open === count && statuses[200] === count, `${open} of ${count} connections were open and served`);
-      scene.note(`${count} connections, kept alive after one answer each`);
+      scene.note(`${count} connections, kept alive after one response each`);
     } finally {
       await crowd.end();
     }

@@ -1,15 +1,17 @@
-// What is done to the gate while it judges.
+// Faults of the gate under load.
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { createServer as createSocketServer } from 'node:net';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isLevel, peaks } from './level.js';
 import { audience } from './tokens.js';
 
 /** Seconds until a reload must be in force. */
 const reloadSeconds = 15;
 
-/** The same decisions as the service makes, and one rule that comes and goes. */
+/** The decisions of the service, and one rule that changes. */
 function makeRules(issuer, generation) {
   const comes = { id: 'comes', path: '/comes', access: 'open' };
   return {
@@ -26,6 +28,8 @@ function makeRules(issuer, generation) {
 const reloads = {
   name: 'gate-reloads',
   title: ({ quick }) => `the gate as the proxy, two workers: ${quick ? 100 : '1 000'} reloads under load`,
+  // A primary and two workers; V8 keeps a larger young generation in each of them from Node 24 on.
+  maxMemory: Number.parseInt(process.versions.node, 10) >= 24 ? 400 : undefined,
   async open({ folder }) {
     const file = join(folder, 'rules.json');
     const upstream = createServer((_incoming, outgoing) => outgoing.end('{}')).listen(0, '127.0.0.1');
@@ -60,7 +64,7 @@ const reloads = {
       const isIn = await awaitGeneration(service, generation);
       scene.demand(isIn, `the rules of generation ${generation} are not in force`);
       if (!isIn) break;
-      // From now on the old rules decide nothing, in no worker.
+      // After this reload no worker may use the old rules.
       for (let i = 0; i < 4; i++) {
         const answer = await fetch(`http://127.0.0.1:${service.port}/comes`, { headers: { connection: 'close' } });
         await answer.body?.cancel();
@@ -87,5 +91,121 @@ async function awaitGeneration(service, generation) {
   return false;
 }
 
+/** Servers that fail, by the name of their row; each ends what `start` began. */
+const failures = {
+  hangs: {
+    title: 'hangs',
+    status: 504,
+    start: (port) =>
+      listen(
+        createSocketServer((socket) => void socket.on('error', () => {})),
+        port,
+      ),
+  },
+  garbage: {
+    title: 'sends garbage',
+    status: 502,
+    start: (port) =>
+      listen(
+        createSocketServer((socket) => {
+          socket.on('error', () => {}).once('data', () => void socket.end('\0garbage\r\n\r\n'));
+        }),
+        port,
+      ),
+  },
+  restarts: { title: 'restarts again and again', status: 502, start: (port) => startRestarting(port) },
+};
+
+/** Listens on a port, 0 for a free one. Resolves with the port and `stop`, which also breaks every connection. */
+async function listen(server, port = 0) {
+  const sockets = new Set();
+  server.on('connection', (socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+  });
+  await once(server.listen(port, '127.0.0.1'), 'listening');
+  return {
+    port: server.address().port,
+    async stop() {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      if (server.listening) await once(server, 'close');
+    },
+  };
+}
+
+const startUpstream = (port) =>
+  listen(
+    createServer((_incoming, outgoing) => void outgoing.end('{}')),
+    port,
+  );
+
+/** A server that is up for 200 ms, then down for 200 ms. */
+async function startRestarting(port) {
+  let current = await startUpstream(port);
+  let isOver = false;
+  const turns = (async () => {
+    while (!isOver) {
+      await sleep(200);
+      await current.stop();
+      await sleep(200);
+      current = await startUpstream(current.port);
+    }
+  })();
+  return {
+    port: current.port,
+    async stop() {
+      isOver = true;
+      await turns;
+      await current.stop();
+    },
+  };
+}
+
+/** The steady load goes to one upstream, while another, to which half as many requests go, fails. */
+const upstreamRow = ([name, { title, status, start }]) => ({
+  name: `gate-upstream-${name}`,
+  title: `the gate as the proxy: one of two upstreams ${title}`,
+  async open({ folder }) {
+    const sound = await startUpstream();
+    const failing = await start();
+    const file = join(folder, `rules-${name}.json`);
+    return {
+      environment: { UPSTREAM_TIMEOUT: '1' },
+      words(issuer) {
+        const rules = [
+          ...makeRules(issuer, 1).rules.map((rule) => ({ ...rule, upstream: 'sound' })),
+          { id: 'failing', path: '/failing', access: 'open', upstream: 'failing' },
+        ];
+        const upstreams = Object.fromEntries(
+          Object.entries({ sound, failing }).map(([key, { port }]) => [key, `http://127.0.0.1:${port}`]),
+        );
+        writeFileSync(file, JSON.stringify({ ...makeRules(issuer, 1), upstreams, rules }));
+        return ['gate', '--rules', file];
+      },
+      async stop() {
+        await sound.stop();
+        await failing.stop();
+      },
+    };
+  },
+  async play(scene) {
+    const rate = Math.round(scene.undisturbed.rate * 0.1);
+    await scene.begin({ share: 0.2 });
+    // A response for each; a restarting server also responds with 200.
+    const expect = name === 'restarts' ? [200, status] : [status];
+    const source = { type: 'fixed', path: '/failing', tokens: [] };
+    const kinds = [{ name: 'failing', weight: 1, upstreamFails: true, expect, source }];
+    await scene.send('failing', { rate, connections: 16, kinds });
+    await scene.sleep(scene.pace(10, 3));
+    const { answered, statuses } = await scene.stopStream('failing');
+    scene.faultEnds();
+    await scene.sleep(1);
+    scene.note(
+      `${answered} requests for the failing upstream got ${Object.keys(statuses).join(' or ')}; the others lost nothing`,
+    );
+  },
+});
+
 /** Rows of the gate. */
-export const gateRows = [reloads];
+export const gateRows = [reloads, ...Object.entries(failures).map(upstreamRow)];

@@ -1,8 +1,7 @@
 // Whether what one client sends ever reaches another one.
 import { createInterface } from 'node:readline';
 import { signCompact } from '../../build/jose/sign.js';
-import { pin } from './affinity.js';
-import { endChild, startChild } from './children.js';
+import { endChild, processors, startChild } from '../shared/processes.js';
 import { chooseSeed, countRequests, libraryProgram, runTarget, targets } from './isolation/run.js';
 import { startService } from './service.js';
 import { audience, makeEcKey } from './tokens.js';
@@ -40,7 +39,7 @@ const markers = {
   },
 };
 
-/** What `runTarget` needs: everything is started before the provider of the scene. */
+/** Returns the functions for `runTarget`; they start every server with the provider of the scene. */
 function openWorld({ bench, provider, setup, issuer }) {
   const { identity, folder } = bench;
   const { kid, privateKey } = setup.ecKey;
@@ -54,7 +53,8 @@ function openWorld({ bench, provider, setup, issuer }) {
       return { ports: [service.port], adminUrl: service.adminUrl, stop: service.stop };
     },
     async startLibrary({ argument, onLine }) {
-      const running = startChild(pin('service', [process.execPath, libraryProgram, argument]), {
+      const running = startChild([process.execPath, libraryProgram, argument], {
+        processor: processors.server,
         stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
       });
       createInterface({ input: running.child.stdout }).on('line', onLine);

@@ -1,4 +1,4 @@
-// What happens to keys, and what clients do with keys that are none.
+// Faults of keys, and clients with unknown keys.
 const path = '/api/private';
 /** Seconds that a key is published before it signs: no less than the throttle of forced refreshes. */
 const leadSeconds = 11;
@@ -69,7 +69,7 @@ const withdraws = {
   },
 };
 
-/** Rows in which clients send what cannot be verified as fast as they are answered, beside the steady load. */
+/** Rows in which clients send unverifiable tokens at full rate, in addition to the constant load. */
 function flood(name, title, { type, forced }) {
   return {
     name,
@@ -94,7 +94,7 @@ function flood(name, title, { type, forced }) {
 /** Rows of keys that come and go. */
 export const keyRows = [rotates, withdraws];
 
-/** Rows of tokens that nobody has signed. */
+/** Rows of forged tokens. */
 export const floodRows = [
   flood('unknown-kids', 'flood of unknown kids', { type: 'stranger', forced: true }),
   flood('bad-signatures', 'flood of bad signatures', { type: 'forged', forced: false }),

@@ -1,13 +1,13 @@
-// What starts and stops, and who does not listen: outages across restarts, stops under new connections, unread answers.
+// Faults at start and stop, and unread responses: outages across restarts, stops under new connections.
 import { join } from 'node:path';
-import { startArrivals } from './arrivals.js';
-import { limitConnections, startCrowd } from './crowd.js';
+import { startArrivals } from '../load/arrivals.js';
+import { limitConnections, startCrowd } from '../load/crowd.js';
 import { startService } from './service.js';
 
-/** Seconds until unread answers are given up, and those connections are closed. */
+/** Seconds until a connection with unread responses is closed. */
 const unreadSeconds = 40;
-/** Of one process, MiB; the others of the row are at work too. */
-const pipeliningMemory = 200;
+/** MiB of one process. V8 has a larger young generation since Node 24. */
+const pipeliningMemory = Number.parseInt(process.versions.node, 10) >= 24 ? 300 : 200;
 
 const pipelining = {
   name: 'pipelining',
@@ -32,7 +32,7 @@ const pipelining = {
       }
       scene.faultEnds();
       scene.demand(held <= 128, `${held} connections are still held ${unreadSeconds} s later`);
-      scene.note(`memory at most ${most.toFixed(0)} MiB; those clients are closed, others are answered meanwhile`);
+      scene.note(`memory at most ${most.toFixed(0)} MiB; those clients are closed, other clients get responses`);
       await scene.sleep(1);
     } finally {
       await crowd.end();
@@ -53,7 +53,7 @@ const workerKilledInOutage = {
     process.kill(victim, 'SIGKILL');
     const isBack = (await service.awaitLines('worker_exited', 1, 10)) && (await service.awaitReady(30));
     scene.faultEnds();
-    scene.demand(isBack, 'the worker was not replaced by one that can judge tokens');
+    scene.demand(isBack, 'the worker was not replaced by a ready one');
     await scene.sleep(scene.pace(3, 1.5));
     const { cut } = await scene.load.state('steady');
     scene.note(`the new worker has the keys of the others; ${cut} requests died with the worker and were sent again`);
@@ -108,7 +108,7 @@ const sigtermWorkers = {
       const arrivals = startArrivals(service.port, { rate: 500 });
       await scene.sleep(0.5);
       service.signal('SIGTERM');
-      // As a load balancer does: it looks at readiness, and sends nobody any more.
+      // A load balancer checks readiness, then sends no more requests.
       while ((await fetch(`${service.adminUrl}/readyz`)).status === 200) await scene.sleep(0.02);
       await scene.sleep(0.3);
       const report = await arrivals.stop();
@@ -121,7 +121,7 @@ const sigtermWorkers = {
     scene.faultEnds();
     scene.demand(
       broken === 0,
-      `${broken} of ${answered + broken} new connections were not answered, ${refused} of them refused`,
+      `${broken} of ${answered + broken} new connections got no response, ${refused} of them refused`,
     );
     scene.note(`${runs} stops, ${answered} new connections, ${broken} resets; \`DRAIN_DELAY=3\``);
   },
@@ -129,7 +129,7 @@ const sigtermWorkers = {
 
 const blockedLog = {
   name: 'blocked-log',
-  title: 'nobody reads the log',
+  title: 'log reader blocked',
   setup: {},
   async play(scene) {
     const { service } = scene;
@@ -141,8 +141,8 @@ const blockedLog = {
     service.readLog();
     scene.faultEnds();
     await scene.sleep(scene.pace(3, 1.5));
-    scene.note(`calls are answered all the same; ${dropped} lines were dropped, and counted in a metric`);
-    // What waited is read first, and lines of the last moments are still on their way: a busy reader needs some seconds.
+    scene.note(`requests are not affected; ${dropped} lines were dropped, and counted in a metric`);
+    // Buffered lines are read first, and the last lines are in flight: a busy reader needs some seconds.
     let counted = false;
     for (let seconds = 0; !counted && seconds < 15; seconds++) {
       const { answered } = await scene.load.state('steady');
@@ -150,7 +150,7 @@ const blockedLog = {
       counted = service.requests + droppedInAll > answered * 0.95;
       if (!counted) await scene.sleep(1);
     }
-    scene.demand(counted, 'lines were lost, and nobody has counted them');
+    scene.demand(counted, 'lines were lost and not counted');
   },
 };
 

@@ -32,7 +32,7 @@ const clockStep = {
       await scene.expect(kind, [200, 401]);
       await clock.step(by);
       const felt = await scene.awaitStatus(token, status, feltSeconds);
-      scene.demand(felt, `the step to ${by} s was not felt: "${kind}" was not answered ${status}`);
+      scene.demand(felt, `the step to ${by} s had no effect: "${kind}" did not get ${status}`);
       await scene.expect(kind, [status]);
       await scene.sleep(seconds);
     };
@@ -63,7 +63,7 @@ const sigterm = {
     const seconds = (performance.now() - askedAt) / 1000;
     scene.demand(status === 0, `the exit status was ${status}`);
     scene.demand(seconds <= 10, `it took ${seconds.toFixed(1)} s to end`);
-    await scene.sleep(0.3); // the last answers are counted in another process
+    await scene.sleep(0.3); // another process counts the last responses
     const { answered, cut } = await scene.load.state('steady');
     // Its log has one line for each request that it has read.
     scene.unanswered(Math.max(0, first.requests - answered - scene.reports.warm.answered));
@@ -99,7 +99,7 @@ const workerKilled = {
     await scene.sleep(scene.pace(3, 1.5));
     const { cut } = await scene.load.state('steady');
     scene.note(
-      `${cut} requests died with the worker and were answered on their second try; a new worker after ` +
+      `${cut} requests died with the worker and got a response on their second try; a new worker after ` +
         `${((performance.now() - killedAt) / 1000 - scene.pace(3, 1.5)).toFixed(1)} s`,
     );
   },
@@ -117,7 +117,7 @@ const stall = {
     const before = await scene.load.state('steady');
     await scene.sleep(1.7);
     const after = await scene.load.state('steady');
-    scene.demand(after.answered === before.answered, 'the service has answered while it was stopped');
+    scene.demand(after.answered === before.answered, 'the service has responded while it was stopped');
     scene.service.signal('SIGCONT');
     scene.faultEnds();
     await scene.sleep(scene.pace(5, 3));

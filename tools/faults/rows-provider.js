@@ -4,8 +4,8 @@ import { keysSeconds } from './scene.js';
 const freshSeconds = 60;
 
 /**
- * Makes the service ask the provider all the time: an unknown key forces a refresh. On connections of their own, since such
- * a call waits for the fetch that is under way, and calls with known keys must not.
+ * Makes the service fetch continuously: an unknown key forces a refresh. The requests have separate connections,
+ * because they wait for the fetch in flight and requests with known keys must not.
  */
 function sendStrangers(scene) {
   const source = { type: 'stranger', path: '/api/private', token: scene.mint() };
@@ -69,10 +69,10 @@ const outage = {
     const byFresh = await answered();
     // The first fetch began less than a second before the provider saw it.
     await scene.ripen(freshSeconds + staleSeconds - 1.2);
-    scene.demand((await answered()) > byFresh, 'nothing was judged by stale keys');
+    scene.demand((await answered()) > byFresh, 'stale keys were not used');
     await scene.excuse(true);
     await scene.ripen(freshSeconds + staleSeconds + 0.5);
-    // Keys that are too old judge nothing.
+    // Stale keys must not be used.
     await scene.expect('good', [503]);
     await scene.sleep(scene.pace(3, 0.7));
     const before = scene.service.countLines('keys_fetched');
@@ -102,7 +102,7 @@ function misleading(name, title, how) {
       await scene.mendProvider();
       scene.faultEnds();
       await scene.sleep(scene.pace(3, 1));
-      scene.demand(scene.provider.misled > 0, 'the provider was never asked while it misbehaved');
+      scene.demand(scene.provider.misled > 0, 'the provider got no request during the fault');
       scene.demand(scene.service.countLines('keys_fetch_failed') > 0, 'no fetch failed');
     },
   };

@@ -1,13 +1,13 @@
 // What happens to the Redis that remembers the proofs.
-import { openAsker } from './asker.js';
-import { startRedis, startSentinels } from './redis.js';
-import { openSource } from './sources.js';
+import { openAsker } from '../load/asker.js';
+import { openSource } from '../load/sources.js';
+import { startRedis, startSentinels } from '../shared/redis.js';
 import { makeEcKey } from './tokens.js';
 
 const path = '/api/private';
-/** Of the steady rate: each proof costs two signature checks and two signatures, and is sent twice. */
+/** Share of the constant rate: each proof costs two signature checks and two signatures, and is sent twice. */
 const proofShare = 0.03;
-/** Of the steady rate, beside the proofs: a service that is overloaded reads the answers of Redis too late. */
+/** Share of the constant rate in addition to the proofs: an overloaded service reads the replies of Redis too late. */
 const bearerShare = 0.5;
 /** Seconds after a loss until a proof that is made now is surely younger (docs/behaviour.md §5). */
 const horizonSeconds = 2.5;
@@ -37,20 +37,20 @@ function sendProofs(scene, source) {
 function excuseSlowMachine(scene, { proofs, steady }) {
   const { slowest } = scene.setup.redis;
   if (slowest <= 0.2 && steady.p99 <= 200) return;
-  if (slowest > 0.2) scene.note(`Redis itself took up to ${Math.round(slowest * 1000)} ms for an answer`);
+  if (slowest > 0.2) scene.note(`Redis itself took up to ${Math.round(slowest * 1000)} ms for a reply`);
   if (steady.p99 > 200) scene.note('the machine was too busy for the 250 ms that Redis has');
   for (const kind of ['proof 503', 'proof again 503']) delete proofs.unexplained[kind];
 }
 
 function demandKinds(scene, proofs, kinds) {
-  for (const kind of kinds) scene.demand(proofs.byKind[kind] > 0, `nothing was judged like this: "${kind}"`);
+  for (const kind of kinds) scene.demand(proofs.byKind[kind] > 0, `no response like "${kind}"`);
 }
 
 const redisKilled = {
   name: 'redis-killed',
   title: 'Redis killed, back after 3 s',
   open: async (bench) => {
-    const redis = await startRedis(bench.folder);
+    const redis = await startRedis(bench.folder, { probes: true });
     return { redis, environment: { REPLAY_STORE: redis.url }, stop: redis.stop };
   },
   async play(scene) {
@@ -110,7 +110,7 @@ const redisFailover = {
     let asked = 0;
     for (const proof of used) {
       const { status, head } = await askUntilJudged(asker, proof);
-      scene.demand(status === 401, `a proof that was used before the failover was answered ${status}`);
+      scene.demand(status === 401, `a proof that was used before the failover got ${status}`);
       if (head.includes('use_dpop_nonce')) asked++;
     }
     asker.close();
@@ -120,7 +120,7 @@ const redisFailover = {
     await scene.sleep(scene.pace(3, 1.5));
     scene.demand(asked > 0, 'the replica lacked nothing, so nothing was shown');
     scene.note(
-      `a sentinel; ${used.length} proofs that only the old master knew were sent again: ${asked} were asked for a nonce, none passed; Bearer is never touched`,
+      `a sentinel; ${used.length} proofs that only the old master knew were sent again: ${asked} got a nonce challenge, none passed; Bearer is never affected`,
     );
   },
   check(scene, reports) {
@@ -130,7 +130,55 @@ const redisFailover = {
   },
 };
 
-/** Asks again while Redis cannot be asked. */
+/** Redis stays connected, and fails every proof for 3 s. */
+const redisFails = ({ name, title, fail, mend }) => ({
+  name,
+  title,
+  open: async ({ folder }) => {
+    const redis = await startRedis(folder);
+    return { redis, environment: { REPLAY_STORE: redis.url }, stop: redis.stop };
+  },
+  async play(scene) {
+    const { redis } = scene.setup;
+    await scene.begin({ share: bearerShare });
+    await sendProofs(scene, makeProofs(scene));
+    await scene.sleep(scene.pace(3, 1.5));
+    await scene.load.expect('proofs', { proof: [200, 503], 'proof again': [401, 503] });
+    await redis.command(...fail);
+    const down = await scene.service.awaitLines('replay_store_down', 1, 10);
+    scene.demand(down, 'the service has not noticed that proofs fail');
+    await scene.sleep(3);
+    await redis.command(...mend);
+    scene.faultEnds();
+    const up = await scene.service.awaitLines('replay_store_up', 2, 30);
+    scene.demand(up, 'the service has not noticed that proofs succeed again');
+    await scene.load.expect('proofs', { proof: [200], 'proof again': [401] });
+    await scene.sleep(scene.pace(3, 1.5));
+    scene.note('Bearer is never affected; DPoP is 503 meanwhile, and listed as degraded');
+  },
+  check(scene, reports) {
+    const { proofs } = reports;
+    excuseSlowMachine(scene, reports);
+    demandKinds(scene, proofs, ['proof 200', 'proof again 401', 'proof 503']);
+  },
+});
+
+const redisFull = redisFails({
+  name: 'redis-full',
+  title: 'Redis out of memory for 3 s',
+  fail: ['CONFIG', 'SET', 'maxmemory', '1'],
+  mend: ['CONFIG', 'SET', 'maxmemory', '0'],
+});
+
+const redisSlow = redisFails({
+  name: 'redis-slow',
+  title: 'Redis slower than `REPLAY_TIMEOUT` for 5 s',
+  fail: ['CLIENT', 'PAUSE', '5000', 'ALL'],
+  // Its reply is the first one after the pause.
+  mend: ['PING'],
+});
+
+/** Repeats the request while Redis is unreachable. */
 async function askUntilJudged(asker, proof) {
   for (let tries = 0; ; tries++) {
     const answer = await asker.ask(proof);
@@ -140,4 +188,4 @@ async function askUntilJudged(asker, proof) {
 }
 
 /** Rows of Redis. */
-export const redisRows = [redisKilled, redisFailover];
+export const redisRows = [redisKilled, redisFull, redisSlow, redisFailover];

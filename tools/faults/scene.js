@@ -1,7 +1,7 @@
 // What a row plays in: a provider, the service before it, the load on it, and what is written down meanwhile.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { startProvider } from '../shared/provider.js';
 import { fetchBound } from './fetch-bound.js';
-import { startProvider } from './provider.js';
 import { startService } from './service.js';
 import { makeClaims, mint, mintBound, mintMany, steadyKinds } from './tokens.js';
 
@@ -13,9 +13,9 @@ const connections = 64;
 export const keysSeconds = 33;
 
 /**
- * Opens a scene. `setup`: how many keys are published, `maxAge` of the key set, `environment` of the service, its
- * `workers`, and `providerDown` where the provider is down before the service starts. `words` gives the command line for
- * an issuer, in the place of `serve`.
+ * Opens a scene. `setup`: the number of published keys, `maxAge` of the key set, `environment` of the service, its
+ * `workers`, and `providerDown` if the provider is down before the service starts. `words` returns the command line for
+ * an issuer, instead of `serve`.
  */
 export async function openScene(bench, setup) {
   const {
@@ -60,7 +60,7 @@ export async function openScene(bench, setup) {
 
   const scene = {
     bench,
-    /** What the reference did just before; set when the row is played. */
+    /** Figures of the reference before the row; set when the row runs. */
     undisturbed: /** @type {any} */ (undefined),
     load,
     provider,
@@ -92,7 +92,7 @@ export async function openScene(bench, setup) {
     async ripen(seconds) {
       await sleep(Math.max(0, seconds - scene.age()) * 1000);
     },
-    /** Asks with a token until the answer has this status; whether it came to that within the seconds. */
+    /** Sends a token until the response has this status. Returns false if it does not within the seconds. */
     async awaitStatus(token, status, seconds) {
       const options = { headers: { authorization: `Bearer ${token}` } };
       for (const end = performance.now() + seconds * 1000; performance.now() < end; await sleep(20)) {
@@ -118,7 +118,7 @@ export async function openScene(bench, setup) {
       reports[stream] = await load.stop(stream, { slowAbove: scene.undisturbed?.p99 });
       return reports[stream];
     },
-    /** From now on, or no more, a token may be answered 503: there are no keys to be had. */
+    /** Sets if tokens may get 503, while no keys are available. */
     excuse: (yes) =>
       load.expect(
         'steady',
@@ -145,11 +145,11 @@ export async function openScene(bench, setup) {
     demand(condition, text) {
       if (!condition) broken.add(text);
     },
-    /** Counts requests that were accepted and had no answer, where the load cannot know it. */
+    /** Counts accepted requests without a response, if the load cannot detect them. */
     unanswered(count) {
       unanswered += count;
     },
-    /** Ends the load; the reports by stream, and what was measured beside them. */
+    /** Ends the load. Returns the reports by stream and the measurements. */
     async end({ forced, processes = 1 }) {
       await Promise.all([...streams].map(scene.stopStream));
       clearInterval(sampling);
@@ -178,7 +178,7 @@ export async function openScene(bench, setup) {
   if (!providerDown) await warm();
   return scene;
 
-  /** What is measured is a service that has been at work for a while, as the reference has. */
+  /** Warms the service up, like the reference. */
   async function warm() {
     await scene.send('warm', { connections, kinds: usual });
     await scene.sleep(scene.pace(warmSeconds.full, warmSeconds.quick));

@@ -1,13 +1,10 @@
 // The service in processes of its own, as `portcullis serve` runs it.
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { pin } from './affinity.js';
-import { endChild, startChild } from './children.js';
+import { childrenOf, endChild, processors, residentMemory, startChild } from '../shared/processes.js';
 import { audience } from './tokens.js';
 
 const program = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
-const kibibytesPerMebibyte = 1024;
 
 /**
  * Starts the service before a provider and waits until it listens; `environment` and `words` hold its settings, `onLine` gets
@@ -20,7 +17,8 @@ export async function startService({
   words = ['serve'],
   onLine = (_line) => {},
 }) {
-  const running = startChild(pin('service', [process.execPath, program, ...words]), {
+  const running = startChild([process.execPath, program, ...words], {
+    processor: processors.server,
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     env: {
       PATH: process.env.PATH,
@@ -35,7 +33,7 @@ export async function startService({
   });
   const { child } = running;
   const startedAt = performance.now();
-  /** Every line but those of requests. */
+  /** All log lines, except request lines. */
   const lines = [];
   let requests = 0;
   let rest = '';
@@ -62,7 +60,7 @@ export async function startService({
     adminUrl,
     lines,
     countLines,
-    /** Log lines of requests so far: each was accepted and judged. */
+    /** Number of request lines in the log so far. */
     get requests() {
       return requests;
     },
@@ -105,25 +103,8 @@ export async function startService({
     signal: (name) => child.kill(name),
     workers: () => childrenOf(child.pid),
     /** Resident memory of all of its processes, in MiB. */
-    memory: () => [Number(child.pid), ...childrenOf(child.pid)].reduce((sum, pid) => sum + residentMemory(pid), 0),
+    memory: () => residentMemory(child.pid),
     ended: running.ended,
     stop: () => endChild(running),
   };
-}
-
-function childrenOf(pid) {
-  return readProcess(`/proc/${pid}/task/${pid}/children`).split(' ').filter(Boolean).map(Number);
-}
-
-function residentMemory(pid) {
-  return Number(/VmRSS:\s+(\d+)/.exec(readProcess(`/proc/${pid}/status`))?.[1] ?? 0) / kibibytesPerMebibyte;
-}
-
-/** Empty for a process that is just gone. */
-function readProcess(path) {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return '';
-  }
 }

@@ -1,19 +1,20 @@
-// npm run soak [-- --minutes N] [-- --kill-every N]: two workers under 70 % of what they can do. The provider rotates its key every minute, and
-// a worker is killed every five (`--kill-every`). Prints the slope of the resident memory of all processes; exits with 1 if a decision was
-// wrong, a request that was read had no answer, a 5xx has no reason, or memory went on growing.
+// npm run soak [-- --minutes N] [-- --kill-every N]: two workers at 70 % of their capacity. The provider rotates its
+// key every minute, and a worker is killed every five (`--kill-every`). Prints the slope of the resident memory of all
+// processes; exits with 1 if a decision was wrong, a request that was read got no response, a 5xx has no reason, or
+// memory kept growing.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { pinThis } from './affinity.js';
-import { makeIdentity } from './identity.js';
-import { startLoad } from './load.js';
+import { startLoad } from '../load/streams.js';
+import { makeIdentity } from '../shared/identity.js';
+import { pinThis } from '../shared/processes.js';
 import { openScene } from './scene.js';
 import { makeKeys, mint, steadyKinds } from './tokens.js';
 
 const share = 0.7;
 const connections = 64;
-/** Seconds between two looks at the memory, and for which it is not looked at after a worker was killed. */
+/** Seconds between two samples of the memory, and without samples after a kill. */
 const sampleSeconds = 5;
 const settleSeconds = 30;
 /** Share of the run in which heaps find their size; nothing is concluded from it. */
@@ -58,7 +59,7 @@ async function main() {
   let before;
   for (let minute = 0; minute < minutes; minute++) {
     const endsAt = performance.now() + 60_000;
-    // One key is withdrawn with each that comes: tokens under it must be refused from then on.
+    // Each new key withdraws an old one, whose tokens must then be refused.
     const [withdrawn, , current] = [minute - 2, minute - 1, minute].map((index) => keys[index]);
     scene.provider.publish(keys.slice(Math.max(0, minute - 1), minute + 1));
     const token = mint(current, scene.issuer);
@@ -89,19 +90,19 @@ async function main() {
     await scene.sleep(Math.max(0, endsAt - performance.now()) / 1000);
     const { answered } = await load.state(stream);
     const memory = scene.service.memory();
-    print(`${minute + 1} min: ${answered} answered, ${memory.toFixed(0)} MiB, ${count(total.wrong)} wrong so far`);
+    print(`${minute + 1} min: ${answered} responses, ${memory.toFixed(0)} MiB, ${count(total.wrong)} wrong so far`);
   }
   add(total, await scene.stopStream(before));
   clearInterval(sampling);
   const workers = scene.service.workers().length;
   if (workers !== 2) problems.push(`${workers} workers at the end`);
-  if (scene.service.countLines('worker_exited') !== kills) problems.push('a worker has ended that nobody killed');
+  if (scene.service.countLines('worker_exited') !== kills) problems.push('a worker has exited without a kill');
   const { slope, rise, mean } = measureSlope(samples.filter(({ at }) => at > minutes * 60 * warmShare));
   await scene.close();
   await load.end();
 
   if (count(total.wrong) > 0) problems.push(`wrong decisions: ${JSON.stringify(total.wrong)}`);
-  if (total.lost > 0) problems.push(`${total.lost} requests had no answer`);
+  if (total.lost > 0) problems.push(`${total.lost} requests got no response`);
   if (count(total.unexplained) > 0) problems.push(`unexplained: ${JSON.stringify(total.unexplained)}`);
   if (minutes >= leastMinutes && rise > mean * maxRise) problems.push(`memory rose by ${rise.toFixed(0)} MiB`);
   print(`
@@ -116,7 +117,7 @@ ${problems.length === 0 ? 'nothing was broken' : `BROKEN: ${problems.join('; ')}
   return problems.length === 0 ? 0 : 1;
 }
 
-/** Requests a second that are answered if as many are sent as can be. */
+/** Measures the maximum number of responses a second. */
 async function measureCapacity(scene) {
   await scene.send('full', { connections, kinds: scene.usual });
   await scene.sleep(2);

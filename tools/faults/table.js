@@ -1,5 +1,5 @@
-// The table: Markdown, so that it can stand in the documentation as it is printed.
-import { pinned, processors } from './affinity.js';
+// The table, in Markdown for the documentation.
+import { pinned, processorCount } from '../shared/processes.js';
 
 const columns = [
   'fault',
@@ -15,12 +15,12 @@ const columns = [
   'remarks',
 ];
 
-/** What goes before the rows: the machine, and what the service does on it at first. */
+/** Formats the lines before the rows: the host, and the service on it. */
 export function formatHead({ capacity, rate, p50, p99 }) {
-  const machine = `${processors} processors${pinned ? ', one of them for the service' : ''}`;
+  const machine = `${processorCount} processors${pinned ? ', one of them for the service' : ''}`;
   return (
-    `Node ${process.versions.node}, ${machine}. Before the first row it answered ${capacity} requests a second at full ` +
-    `rate; undisturbed at ${rate} a second, p50 was ${p50.toFixed(1)} ms and p99 ${p99.toFixed(1)} ms.\n\n` +
+    `Node ${process.versions.node}, ${machine}. Before the first row its maximum was ${capacity} requests a second; at  ` +
+    `${rate} a second, p50 was ${p50.toFixed(1)} ms and p99 ${p99.toFixed(1)} ms.\n\n` +
     `| ${columns.join(' | ')} |\n|${columns.map(() => ' --- |').join('')}\n`
   );
 }
@@ -59,7 +59,7 @@ function format({ undisturbed, ...figures }) {
   ];
 }
 
-/** What comes after the rows. */
+/** Formats the lines after the rows. */
 export function formatTotal({ rows, seconds, broken }) {
   return `\n${rows} faults in ${seconds} s; ${broken === 0 ? 'nothing was broken' : `${broken} broken`}\n`;
 }

@@ -1,57 +1,31 @@
 // Keys and access tokens of the provider, and the requests that carry them.
-import { generateKeyPair, generateKeyPairSync } from 'node:crypto';
-import { promisify } from 'node:util';
 import { thumbprint } from '../../build/jose/jwk.js';
-import { signCompact } from '../../build/jose/sign.js';
+import { makeIssuerKey, makeClaims as makeUsualClaims, signJws } from '../shared/tokens.js';
 
 export const audience = 'https://api.example/';
 
 const minute = 60;
 const hour = 3600;
-const generate = promisify(generateKeyPair);
 
-/** Makes RS256 keys: each with its `kid`, its private half to sign with, and its public half as it is published. */
-export async function makeKeys(count) {
-  const pairs = await Promise.all(Array.from({ length: count }, () => generate('rsa', { modulusLength: 2048 })));
-  return pairs.map(({ privateKey }, index) => {
-    const key = { kid: `key-${index}`, privateKey };
-    return { ...key, jwk: publish(key, 'RS256') };
-  });
-}
+/** Generates RS256 keys of an issuer. */
+export const makeKeys = (count) => Array.from({ length: count }, (_, index) => makeIssuerKey('RS256', `key-${index}`));
 
-/** Makes a P-256 key: for tokens that are cheap to mint, or for proofs. */
-export function makeEcKey(kid) {
-  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const key = { kid, privateKey };
-  return { ...key, jwk: publish(key, 'ES256'), pem: privateKey.export({ format: 'pem', type: 'pkcs8' }) };
-}
+/** Generates a P-256 key, for tokens that are cheap to sign or for proofs. */
+export const makeEcKey = (kid) => makeIssuerKey('ES256', kid);
 
-function publish({ kid, privateKey }, alg) {
-  const { kty, n, e, crv, x, y } = privateKey.export({ format: 'jwk' });
-  return { kty, n, e, crv, x, y, kid, alg, use: 'sig' };
-}
-
-/** The usual claims: good from a quarter of an hour ago for two hours more, so that no step of the clock matters. */
+/** Returns claims that are valid from 15 minutes ago for 2 hours, so that no step of the clock matters. */
 export function makeClaims(issuer, claims) {
-  const now = Math.floor(Date.now() / 1000);
-  return {
-    iss: issuer,
-    aud: audience,
-    sub: 'user|1',
-    iat: now - 15 * minute,
-    exp: now + 2 * hour,
-    scope: 'read:messages',
-    ...claims,
-  };
+  const now = Math.floor(Date.now() / 1000) - 15 * minute;
+  return makeUsualClaims({ issuer, audience, now, claims: { exp: now + 2 * hour + 15 * minute, ...claims } });
 }
 
 /** Mints a token. */
 export function mint(key, issuer, claims = {}) {
   const { kid, privateKey } = key;
-  return signCompact({ alg: 'RS256', typ: 'at+jwt', kid }, makeClaims(issuer, claims), { alg: 'RS256', privateKey });
+  return signJws({ alg: 'RS256', typ: 'at+jwt', kid }, makeClaims(issuer, claims), privateKey);
 }
 
-/** Mints so many good tokens, no two of them equal. */
+/** Signs N different valid tokens. */
 export function mintMany(key, issuer, count) {
   return Array.from({ length: count }, (_, index) => mint(key, issuer, { sub: `user|${index}` }));
 }
@@ -61,7 +35,9 @@ export function mintBound(key, issuer, { jwk }) {
   return mint(key, issuer, { cnf: { jkt: thumbprint(jwk) } });
 }
 
-/** What every row sends all the time, and what must come of it: nine in ten good, the rest wrong in each usual way. */
+/**
+ * Returns the requests of every row with their expected statuses: nine of ten valid, the others with the usual defects.
+ */
 export function steadyKinds(key, issuer) {
   const path = '/api/private-scoped';
   const now = Math.floor(Date.now() / 1000);

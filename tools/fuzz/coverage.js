@@ -1,9 +1,9 @@
 import { Session } from 'node:inspector';
 
 /**
- * Opens V8's precise coverage over the modules whose URL has one of these parts, and remembers what it has seen.
- * V8 tells a block only where it ran otherwise than the code around it; so every block that was ever told is known from
- * then on, and counts as covered in a report that has its function, and no block that did not run around it.
+ * Opens V8's precise coverage of the modules whose URL contains one of these parts, and records the covered blocks. V8
+ * reports a block only if its count differs from the surrounding code; so every reported block is recorded, and counts
+ * as covered in a report that has its function and no uncovered block around it.
  */
 export function openCoverage(parts) {
   const session = new Session();
@@ -43,17 +43,17 @@ export function openCoverage(parts) {
   };
 
   return {
-    /** How many blocks have been covered. */
+    /** Returns the number of covered blocks. */
     get blocks() {
       return covered.size;
     },
     /** Forgets what ran since the last report. */
     skip: () => void take(),
-    /** Whether what ran since the last report has covered a block for the first time; it is not remembered. */
+    /** Reports whether the code since the last report has covered a new block. Does not record it. */
     hasNews: () => take().flatMap(findNew).length > 0,
     /**
-     * The same for what one input ran, and remembered; also news is another way through a function: other blocks
-     * together, or as often as never before, on a scale of powers of two.
+     * Records the coverage of one input. Reports a new block or a new path through a function: a new combination of
+     * blocks, or a new count on a scale of powers of two.
      */
     noteNews() {
       const before = covered.size + ways.size;

@@ -3,12 +3,12 @@ import { mutate } from './mutate.js';
 const batchSize = 256;
 /** Every so many batches a few inputs are run one by one, so that another way through the same blocks is news too. */
 const closeLook = 16;
-/** In milliseconds: an input that takes longer, twice over, is a finding. */
+/** Milliseconds: an input that takes longer, twice, is a finding. */
 const slow = 500;
 
 /**
- * Runs one target for so many milliseconds. Inputs that reach a block nobody reached before join the corpus. Coverage
- * is taken once a batch, since that costs as much as many runs; a batch with news is halved until the input is found.
+ * Runs one target for N milliseconds. Inputs that cover a new block join the corpus. Coverage is read once for a batch,
+ * because that costs as much as many runs; a batch with new coverage is halved until the input is found.
  */
 export function fuzzTarget(target, { corpus, coverage, random, milliseconds }) {
   const kept = [];
@@ -49,7 +49,7 @@ export function fuzzTarget(target, { corpus, coverage, random, milliseconds }) {
   return { runs, blocks: coverage.blocks, corpus: kept, findings };
 }
 
-/** What is wrong with the answer to one input; `undefined` where nothing is. */
+/** Returns the defect of the result for one input; `undefined` if it is correct. */
 function runOnce(target, input) {
   let startedAt = performance.now();
   try {

@@ -51,7 +51,9 @@ export function createRandom(seed) {
   };
 }
 
-/** Changes a text in one to four places; with words of the target, and with parts of another text of the corpus. */
+/**
+ * Changes a string at one to four positions, with words of the target and with parts of another string of the corpus.
+ */
 export function mutate(text, { random, words, other }) {
   let changed = text;
   for (let times = 1 + random(4); times > 0; times--) changed = changeOnce(changed, { random, words, other });

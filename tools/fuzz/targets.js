@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { normaliseUrl } from '../../build/dpop/htu.js';
-import { AccessError, failures } from '../../build/failures.js';
+import { failures } from '../../build/failures.js';
 import { createReadExternalUrl } from '../../build/http/external-url.js';
 import { parseJsonObject } from '../../build/jose/json.js';
 import { parseJws } from '../../build/jose/jws.js';
 import { readJwks } from '../../build/keys/jwks.js';
 import { ProviderError } from '../../build/outbound/provider-error.js';
 import { quote } from '../../build/refusal/challenge.js';
+import { Refused } from '../../build/refused.js';
 import { claimChecks } from '../../build/token/claims.js';
 
 const encode = (text) => Buffer.from(text, 'latin1').toString('base64url');
@@ -33,7 +34,7 @@ function fuzzJws(input) {
 /** @type {import('../../src/token/claims.ts').ClaimRules} */
 const rules = { audiences: new Set(['https://api.example/']), expTolerance: 5, nbfTolerance: 5, subject: 'required' };
 
-/** What passes all checks has to be what a reader of the RFCs would call good. */
+/** Checks that accepted claims are valid by the RFCs. */
 function fuzzClaims(input) {
   /** @type {any} */
   const claims = parseJsonObject(Buffer.from(input));
@@ -64,8 +65,8 @@ function fuzzExternalUrl(input) {
   };
   for (const read of readers) {
     const url = read(request, { remoteAddress: '127.0.0.1' });
-    if (url instanceof AccessError) continue;
-    // A name that RFC 3986 allows may be none to WHATWG URL: `xn--a` is no Punycode.
+    if (url instanceof Refused) continue;
+    // WHATWG URL refuses some names that RFC 3986 allows: `xn--a` is not Punycode.
     if (URL.canParse(url.origin)) {
       const { host, username, pathname, search } = new URL(url.origin);
       assert.ok(host !== '' && username === '' && pathname === '/' && search === '');
@@ -77,14 +78,14 @@ function fuzzExternalUrl(input) {
   }
 }
 
-/** What is normalised stays as it is, and WHATWG URL finds the same place in it. */
+/** Checks that normalising twice changes nothing, and that WHATWG URL finds the same location. */
 function fuzzHtu(input) {
   const normal = normaliseUrl(input);
   if (normal === undefined) return;
   assert.equal(normaliseUrl(normal), normal);
   const [, path] = /^https?:\/\/[^/?#@\s]+(\/[\x21-\x7e]*)$/.exec(normal) ?? [];
   assert.ok(path !== undefined && !/\/\.\.?(?:\/|$)|[?#\\]/.test(path));
-  // The URL of Node 20 forgets dot segments behind a segment that starts with a dot: `/x/.y/b/../c` stays as it is.
+  // The URL of Node 20 ignores dot segments after a segment that starts with a dot: `/x/.y/b/../c` does not change.
   if (/\/(?:\.|%2e)/i.test(input) || !URL.canParse(normal) || !URL.canParse(input)) return;
   const strip = (url) => decodeLoosely(new URL(url).pathname);
   assert.equal(strip(normal), strip(input));
@@ -161,7 +162,7 @@ const urlWords = [
   'xn--',
 ];
 
-/** What is fuzzed: each throws where the answer to an input is not one that it may have. */
+/** Fuzz targets: each throws if the result for an input is wrong. */
 export const targets = {
   'parse-jws': {
     modules: ['/build/jose/'],

@@ -1,6 +1,7 @@
 // Makes what is shipped, in dist/: the code of the sources in few files, so that a process starts sooner, and the types of
 // build/. There is a file for each entry point, and one for each part that several of them share or that is loaded on demand.
-import { copyFileSync, cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -19,9 +20,10 @@ const bundle = await rolldown({
 await bundle.write({
   dir: 'dist',
   format: 'esm',
+  // Comments are for readers of the sources; declarations keep theirs.
+  comments: false,
   entryFileNames: '[name].js',
   chunkFileNames: 'parts/[name].js',
-  sourcemap: true,
 });
 await bundle.close();
 
@@ -38,3 +40,14 @@ for (const path of declarations) {
 
 // The page of the console runs in a browser, as the modules that it consists of.
 cpSync('build/console/page', 'dist/console', { recursive: true });
+
+// For portcullis_build_info. An image is built without .git: then SOURCE_COMMIT has it.
+writeFileSync('dist/commit', `${process.env.SOURCE_COMMIT || readCommit()}\n`);
+
+function readCommit() {
+  try {
+    return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return ''; // a tarball of the sources
+  }
+}

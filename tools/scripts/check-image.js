@@ -3,6 +3,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -35,11 +36,32 @@ try {
   chmodSync(folder, 0o755);
   if (isRoot) chownSync(folder, 0, 0);
 
+  // A collector: it counts the spans by their names in the protobuf.
+  const spans = { server: 0, authorize: 0 };
+  const collector = createServer(async (incoming, outgoing) => {
+    let text = '';
+    for await (const chunk of incoming.setEncoding('latin1')) text += chunk;
+    if (incoming.url !== '/v1/traces' || !text.includes('edge-1')) return void outgoing.writeHead(404).end();
+    spans.server += text.split('GET /api/').length - 1;
+    spans.authorize += text.split('authorize').length - 1;
+    outgoing.writeHead(200, { 'content-type': 'application/x-protobuf' }).end();
+  });
+  await once(collector.listen(0, '127.0.0.1'), 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (collector.address());
+  const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`, OTEL_SERVICE_NAME: 'edge-1' };
+
   const identity = isRoot ? { uid: user, gid: user } : {};
   const ports = { PORT: '18642', ADMIN_PORT: '18643' };
-  const env = { PATH: process.env.PATH, HOST: '127.0.0.1', IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'x', ...ports };
+  const env = {
+    PATH: process.env.PATH,
+    HOST: '127.0.0.1',
+    IDP_DOMAIN: '127.0.0.1:9',
+    IDP_AUDIENCE: 'x',
+    ...ports,
+    ...traces,
+  };
   const main = join(app, 'node_modules/portcullis/dist/cli/main.js');
-  const service = spawn(process.execPath, [main, 'serve'], {
+  const service = spawn(process.execPath, ['--import', join(app, 'traces.js'), main, 'serve'], {
     cwd: app,
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
@@ -59,15 +81,16 @@ try {
     await sleep(200);
     healthy = probe();
   }
-  check(
-    `it runs ${isRoot ? 'as another user ' : ''}from a folder that nobody can write to, and its health check passes`,
-    healthy,
-  );
+  check(`it runs ${isRoot ? 'as another user ' : ''}from a read-only folder, and its health check passes`, healthy);
   const { status } = await fetch(`http://127.0.0.1:${ports.PORT}/api/public`);
   check('it answers', status === 200);
+  await fetch(`http://127.0.0.1:${ports.PORT}/api/private`, { headers: { authorization: 'Bearer a.b.c' } });
   service.kill('SIGTERM');
   const [code] = await ended;
   check('SIGTERM ends it with 0', code === 0);
+  check('OTEL_* sends its spans to a collector', spans.server === 2 && spans.authorize === 1);
+  collector.close();
+  collector.closeAllConnections();
   check('the health check of a service that is gone fails', !probe());
 } finally {
   execFileSync('chmod', ['-R', 'u+w', folder]);

@@ -15,13 +15,19 @@ import { dirname, join, posix, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
 
-/** What `npm install portcullis` brings into an empty folder at most, this package included. The README says so too. */
+/** Maximum size of `npm install portcullis` in an empty folder, with this package. The README has the same numbers. */
 const maxPackages = 7;
-const maxMebibytes = 14;
+const maxMebibytes = 11;
 const promise = `at most ${maxPackages} packages and ${maxMebibytes} MiB`;
 
-/** Compressed size of the example of Workers as it is deployed, without minification. */
+/** Size of the unpacked package, in bytes, without its dependencies. */
+const maxUnpacked = 2_500_000;
+
+/** Maximum compressed size of the deployed Workers example, without minification. */
 const maxWorkerKibibytes = 80;
+
+/** Maximum size of the code that `import 'portcullis'` loads, without minification. */
+const maxImportKibibytes = 320;
 
 /** A token of the test kit before a resource server; what listens names the optional package, which is left out here. */
 const useTestKit = `
@@ -36,17 +42,17 @@ const useTestKit = `
   console.log('portcullis/testing: a token is accepted; listen() without its optional package says what to install');
 `;
 
-/** Every entry point, where no optional peer is installed: one that is made of a peer has to ask for it by name. */
+/** Imports every entry point without optional peers: an entry point for a peer must name it in its error. */
 const importAll = `
   const [entries, peers] = process.argv.slice(1).map((names) => names.split(' '));
-  const asking = [];
+    const missing = [];
   for (const name of entries) {
     const error = await import(name).then(() => undefined, (refused) => refused);
     const peer = peers.find((each) => error?.message.includes(each));
     if (error !== undefined && (error.code !== 'ERR_MODULE_NOT_FOUND' || peer === undefined)) throw error;
-    if (error !== undefined) asking.push(name + ' asks for ' + peer);
+    if (error !== undefined) missing.push(name + ' needs ' + peer);
   }
-  console.log('without any framework: ' + (entries.length - asking.length) + ' entry points load; ' + asking.join(', '));
+  console.log('without any framework: ' + (entries.length - missing.length) + ' entry points load; ' + missing.join(', '));
 `;
 
 const run = (command, args, cwd) =>
@@ -74,21 +80,42 @@ async function bundleWorker(folder) {
   };
 }
 
-/** Links to files, from the pages of the tarball, that lead to no file of the tarball. */
+/** Measures what `import 'portcullis'` loads in a folder where the package is installed, without what is imported later. */
+async function measureImportGraph(folder) {
+  const input = join(folder, 'import.js');
+  writeFileSync(input, "import 'portcullis';");
+  const bundle = await rolldown({ input, platform: 'node', external: /^node:/, treeshake: false });
+  const { output } = await bundle.generate({ format: 'esm' });
+  await bundle.close();
+  const chunks = output.filter((part) => part.type === 'chunk');
+  const loaded = new Set(chunks.filter(({ isEntry }) => isEntry));
+  for (const { imports } of loaded) for (const each of chunks) if (imports.includes(each.fileName)) loaded.add(each);
+  const codes = [...loaded].flatMap(({ modules }) => Object.values(modules).map(({ code }) => code ?? ''));
+  const kibibytes = Math.ceil(codes.reduce((sum, code) => sum + Buffer.byteLength(code), 0) / 1024);
+  return { files: codes.filter((code) => code !== '').length, kibibytes };
+}
+
+/** The page that repeats what the declarations of the package say; it is in the repository and on the site. */
+const leftOut = 'docs/reference.md';
+
+/** Lists links from pages of the tarball to files that it does not contain. The registry shows images from the repository. */
 function findBrokenLinks(paths) {
-  const link = /\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)/g;
+  const link = /(?<!!\[[^\]]*)\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)/g;
   const code = /^```[\s\S]*?^```/gm;
   const links = paths
     .filter((path) => path.endsWith('.md'))
     .flatMap((page) => [...readFileSync(page, 'utf8').replace(code, '').matchAll(link)].map(([, to]) => [page, to]));
-  const broken = links.filter(([page, target]) => !paths.includes(posix.normalize(posix.join(dirname(page), target))));
+  const broken = links.filter(([page, target]) => {
+    const [path] = posix.normalize(posix.join(dirname(page), target)).split('#');
+    return path !== leftOut && !paths.includes(path);
+  });
   console.log(`links between the pages of the tarball: ${links.length}, ${broken.length} of them broken`);
   return broken.map(([page, target]) => `${page} → ${target}`);
 }
 
 /**
- * The bill of materials of this package, from that of the folder it is installed in. With `--omit dev`, npm leaves out of
- * the list of this tree what packages for development need as well.
+ * Returns the bill of materials of this package, from the folder of the installation. With `--omit dev`, npm would omit
+ * packages that development also needs.
  */
 function describeMaterials(bom) {
   const own = bom.components.find(({ name }) => name === 'portcullis');
@@ -105,10 +132,23 @@ const folder = mkdtempSync(join(tmpdir(), 'portcullis-package-'));
 try {
   const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], '.'));
   const tarball = join(folder, packed.filename);
-  console.log(`packed: ${packed.entryCount} files, ${Math.round(packed.unpackedSize / 1024)} KiB unpacked`);
+  const unpacked = packed.unpackedSize;
+  console.log(
+    `packed: ${packed.entryCount} files, ${(unpacked / 1e6).toFixed(2)} MB unpacked (at most ${(maxUnpacked / 1e6).toFixed(2)})`,
+  );
+  if (unpacked > maxUnpacked) throw new Error('the unpacked package is too large');
+  const evidence = packed.files.filter(({ path }) => path.startsWith('docs/evidence/'));
+  if (evidence.length > 0) throw new Error('the package contains docs/evidence');
 
   const broken = findBrokenLinks(packed.files.map(({ path }) => path));
   if (broken.length > 0) throw new Error(`links that lead nowhere in the tarball: ${broken.join(', ')}`);
+
+  // Older @types/node have this name in node:crypto, newer ones do not: a user would need skipLibCheck.
+  const nodeBound = packed.files.filter(
+    ({ path }) => path.endsWith('.d.ts') && /\bJsonWebKey\b/.test(readFileSync(path, 'utf8')),
+  );
+  if (nodeBound.length > 0)
+    throw new Error(`declarations with JsonWebKey: ${nodeBound.map(({ path }) => path).join(', ')}`);
 
   console.log(run('npx', ['publint', '--strict', tarball], '.').trim());
   console.log(run('npx', ['attw', tarball, '--profile', 'esm-only', '--no-emoji'], '.').trim());
@@ -117,7 +157,7 @@ try {
   run('npm', ['install', tarball], folder);
   const help = run('npx', ['portcullis', '--help'], folder);
   if (!help.includes('Usage: portcullis')) throw new Error('portcullis --help does not print its usage');
-  console.log('installed in an empty folder: npx portcullis --help answers');
+  console.log('installed in an empty folder: npx portcullis --help works');
   const { version } = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
   if (run('npx', ['portcullis', '--version'], folder).trim() !== version) throw new Error('--version does not fit');
 
@@ -139,9 +179,13 @@ try {
     throw new Error('the bundle for Workers has undici');
   if (workerKibibytes > maxWorkerKibibytes) throw new Error('the bundle for Workers is too large');
 
+  const graph = await measureImportGraph(folder);
+  console.log(`import 'portcullis': ${graph.files} files, ${graph.kibibytes} KiB (at most ${maxImportKibibytes})`);
+  if (graph.kibibytes > maxImportKibibytes) throw new Error("import 'portcullis' loads too much");
+
   const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
   const count = Object.keys(lock.packages).length;
-  const mebibytes = Math.ceil(measure(join(folder, 'node_modules')) / 2 ** 20);
+  const mebibytes = Math.ceil((measure(join(folder, 'node_modules')) / 2 ** 20) * 10) / 10;
   console.log(
     `npm install portcullis: ${count} packages (at most ${maxPackages}), ${mebibytes} MiB (at most ${maxMebibytes})`,
   );

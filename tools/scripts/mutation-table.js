@@ -1,8 +1,8 @@
-// Writes the scores and the survivors of the last runs of `npm run mutation` into docs/mutation.md. The reasons there are
-// written by hand and kept; fails where a survivor has none, and where a report is not of the sources as they are.
+// Writes the scores and the survivors of the last runs of `npm run mutation` into docs/evidence/mutation.md. Keeps the
+// reasons, which are written by hand; fails if a survivor has no reason, or if a source has changed since its report.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 
-const page = 'docs/mutation.md';
+const page = 'docs/evidence/mutation.md';
 const reports = 'reports/mutation';
 const folders = ['jose', 'http', 'outbound', 'dpop', 'keys', 'token', 'policy', 'refusal'];
 
@@ -25,7 +25,7 @@ function formatScore(name, paths) {
   return `| ${name} | ${noticed + survived} | ${noticed} | ${survived} | ${score} % |`;
 }
 
-/** What the mutant is, in one line of a table. */
+/** Formats a mutant as one line of a table. */
 function formatChange(source, { location: { start, end }, replacement }) {
   const lines = source.split('\n').slice(start.line - 1, end.line);
   lines.push(lines.pop().slice(0, end.column - 1));

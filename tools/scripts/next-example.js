@@ -4,11 +4,11 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTestIssuer } from 'portcullis/testing';
+import { findFreePort } from '../shared/network.js';
 
 const packages = ['next@16.4.6', 'react@19.3.1', 'react-dom@19.3.1', 'typescript@5.9.3', '@types/node@20.19.43'];
 const swc = `@next/swc-${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}@16.4.6`;
@@ -20,7 +20,7 @@ const proxy = readFileSync('examples/next/proxy.ts', 'utf8');
 const middleware = proxy.replace('const proxy', 'const middleware');
 const route = readFileSync('examples/next/app/messages/route.ts', 'utf8');
 const atRoute = 'app/api/messages/route.ts';
-/** What is written into the application, and what the page promises of it. */
+/** Files of the application, and the expected result of the page. */
 const variants = [
   { name: '`proxy.ts`, and the route', files: { 'proxy.ts': proxy, [atRoute]: route }, works: true },
   {
@@ -45,22 +45,18 @@ const run = (command, words, cwd) =>
   execFileSync(command, words, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
 const inApplication = { ...process.env, NEXT_TELEMETRY_DISABLED: '1' };
 
-async function findFreePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-  server.close();
-  return String(port);
-}
-
-/** What the three calls of a table row are answered with. */
+/** Returns the responses to the three requests of a table row. */
 async function callServed(application, issuer) {
   const port = await findFreePort();
-  const child = spawn(process.execPath, ['node_modules/next/dist/bin/next', 'start', '-H', '127.0.0.1', '-p', port], {
-    cwd: application,
-    env: { ...inApplication, ISSUER: issuer.issuer, AUDIENCE: audience, NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') },
-    stdio: 'ignore',
-  });
+  const child = spawn(
+    process.execPath,
+    ['node_modules/next/dist/bin/next', 'start', '-H', '127.0.0.1', '-p', String(port)],
+    {
+      cwd: application,
+      env: { ...inApplication, ISSUER: issuer.issuer, AUDIENCE: audience, NODE_EXTRA_CA_CERTS: join(folder, 'ca.pem') },
+      stdio: 'ignore',
+    },
+  );
   const url = `http://127.0.0.1:${port}/api/messages`;
   try {
     for (let attempt = 0; attempt < 300; attempt++) {

@@ -1,7 +1,7 @@
-// npm run versions [-- VERSION…] [--overwrite-buffers]: the tests of the library, of HTTP, of the gate and of the adapters on
-// each supported version of Node, but the one that runs this: `npm test` has run there. With `--overwrite-buffers` those of
-// HTTP, of the gate and of the adapters on the oldest and the newest version, this one included, while the buffers that Node
-// hands out are overwritten (test/README.md). Exits with 1 where a test fails.
+// npm run versions [-- VERSION…] [--overwrite-buffers]: tests of the library, HTTP, the gate and the adapters on each
+// supported version of Node, except the current one, which `npm test` uses. With `--overwrite-buffers`: tests of HTTP,
+// the gate and the adapters on the oldest and the newest version, also the current one, while the buffers of Node are
+// overwritten (test/README.md). Exits with 1 if a test fails.
 import { spawnSync } from 'node:child_process';
 import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';

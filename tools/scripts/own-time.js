@@ -6,6 +6,8 @@ import { existsSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 const rounds = 120;
 const warmUpRounds = 20;
@@ -24,8 +26,14 @@ const [{ createService }, { createMetrics }, { createLog }, { readSettings }, { 
   [...names, 'testing/index'].map((path) => load(`${path}.js`)),
 );
 
+/** `AUDIT_LOG=/dev/null npm run own-time`: with the audit trail. */
+function readAudit() {
+  const { AUDIT_LOG } = process.env;
+  return AUDIT_LOG === undefined ? {} : { AUDIT_LOG, LOG_IDENTITY_SECRET: 'a secret of at least 32 bytes, yes' };
+}
+
 const issuer = createTestIssuer({ issuer: 'https://idp.test/' });
-const environment = { IDP_DOMAIN: 'idp.test', IDP_AUDIENCE: issuer.audience, ADMIN_PORT: 'off' };
+const environment = { IDP_DOMAIN: 'idp.test', IDP_AUDIENCE: issuer.audience, ADMIN_PORT: 'off', ...readAudit() };
 const { settings } = readSettings({ environment, args: [] });
 const { keys } = issuer;
 /** A key set that has its keys. */
@@ -39,19 +47,23 @@ const keySet = {
     return keys.generation;
   },
 };
-const service = await createService({
-  settings,
-  log: createLog({ fd: openSync('/dev/null', 'w'), style: 'json' }),
-  metrics: createMetrics(),
-  keySource: { open: async () => keySet },
-  reloads: { add() {}, request() {} },
-  readAgain: () => settings,
-  replay: 'off',
-});
+/** @param {object} [more] */
+const openService = (more) =>
+  createService({
+    settings,
+    ...more,
+    log: createLog({ fd: openSync('/dev/null', 'w'), style: 'json' }),
+    metrics: createMetrics(),
+    keySource: { open: async () => keySet },
+    reloads: { add() {}, request() {} },
+    readAgain: () => settings,
+    replay: 'off',
+  });
+const service = await openService();
 
 class MadeUpAnswer {
   status = 0;
-  /** As of an answer that waits for an earlier one: Node takes it with its head and its body. */
+  /** Like a response that waits for an earlier one: Node accepts its head and its body. */
   socket = null;
   writeHead(/** @type {number} */ status) {
     this.status = status;
@@ -61,7 +73,7 @@ class MadeUpAnswer {
 }
 
 const socket = { remoteAddress: '127.0.0.1', encrypted: false, destroyed: false };
-/** Each a text of its own, as the parser makes it. @param {string} path @param {string} [authorization] */
+/** Returns a request with new strings, like the parser. @param {string} path @param {string} [authorization] */
 const makeRequest = (path, authorization) => ({
   method: 'GET',
   url: path,
@@ -100,12 +112,156 @@ for (let round = 0; round < rounds; round++) {
     const outgoing = incoming.map(() => new MadeUpAnswer());
     const start = process.hrtime.bigint();
     for (const [i, request] of incoming.entries()) service.onRequest(request, outgoing[i]);
+    await setImmediate(); // the responses of promises
     service.sendReady();
     const taken = Number(process.hrtime.bigint() - start) / requests;
-    if (outgoing.some((answer) => answer.status !== status)) throw new Error(`${name}: not every answer was ${status}`);
+    if (outgoing.some((answer) => answer.status !== status))
+      throw new Error(`${name}: not every response was ${status}`);
     if (round >= warmUpRounds) fastest[name] = Math.min(fastest[name] ?? taken, taken);
     await setImmediate();
   }
 }
 for (const [name, taken] of Object.entries(fastest)) console.log(`${name}: ${taken.toFixed(0)} ns`);
+
+/** The gate by itself: a cached token, by rules that differ in what they require or send. */
+async function openGates() {
+  const [{ createGate }, { readRules }, { createResourceServer }, { openAssertions }, { generateKeyPairSync }] =
+    await Promise.all([
+      ...[
+        'gate/gate',
+        'gate/rules/rules-reader',
+        'resource-server/resource-server',
+        'gate/identity/opened-assertions',
+      ].map((path) => load(`${path}.js`)),
+      import('node:crypto'),
+    ]);
+  const claims = [
+    { claim: 'tenant', equals: '{tenant}' },
+    { claim: ['realm_access', 'roles'], contains: 'admin' },
+    { claim: 'amr', containsAny: ['otp', 'hwk'] },
+  ];
+  const assertion = { issuer: 'https://gate.test/', audience: 'https://orders.test/', header: 'X-Auth-Assertion' };
+  const pem = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ type: 'pkcs8', format: 'pem' });
+  const open = async (/** @type {object} */ rule, /** @type {object} */ more = {}) => {
+    const issuers = { test: { issuer: issuer.issuer, audience: issuer.audience } };
+    const rules = [{ id: 'tenants', path: '/t/{tenant}/**', ...rule }];
+    const read = await readRules({ name: 'rules.json', text: JSON.stringify({ issuers, rules, ...more }) });
+    if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
+    const server = createResourceServer({
+      issuers: [{ issuer: issuer.issuer, keys: keySet }],
+      audience: issuer.audience,
+    });
+    const keys = { signing: { setting: 'ASSERTION_KEY', pem }, published: [] };
+    return createGate({ rules: read.rules, openServer: () => server, assertions: openAssertions(read.rules, keys) });
+  };
+  return {
+    'no conditions': await open({}),
+    'three conditions': await open({ claims }),
+    'a cached assertion': await open({}, { assertion }),
+    'a new assertion': await open({ assertion: { bind: true } }, { assertion }),
+  };
+}
+
+if (existsSync(`${folder}/${modules}/gate/identity/opened-assertions.js`)) {
+  const token = `Bearer ${issuer.token({ tenant: 'acme', realm_access: { roles: ['admin'] }, amr: ['otp'] })}`;
+  const headers = {
+    get: (/** @type {string} */ name) => (name === 'authorization' ? token : name === 'host' ? 'api.test' : null),
+  };
+  const request = { method: 'GET', target: '/t/acme/orders/17', url: 'https://api.test/t/acme/orders/17', headers };
+  const gates = Object.entries(await openGates());
+  /** @type {Record<string, number>} */
+  const least = {};
+  for (let round = 0; round < rounds; round++) {
+    for (const [name, gate] of gates) {
+      // A round that is longer than a time slice would measure other processes too.
+      const count = name === 'a new assertion' ? 20 : requests;
+      const start = process.hrtime.bigint();
+      for (let i = 0; i < count; i++) {
+        if ((await gate.decide(request, { encrypted: true })).kind !== 'admitted') throw new Error(`${name}: refused`);
+      }
+      const taken = Number(process.hrtime.bigint() - start) / count;
+      if (round >= warmUpRounds) least[name] = Math.min(least[name] ?? taken, taken);
+    }
+    await setImmediate();
+  }
+  const base = least['no conditions'] ?? 0;
+  for (const [name, taken] of Object.entries(least)) {
+    console.log(
+      `decision of the gate, ${name}: ${taken.toFixed(0)} ns${taken === base ? '' : ` (+${(taken - base).toFixed(0)})`}`,
+    );
+  }
+  const { privateKey } = (await import('node:crypto')).generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const { signCompact } = await load('jose/sign.js');
+  const claims = {
+    iss: 'https://gate.test/',
+    aud: 'https://orders.test/',
+    sub: 'user',
+    iat: 1,
+    exp: 61,
+    rule: 'tenants',
+  };
+  let signature = Number.POSITIVE_INFINITY;
+  for (let round = 0; round < rounds; round++) {
+    const start = process.hrtime.bigint();
+    for (let i = 0; i < 20; i++)
+      signCompact({ alg: 'ES256', typ: 'portcullis+jwt' }, claims, { alg: 'ES256', privateKey });
+    signature = Math.min(signature, Number(process.hrtime.bigint() - start) / 20);
+  }
+  console.log(`one signature (ES256): ${signature.toFixed(0)} ns`);
+}
+
+/** Seconds since the epoch. */
+const now = Date.now() / 1000;
+setFlagsFromString('--expose-gc');
+/** @type {() => void} */
+const collect = runInNewContext('gc');
+const heap = () => {
+  collect();
+  return process.memoryUsage().heapUsed / 2 ** 20;
+};
+
+/** The cached token of a service with a number of cutoffs, none of which matches. Older builds have no revocations. */
+async function openWithCutoffs(/** @type {number} */ count) {
+  const { createRevocations, readRevocations } = await load('revocation/revocations.js');
+  const before = heap();
+  const revocations = createRevocations();
+  const parts = readRevocations('own-time', revocations);
+  const kinds = ['sub', 'sid', 'client_id', 'jti'];
+  for (let i = 0; i < count; i += 1000) {
+    const cutoffs = Array.from({ length: Math.min(1000, count - i) }, (_, j) => {
+      // Parsed, like the values of a token: a flat string.
+      const value = JSON.parse(`"${randomUUID()}"`);
+      return { issuer: issuer.issuer, kind: kinds[(i + j) % 4], value, before: now, event: 'logout' };
+    });
+    await parts.set(cutoffs);
+  }
+  const grown = heap() - before;
+  return { count, grown, service: await openService({ revocations }) };
+}
+
+if (existsSync(`${folder}/${modules}/revocation`)) {
+  const cases = [{ count: -1, grown: 0, service }];
+  for (const count of [0, 1000, 100_000, 1_000_000]) cases.push(await openWithCutoffs(count));
+  const token = `Bearer ${issuer.token({ jti: randomUUID(), sid: randomUUID(), scope: 'read:messages' })}`;
+  /** @type {Record<number, number>} */
+  const least = {};
+  for (let round = 0; round < rounds; round++) {
+    for (const { count, service: each } of cases) {
+      const incoming = Array.from({ length: requests }, () => makeRequest('/api/private', token));
+      const outgoing = incoming.map(() => new MadeUpAnswer());
+      const start = process.hrtime.bigint();
+      for (const [i, request] of incoming.entries()) each.onRequest(request, outgoing[i]);
+      await setImmediate();
+      each.sendReady();
+      const taken = Number(process.hrtime.bigint() - start) / requests;
+      if (outgoing.some(({ status }) => status !== 200)) throw new Error('not every response was 200');
+      if (round >= warmUpRounds) least[count] = Math.min(least[count] ?? taken, taken);
+      await setImmediate();
+    }
+  }
+  for (const { count, grown } of cases) {
+    const name = count < 0 ? 'no revocations' : `${count.toLocaleString('en')} cutoffs, ${grown.toFixed(1)} MiB`;
+    console.log(`cached token, ${name}: ${least[count]?.toFixed(0)} ns`);
+  }
+}
 process.exit(0);

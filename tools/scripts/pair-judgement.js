@@ -1,15 +1,13 @@
-// Compares how long two builds take to judge a token: `node tools/scripts/pair-judgement.js OTHER` (a folder with dist/), or none to
-// compare this build with itself. Each round is a process of its own, the two take turns, and only processor time counts.
+// Compares the time of two builds to validate a token: `node tools/scripts/pair-judgement.js OTHER` (a folder with
+// dist/; default: this build). Each round is a process; the builds alternate, and only processor time counts.
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
+import { median } from '../shared/statistics.js';
 
 const [, script = '', other = '.', rounds = '8', only] = process.argv;
 
-/** @param {readonly number[]} values */
-const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
-
-/** µs of processor time for one judgement, by case: the median of many samples. @param {string} folder */
+/** Returns µs of processor time to validate a token, by case: the median of many samples. @param {string} folder */
 async function measure(folder) {
   /** @type {(path: string) => Promise<any>} */
   const load = (path) => import(pathToFileURL(`${folder}/dist/${path}`).href);
@@ -37,10 +35,11 @@ async function measure(folder) {
   const prove = () =>
     request({ authorization: `DPoP ${bound}`, dpop: client.proof({ method: 'GET', url, token: bound }) });
   /** @param {any} server @param {readonly object[]} requests */
-  const judgeAll = (server, requests) => {
-    for (const each of requests) if (server.judge(each, policy).claims === undefined) throw new Error('It was refused');
+  const judgeAll = async (server, requests) => {
+    for (const each of requests)
+      if ((await server.judge(each, policy)).claims === undefined) throw new Error('refused');
   };
-  for (let i = 0; i < 3; i++) judgeAll(warm, bearer);
+  for (let i = 0; i < 3; i++) await judgeAll(warm, bearer);
   /** @type {Record<string, number[]>} */
   const samples = { cold: [], warm: [], proof: [] };
   for (let round = 0; round < 100; round++) {
@@ -52,7 +51,7 @@ async function measure(folder) {
     ])) {
       if (requests.length === 0) continue;
       const before = process.cpuUsage();
-      judgeAll(server, requests);
+      await judgeAll(server, requests);
       const { user, system } = process.cpuUsage(before);
       samples[name]?.push((user + system) / requests.length);
     }

@@ -1,20 +1,21 @@
 // Sends every DPoP proof to two instances at once, behind real nginx and with one real Redis that is killed in the
 // middle and comes back empty: does no proof open the door twice, does every client get in, and does Bearer go on?
 // Needs redis-server, nginx and a build.
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
-import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createTestIssuer } from 'portcullis/testing';
 import { startLocalIdp } from '../../build/dev/provider/local-idp.js';
+import { findFreePort, isOpen, until } from '../shared/network.js';
+import { startChild } from '../shared/processes.js';
+import { startRedis } from '../shared/redis.js';
 
 const proofCount = 20_000;
-/** Of these, so many are sent while Redis is down. */
+/** Number of proofs sent while Redis is down. */
 const outageCount = 1_000;
 const atOnce = 32;
 /** Seconds. */
@@ -24,12 +25,7 @@ const audience = 'https://api.example.com/';
 const path = '/gate/api/private';
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-drill-'));
-const children = new Set();
-process.on('exit', () => {
-  for (const child of children) child.kill();
-  rmSync(folder, { recursive: true, force: true });
-});
-for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => giveUp('The drill was stopped.'));
+process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
 setTimeout(() => giveUp(`The drill is not done after ${maxDuration} s.`), maxDuration * 1000);
 
 const client = createTestIssuer().dpopClient();
@@ -38,11 +34,10 @@ const idp = await startLocalIdp({ port: 0, audience, customClaim: 'claim', cache
 const bound = await idp.token({ jkt: client.jkt });
 const free = await idp.token();
 
-const redisPort = await findFreePort();
-let redis = await startRedis();
+const redis = await startRedis(folder, { processor: undefined });
 const instances = await Promise.all([startInstance(), startInstance()]);
 const edgePort = await findFreePort();
-// Two edges with one name and one port, as two addresses of one DNS name: each leads to an instance of its own.
+// Two edges with one name and one port, like two addresses of one DNS name; each has its own instance.
 const edges = ['127.0.0.1', '127.0.0.2'];
 await Promise.all(edges.map((address, index) => startEdge(address, instances[index])));
 const url = `https://localhost:${edgePort}${path}`;
@@ -56,19 +51,19 @@ const proofs = Array.from({ length: proofCount }, () => ({ text: '', accepts: 0 
 const half = proofCount / 2;
 let killed;
 await forEachAtOnce(proofs.slice(0, half + outageCount), (proof, index) => {
-  if (index === half) killed = kill(redis);
+  if (index === half) killed = redis.kill();
   return spend(proof);
 });
 await killed;
-redis = await startRedis();
+await redis.restart();
 const recovery = await recover();
 await forEachAtOnce(proofs.slice(half + outageCount), spend);
-// What was refused as unavailable was not judged: its client makes a new one, as for every request.
+// A proof that was refused as unavailable was not recorded: its client creates a new one.
 const unjudged = proofs.filter(({ accepts }) => accepts === 0);
 for (const proof of unjudged) proof.text = '';
 await forEachAtOnce(unjudged, spend);
 
-// Half of them were used before the loss: Redis does not know them, and both instances have to refuse them all the same.
+// Redis has lost the first half; both instances must still refuse it.
 const again = { 200: 0, 401: 0, 503: 0 };
 await forEachAtOnce(proofs, async (proof, index) => {
   const { status } = await send(edges[index % edges.length], dpop(proof.text));
@@ -80,18 +75,18 @@ await bearerDone;
 
 const twice = proofs.filter(({ accepts }) => accepts > 1).length;
 const never = proofs.filter(({ accepts }) => accepts === 0).length;
-/** What was counted, and what it may be at most. */
+/** Counts, and their maximum. */
 const rows = /** @type {[what: string, value: number, most?: number][]} */ ([
   ['proofs, each sent to both instances at once', proofCount],
   ['accepted exactly once', proofCount - twice - never],
   ['accepted twice', twice, 0],
   ['accepted never', never, 0],
-  ['answers 503 while Redis was down', counts.unavailable],
+  ['responses 503 while Redis was down', counts.unavailable],
   ['made anew after that', unjudged.length],
   ['all sent once more at the end: accepted', again[200], 0],
   ['  refused as used before (401)', again[401]],
   ['  refused as older than the memory of Redis (503)', again[503]],
-  ['answers that were none of 200, 401 and a proper 503', counts.unexpected, 0],
+  ['responses other than 200, 401 and a proper 503', counts.unexpected, 0],
   ['Bearer calls all along', counts.bearer],
   ['Bearer failures', counts.bearerFailures, 0],
   ['seconds from the return of Redis to DPoP at both', Number(recovery.toFixed(2)), maxRecovery],
@@ -164,34 +159,11 @@ async function forEachAtOnce(items, act) {
   await Promise.all(Array.from({ length: atOnce }, work));
 }
 
-async function findFreePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
-
-function start(program, args, options = {}) {
+function start(words, options = {}) {
   const PATH = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`;
-  const child = spawn(program, args, { stdio: 'ignore', ...options, env: { PATH, ...options.env } });
-  child.once('error', () => giveUp(`${program} cannot be started: is it installed?`));
-  children.add(child);
-  return child;
-}
-
-async function kill(child) {
-  children.delete(child);
-  child.kill('SIGKILL');
-  await once(child, 'exit');
-}
-
-/** Nothing is on disk: it comes back empty, and has forgotten every proof. */
-async function startRedis() {
-  const volatile = ['--save', '', '--appendonly', 'no'];
-  const child = start('redis-server', ['--port', `${redisPort}`, '--bind', '127.0.0.1', '--dir', folder, ...volatile]);
-  await waitForListener(redisPort, '127.0.0.1');
-  return child;
+  const running = startChild(words, { stdio: 'ignore', ...options, env: { PATH, ...options.env } });
+  running.ended.catch(() => giveUp(`${words[0]} cannot be started: is it installed?`));
+  return running;
 }
 
 async function startInstance() {
@@ -199,12 +171,12 @@ async function startInstance() {
     IDP_DOMAIN: idp.domain,
     IDP_AUDIENCE: audience,
     NODE_EXTRA_CA_CERTS: idp.certificateFile,
-    REPLAY_STORE: `redis://127.0.0.1:${redisPort}`,
+    REPLAY_STORE: redis.url,
     TRUST_PROXY: '127.0.0.1',
   };
   const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
   const args = ['serve', '--host', '127.0.0.1', '--port', '0', '--admin-port', 'off'];
-  const child = start(process.execPath, [main, ...args], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+  const { child } = start([process.execPath, main, ...args], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   const [message] = await once(child, 'message');
   return new URL(message.url).host;
 }
@@ -227,19 +199,6 @@ async function startEdge(address, upstream) {
   const template = readFileSync(new URL('../../deploy/proxies/nginx.conf', import.meta.url), 'utf8');
   const text = template.replace(/@([A-Z_\d]+)@/g, (placeholder, name) => values[name] ?? placeholder);
   writeFileSync(join(own, 'nginx.conf'), text);
-  start('nginx', ['-e', join(own, 'error.log'), '-c', join(own, 'nginx.conf'), '-g', 'daemon off;']);
-  await waitForListener(edgePort, address);
-}
-
-/** Resolves once something listens. */
-async function waitForListener(port, host) {
-  for (;;) {
-    const socket = connect({ port, host });
-    try {
-      await once(socket, 'connect');
-      return socket.destroy();
-    } catch {
-      await sleep(10);
-    }
-  }
+  start(['nginx', '-e', join(own, 'error.log'), '-c', join(own, 'nginx.conf'), '-g', 'daemon off;']);
+  await until(() => isOpen(edgePort, address), 'nginx does not listen');
 }

@@ -1,7 +1,7 @@
-// npm run runtimes [-- NAME…] [--library] [--service] [--write]: the suites on other runtimes, of the library (adapters,
-// fetched keys, signatures, limits) and of the service (black box); without a flag both. `--write` puts the rows into
-// docs/runtimes.md, and leaves those of other runtimes there. Exits with 1 where anything fails but the service on Bun and
-// on Deno, whose failures the page names.
+// npm run runtimes [-- NAME…] [--library] [--service] [--write]: test suites on other runtimes, of the library
+// (adapters, fetched keys, signatures, limits) and of the service; without a flag both. `--write` writes the rows into
+// docs/runtimes.md and keeps rows of other runtimes. Exits with 1 if a test fails, except tests of the service on Bun
+// and Deno, whose failures the page lists.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -39,7 +39,7 @@ const suites = {
       ...['admission', 'refusals', 'published-keys'].map((test) => `test/adapters/${test}.test.ts`),
       ...['signatures', 'limits'].map((test) => `test/runtimes/${test}.test.ts`),
     ],
-    /** Of Workers; those of the others run in `npm test`. */
+    /** The Workers example; `npm test` runs the other examples. */
     more: { workerd: ['test/runtimes/workers-example.test.ts'] },
     head: ['library on', ...Object.keys(columns)],
     toCells: (cases) =>
@@ -62,7 +62,7 @@ const suites = {
   },
 };
 
-/** What was not run has not passed. */
+/** A test that did not run has failed. */
 const isFailed = ({ status }) => status !== 'passed';
 
 /** Names of cases; of many the first. */
@@ -103,7 +103,7 @@ function run(suite, name) {
 const keyOf = ([label]) => /^Node \d+|^\w+/.exec(label)?.[0] ?? label;
 const order = ['Node 20', 'Node 22', 'Node 24', 'Node 26', 'Bun', 'Deno', 'workerd'];
 
-/** The rows of a page with new ones in the place of those of the same runtime. */
+/** Replaces rows of the same runtime in a page. */
 function write(name, { head }, rows) {
   const text = readFileSync(page, 'utf8');
   const place = new RegExp(`(<!-- output: ${name} -->\n)(.*?)(<!-- end -->)`, 's');

@@ -1,16 +1,17 @@
-// npm run fleet [-- --instances N] [--only NAME,…] [--json]: what a fleet does to its provider when it starts at once, when keys rotate and
-// when the provider is away. The key sets are those of the build, on a simulated clock; the provider is simulated too.
+// npm run fleet [-- --instances N] [--only NAME,…] [--json]: the fetches of a fleet at startup, during key rotations
+// and while the provider is unreachable. It uses the key sets of the build on a simulated clock, and a simulated
+// provider.
 import { generateKeyPairSync } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import { createKeySet } from '../../build/keys/key-set.js';
-import { makeRandom, quantile } from '../bench/statistics.js';
+import { makeRandom, quantile } from '../shared/statistics.js';
 import { createSimulatedClock } from './simulated-clock.js';
 
-// Half a million fetches fail here, and nobody reads where.
+// Half a million fetches fail here, and their stacks are not read.
 Error.stackTraceLimit = 0;
 
 const minute = 60;
-/** Seconds from a request to the answer of the provider, at least and at most. */
+/** Latency of the provider in seconds, minimum and maximum. */
 const latency = { least: 0.02, most: 0.1 };
 const issuer = 'https://id.example/';
 
@@ -23,12 +24,12 @@ const keys = { old: makeJwk('old'), new: makeJwk('new') };
 /**
  * @typedef {object} Scenario
  * @property {string} what
- * @property {number} seconds how long it lasts
- * @property {number} from the second from which fetches are counted: what comes before brings the fleet there
- * @property {number} startWithin instances start evenly spread over so many seconds
- * @property {readonly [from: number, until: number]} [away] the provider does not answer then
- * @property {number} [signedFrom] tokens under the new key are issued from then on
- * @property {number} [publishedFrom] the new key is published from then on
+ * @property {number} seconds duration
+ * @property {number} from second after which fetches are counted
+ * @property {number} startWithin seconds over which the starts are spread
+ * @property {readonly [from: number, until: number]} [away] the provider is unreachable in this interval
+ * @property {number} [signedFrom] second of the first token of the new key
+ * @property {number} [publishedFrom] second of the publication of the new key
  */
 
 /** A fleet whose instances were started one after the other, and which has come to rest. */
@@ -69,7 +70,7 @@ export const scenarios = {
 };
 
 /**
- * Runs one scenario. Fetches a second are attempts, each of which asks for the discovery document and for the keys.
+ * Runs one scenario. A fetch is one request for the discovery document and one for the keys.
  *
  * @param {Scenario} scenario
  * @param {{ instances: number, tokensPerSecond: number, seed?: number }} fleet new tokens of each instance, a second
@@ -82,7 +83,7 @@ export async function simulate(scenario, { instances, tokensPerSecond, seed = 1 
   const attempts = new Uint32Array(Math.ceil(seconds) + 1);
   /** Seconds without a usable key, of each instance, in a row. */
   const without = { longest: 0, instances: 0 };
-  /** Seconds from the first token under the new key until it could be judged, of each instance. */
+  /** Seconds from the first token of the new key until the key is found, for each instance. */
   const waited = [];
   const wait = (low, high) =>
     new Promise((resolve) => clock.after(low + (high - low) * random(), () => resolve(undefined)));
@@ -107,7 +108,7 @@ export async function simulate(scenario, { instances, tokensPerSecond, seed = 1 
 
   const fleet = Array.from({ length: instances }, () => {
     const options = { issuer, fetch, now: clock.now, random };
-    // What the built-in client and this stand-in share is all that is asked of a fetch.
+    // The built-in client and this replacement share only the used part of fetch.
     const keySet = createKeySet(/** @type {any} */ (options));
     const state = { keySet, hadKeys: false, since: 0, longest: 0, seenAt: 0 };
     clock.after(startWithin * random(), () => void keySet.ready().catch(() => undefined));
@@ -115,7 +116,7 @@ export async function simulate(scenario, { instances, tokensPerSecond, seed = 1 
     return state;
   });
 
-  /** The next token under the new key comes, and the next, until one can be judged. */
+  /** Sends tokens of the new key until the key is found. */
   function meetNewTokens(state) {
     clock.after(-Math.log(1 - random()) / tokensPerSecond, async () => {
       state.seenAt ||= clock.now();
@@ -125,7 +126,7 @@ export async function simulate(scenario, { instances, tokensPerSecond, seed = 1 
     });
   }
 
-  /** Looks at each instance once a second. A request that finds no keys asks for them. */
+  /** Checks each instance once a second. A request without keys starts a fetch. */
   function look() {
     const time = clock.now();
     for (const state of fleet) {

@@ -1,4 +1,4 @@
-// A clock that stands still until it is told to go on: timers of this process run on it, in order, without waiting.
+// A clock that advances only on request: timers of this process run on it, in order.
 
 /** Takes the place of the timers of this process; `restore` gives them back. Times are in seconds. */
 export function createSimulatedClock() {
@@ -53,7 +53,7 @@ export function createSimulatedClock() {
 
   return {
     now: () => time,
-    /** Calls after so many seconds. */
+    /** Calls a function after N seconds. */
     after: (seconds, act) => void start(act, seconds * 1000),
     /** Lets the time pass until then, one timer after the other. */
     async runUntil(end) {

@@ -1,61 +1,60 @@
-import { showText } from '../../explain/shown-text.ts';
 import { showUrl } from '../../http/shown-url.ts';
-import { type CallAnswer, call, codeOf, headerOf, isPlainHttp } from './call.ts';
-import type { DoctorCheck, Scene } from './examination.ts';
+import { showText } from '../../shown-text.ts';
+import type { DoctorCheck, DoctorContext } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
+import { describeError, type HttpResponse, headerOf, isPlainHttp, sendRequest } from './requests.ts';
 
-const notReached = 'the service was not reached: see outside';
+const unreachable = 'the service is unreachable: see outside';
 const noUrl = 'needs --from-outside URL';
 const metadataPath = '/.well-known/oauth-protected-resource';
 
-/** The URL that is called: the one that was named, or below its origin a path that wants a token. */
-export function targetOf(url: URL, { subject }: Pick<Scene, 'subject'>): URL {
-  return url.pathname === '/' ? new URL(subject.protectedPath, url) : url;
+export function targetOf(url: URL, { deployment }: Pick<DoctorContext, 'deployment'>): URL {
+  return url.pathname === '/' ? new URL(deployment.protectedPath, url) : url;
 }
 
-const errorOf = (answer: CallAnswer): string | undefined =>
-  /error="(\w+)"/.exec(headerOf(answer, 'www-authenticate') ?? '')?.[1];
+const errorOf = (response: HttpResponse): string | undefined =>
+  /error="(\w+)"/.exec(headerOf(response, 'www-authenticate') ?? '')?.[1];
 
-/** What two answers of one service differ by if it has seen different credentials. */
-const gistOf = (answer: CallAnswer): string => JSON.stringify([answer.status, errorOf(answer), answer.body]);
+/** Responses differ in these parts if the service saw different credentials. */
+const summaryOf = (response: HttpResponse): string =>
+  JSON.stringify([response.status, errorOf(response), response.body]);
 
-/** How the service sees its own URL: the link in the challenge tells it. */
-async function checkOutside(scene: Scene): Promise<readonly Outcome[]> {
-  const { outside } = scene;
+/** URL of the service as it sees it, from the metadata link in its challenge. */
+async function checkOutside(context: DoctorContext): Promise<readonly Outcome[]> {
+  const { outside, timeout } = context;
   if (outside === undefined) return [skipped(noUrl)];
-  const target = targetOf(outside, scene);
+  const target = targetOf(outside, context);
   const shown = showUrl(target.href);
-  let answer: CallAnswer;
+  let response: HttpResponse;
   try {
-    answer = await call(target, { timeout: scene.timeout });
+    response = await sendRequest(target, { timeout });
   } catch (error) {
     if (isPlainHttp(error)) {
-      return [
-        problem('D133', { seen: `${shown} speaks plain HTTP`, fix: `http://${target.host}, or the port of TLS` }),
-      ];
+      return [problem('D133', { seen: `${shown} speaks plain HTTP`, fix: `http://${target.host}, or the HTTPS port` })];
     }
-    return [
-      problem('D131', { seen: `${shown}: ${codeOf(error)}`, fix: 'Start the service, or correct host and port.' }),
-    ];
+    const fix = 'Start the service, or correct host and port.';
+    return [problem('D131', { seen: `${shown}: ${describeError(error, timeout)}`, fix })];
   }
-  if (answer.status !== 401) {
+  if (response.status !== 401) {
     return [
       problem('D132', {
-        seen: `${shown} answers ${answer.status} without a token`,
+        seen: `${shown}: status ${response.status} without a token`,
         expected: 'status 401 and a challenge',
-        fix: 'Name the URL of a route that wants a token. If it is one, something answers in front of the service.',
+        fix: 'Name the URL of a route that requires a token. If it does, another server responds: check the proxy.',
       }),
     ];
   }
-  const link = /resource_metadata="([^"]*)"/.exec(headerOf(answer, 'www-authenticate') ?? '')?.[1];
+  const link = /resource_metadata="([^"]*)"/.exec(headerOf(response, 'www-authenticate') ?? '')?.[1];
   if (link === undefined || !URL.canParse(link)) {
-    return [skipped('the challenge has no link to the metadata, which would show how the service sees its URL')];
+    return [skipped('the challenge has no link to the metadata, so the URL that the service sees is unknown')];
   }
   const seen = new URL(link);
   const path = seen.pathname;
   const prefix = path.endsWith(metadataPath) ? path.slice(0, -metadataPath.length) : undefined;
   if (seen.origin === target.origin && (prefix === undefined || target.pathname.startsWith(prefix))) {
-    return [ok(`the service sees itself as ${showText(seen.origin)}${prefix ?? ''}, as clients do`)];
+    const stripped = prefix === '' ? await findStrippedPrefix(target, timeout) : undefined;
+    if (stripped !== undefined) return [describeStrippedPrefix(context, target, stripped)];
+    return [ok(`the service sees ${showText(seen.origin)}${prefix ?? ''}, as its clients do`)];
   }
   const headers = [
     ...(seen.protocol === target.protocol ? [] : ['X-Forwarded-Proto']),
@@ -63,125 +62,158 @@ async function checkOutside(scene: Scene): Promise<readonly Outcome[]> {
   ];
   return [
     problem('D130', {
-      seen: `the service calls itself ${seen.origin}${prefix ?? ''}, clients call ${shown}`,
+      seen: `the service sees ${seen.origin}${prefix ?? ''}, its clients use ${shown}`,
       expected: target.origin,
-      fix: fixUrl(scene, headers),
+      fix: fixUrl(context, headers),
     }),
   ];
 }
 
-/** What is pinned stands for whatever a proxy says. */
-function fixUrl({ subject, outside }: Scene, headers: readonly string[]): string {
-  if (subject.externalUrl !== '' && outside !== undefined) {
-    return `${subject.nameOf('externalUrl')}=${outside.origin}, with the prefix if the proxy cuts one off; and restart the service`;
+function fixUrl({ deployment, outside }: DoctorContext, headers: readonly string[]): string {
+  const { settings, nameOf } = deployment;
+  // With EXTERNAL_URL the service ignores forwarded headers.
+  if (settings !== undefined && settings.externalUrl !== '' && outside !== undefined) {
+    return `${nameOf('externalUrl')}=${outside.origin}, with the prefix if the proxy strips one; then restart the service`;
   }
-  return `Let the proxy send ${headers.join(' and ') || 'X-Forwarded-Prefix'}, and name its address: ${subject.nameOf('trustProxy')}=<address of the proxy>`;
+  return `Configure the proxy to send ${headers.join(' and ') || 'X-Forwarded-Prefix'}, and trust it: ${nameOf('trustProxy')}=<address of the proxy>`;
 }
 
-/** Sends credentials that cannot be good, and sees whether the answer is about them. */
-async function checkHeaders(scene: Scene): Promise<readonly Outcome[]> {
-  if (scene.outside === undefined) return [skipped(noUrl)];
-  const target = targetOf(scene.outside, scene);
-  const { timeout } = scene;
-  const none = await call(target, { timeout }).catch(() => undefined);
-  if (none === undefined) return [skipped(notReached)];
-  if (none.status !== 401) return [skipped(`the URL answers ${none.status} without a token: see outside`)];
-  const withToken = await call(target, { timeout, headers: { authorization: 'Bearer portcullis-doctor' } });
-  if (gistOf(withToken) === gistOf(none)) {
+/** Finds the prefix under which the metadata of the service is reachable, if it is not at the root. */
+async function findStrippedPrefix(target: URL, timeout: number): Promise<string | undefined> {
+  const isMetadata = async (prefix: string): Promise<boolean> => {
+    const response = await sendRequest(new URL(prefix + metadataPath, target), { timeout }).catch(() => undefined);
+    return response?.status === 200 && response.body.includes('"resource"');
+  };
+  const segments = target.pathname.split('/').slice(1, 5);
+  if (await isMetadata('')) return undefined;
+  for (let count = 1; count < segments.length; count++) {
+    const prefix = `/${segments.slice(0, count).join('/')}`;
+    if (await isMetadata(prefix)) return prefix;
+  }
+  return undefined;
+}
+
+function describeStrippedPrefix({ deployment }: DoctorContext, target: URL, prefix: string): Outcome {
+  return problem('D134', {
+    seen: `the proxy strips ${prefix}: the service sees ${target.pathname.slice(prefix.length)}`,
+    expected: `${target.pathname}, or X-Forwarded-Prefix: ${prefix}`,
+    fix: `${deployment.nameOf('externalUrl')}=${target.origin}${prefix}`,
+  });
+}
+
+async function checkHeaders(context: DoctorContext): Promise<readonly Outcome[]> {
+  if (context.outside === undefined) return [skipped(noUrl)];
+  const target = targetOf(context.outside, context);
+  const { timeout } = context;
+  const none = await sendRequest(target, { timeout }).catch(() => undefined);
+  if (none === undefined) return [skipped(unreachable)];
+  if (none.status !== 401) return [skipped(`status ${none.status} without a token: see outside`)];
+  const withToken = await sendRequest(target, { timeout, headers: { authorization: 'Bearer portcullis-doctor' } });
+  if (summaryOf(withToken) === summaryOf(none)) {
     return [
       problem('D170', {
-        seen: 'the same answer with an Authorization header and without it',
-        expected: 'an answer about the token',
-        fix: 'Let the proxy pass Authorization on. In Apache: CGIPassAuth On; in nginx: no proxy_set_header Authorization.',
+        seen: 'the same response with and without an Authorization header',
+        expected: 'a response about the token',
+        fix: 'Configure the proxy to pass Authorization. In Apache: CGIPassAuth On; in nginx: no proxy_set_header Authorization.',
       }),
     ];
   }
   const headers = { authorization: 'DPoP portcullis-doctor' };
-  const withoutProof = await call(target, { timeout, headers });
-  const withProof = await call(target, { timeout, headers: { ...headers, dpop: 'portcullis-doctor' } });
-  // Where DPoP is off, both are refused for the scheme.
-  if (withoutProof.status === 400 && gistOf(withoutProof) === gistOf(withProof)) {
+  const withoutProof = await sendRequest(target, { timeout, headers });
+  const withProof = await sendRequest(target, { timeout, headers: { ...headers, dpop: 'portcullis-doctor' } });
+  // With DPoP off, both are refused for the scheme.
+  if (withoutProof.status === 400 && summaryOf(withoutProof) === summaryOf(withProof)) {
     return [
       problem('D171', {
-        seen: 'the same answer with a DPoP header and without it',
-        expected: 'an answer about the proof',
-        fix: 'Let the proxy pass the header DPoP on.',
+        seen: 'the same response with and without a DPoP header',
+        expected: 'a response about the proof',
+        fix: 'Configure the proxy to pass the DPoP header.',
       }),
     ];
   }
   return [ok('Authorization and DPoP reach the service')];
 }
 
-async function checkCors(scene: Scene): Promise<readonly Outcome[]> {
-  const { outside, subject, timeout } = scene;
+async function checkCors(context: DoctorContext): Promise<readonly Outcome[]> {
+  const { outside, deployment, timeout } = context;
   if (outside === undefined) return [skipped(noUrl)];
-  const [origin = 'https://app.example'] = subject.corsOrigins;
-  const answer = await call(targetOf(outside, scene), {
+  const { settings, nameOf } = deployment;
+  const corsOrigins = settings?.corsOrigins ?? [];
+  const [origin = 'https://app.example'] = corsOrigins;
+  const response = await sendRequest(targetOf(outside, context), {
     method: 'OPTIONS',
     timeout,
     headers: { origin, 'access-control-request-method': 'GET', 'access-control-request-headers': 'authorization' },
   }).catch(() => undefined);
-  if (answer === undefined) return [skipped(notReached)];
-  const { status, headers } = answer;
+  if (response === undefined) return [skipped(unreachable)];
+  const { status, headers } = response;
   const allowed = headers['access-control-allow-origin'];
-  const isRight = status < 300 && (allowed === origin || allowed === '*');
-  const name = subject.nameOf('corsOrigins');
-  if (isRight) return [ok(`a preflight of ${origin} is allowed`)];
-  if (subject.corsOrigins.length === 0) {
+  const name = nameOf('corsOrigins');
+  if (status < 300 && (allowed === origin || allowed === '*')) return [ok(`a preflight of ${origin} is allowed`)];
+  if (status >= 500) {
+    return [
+      problem('D162', {
+        seen: `OPTIONS: status ${status} of the proxy`,
+        expected: `status 204 and Access-Control-Allow-Origin: ${origin}`,
+        fix: 'Configure the proxy to pass OPTIONS to the address of the service.',
+      }),
+    ];
+  }
+  if (corsOrigins.length === 0) {
     return [
       problem('D160', {
-        seen: `OPTIONS answers ${status}: browsers cannot call (${name} is empty)`,
-        fix: `${name}=https://the-origin-of-the-page, if browsers call from other origins`,
+        seen: `OPTIONS: status ${status}, so browsers cannot send requests (${name} is empty)`,
+        fix: `${name}=https://the-origin-of-the-page, if pages of other origins use this API`,
       }),
     ];
   }
   return [
     problem('D161', {
-      seen: `a preflight of ${origin} is answered with ${status}${allowed === undefined ? ' and no Access-Control-Allow-Origin' : ''}`,
+      seen: `preflight of ${origin}: status ${status}${allowed === undefined ? ' without Access-Control-Allow-Origin' : ''}`,
       expected: `status 204 and Access-Control-Allow-Origin: ${origin}`,
-      fix: `Let the proxy pass OPTIONS on to the service. Restart the service if ${name} was changed.`,
+      fix: `Configure the proxy to pass OPTIONS to the service. Restart the service after a change of ${name}.`,
     }),
   ];
 }
 
-/** Whether metrics or health can be read from where clients are. */
-async function checkAdmin(scene: Scene): Promise<readonly Outcome[]> {
-  const { outside, subject, timeout } = scene;
+async function checkAdmin(context: DoctorContext): Promise<readonly Outcome[]> {
+  const { outside, deployment, timeout } = context;
   if (outside === undefined) return [skipped(noUrl)];
-  const { admin } = subject;
-  const ways = [new URL('/metrics', outside)];
+  const { settings } = deployment;
+  const ownPath = new URL('/metrics', outside);
+  const urls = [ownPath];
   const isLocal = /^(?:localhost|127\.[\d.]+|\[::1\])$/.test(outside.hostname);
-  // From the machine itself the listener can always be reached.
-  if (!isLocal && admin !== undefined && admin.port !== 'off' && admin.port !== 0) {
-    ways.push(new URL(`http://${outside.hostname}:${admin.port}/metrics`));
+  // The admin listener is always reachable from its own host.
+  if (!isLocal && settings !== undefined && settings.adminPort !== 'off' && settings.adminPort !== 0) {
+    urls.push(new URL(`http://${outside.hostname}:${settings.adminPort}/metrics`));
   }
   const readable: URL[] = [];
-  const unanswered: string[] = [];
-  for (const url of ways) {
-    const answer = await call(url, { timeout }).catch(codeOf);
-    if (typeof answer === 'string') unanswered.push(`${showUrl(url.href)}: ${answer}`);
-    else if (answer.status === 200 && answer.body.includes('portcullis_')) readable.push(url);
+  let failure: string | undefined;
+  for (const url of urls) {
+    try {
+      const { status, body } = await sendRequest(url, { timeout });
+      if (status === 200 && body.includes('portcullis_')) readable.push(url);
+    } catch (error) {
+      // The port of the admin listener should be closed. On the URL of the clients, an error is inconclusive.
+      if (url === ownPath) failure = `${showUrl(url.href)}: ${describeError(error, timeout)}`;
+    }
   }
-  const [first] = unanswered;
-  // The port of the admin listener is meant to be closed. Where clients call, silence shows only that nobody was reached.
-  if (readable.length === 0 && first?.startsWith(`${showUrl(ways[0]?.href ?? '')}: `)) {
-    return [skipped(`could not look: ${first}. See outside`)];
+  if (readable.length > 0) {
+    return readable.map((url) =>
+      problem('D190', {
+        seen: `${showUrl(url.href)} returns the metrics`,
+        expected: 'a response of the API, or no connection',
+        fix: `${deployment.nameOf('adminHost')}=127.0.0.1, or close the port, or remove the path from the proxy`,
+      }),
+    );
   }
-  if (readable.length === 0)
-    return [ok(`${ways.map((url) => showUrl(url.href)).join(' and ')} cannot be read from here`)];
-  return readable.map((url) =>
-    problem('D190', {
-      seen: `${showUrl(url.href)} shows the metrics`,
-      expected: 'an answer of the API, or no connection',
-      fix: `${subject.nameOf('adminHost')}=127.0.0.1, or close the port, or take the path out of the proxy`,
-    }),
-  );
+  if (failure !== undefined) return [skipped(failure)];
+  return [ok(`${urls.map((url) => showUrl(url.href)).join(' and ')}: not readable from here`)];
 }
 
-/** Checks that call the service as its clients do. */
 export const outsideChecks: readonly DoctorCheck[] = [
-  { id: 'outside', title: 'The service sees the URL that clients call.', run: checkOutside },
+  { id: 'outside', title: 'The service sees the URL of its clients.', run: checkOutside },
   { id: 'headers', title: 'Authorization and DPoP reach the service.', run: checkHeaders },
-  { id: 'cors', title: 'Browsers of the allowed origins can call.', run: checkCors },
-  { id: 'admin', title: 'The admin listener cannot be reached from outside.', run: checkAdmin },
+  { id: 'cors', title: 'Browsers of the allowed origins can send requests.', run: checkCors },
+  { id: 'admin', title: 'The admin listener is unreachable from outside.', run: checkAdmin },
 ];

@@ -1,203 +1,247 @@
-import { showText, showValue } from '../../explain/shown-text.ts';
 import { showUrl } from '../../http/shown-url.ts';
 import { readJwks } from '../../keys/jwks.ts';
 import { isPlainHttps } from '../../outbound/https-address.ts';
-import { isPlainHttp } from './call.ts';
-import { accepts, type EgressProxy } from './egress.ts';
-import type { DoctorCheck, Scene } from './examination.ts';
+import { showText, showValue } from '../../shown-text.ts';
+import type { Deployment } from './deployments.ts';
+import type { DoctorCheck, DoctorContext } from './examination.ts';
 import { type Outcome, ok, problem, skipped } from './finding.ts';
-import type { Subject } from './subject.ts';
+import { accepts, type EgressProxy, type FetchedDocument, fetchDocument, isPlainHttp } from './requests.ts';
 import { readTlsChain } from './tls-chain.ts';
-import { type Visit, visitProvider } from './visit.ts';
 
-const noIssuer = 'no provider is set';
-const notReached = 'the provider was not reached';
+const unreachable = 'the provider is unreachable: see provider';
 const withoutSlash = (text: string): string => text.replace(/\/$/, '');
 const through = (proxy: EgressProxy | undefined): string =>
   proxy === undefined ? '' : `, through ${proxy.shown} (${proxy.variable})`;
 
-/** Which code OpenSSL's words about a chain belong to. */
+/** Codes for OpenSSL's names of chain errors. */
 const chainCodes: readonly (readonly [RegExp, 'D111' | 'D112'])[] = [
   [/ALTNAME|HOSTNAME/, 'D111'],
   [/EXPIRED|NOT_YET_VALID/, 'D112'],
 ];
 
-/** Whether the provider can be reached, and is who it should be. */
-async function checkProvider(scene: Scene): Promise<readonly Outcome[]> {
-  const { subject } = scene;
-  if (subject.domainWithScheme !== undefined) {
+async function checkProvider(context: DoctorContext): Promise<readonly Outcome[]> {
+  const { deployment } = context;
+  const { issuer, domainWithScheme, nameOf } = deployment;
+  if (domainWithScheme !== undefined) {
+    const host = domainWithScheme.replace(/^https:\/\//i, '').replace(/\/.*$/, '');
     return [
       problem('D105', {
-        seen: `${subject.nameOf('domain')} is ${subject.domainWithScheme}`,
+        seen: `${nameOf('domain')} is ${domainWithScheme}`,
         expected: 'only the host',
-        fix: `${subject.nameOf('domain')}=${subject.domainWithScheme.replace(/^https:\/\//i, '').replace(/\/.*$/, '')}`,
+        fix: `${nameOf('domain')}=${host}`,
       }),
     ];
   }
-  const visit = await scene.visitIssuer();
-  const { issuer } = subject;
-  if (visit === undefined || issuer === undefined) return [skipped(noIssuer)];
-  if (visit.kind === 'failed') return [await explainFailure(visit, issuer, scene)];
-  const { status, document, milliseconds, proxy } = visit;
+  const discovery = await context.fetchDiscovery();
+  if (discovery === undefined || issuer === undefined) return [skipped(deployment.issuerAbsence)];
+  if (discovery.kind === 'failed') return [await explainFailure(discovery, issuer, context)];
+  const { status, document, milliseconds, proxy } = discovery;
+  const limited = explainStatus(status, `${issuer}.well-known/openid-configuration`);
+  if (limited !== undefined) return [limited];
   if (status !== 200 || document === undefined) {
     return [
       problem('D102', {
-        seen: `${issuer}.well-known/openid-configuration answers ${status}${document === undefined ? ', not with JSON' : ''}`,
+        seen: `${issuer}.well-known/openid-configuration: status ${status}${document === undefined ? ', the body is not JSON' : ''}`,
         expected: 'status 200 and a JSON document',
-        fix: `Compare ${subject.nameOf('domain')} with the address in the provider's own guide.`,
+        fix: `Compare ${nameOf('domain')} with the address in the provider's guide.`,
       }),
     ];
   }
-  const theirs = document['issuer'];
-  if (theirs === issuer) return [ok(`${issuer} answers in ${milliseconds} ms${through(proxy)}`)];
-  const isSlash = typeof theirs === 'string' && withoutSlash(theirs) === withoutSlash(issuer);
+  const published = document['issuer'];
+  if (published === issuer) return [ok(`${issuer} responds in ${milliseconds} ms${through(proxy)}`)];
+  const isSlash = typeof published === 'string' && withoutSlash(published) === withoutSlash(issuer);
   const fix = isSlash
-    ? `Set the issuer exactly as the provider writes it: ${showValue(theirs)}`
-    : `${nameIssuer(theirs, subject)}, or set its public name at the provider (Keycloak: the option hostname)`;
+    ? `Set the issuer exactly as the provider publishes it: ${showValue(published)}`
+    : `${suggestIssuer(published, deployment)}, or set its public name at the provider (Keycloak: the option hostname)`;
   return [
     problem(isSlash ? 'D104' : 'D103', {
-      seen: `the provider calls itself ${showValue(theirs)}`,
+      seen: `the discovery document has the issuer ${showValue(published)}`,
       expected: issuer,
       fix,
     }),
   ];
 }
 
-/** The line that names the issuer as it calls itself, if a domain can say it. */
-function nameIssuer(issuer: unknown, { nameOf }: Subject): string {
+function suggestIssuer(issuer: unknown, { nameOf }: Deployment): string {
   const [, host] = /^https:\/\/([\w.:-]+)\/$/.exec(String(issuer)) ?? [];
-  return host === undefined ? 'Use the name that the provider calls itself' : `${nameOf('domain')}=${host}`;
+  if (host !== undefined) return `${nameOf('domain')}=${host}`;
+  return `${nameOf('issuer')}=${showValue(issuer)}`;
 }
 
-async function explainFailure(
-  { error, proxy }: Extract<Visit, { kind: 'failed' }>,
-  issuer: string,
-  scene: Scene,
-): Promise<Outcome> {
-  if (error.kind === 'tls') return skipped(`${notReached}: see tls`);
-  if (proxy !== undefined && !(await accepts(proxy.url, scene.timeout))) {
-    return problem('D101', {
-      seen: `${proxy.shown} does not accept connections, and ${proxy.variable} sends calls to ${issuer} through it`,
-      fix: `Correct ${proxy.variable}, or name the host in NO_PROXY: NO_PROXY=${new URL(issuer).hostname}`,
-    });
-  }
-  return problem('D100', {
-    seen: `${new URL(issuer).host}${through(proxy)}: ${error.message}`,
-    fix: `Correct host and port in ${scene.subject.nameOf('domain')}, or start the provider. Then look at the network.`,
+function explainStatus(status: number, shownUrl: string): Outcome | undefined {
+  if (status !== 429 && status < 500) return undefined;
+  return problem('D106', {
+    seen: `${shownUrl}: status ${status}`,
+    expected: 'status 200',
+    fix:
+      status === 429
+        ? 'The provider limits requests. Wait, then check for other clients behind this address.'
+        : 'The provider fails. Check its status page or its log.',
   });
 }
 
-async function checkTls(scene: Scene): Promise<readonly Outcome[]> {
-  const visit = await scene.visitIssuer();
-  const { issuer } = scene.subject;
-  if (visit === undefined || issuer === undefined) return [skipped(noIssuer)];
-  if (visit.kind === 'answer') return [ok(`the certificate of ${new URL(issuer).host} is trusted`)];
-  if (visit.error.kind !== 'tls') return [skipped(notReached)];
+async function explainFailure(
+  { error, message, proxy }: Extract<FetchedDocument, { kind: 'failed' }>,
+  issuer: string,
+  { deployment, timeout }: DoctorContext,
+): Promise<Outcome> {
+  if (error.kind === 'tls') return skipped('TLS failed: see tls');
+  if (proxy !== undefined && !(await accepts(proxy.url, timeout))) {
+    return problem('D101', {
+      seen: `${proxy.shown} does not accept connections, and ${proxy.variable} sends requests for ${issuer} through it`,
+      fix: `Correct ${proxy.variable}, or exempt the host: NO_PROXY=${new URL(issuer).hostname}`,
+    });
+  }
+  return problem('D100', {
+    seen: `${new URL(issuer).host}${through(proxy)}: ${message}`,
+    fix: `Correct host and port in ${deployment.nameOf('domain')}, or start the provider. Then check the network.`,
+  });
+}
+
+async function checkTls(context: DoctorContext): Promise<readonly Outcome[]> {
+  const discovery = await context.fetchDiscovery();
+  const { issuer, issuerAbsence, environment, nameOf } = context.deployment;
+  if (discovery === undefined || issuer === undefined) return [skipped(issuerAbsence)];
+  const { host, hostname } = new URL(issuer);
+  if (discovery.kind === 'response') return [ok(`the certificate of ${host} is trusted`)];
+  if (discovery.error.kind !== 'tls') return [skipped(unreachable)];
   try {
-    const chain = await readTlsChain(new URL(issuer), visit.proxy, scene.timeout);
+    const chain = await readTlsChain(new URL(issuer), discovery.proxy, context.timeout);
     const [, code] = chainCodes.find(([words]) => words.test(chain.problem ?? '')) ?? [undefined, 'D110' as const];
     if (code === 'D111') {
-      return [problem(code, { seen: `the certificate is for ${chain.names}`, fix: 'Use one of those names.' })];
+      const seen = `the certificate is for ${chain.names.replaceAll('DNS:', '')}, not ${hostname}`;
+      return [problem(code, { seen, fix: `Correct ${nameOf('domain')}.` })];
     }
     if (code === 'D112') {
       return [
         problem(code, {
           seen: `valid from ${chain.validFrom} to ${chain.validTo}`,
-          fix: 'Renew the certificate of the provider. If the dates are good, look at the clock of this machine.',
+          fix: 'Renew the certificate of the provider. If the dates are right, set the clock of this host.',
         }),
       ];
     }
-    const file = scene.subject.environment['NODE_EXTRA_CA_CERTS'];
+    const file = environment['NODE_EXTRA_CA_CERTS'];
     return [
       problem(code, {
-        seen: `chain ends at "${showText(chain.authority)}", which is not trusted`,
-        expected:
-          file === undefined ? 'an authority that Node knows' : `an authority in ${file}, or one that Node knows`,
+        seen: `the chain ends at "${showText(chain.authority)}", which is not trusted`,
+        expected: `an authority ${file === undefined ? '' : `in ${file}, or one `}that Node trusts`,
         fix: 'NODE_EXTRA_CA_CERTS=/path/of/that/authority.pem',
       }),
     ];
   } catch (error) {
     if (!isPlainHttp(error)) throw error;
-    return [problem('D113', { seen: `${new URL(issuer).host} speaks no TLS`, fix: 'Name the port that does.' })];
+    const name = nameOf('domain');
+    return [
+      problem('D113', { seen: `${name} names a port that speaks plain HTTP: ${host}`, fix: 'Write the HTTPS port.' }),
+    ];
   }
 }
 
-async function checkClock(scene: Scene): Promise<readonly Outcome[]> {
-  const visit = await scene.visitIssuer();
-  const { issuer, clockTolerance } = scene.subject;
-  if (visit === undefined || issuer === undefined) return [skipped(noIssuer)];
-  if (visit.kind === 'failed') return [skipped(notReached)];
-  const { lead, uncertainty } = visit;
+async function checkClock(context: DoctorContext): Promise<readonly Outcome[]> {
+  const discovery = await context.fetchDiscovery();
+  const { issuer, issuerAbsence, settings } = context.deployment;
+  if (discovery === undefined || issuer === undefined) return [skipped(issuerAbsence)];
+  if (discovery.kind === 'failed') return [skipped(unreachable)];
+  const { lead, uncertainty } = discovery;
   const { host } = new URL(issuer);
-  if (lead === undefined) return [skipped(`${host} does not tell its time (no Date header)`)];
+  if (lead === undefined) return [skipped(`${host} sends no Date header`)];
+  const tolerance = settings?.clockTolerance.nbf ?? 5;
   const seconds = Math.round(Math.abs(lead));
   const margin = Math.ceil(uncertainty);
-  if (Math.abs(lead) - uncertainty <= clockTolerance) return [ok(`within ${seconds + margin} s of ${host}`)];
+  if (Math.abs(lead) - uncertainty <= tolerance) return [ok(`within ${seconds + margin} s of ${host}`)];
   return [
     problem('D120', {
-      seen: `this machine is ${seconds} s ${lead > 0 ? 'behind' : 'ahead of'} ${host} (±${margin} s)`,
-      expected: `at most ${clockTolerance} s`,
+      seen: `this host is ${seconds} s ${lead > 0 ? 'behind' : 'ahead of'} ${host} (±${margin} s)`,
+      expected: `at most ${tolerance} s`,
       fix: 'timedatectl set-ntp true',
     }),
   ];
 }
 
-async function checkKeys(scene: Scene): Promise<readonly Outcome[]> {
-  const visit = await scene.visitIssuer();
-  if (visit === undefined) return [skipped(noIssuer)];
-  if (visit.kind === 'failed' || visit.document === undefined) return [skipped('there is no discovery document')];
-  const uri = visit.document['jwks_uri'];
+async function checkKeys(context: DoctorContext): Promise<readonly Outcome[]> {
+  const { deployment, timeout } = context;
+  const discovery = await context.fetchDiscovery();
+  if (discovery === undefined) return [skipped(deployment.issuerAbsence)];
+  if (discovery.kind === 'failed') return [skipped(unreachable)];
+  if (discovery.status !== 200 || discovery.document === undefined) {
+    return [skipped('there is no discovery document: see provider')];
+  }
+  const uri = discovery.document['jwks_uri'];
   if (!isPlainHttps(uri)) {
     return [
       problem('D200', {
         seen: `jwks_uri is ${showValue(typeof uri === 'string' ? showUrl(uri) : uri)}`,
         expected: 'an https URL',
-        fix: 'Let the provider publish its keys over https. Behind a proxy, tell the provider its public address.',
+        fix: 'Publish the keys over https. Behind a proxy, set the public URL of the provider.',
       }),
     ];
   }
-  const { environment, ca } = scene.subject;
-  const keys = await visitProvider(uri, { environment, ca, timeout: scene.timeout });
+  const { environment, ca } = deployment;
+  const keys = await fetchDocument(uri, { environment, ca, timeout });
+  const shown = showUrl(uri);
+  const limited = keys.kind === 'failed' ? undefined : explainStatus(keys.status, shown);
+  if (limited !== undefined) return [limited];
   if (keys.kind === 'failed' || keys.status !== 200 || keys.document === undefined) {
-    const seen = keys.kind === 'failed' ? keys.error.message : `status ${keys.status}`;
     return [
       problem('D201', {
-        seen: `${showUrl(uri)}: ${seen}`,
+        seen: `${shown}: ${keys.kind === 'failed' ? keys.message : `status ${keys.status}`}`,
         expected: 'status 200 and a JSON document',
-        fix: 'Look at the network from this machine to that address.',
+        fix:
+          keys.kind === 'failed'
+            ? 'Check the network from this host to that address.'
+            : 'Correct jwks_uri at the provider: that address must return its key set.',
       }),
     ];
   }
-  return describeKeys(keys.document);
+  return describeKeys(keys.document, deployment);
 }
 
-function describeKeys(document: Readonly<Record<string, unknown>>): readonly Outcome[] {
+const dropReasons: ReadonlyMap<string, string> = new Map([
+  ['rsa_too_small', 'the RSA key has fewer than 2048 bits'],
+  ['not_for_signatures', 'it is not for signatures'],
+  ['no_kid', 'it has no kid'],
+  ['duplicate_kid', 'another key has the same kid'],
+]);
+
+function describeKeys(
+  document: Readonly<Record<string, unknown>>,
+  { settings, nameOf }: Deployment,
+): readonly Outcome[] {
   let jwks: ReturnType<typeof readJwks>;
   try {
     jwks = readJwks(document);
   } catch (error) {
-    return [
-      problem('D202', { seen: (error as Error).message, fix: 'Compare jwks_uri with the guide of the provider.' }), // a ProviderError
-    ];
+    const fix = "Compare jwks_uri with the provider's guide.";
+    return [problem('D202', { seen: (error as Error).message, fix })]; // readJwks throws ProviderError
   }
   const dropped = jwks.dropped.map(({ kid, why }) =>
     problem('D203', {
-      seen: `key ${kid === undefined ? 'without kid' : showText(kid, 24)} is dropped: ${why}`,
-      expected: 'a public key for signatures with a kid of its own',
-      fix: 'Nothing, if the key is not for access tokens. Or correct it at the provider.',
+      seen: `key ${kid === undefined ? 'without kid' : showText(kid, 24)} is not used: ${dropReasons.get(why) ?? why}`,
+      fix: 'Correct the key at the provider, unless it is not for access tokens.',
     }),
   );
-  if (jwks.keys.size > 0) return [ok(`${jwks.keys.size} usable`), ...dropped];
+  const enabled = settings?.algorithms;
+  const all = [...jwks.keys.values()];
+  const usable = enabled === undefined ? all : all.filter(({ algs }) => enabled.some((alg) => algs.has(alg)));
+  if (usable.length > 0) return [ok(`${usable.length} usable`), ...dropped];
+  if (all.length === 0 || enabled === undefined) {
+    const fix = 'Publish a key for signatures with a kid at the provider.';
+    return [problem('D202', { seen: 'no usable key', fix }), ...dropped];
+  }
+  const algs = [...new Set(all.flatMap((key) => [...key.algs]))];
   return [
-    problem('D202', { seen: 'no usable key', fix: 'Let the provider publish a key for signatures, with a kid.' }),
+    problem('D202', {
+      seen: `the published keys are for ${algs.join(', ')}`,
+      expected: `a key for ${enabled.join(', ')}`,
+      fix: `${nameOf('algorithms')}=${algs[0]}, if the provider signs with it`,
+    }),
     ...dropped,
   ];
 }
 
-/** Checks that call the provider. */
 export const providerChecks: readonly DoctorCheck[] = [
-  { id: 'provider', title: 'The provider can be reached, and its issuer is the one that is set.', run: checkProvider },
-  { id: 'keys', title: 'The provider publishes keys that can verify tokens.', run: checkKeys },
+  { id: 'provider', title: 'The provider responds, and its issuer equals the setting.', run: checkProvider },
+  { id: 'keys', title: 'The provider publishes keys that an enabled algorithm can use.', run: checkKeys },
   { id: 'tls', title: 'The certificate of the provider is trusted.', run: checkTls },
-  { id: 'clock', title: 'The clock of this machine agrees with the clock of the provider.', run: checkClock },
+  { id: 'clock', title: 'The clocks of this host and of the provider agree.', run: checkClock },
 ];

@@ -1,77 +1,147 @@
+import { createRedisReplayStore, type RedisReplayOptions } from '../../dpop/replay-redis.ts';
+import { AccessError } from '../../failures.ts';
 import { showUrl } from '../../http/shown-url.ts';
-import { codeOf } from './call.ts';
-import type { DoctorCheck, Scene } from './examination.ts';
-import { type Outcome, ok, problem, skipped } from './finding.ts';
+import { readRedisOptions } from '../../server/process/open-replay.ts';
+import type { DoctorCheck, DoctorContext } from './examination.ts';
+import { type Code, type Outcome, ok, problem, skipped } from './finding.ts';
+import { describeError, describeTimeout } from './requests.ts';
 
-/** Words with which Redis refuses a user or a password. */
-const refused = /^(?:WRONGPASS|NOAUTH|NOPERM|ERR AUTH|ERR invalid password|ERR Client sent AUTH)/;
+/** Codes for errors of Redis and of its client, by the beginning of their message. First match. */
+const errorCodes: readonly (readonly [RegExp, Code])[] = [
+  [
+    /^(?:WRONGPASS|NOAUTH|ERR AUTH|ERR invalid password|ERR Client sent AUTH|ERR Protocol error: unauthenticated)/,
+    'D151',
+  ],
+  [/^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/, 'D152'],
+  [/^(?:READONLY|MISCONF|NOREPLICAS)\b/, 'D155'],
+  [/^OOM\b/, 'D156'],
+  [/^(?:NOPERM|ERR unknown command)/, 'D157'],
+  [/^ERR max number of clients/, 'D158'],
+  [/in time$/, 'D159'],
+];
 
-async function checkRedis(scene: Scene): Promise<readonly Outcome[]> {
-  const { replayStore } = scene.subject;
-  if (replayStore === undefined) return [skipped('the replay store is not known without settings')];
-  const shown = showUrl(replayStore);
-  if (!/^rediss?:/.test(replayStore)) return [skipped(`the replay store is ${shown}`)];
-  const name = scene.subject.nameOf('replayStore');
+async function checkRedis({ deployment, timeout }: DoctorContext): Promise<readonly Outcome[]> {
+  const { settings, nameOf } = deployment;
+  if (settings === undefined) return [skipped('the replay store is unknown without settings')];
+  const { replayStore: url, replayTimeout } = settings;
+  const shown = showUrl(url);
+  if (!/^rediss?[:+]/.test(url)) return [skipped(`the replay store is ${shown}`)];
+  const name = nameOf('replayStore');
   const redis = await import('@redis/client').catch(() => undefined);
   if (redis === undefined) {
     return [problem('D154', { seen: 'the package @redis/client is missing', fix: 'npm install @redis/client' })];
   }
+  let options: RedisReplayOptions;
+  try {
+    options = await readRedisOptions(settings);
+  } catch (error) {
+    // The message of a StartFailure.
+    return [problem('D222', { seen: (error as Error).message, fix: 'Set readable PEM files.' })];
+  }
+  const failure = await useStore(url, options, timeout);
+  if (failure !== undefined) return [explainFailure(failure, { shown, name, replayTimeout })];
+  // The INFO of sentinels and of a cluster is not about one server.
+  if (!/^rediss?:/.test(url)) return [ok(`${shown} responds`)];
+  const info = await readServerInfo(redis, { url, timeout, tls: options.tls });
+  return [checkEviction(info, 'D153') ?? ok(`${shown} responds, Redis ${readField(info, 'redis_version')}`)];
+}
+
+/** Error of the replay store, before or after it was connected. */
+interface StoreFailure {
+  readonly isConnected: boolean;
+  readonly message: string;
+}
+
+/** Connects to the store as the service does, and records one made-up proof that expires. */
+async function useStore(url: string, options: RedisReplayOptions, timeout: number): Promise<StoreFailure | undefined> {
+  let settle: (cause: unknown) => void = () => {};
+  const connected = new Promise<unknown>((resolve) => {
+    settle = resolve;
+  });
+  const timer = setTimeout(() => settle(new Error(describeTimeout(timeout))), timeout);
+  const store = await createRedisReplayStore(url, {
+    ...options,
+    onConnection: (_, cause) => settle(cause),
+  });
+  try {
+    const cause = await connected;
+    if (cause !== undefined) return { isConnected: false, message: messageOf(cause, timeout) };
+    const outcome = await store.witness('portcullis-doctor', crypto.randomUUID(), Date.now() / 1000 + 1);
+    if (!(outcome instanceof AccessError) || outcome.reason !== 'replay_store_unavailable') return undefined;
+    return { isConnected: true, message: messageOf(outcome.cause, timeout) };
+  } finally {
+    clearTimeout(timer);
+    store.close();
+  }
+}
+
+/** Returns the message of an error of Redis, and only the code of any other error: it may contain the URL. */
+function messageOf(cause: unknown, timeout: number): string {
+  const message = cause instanceof Error ? cause.message : '';
+  return /^[A-Z]+ |^no response|in time$/.test(message) ? message : describeError(cause, timeout);
+}
+
+function explainFailure(
+  { isConnected, message }: StoreFailure,
+  { shown, name, replayTimeout }: { readonly shown: string; readonly name: string; readonly replayTimeout: number },
+): Outcome {
+  const [, code] = errorCodes.find(([words]) => words.test(message)) ?? [undefined, 'D150' as const];
+  const known: Code = code === 'D159' && !isConnected ? 'D150' : code;
+  const word = /^(?:ERR )?[\w' ]{1,40}/.exec(message)?.[0].trim() ?? '';
+  return problem(known, {
+    seen: known === 'D159' ? `${shown}: no response within ${replayTimeout} ms` : `${shown}: ${word}`,
+    fix: fixes[known]?.(name) ?? `Start Redis, or correct host and port in ${name}.`,
+  });
+}
+
+const fixes: Readonly<Partial<Record<Code, (name: string) => string>>> = {
+  D151: (name) => `Correct user and password in ${name}. Percent-encode other characters than letters and digits.`,
+  D152: (name) => `Set ${name} to redis+cluster://host:port,…, or to a server without cluster mode.`,
+  D155: (name) => `Set ${name} to the master, or to its sentinels. If it is the master, free its disk.`,
+  D156: () => 'CONFIG SET maxmemory with a larger limit, or remove other data.',
+  D157: () => 'ACL SETUSER <user> ~portcullis* ~{portcullis* +eval +evalsha +info +time +get +set +ping',
+  D158: () => 'CONFIG SET maxclients with a larger limit, or reduce WORKERS.',
+  D159: () => 'Find the slow commands with SLOWLOG GET, or set a larger REPLAY_TIMEOUT.',
+};
+
+interface ServerOptions {
+  readonly url: string;
+  readonly timeout: number;
+  readonly tls: RedisReplayOptions['tls'];
+}
+
+/** Reads the INFO of one server. Rejects if it cannot be reached. */
+export async function readServerInfo(
+  redis: typeof import('@redis/client'),
+  { url, timeout, tls }: ServerOptions,
+): Promise<string> {
+  const limits = { connectTimeout: timeout, socketTimeout: timeout, reconnectStrategy: false } as const;
   const client = redis.createClient({
-    url: replayStore,
+    url,
     RESP: 2,
     disableClientInfo: true,
-    socket: { connectTimeout: scene.timeout, socketTimeout: scene.timeout, reconnectStrategy: false },
+    socket: tls === undefined ? limits : { ...limits, tls: true, ...tls },
   });
-  // Rejections tell what happened; an event without a listener would end the process.
+  // Rejections report errors. An event without a listener would end the process.
   client.on('error', () => undefined);
   try {
     await client.connect();
-    await client.ping();
-    const info = await client.info();
-    return describeServer(info, shown, name);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : '';
-    if (refused.test(message)) {
-      return [
-        problem('D151', {
-          seen: `${shown}: ${/^\w+/.exec(message)?.[0] ?? 'refused'}`,
-          fix: `Correct user and password in ${name}. What is not a letter or a digit is percent-encoded.`,
-        }),
-      ];
-    }
-    return [
-      problem('D150', { seen: `${shown}: ${codeOf(error)}`, fix: `Start Redis, or correct host and port in ${name}.` }),
-    ];
+    return await client.info();
   } finally {
     client.destroy();
   }
 }
 
-function describeServer(info: string, shown: string, name: string): readonly Outcome[] {
-  const read = (field: string): string => new RegExp(`^${field}:(\\S*)`, 'm').exec(info)?.[1] ?? '';
-  if (read('cluster_enabled') === '1') {
-    return [
-      problem('D152', {
-        seen: `${shown} is a node of a cluster`,
-        expected: 'a single server, or one with replicas',
-        fix: `Name a server without cluster mode in ${name}.`,
-      }),
-    ];
-  }
-  const policy = read('maxmemory_policy');
-  if (policy !== '' && policy !== 'noeviction' && read('maxmemory') !== '0') {
-    return [
-      problem('D153', {
-        seen: `maxmemory-policy is ${policy}`,
-        expected: 'noeviction',
-        fix: 'CONFIG SET maxmemory-policy noeviction',
-      }),
-    ];
-  }
-  return [ok(`${shown} answers, Redis ${read('redis_version')}`)];
+const readField = (info: string, field: string): string => new RegExp(`^${field}:(\\S*)`, 'm').exec(info)?.[1] ?? '';
+
+/** Reports a server that evicts records once its memory is full. */
+export function checkEviction(info: string, code: Code): Outcome | undefined {
+  const policy = readField(info, 'maxmemory_policy');
+  if (policy === '' || policy === 'noeviction' || readField(info, 'maxmemory') === '0') return undefined;
+  const fix = 'CONFIG SET maxmemory-policy noeviction';
+  return problem(code, { seen: `maxmemory-policy is ${policy}`, expected: 'noeviction', fix });
 }
 
-/** The check of the replay store. */
 export const redisCheck: DoctorCheck = {
   id: 'redis',
   title: 'Redis can be used as the replay store.',

@@ -1,23 +1,19 @@
 import { request } from 'node:http';
 import type { Socket } from 'node:net';
 import { connect, type DetailedPeerCertificate } from 'node:tls';
-import type { EgressProxy } from './egress.ts';
+import type { EgressProxy } from './requests.ts';
 
-/** What a TLS server has presented. */
 export interface TlsChain {
-  /** Why it is not trusted, in the words of OpenSSL; `undefined` if it is. */
+  /** Error code of OpenSSL; `undefined` if the chain is trusted. */
   readonly problem: string | undefined;
-  /** Common name of the last certificate's issuer: the authority that would have to be trusted. */
   readonly authority: string;
-  /** Names that the certificate is for. */
   readonly names: string;
   readonly validFrom: string;
   readonly validTo: string;
 }
 
 /**
- * Looks at the chain of a server that is not trusted. Nothing is sent over this connection: it ends with the handshake.
- * Rejects if there is no TLS.
+ * Reads the chain of an untrusted server. The connection ends with the handshake and carries no data. Rejects without TLS.
  */
 export async function readTlsChain(url: URL, proxy: EgressProxy | undefined, timeout: number): Promise<TlsChain> {
   const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -31,21 +27,21 @@ export async function readTlsChain(url: URL, proxy: EgressProxy | undefined, tim
       socket.destroy();
       resolve(chain);
     });
-    socket.once('timeout', () => socket.destroy(new Error('no answer in time')));
+    socket.once('timeout', () => socket.destroy(new Error('no response in time')));
     socket.once('error', reject);
   });
 }
 
 function describeChain(leaf: DetailedPeerCertificate, problem: Error | string | undefined): TlsChain {
   let last = leaf;
-  // The issuer of a root is the root itself.
+  // A root is its own issuer.
   for (let depth = 0; depth < 10 && last.issuerCertificate !== undefined; depth++) {
     if (last.issuerCertificate.fingerprint256 === last.fingerprint256) break;
     last = last.issuerCertificate;
   }
   const { CN, O } = last.issuer ?? {};
   return {
-    // Node's types have an Error here, and Node gives a text.
+    // Typed as Error; at run time it is a string.
     problem: problem ? String((problem as { readonly code?: unknown }).code ?? problem) : undefined,
     authority: String(CN ?? O ?? 'unknown'),
     names: leaf.subjectaltname ?? String(leaf.subject?.CN ?? 'none'),

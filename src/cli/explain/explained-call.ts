@@ -1,7 +1,6 @@
 import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
 
-/** Flags that say more about the call than the text does. */
 export interface CallFlags {
   readonly method: string | undefined;
   readonly url: string | undefined;
@@ -10,13 +9,18 @@ export interface CallFlags {
 const unknownUrl = 'https://localhost/';
 
 /**
- * The call as the service would see it, if it saw the URL that the client called. Forwarded headers of the text count only
- * for a request that was written down at the service: those of a client say nothing.
+ * The request as a service with this URL receives it. Forwarded headers count only for a request that was recorded at the
+ * service; a client does not send them.
  */
 export function readCall(
   input: CallInput,
   flags: CallFlags,
-): { readonly request: ResourceRequest; readonly connection: Connection } {
+): {
+  readonly request: ResourceRequest;
+  readonly connection: Connection;
+  readonly rawHeaders: readonly string[];
+  readonly body: string | undefined;
+} {
   const url = flags.url ?? input.url ?? unknownUrl;
   const parsed = new URL(URL.canParse(url) ? url : unknownUrl);
   const isOwnHost = flags.url === undefined && input.kind === 'request';
@@ -27,15 +31,18 @@ export function readCall(
       return joinHeader(input.headers, name);
     },
   };
-  // Browsers and curl send the path of a URL in its normal form; what was written down at the service is what was sent.
-  const target = flags.url !== undefined || input.kind === 'request' ? targetOf(url) : undefined;
+  // Browsers and curl normalise the path of a URL. A request that was recorded at the service has the sent path.
+  const target =
+    flags.url !== undefined || input.kind === 'request' || input.isPathAsIs === true ? targetOf(url) : undefined;
   return {
     request: { method: flags.method ?? input.method ?? 'GET', url: parsed.href, headers, target },
     connection: { encrypted: parsed.protocol === 'https:' },
+    rawHeaders: input.headers.flat(),
+    body: input.body,
   };
 }
 
-/** The path and query as they were written. */
+/** The path and query, unchanged. */
 function targetOf(url: string): string | undefined {
   const [, target] = /^https?:\/\/[^/?#]*(\/[^#]*)/i.exec(url) ?? [];
   return target;

@@ -1,80 +1,106 @@
-import { readFile } from 'node:fs/promises';
 import { createNonces } from '../../dpop/nonce.ts';
 import { decideBy } from '../../explain/deciding-rule.ts';
 import { explain } from '../../explain/explain.ts';
 import type { ExplainedCheck, Explanation } from '../../explain/explanation.ts';
-import { showText } from '../../explain/shown-text.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
-import { AccessError, failures } from '../../failures.ts';
-import { orderOf } from '../../gate/gate.ts';
-import { readCommonOptions } from '../../gate/gate-service.ts';
-import { type ChooseRule, chooseTreatment, createChooseRule, type Treatment } from '../../gate/match/rule-choice.ts';
-import type { Rule, Rules } from '../../gate/rules/rules.ts';
-import { readRules } from '../../gate/rules/rules-reader.ts';
-import { formatRulesProblems } from '../../gate/rules/rules-text.ts';
+import { failures } from '../../failures.ts';
+import { requirementsOf } from '../../gate/gate.ts';
+import { readCommonOptions } from '../../gate/gate-follower.ts';
+import { findMode } from '../../gate/gate-mode.ts';
+import {
+  type Choice,
+  type ChooseRule,
+  chooseTreatment,
+  createChooseRule,
+  type Treatment,
+} from '../../gate/match/rule-choice.ts';
+import type { Rule, RuleMcp, Rules } from '../../gate/rules/rules.ts';
+import { readRulesFiles } from '../../gate/rules/rules-files.ts';
+import { type RulesFile, readRules } from '../../gate/rules/rules-reader.ts';
+import { RulesError } from '../../gate/rules/rules-source.ts';
+import { formatRulesProblems } from '../../gate/rules/text/rules-text.ts';
 import { createReadExternalUrl, type ReadExternalUrl } from '../../http/external-url.ts';
 import type { ResourceRequest } from '../../http/request.ts';
+import { carriesMessage, type ReadMessage, readCopiedMessage } from '../../mcp/node-message.ts';
+import { readTrustedHeaders } from '../../mcp/trusted-headers.ts';
+import { Refused } from '../../refused.ts';
 import type { IssuerWithRecipients } from '../../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import { readDenyList } from '../../server/process/open-deny-list.ts';
+import { explainRevocations } from '../../server/revocation/open-revocations.ts';
 import type { Settings } from '../../server/settings/settings.ts';
+import { showText } from '../../shown-text.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { type KeyOptions, openKeys } from './explained-server.ts';
-import type { CallToExplain, Explained, Explainer } from './explainer.ts';
-import { labelRules } from './rule-labels.ts';
-import { leaveCertificateOpen } from './unseen-certificate.ts';
+import {
+  type CallToExplain,
+  type Explained,
+  type Explainer,
+  leaveCertificateOpen,
+  leaveMessageOpen,
+} from './explainer.ts';
+import { labelRules } from './labels.ts';
 
-/** What the gate would do with a request that no token decides about. */
 const unseen: Readonly<Partial<Record<Treatment, string>>> = {
-  open: 'open to all: no token is looked at',
+  open: 'open to all: tokens are ignored',
   preflight: 'lets preflights pass',
-  anonymous: 'a call without credentials may pass',
+  anonymous: 'a request without credentials passes',
 };
 
-/** Explains against the rules of a file, as the gate judges by them. A text says why they cannot be used. */
+/** Opens the rules of a file like the gate. Returns a message if they are not valid. */
 export async function openGate(file: string, settings: Settings, keys: KeyOptions): Promise<Explainer | string> {
-  let text: string;
+  let content: RulesFile;
   try {
-    text = await readFile(file, 'utf8');
-  } catch {
-    return `portcullis: ${file} cannot be read. Name a rules file that can.\n`;
+    content = readRulesFiles(file);
+  } catch (error) {
+    if (!(error instanceof RulesError)) throw error;
+    return `portcullis: ${error.message}\n`;
   }
-  const read = await readRules({ name: file, text });
+  const read = await readRules(content);
   if (read.kind === 'problems') return formatRulesProblems(file, read.problems);
   const { rules } = read;
   const { trustProxy, upstream } = settings;
-  const trust = upstream === '' ? 'none' : trustProxy;
+  const trust = upstream === '' && rules.upstreams.size === 0 ? 'none' : trustProxy;
   const readExternalUrl = createReadExternalUrl({ trust });
   const chooseRule = createChooseRule(rules, readExternalUrl);
   const closing: (() => void)[] = [];
 
-  const judge = async (rule: Rule, call: CallToExplain): Promise<Explained> => {
-    const { request, connection, kind, at, policy, show } = call;
+  const judge = async ({ rule, request }: Choice, call: CallToExplain): Promise<Explained> => {
+    const { connection, kind, at, policy, show } = call;
     const { server, problems } = await openRule(rule, { rules, settings, keys, closing });
-    const explanation = await explain(server, request, policy ?? rule.policy, connection, {
+    const { mcp } = rule;
+    const operations = mcp && readOperations(mcp, call);
+    const ofMessage = operations && mcp?.policies.explainedPolicy(operations);
+    const explanation = await explain(server, request, policy ?? ofMessage ?? rule.policy, connection, {
       labels: labelRules(file, settings),
       kind,
       ...(at !== undefined && { at }),
       ...(show.length > 0 && { show }),
     });
-    return { explanation: decideBy(rule, leaveCertificateOpen(explanation)), keysProblems: problems };
+    const isOpen = mcp !== undefined && operations === undefined;
+    const closed = leaveCertificateOpen(explanation);
+    return { explanation: decideBy(rule, isOpen ? leaveMessageOpen(closed) : closed), keysProblems: problems };
   };
 
   return {
     async explain(call) {
       const { request, connection } = call;
-      const rule = chooseRule(request, connection);
-      if (rule instanceof AccessError) {
+      const choice = chooseRule(request, connection);
+      if (choice instanceof Refused) {
         return {
-          explanation: refuse(rule, call, describeMiss(rule, call, { chooseRule, readExternalUrl })),
+          explanation: refuse(choice, call, describeMiss(choice, call, { chooseRule, readExternalUrl })),
           keysProblems: [],
         };
       }
-      const treatment = chooseTreatment(rule, request);
-      if (treatment === 'judge') return judge(rule, call);
+      const { rule } = choice;
+      const treatment = chooseTreatment(choice, request);
+      if (treatment === 'judge') return judge(choice, call);
+      if (treatment === 'anonymous' && rule.mcp !== undefined) {
+        return { explanation: decideBy(rule, explainAnonymous(rule.mcp, call), unseen.anonymous), keysProblems: [] };
+      }
       const explanation =
         treatment === 'deny'
-          ? refuse(new AccessError('denied_by_rule'), call, { seen: `the rule ${rule.id} has "access": "deny"` })
+          ? refuse(new Refused('denied_by_rule'), call, { seen: `the rule ${rule.id} has "access": "deny"` })
           : explainWithoutChecks(call, []);
       return { explanation: decideBy(rule, explanation, unseen[treatment]), keysProblems: [] };
     },
@@ -84,6 +110,27 @@ export async function openGate(file: string, settings: Settings, keys: KeyOption
   };
 }
 
+/** Reads the operations of the input for a rule with `mcp`. `undefined` if the input does not have them. */
+function readOperations(
+  { trustsHeaders }: RuleMcp,
+  { request, rawHeaders, body }: CallToExplain,
+): ReadMessage['operations'] | undefined {
+  const { method } = request;
+  if (trustsHeaders) return readTrustedHeaders(request).operations;
+  if (body === undefined && carriesMessage(method)) return undefined;
+  return readCopiedMessage({ method, rawHeaders, body: body ?? '' }).operations;
+}
+
+/** Operations need a token, also if the rule admits requests without one. */
+function explainAnonymous(mcp: RuleMcp, call: CallToExplain): Explanation {
+  const operations = readOperations(mcp, call);
+  if (operations === undefined) return leaveMessageOpen(explainWithoutChecks(call, []));
+  if (operations instanceof Refused) return refuse(operations, call, {});
+  return operations.length === 0
+    ? explainWithoutChecks(call, [])
+    : refuse(new Refused('missing_credentials'), call, { why: 'operations need a token' });
+}
+
 interface RuleContext {
   readonly rules: Rules;
   readonly settings: Settings;
@@ -91,12 +138,11 @@ interface RuleContext {
   readonly closing: (() => void)[];
 }
 
-/** The server that judges the tokens of one rule, with the keys of its issuers. */
 async function openRule(
   rule: Rule,
   { rules, settings, keys, closing }: RuleContext,
 ): Promise<{ readonly server: ResourceServer<RegisteredClaims>; readonly problems: readonly string[] }> {
-  const order = orderOf(rule, rules);
+  const order = requirementsOf(rule, rules);
   const opened = await Promise.all(
     order.issuers.map(async (trusted) => ({ trusted, ...(await openKeys(trusted, keys)) })),
   );
@@ -106,12 +152,13 @@ async function openRule(
     keys: set,
     ...(own !== undefined && { rules: own }),
   })) as readonly IssuerWithRecipients[]; // rules with an issuer that has no recipients are not loaded
-  const common = readCommonOptions(settings);
+  const common = readCommonOptions(settings, findMode(settings, rules));
   const nonces = settings.dpopNonce === 'required' ? createNonces({ secret: settings.dpopNonceSecret }) : undefined;
   const server = createResourceServer({
     ...common,
     issuers,
     ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
+    ...explainRevocations(settings),
     dpop: {
       ...common.dpop,
       ...(nonces !== undefined && { nonces }),
@@ -121,7 +168,7 @@ async function openRule(
   return { server, problems: opened.flatMap(({ problem }) => problem ?? []) };
 }
 
-function refuse({ reason }: AccessError, call: CallToExplain, facts: Partial<ExplainedCheck>): Explanation {
+function refuse({ reason }: Refused, call: CallToExplain, facts: Partial<ExplainedCheck>): Explanation {
   const check: ExplainedCheck = {
     id: 'call',
     group: 'call',
@@ -142,20 +189,19 @@ function explainWithoutChecks({ at }: CallToExplain, checks: readonly ExplainedC
 
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 
-/** What was called, and whether there is a rule for another method. */
 function describeMiss(
-  error: AccessError,
+  error: Refused,
   { request, connection }: CallToExplain,
   { chooseRule, readExternalUrl }: { readonly chooseRule: ChooseRule; readonly readExternalUrl: ReadExternalUrl },
 ): Partial<ExplainedCheck> {
   const url = readExternalUrl(request, connection);
-  const host = url instanceof AccessError ? request.headers.get('host') : url.origin.replace(/^.*\//, '');
+  const host = url instanceof Refused ? request.headers.get('host') : url.origin.replace(/^.*\//, '');
   const target = (request.target ?? new URL(request.url).pathname).replace(/[?#].*$/, '');
   const seen = showText(`${request.method} ${host ?? ''}${target}`);
   if (error.reason !== 'no_rule') return { seen };
   const others = methods.flatMap((method): readonly string[] => {
-    const rule = method === request.method ? error : chooseRule(withMethod(request, method), connection);
-    return rule instanceof AccessError ? [] : [`${rule.id} matches with ${method}`];
+    const choice = method === request.method ? error : chooseRule(withMethod(request, method), connection);
+    return choice instanceof Refused ? [] : [`${choice.rule.id} matches with ${method}`];
   });
   return { seen, why: others.length === 0 ? 'no rule has this host and path' : others.join(', ') };
 }

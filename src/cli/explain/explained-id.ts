@@ -4,35 +4,48 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { findCacheFolder } from '../../dev/provider/cache-folder.ts';
 import { consoleKeyPrefix } from '../../dev/provider/defaults.ts';
+import { findLocalProvider } from '../../dev/provider/running.ts';
 import type { Explanation } from '../../explain/explanation.ts';
 import { failures } from '../../failures.ts';
 import type { DecisionDetail } from '../../server/console/wire.ts';
+import { variants } from '../../server/variants/variants.ts';
 import { isReason } from './reason-page.ts';
 
-/** Which call is explained, and where the console is that knows it. */
 export interface NamedCall {
   readonly id: string;
-  /** URL of the admin listener. */
   readonly admin: string;
 }
 
+const audienceNames: ReadonlySet<string> = new Set(Object.values(variants).map(({ names }) => names.audience));
 const idForm = /^[\w.:-]{1,128}$/;
 const keyForm = /^[\w-]{20,64}$/;
-/** Milliseconds for one answer. */
+/** Milliseconds for one response. */
 const timeout = 5000;
 
-/** Asks the console of a running service for a call that was just answered. Throws `TypeError` for what it cannot have. */
-export async function explainById(call: NamedCall, environment: NodeJS.ProcessEnv): Promise<Explanation> {
-  const { id, admin } = call;
-  if (!idForm.test(id)) throw new TypeError('id: write the id of a call, as X-Request-Id of its answer has it');
-  const url = readAdmin(admin);
+export interface AnyCall extends Pick<NamedCall, 'id'> {
+  readonly admin: string | undefined;
+}
+
+async function findAdmin(environment: NodeJS.ProcessEnv): Promise<string> {
+  const local = await findLocalProvider(findCacheFolder(environment), '');
+  if (local?.admin !== undefined) return local.admin;
+  throw new TypeError('id: no running portcullis dev was found. Add --admin URL of a service, or --file LOG');
+}
+
+/** Queries the console of a running service for a recent request. Throws `TypeError` if it cannot be read. */
+export async function explainById(call: AnyCall, environment: NodeJS.ProcessEnv): Promise<Explanation> {
+  const { id } = call;
+  if (!idForm.test(id)) throw new TypeError('id: write the X-Request-Id of a response');
+  const url = readAdmin(call.admin ?? (await findAdmin(environment)));
   const keys = findKeys(environment);
   if (keys.length === 0) {
     throw new TypeError('admin: there is no key. Set CONSOLE_KEY_FILE to the file that the service writes it to');
   }
   const detail = await ask(new URL(`/console/api/decisions/${id}`, url), keys);
   if (detail === undefined) {
-    throw new TypeError('id: the console does not know this call. It keeps the last 200 that were refused');
+    throw new TypeError(
+      'id: the console does not know this request. It stores the last 200 refusals since the start; the log has older ones: --id ID --file LOG',
+    );
   }
   if (detail.decision.id !== id) {
     // Stdout has the explanation only, also as JSON.
@@ -41,18 +54,32 @@ export async function explainById(call: NamedCall, environment: NodeJS.ProcessEn
         `The service's own id is ${detail.decision.id}.\n`,
     );
   }
-  // The service writes the whole of an explanation.
-  return (detail.explanation as Explanation | undefined) ?? explainByFacts(detail);
+  // The service writes a complete explanation.
+  const explanation = (detail.explanation as Explanation | undefined) ?? explainByFacts(detail);
+  return call.admin === undefined ? nameFlagsOfDev(explanation) : explanation;
 }
 
-/** The key must not leave this machine. */
+/** The service of `dev` names variables. `dev` has its own flag for the audience, and reads other settings from its environment. */
+function nameFlagsOfDev(explanation: Explanation): Explanation {
+  const rename = (fix: string): string => {
+    const [, name = '', value] = /^(\w+)=(\S*)$/.exec(fix) ?? [];
+    if (value === undefined) return fix;
+    return audienceNames.has(name) ? `portcullis dev --audience ${value}` : `${fix} portcullis dev`;
+  };
+  const checks = explanation.checks.map((check) => ({
+    ...check,
+    ...(check.causes && { causes: check.causes.map((cause) => ({ ...cause, fix: rename(cause.fix) })) }),
+  }));
+  return { ...explanation, checks };
+}
+
+/** The key must not leave this host. */
 function readAdmin(admin: string): URL {
   const url = URL.canParse(admin) ? new URL(admin) : undefined;
   if (url?.protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)) return url;
-  throw new TypeError('admin: write the URL of the admin listener on this machine, as in http://127.0.0.1:9464');
+  throw new TypeError('admin: write the URL of the admin listener on this host, as in http://127.0.0.1:9464');
 }
 
-/** The key of the service, or else those that `dev` has left for its own. */
 function findKeys(environment: NodeJS.ProcessEnv): readonly string[] {
   const named = environment['PORTCULLIS_CONSOLE_KEY_FILE'] || environment['CONSOLE_KEY_FILE'];
   const files = named === undefined || named === '' ? findDevFiles(environment) : [named];
@@ -77,14 +104,13 @@ function findDevFiles(environment: NodeJS.ProcessEnv): readonly string[] {
   }
 }
 
-/** `undefined` if the call is not known. */
 async function ask(url: URL, keys: readonly string[]): Promise<DecisionDetail | undefined> {
   for (const key of keys) {
     const { status, body } = await get(url, key);
     if (status === 200) return JSON.parse(body) as DecisionDetail; // the service writes this shape
-    if (status === 404 && /among the last/.test(body)) return undefined;
+    if (status === 404 && /no longer has/.test(body)) return undefined;
     if (status === 404) throw new TypeError('admin: there is no console. Start the service with CONSOLE=on');
-    if (status !== 401) throw new TypeError(`admin: the console answers ${status}`);
+    if (status !== 401) throw new TypeError(`admin: the console responds with ${status}`);
   }
   throw new TypeError('admin: the console refuses the key. CONSOLE_KEY_FILE must name the file of this service');
 }
@@ -99,17 +125,17 @@ async function get(url: URL, key: string): Promise<{ readonly status: number; re
     });
     return { status: response.statusCode ?? 0, body: await text(response) };
   } catch {
-    throw new TypeError('admin: nobody answers there. Name the admin listener of a service that runs');
+    throw new TypeError('admin: no response. Name the admin listener of a running service');
   }
 }
 
-/** A call whose checks were not walked: its reason, and what the log says of it. */
 function explainByFacts({ decision, facts }: DecisionDetail): Explanation {
   const { reason, status, at } = decision;
   const fact = (name: string): string | undefined => facts.find(([each]) => each === name)?.[1];
-  const [expected, received] = [fact('expected'), fact('received')];
+  const [expected, received, path, nearest] = ['expected', 'received', 'path', 'nearest'].map(fact);
+  const seen = received ?? (path === undefined ? undefined : `${decision.method} ${fact('host') ?? ''}${path}`);
   if (reason === undefined || !isReason(reason)) {
-    throw new TypeError('id: the call was answered without a look at a token, so there are no checks');
+    throw new TypeError('id: no token was validated for this request, so there are no checks');
   }
   return {
     ...{ version: 1, verdict: 'refused', reason, status, at },
@@ -118,7 +144,8 @@ function explainByFacts({ decision, facts }: DecisionDetail): Explanation {
       {
         ...{ id: 'log', group: 'log line', verdict: 'fail', reason },
         ...(expected !== undefined && { expected }),
-        ...(received !== undefined && { seen: received }),
+        ...(seen !== undefined && { seen }),
+        ...(nearest !== undefined && { why: `nearly matched: ${nearest}` }),
         fix: failures[reason].fix,
         docs: `refusals.md#${reason}`,
       },

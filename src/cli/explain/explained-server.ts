@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { createNonces } from '../../dpop/nonce.ts';
-import { audiencesOf, optionLabels, type SettingLabels, textOf } from '../../explain/facts.ts';
-import type { readUnverified } from '../../explain/unverified.ts';
+import { audiencesOf, optionLabels, type readUnverified, type SettingLabels, textOf } from '../../explain/facts.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { algorithms, type TokenAlg } from '../../jose/algorithms.ts';
 import type { JwkSet } from '../../jose/jwk.ts';
@@ -11,50 +10,46 @@ import type { Policy } from '../../policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../resource-server/resource-server.ts';
 import type { KeySource } from '../../resource-server/trusted-issuer.ts';
 import { readDenyList } from '../../server/process/open-deny-list.ts';
-import { labelSettings } from '../../server/settings/setting-labels.ts';
+import { explainRevocations } from '../../server/revocation/open-revocations.ts';
+import { labelSettings } from '../../server/settings/setting-names.ts';
 import type { EffectiveSetting } from '../../server/settings/setting-report.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 
-/** What a call is explained against. */
 export interface ExplainedServer {
   readonly server: ResourceServer<RegisteredClaims>;
   readonly labels: SettingLabels;
   readonly domainHasScheme: boolean;
-  /** Whether there is nothing to judge by. */
   readonly isDecodeOnly: boolean;
-  /** Why there are no keys; `undefined` if there are, or nobody asked for them. */
+  /** Problem of the keys; `undefined` if they were fetched, or are not required. */
   readonly keysProblem: string | undefined;
-  /** What the route of the service at this path asks for. */
   policyOf(path: string): Policy<unknown> | undefined;
   close(): void;
 }
 
-/** How keys are got. */
 export interface KeyOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** A JWK set in a file, which stands for the keys of the issuer. */
+  /** A file with a JWK set, instead of the keys of the issuer. */
   readonly jwksFile: string | undefined;
-  /** PEM of what the issuer is trusted by, besides the roots of Node. */
+  /** PEM of further authorities for the issuer. */
   readonly ca?: string | undefined;
   /** `offline`: nothing is fetched. */
   readonly network: 'online' | 'offline';
 }
 
-/** Keys that stand ready, or why there are none. */
 export interface OpenedKeys {
   readonly keys: KeySet;
   readonly problem: string | undefined;
   close(): void;
 }
 
-/** The keys of an issuer, fetched once. Throws for a file that is no JWK set. */
+/** Fetches the keys of an issuer once. Throws for a file that is not a JWK set. */
 export async function openKeys(
   { issuer, jwksUri, insecure }: KeySource,
   { environment, jwksFile, ca, network }: KeyOptions,
 ): Promise<OpenedKeys> {
   if (jwksFile !== undefined) {
-    const keys = createStaticKeySet(JSON.parse(readFileSync(jwksFile, 'utf8')) as JwkSet); // it looks at each key
+    const keys = createStaticKeySet(JSON.parse(readFileSync(jwksFile, 'utf8')) as JwkSet); // it checks each key
     return { keys, problem: undefined, close: () => undefined };
   }
   const keys = createKeySet({
@@ -74,7 +69,7 @@ export async function openKeys(
   return { keys, problem, close: () => keys.close() };
 }
 
-/** What `--issuer` and `--audience` name: the rules of the library, without any setting of the service. */
+/** Opens `--issuer` and `--audience` with the defaults of the library. */
 export async function openNamed(
   issuer: string,
   audience: readonly string[],
@@ -97,7 +92,6 @@ export async function openNamed(
   };
 }
 
-/** What the settings of the service name. */
 export async function openSettings(
   settings: Settings,
   effective: readonly EffectiveSetting[],
@@ -110,23 +104,24 @@ export async function openSettings(
   return {
     server: createResourceServer({
       issuers: issuer === undefined || opened === undefined ? [] : [{ issuer, keys: opened.keys }],
-      audience: settings.audience,
+      audience: [settings.audience],
       algorithms: settings.algorithms,
       clockTolerance: settings.clockTolerance,
       subject: variant.subject,
       dpop: { mode, algorithms: settings.dpopAlgorithms, ...(nonces !== undefined && { nonces }) },
       trustProxy: settings.trustProxy,
       ...(settings.denyList !== '' && { denyList: readDenyList(settings.denyList) }),
+      ...explainRevocations(settings),
       ...(settings.tlsClientCa !== '' && { clientCertificate: 'tls' }),
       ...(externalUrl !== '' && { externalUrl }),
-      insufficientScopeStatus: variant.insufficientScopeStatus,
+      refusalStyle: { challenge: variant.challenge, insufficientScopeStatus: variant.insufficientScopeStatus },
     }),
     labels: labelSettings(settings, effective),
     domainHasScheme: issuer === undefined,
     isDecodeOnly: false,
     keysProblem: opened?.problem,
     policyOf(path) {
-      // A gate has no routes of its own.
+      // A gate has no routes.
       if (settings.upstream !== '') return settings.scope === '' ? undefined : { scopes: settings.scope.split(' ') };
       const access = variant.endpoints.find((endpoint) => endpoint.path === path)?.access;
       return access === undefined || access === 'open' ? undefined : access;
@@ -143,7 +138,7 @@ const noKeys: KeySet = {
   refetch: () => undefined,
 };
 
-/** Nothing to judge by: what the token says of itself is only shown. No key of such an issuer is ever fetched. */
+/** Opens no rules: claims are only shown. Keys of such an issuer are never fetched. */
 export function openNothing({ header, claims }: ReturnType<typeof readUnverified>): ExplainedServer {
   const audience = audiencesOf(claims).filter((each) => each !== '');
   const alg = textOf(header['alg']);

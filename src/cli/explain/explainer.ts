@@ -1,38 +1,37 @@
+import { findCheck } from '../../checks.ts';
 import { explain } from '../../explain/explain.ts';
-import type { ExplainedCheck, Explanation } from '../../explain/explanation.ts';
+import { type ExplainedCheck, type Explanation, nameCheck } from '../../explain/explanation.ts';
 import type { InputKind } from '../../explain/input/input.ts';
+import { failures, type Reason } from '../../failures.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
 import type { Policy } from '../../policy/policy.ts';
 import type { ExplainedServer } from './explained-server.ts';
-import { leaveCertificateOpen } from './unseen-certificate.ts';
 
-/** A call that is explained. */
 export interface CallToExplain {
   readonly request: ResourceRequest;
   readonly connection: Connection;
+  /** Names and values of the headers, alternately. */
+  readonly rawHeaders: readonly string[];
+  /** `undefined` if the input has no body. */
+  readonly body: string | undefined;
   readonly kind: InputKind;
   /** Seconds since the epoch. Default: now. */
   readonly at: number | undefined;
-  /** In place of what the route asks for. */
   readonly policy: Policy<unknown> | undefined;
-  /** Names of claims that are shown. */
   readonly show: readonly string[];
 }
 
-/** What came of it. */
 export interface Explained {
   readonly explanation: Explanation;
-  /** Why there are no keys; empty if there are, or nobody asked for them. */
+  /** Problems of keys; empty if they were fetched, or are not required. */
   readonly keysProblems: readonly string[];
 }
 
-/** What calls are explained against. */
 export interface Explainer {
   explain(call: CallToExplain): Promise<Explained>;
   close(): void;
 }
 
-/** Explains against one server. */
 export function createServerExplainer(opened: ExplainedServer): Explainer {
   const { server, labels, domainHasScheme, isDecodeOnly, keysProblem, policyOf, close } = opened;
   return {
@@ -55,12 +54,47 @@ export function createServerExplainer(opened: ExplainedServer): Explainer {
 }
 
 function leaveUndecided({ reason: _, status: __, ...rest }: Explanation): Explanation {
-  return { ...rest, verdict: 'undecided', checks: rest.checks.map(leaveOpen) };
+  return { ...rest, verdict: 'undecided', checks: rest.checks.map(leaveUncompared) };
 }
 
-/** Checks that compare with settings, if there are none: only what the token says is left. */
-function leaveOpen(check: ExplainedCheck): ExplainedCheck {
-  if (!['issuer', 'alg', 'issuer_alg', 'aud'].includes(check.id)) return check;
-  const { id, group, why, seen } = check;
-  return { id, group, verdict: 'unknown', why: `${why ?? seen ?? 'absent'} (not compared: there are no settings)` };
+/** Without settings, checks that compare with one show only the token. */
+function leaveUncompared(check: ExplainedCheck): ExplainedCheck {
+  if (findCheck(check.id)?.setting === undefined) return check;
+  const { id, why, seen } = check;
+  return {
+    ...nameCheck(id),
+    verdict: 'unknown',
+    why: `${why ?? seen ?? 'absent'} (not compared: there are no settings)`,
+  };
+}
+
+/** The input has no client certificate, so its checks stay unknown, and the other checks decide. */
+export function leaveCertificateOpen(explanation: Explanation): Explanation {
+  const { checks } = explanation;
+  if (!checks.some(isAboutCertificate)) return explanation;
+  const left = checks.map((check) =>
+    isAboutCertificate(check)
+      ? { ...nameCheck(check.id), verdict: 'unknown' as const, why: 'the input has no client certificate' }
+      : check,
+  );
+  const failed = left.find(({ verdict }) => verdict === 'fail');
+  const { reason: _, status: __, ...rest } = explanation;
+  if (explanation.verdict !== 'refused' || failed?.reason === undefined) {
+    return { ...rest, verdict: 'undecided', checks: left };
+  }
+  const reason = failed.reason as Reason; // each check that fails has one
+  const status = reason === explanation.reason ? explanation.status : failures[reason].status;
+  return { ...explanation, reason, ...(status !== undefined && { status }), checks: left };
+}
+
+function isAboutCertificate({ group, verdict }: ExplainedCheck): boolean {
+  return group === 'certificate' && verdict !== 'pass';
+}
+
+/** Without the message, the entry of a tool is not known. */
+export function leaveMessageOpen(explanation: Explanation): Explanation {
+  const { verdict, checks } = explanation;
+  const why = 'the input has no body: add it, such as --data of curl';
+  const open = { ...nameCheck('mcp_operation'), verdict: 'unknown', why } as const;
+  return { ...explanation, verdict: verdict === 'admitted' ? 'undecided' : verdict, checks: [...checks, open] };
 }

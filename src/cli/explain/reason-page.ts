@@ -1,13 +1,14 @@
-import { type Failure, failures, type Reason } from '../../failures.ts';
+import { causes } from '../../explain/causes/causes.ts';
+import { docsUrl, type Failure, failures, type Reason } from '../../failures.ts';
 import { formatFix, nameSettings } from '../../server/settings/setting-names.ts';
 import { variants } from '../../server/variants/variants.ts';
+import { findingCodes } from '../doctor/finding.ts';
 
-/** Whether a text is the name of a reason. */
 export function isReason(text: string): text is Reason {
   return Object.hasOwn(failures, text);
 }
 
-/** What docs/refusals.md says of a reason, and `portcullis explain REASON`. */
+/** The section of a reason in docs/refusals.md, and the output of `portcullis explain REASON`. */
 export function formatReasonPage(reason: Reason): string {
   const failure: Failure = failures[reason];
   const status =
@@ -16,4 +17,23 @@ export function formatReasonPage(reason: Reason): string {
       : String(failure.status);
   const error = failure.error === null ? 'no error code' : `\`${failure.error}\``;
   return `### ${reason}\n\n${status}, ${error}: “${failure.description}”\n\n${formatFix(failure, nameSettings({ variant: variants.a }))}`;
+}
+
+export const pageNames: readonly string[] = [
+  ...Object.keys(failures),
+  ...new Set(causes.map(({ id }) => id)),
+  ...Object.keys(findingCodes),
+];
+
+export function formatPage(name: string): string | undefined {
+  if (isReason(name)) return formatReasonPage(name);
+  const named = causes.filter(({ id }) => id === name);
+  if (named.length > 0) {
+    const page = named.map(({ reasons, meaning }) => `${meaning}\n\nNamed for: ${reasons.join(', ')}`);
+    return `### ${name}\n\n${page.join('\n\n')}\n\n${docsUrl}explain.md#${name}`;
+  }
+  const code = name.toUpperCase();
+  if (!Object.hasOwn(findingCodes, code)) return undefined;
+  const { level, meaning } = findingCodes[code as keyof typeof findingCodes]; // an own member
+  return `### ${code}\n\n${level === 'fail' ? 'Failure' : 'Warning'} of portcullis doctor: ${meaning}\n\n${docsUrl}doctor.md#${code.toLowerCase()}`;
 }

@@ -7,18 +7,17 @@ import { html, useEffect, useRef, useState, type View } from './view.ts';
 
 type Filter = 'all' | 'refused';
 
-/** Milliseconds between two announcements to who listens to the page. */
+/** Interval of announcements for screen readers, in milliseconds. */
 const announceEvery = 5000;
 
-/** Decisions as they happen, and beside them the one that was chosen. */
 export function DecisionList({ live, chosen, tries }: ListOptions): View {
   const [filter, setFilter] = useState<Filter>('all');
-  const [held, hold] = useState<{ readonly decisions: readonly Decision[]; readonly count: number } | undefined>(
+  const [paused, pause] = useState<{ readonly decisions: readonly Decision[]; readonly count: number } | undefined>(
     undefined,
   );
-  const all = held?.decisions ?? live.decisions;
+  const all = paused?.decisions ?? live.decisions;
   const shown = filter === 'all' ? all : all.filter(({ reason }) => reason !== undefined);
-  const waiting = held === undefined ? 0 : live.count - held.count;
+  const waiting = paused === undefined ? 0 : live.count - paused.count;
   const choose = (value: Filter, text: string): View => html`<label>
     <input type="radio" name="filter" checked=${filter === value} onChange=${() => setFilter(value)} />
     <span>${text}</span>
@@ -31,16 +30,16 @@ export function DecisionList({ live, chosen, tries }: ListOptions): View {
         <button
           type="button"
           class="quiet"
-          aria-pressed=${held !== undefined}
-          onClick=${() => hold(held === undefined ? { decisions: live.decisions, count: live.count } : undefined)}
+          aria-pressed=${paused !== undefined}
+          onClick=${() => pause(paused === undefined ? { decisions: live.decisions, count: live.count } : undefined)}
         >
-          ${held === undefined ? 'Pause' : `Go on${waiting > 0 ? ` (${format(waiting)} new)` : ''}`}
+          ${paused === undefined ? 'Pause' : `Continue${waiting > 0 ? ` (${format(waiting)} new)` : ''}`}
         </button>
       </div>
       <${Announcer} live=${live} />
       ${
         live.dropped > 0 &&
-        html`<p class="notice">${format(live.dropped)} decisions were left out: too many came at once. The metrics count them all.</p>`
+        html`<p class="notice">${format(live.dropped)} decisions are missing because too many came at once. The metrics count all of them.</p>`
       }
       ${
         shown.length === 0
@@ -51,7 +50,7 @@ export function DecisionList({ live, chosen, tries }: ListOptions): View {
     <section class="pane" aria-label="One decision">
       ${
         chosen === undefined
-          ? html`<p class="hint">Choose a decision to see every check of it.</p>`
+          ? html`<p class="hint">Select a decision to see its checks.</p>`
           : html`<a class="back" href="#decisions">All decisions</a><${DecisionView} id=${chosen} />`
       }
     </section>
@@ -78,13 +77,13 @@ function Row({ decision, isChosen }: { readonly decision: Decision; readonly isC
 
 function Nothing({ filter, tries, hasOthers }: NothingOptions): View {
   if (hasOthers && filter === 'refused') {
-    return html`<${Empty} title="No call was refused"><p>Every one of the last calls passed.</p><//>`;
+    return html`<${Empty} title="No request was refused"><p>All recent requests were admitted.</p><//>`;
   }
-  return html`<${Empty} title="No calls yet">
+  return html`<${Empty} title="No requests yet">
     ${
       tries
-        ? html`<p>Each call shows here as it is answered. <a href="#try">Try one</a> with a token of the local provider.</p>`
-        : html`<p>Each call to the service shows here as it is answered.</p>`
+        ? html`<p>Requests appear here. <a href="#try">Try one</a> with a token of the local provider.</p>`
+        : html`<p>Requests to the service appear here.</p>`
     }
   <//>`;
 }
@@ -95,17 +94,18 @@ interface NothingOptions {
   readonly hasOthers: boolean;
 }
 
-/** Says now and then how many calls there were: each of them would be too much to listen to. */
+/** Announces the number of new decisions at intervals. A screen reader could not follow each of them. */
 function Announcer({ live }: { readonly live: Live }): View {
-  const [text, say] = useState('');
+  const [text, announce] = useState('');
   const latest = useRef(live);
   latest.current = live;
   useEffect(() => {
-    let told = latest.current.count;
+    let announced = latest.current.count;
     const timer = setInterval(() => {
       const { count } = latest.current;
-      if (count > told) say(`${format(count - told)} new ${count - told === 1 ? 'decision' : 'decisions'}`);
-      told = count;
+      if (count > announced)
+        announce(`${format(count - announced)} new ${count - announced === 1 ? 'decision' : 'decisions'}`);
+      announced = count;
     }, announceEvery);
     return () => clearInterval(timer);
   }, []);

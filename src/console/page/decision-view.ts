@@ -5,41 +5,38 @@ import { Status, Time } from './parts.ts';
 import { outcomeTexts } from './texts.ts';
 import { html, useEffect, useRef, useState, type View } from './view.ts';
 
-type Found = DecisionDetail | 'asking' | 'gone';
+type Fetched = DecisionDetail | 'loading' | 'missing';
 
-/** One decision with all its checks, asked for when it is shown. */
 export function DecisionView({ id }: { readonly id: string }): View {
-  const found = useDecision(id);
-  if (found === 'asking') return html`<p class="soft" role="status">The checks are fetched…</p>`;
+  const fetched = useDecision(id);
+  if (fetched === 'loading') return html`<p class="soft" role="status">Loading…</p>`;
   // A caller can choose the id of another request as its own: this page shows the service's ids only.
-  if (found === 'gone' || found.decision.id !== id) {
+  if (fetched === 'missing' || fetched.decision.id !== id) {
     return html`<p class="soft" role="status">
-      This decision is not among the last ones any more. The log still has it, under the id <code>${id}</code>.
+      The service keeps recent decisions only and no longer has this one. The log has it, with the id <code>${id}</code>.
     </p>`;
   }
-  return html`<${Detail} detail=${found} />`;
+  return html`<${Detail} detail=${fetched} />`;
 }
 
-/** Asks for a decision. */
-export function useDecision(id: string): Found {
-  const [found, show] = useState<{ readonly id: string; readonly what: Found }>({ id, what: 'asking' });
+export function useDecision(id: string): Fetched {
+  const [fetched, show] = useState<{ readonly id: string; readonly what: Fetched }>({ id, what: 'loading' });
   useEffect(() => {
     let isShown = true;
     void fetchDecision(id).then((detail) => {
-      if (isShown) show({ id, what: detail ?? 'gone' });
+      if (isShown) show({ id, what: detail ?? 'missing' });
     });
     return () => {
       isShown = false;
     };
   }, [id]);
-  return found.id === id ? found.what : 'asking';
+  return fetched.id === id ? fetched.what : 'loading';
 }
 
 function Detail({ detail }: { readonly detail: DecisionDetail }): View {
   const { decision, refusal } = detail;
   const { id, status, outcome, reason, method, route, at, ms, scheme } = decision;
   const title = useRef<HTMLElement | null>(null);
-  // Whoever has chosen it wants to read it.
   useEffect(() => {
     title.current?.focus();
     return undefined;
@@ -55,15 +52,14 @@ function Detail({ detail }: { readonly detail: DecisionDetail }): View {
         id <code class="plain">${id}</code>
       </p>
     </header>
-    ${refusal !== undefined && html`<p class="told">The client ${outcome === 'would_refuse' ? 'would have been' : 'was'} told: “${refusal.description}”</p>`}
+    ${refusal !== undefined && html`<p class="response">Response to the client${outcome === 'would_refuse' ? ', if the rule were enforced' : ''}: “${refusal.description}”</p>`}
     <${Explained} detail=${detail} />
   </article>`;
 }
 
-/** Why a call was decided so: the check that failed, then all of them. */
 export function Explained({ detail }: { readonly detail: DecisionDetail }): View {
   const { decision, explanation, facts, refusal } = detail;
-  // What used up a proof, or an outage, is not seen when the checks are walked once more.
+  // A second evaluation does not see a used proof or an outage.
   const failed = explanation?.checks.filter(({ verdict }) => verdict === 'fail') ?? [];
   const [first, ...others] = failed[0]?.reason === decision.reason ? failed : [undefined, ...failed];
   return html`
@@ -89,16 +85,15 @@ export function Explained({ detail }: { readonly detail: DecisionDetail }): View
     ${
       explanation !== undefined
         ? html`<h3>Every check</h3>
-          <${Checks} checks=${explanation.checks} label="Every check, in the order in which they are made" />`
-        : html`<p class="soft without">${describeWithout(detail)}</p>`
+          <${Checks} checks=${explanation.checks} label="Every check, in order" />`
+        : html`<p class="soft without">${describeMissingChecks(detail)}</p>`
     }
   `;
 }
 
-/** Why there are no checks. */
-function describeWithout({ walked, refusal }: DecisionDetail): string {
-  if (!walked) return 'Too many calls came at once: the checks of this one were not walked.';
+function describeMissingChecks({ walked, refusal }: DecisionDetail): string {
+  if (!walked) return 'Too many requests arrived at once, so the checks of this one were not evaluated.';
   return refusal === undefined
-    ? 'No token was looked at, so there are no checks.'
-    : 'It was decided before a token was looked at, so there are no checks.';
+    ? 'This request needs no token, so it has no checks.'
+    : 'The request was refused before a token was validated, so it has no checks.';
 }

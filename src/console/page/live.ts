@@ -1,39 +1,35 @@
 import type { Decision, Note, StreamedDecisions } from '../../server/console/wire.ts';
 import { useEffect, useState } from './view.ts';
 
-/** Whether the page hears of decisions: `over` if the service does not know this browser any more. */
-export type Line = 'opening' | 'open' | 'waiting' | 'over';
+/** State of the event stream. `closed`: the service no longer knows this browser. */
+export type ConnectionState = 'connecting' | 'open' | 'reconnecting' | 'closed';
 
-/** What the page has heard. */
 export interface Live {
-  readonly line: Line;
+  readonly connection: ConnectionState;
   /** Newest first. */
   readonly decisions: readonly Decision[];
-  /** How many were too many to be shown. */
   readonly dropped: number;
-  /** How many have come since the page was opened. */
   readonly count: number;
-  /** Changes when something happened to the service. */
-  readonly news: number;
+  /** Grows with each event of the service. */
+  readonly revision: number;
 }
 
-/** Decisions that are shown, as many as the service keeps: a refused one is not lost among the others. */
+/** Listed decisions, as many as the service keeps. Admitted requests do not displace refused ones. */
 const maxRefused = 200;
 const maxOthers = 100;
 
-/** Listens to what goes on. */
 export function useLive(): Live {
-  const [live, update] = useState<Live>({ line: 'opening', decisions: [], dropped: 0, count: 0, news: 0 });
+  const [live, update] = useState<Live>({ connection: 'connecting', decisions: [], dropped: 0, count: 0, revision: 0 });
   useEffect(() => {
     const source = new EventSource('/console/api/events');
     const on = (name: string, take: (data: string) => void): void =>
-      source.addEventListener(name, (event) => take(String((event as MessageEvent).data))); // what a source sends
+      source.addEventListener(name, (event) => take(String((event as MessageEvent).data))); // an EventSource dispatches MessageEvent
     on('recent', (data) => {
       const { decisions }: StreamedDecisions = JSON.parse(data);
       update((before) => ({
         ...before,
-        line: 'open',
-        news: before.news + 1,
+        connection: 'open',
+        revision: before.revision + 1,
         decisions: keepLast(decisions.toReversed()),
       }));
     });
@@ -48,18 +44,18 @@ export function useLive(): Live {
     });
     on('note', (data) => {
       const note: Note = JSON.parse(data);
-      if (note.event !== '') update((before) => ({ ...before, news: before.news + 1 }));
+      if (note.event !== '') update((before) => ({ ...before, revision: before.revision + 1 }));
     });
     source.addEventListener('error', () => {
-      const line = source.readyState === EventSource.CLOSED ? 'over' : 'waiting';
-      update((before) => ({ ...before, line }));
+      const connection = source.readyState === EventSource.CLOSED ? 'closed' : 'reconnecting';
+      update((before) => ({ ...before, connection }));
     });
     return () => source.close();
   }, []);
   return live;
 }
 
-/** The newest come first. */
+/** Keeps the first ones; the newest come first. */
 function keepLast(decisions: readonly Decision[]): readonly Decision[] {
   const kept = { refused: 0, others: 0 };
   return decisions.filter(({ reason }) =>

@@ -1,69 +1,73 @@
 import type { ConsoleState } from '../../server/console/wire.ts';
+import { ConfigurationView } from './configuration-view.ts';
 import { DecisionList } from './decision-list.ts';
 import { fetchState } from './fetching.ts';
-import { ForceView } from './force-view.ts';
-import { type Line, useLive } from './live.ts';
-import { Gate } from './parts.ts';
+import { type ConnectionState, useLive } from './live.ts';
+import { Logo } from './parts.ts';
 import { TryView } from './try-view.ts';
 import { html, render, useEffect, useState, type View } from './view.ts';
 
 const views = [
   { name: 'decisions', title: 'Decisions' },
   { name: 'try', title: 'Try it' },
-  { name: 'force', title: 'In force' },
+  { name: 'configuration', title: 'Configuration' },
 ] as const;
 
-interface Place {
+interface PageLocation {
   readonly view: (typeof views)[number]['name'];
-  /** Id of a decision. */
   readonly chosen: string | undefined;
 }
 
 function Page(): View {
   const live = useLive();
-  const place = usePlace();
-  const state = useServiceState(`${live.news} ${live.line} ${place.view}`);
+  const place = usePageLocation();
+  const state = useServiceState(`${live.revision} ${live.connection} ${place.view}`);
   const view = (): View => {
     if (place.view === 'decisions')
       return html`<${DecisionList} live=${live} chosen=${place.chosen} tries=${state?.tries ?? false} />`;
-    if (state === undefined) return html`<p class="soft" role="status">The service is asked…</p>`;
-    return place.view === 'try' ? html`<${TryView} state=${state} />` : html`<${ForceView} state=${state} />`;
+    if (state === undefined) return html`<p class="soft" role="status">Loading…</p>`;
+    return place.view === 'try' ? html`<${TryView} state=${state} />` : html`<${ConfigurationView} state=${state} />`;
   };
   return html`
-    <a class="skip" href="#content" onClick=${skip}>Go to the content</a>
+    <a class="skip" href="#content" onClick=${skip}>Skip to content</a>
     <header class="top">
-      <p class="brand"><${Gate} /> Portcullis ${state !== undefined && html`<span class="tag">${state.command}</span>`}</p>
+      <p class="brand"><${Logo} /> Portcullis ${state !== undefined && html`<span class="tag">${state.command}</span>`}</p>
       <nav aria-label="Views">
         ${views.map(
           ({ name, title }) =>
             html`<a href="#${name}" key=${name} aria-current=${place.view === name ? 'page' : undefined}>${title}</a>`,
         )}
       </nav>
-      <${Health} line=${live.line} state=${state} />
+      <${Health} connection=${live.connection} state=${state} />
     </header>
     <main id="content" tabindex="-1">${view()}</main>
   `;
 }
 
-const lines: Readonly<Record<Line, string>> = {
-  opening: 'Connecting…',
+const connectionTexts: Readonly<Record<ConnectionState, string>> = {
+  connecting: 'Connecting…',
   open: '',
-  waiting: 'Connection lost. It is tried again…',
-  over: 'This page is out. Open the newest link.',
+  reconnecting: 'Connection lost. Reconnecting…',
+  closed: 'The service was restarted. Open a new link: dev prints it, or see CONSOLE_KEY_FILE.',
 };
 
-function Health({ line, state }: { readonly line: Line; readonly state: ConsoleState | undefined }): View {
+function Health({
+  connection,
+  state,
+}: {
+  readonly connection: ConnectionState;
+  readonly state: ConsoleState | undefined;
+}): View {
   const [text, kind] =
-    line !== 'open'
-      ? [lines[line], line === 'opening' ? 'soft' : 'bad']
+    connection !== 'open'
+      ? [connectionTexts[connection], connection === 'connecting' ? 'soft' : 'bad']
       : state?.ready === false
         ? ['Not ready', 'bad']
         : ['Ready', 'good'];
   return html`<p class="health ${kind}" role="status">${text}</p>`;
 }
 
-/** The service, asked again when something has happened to it. */
-function useServiceState(when: string): ConsoleState | undefined {
+function useServiceState(revision: string): ConsoleState | undefined {
   const [state, show] = useState<ConsoleState | undefined>(undefined);
   useEffect(() => {
     let isWanted = true;
@@ -73,18 +77,18 @@ function useServiceState(when: string): ConsoleState | undefined {
     return () => {
       isWanted = false;
     };
-  }, [when]);
+  }, [revision]);
   return state;
 }
 
-/** Where the reader is: it stands in the address, so that going back works. */
-function usePlace(): Place {
-  const [place, go] = useState(readPlace);
+/** View and selected decision. They are part of the URL, so that the back button works. */
+function usePageLocation(): PageLocation {
+  const [place, go] = useState(readLocation);
   useEffect(() => {
-    let before = readPlace();
+    let before = readLocation();
     const follow = (): void => {
-      const next = readPlace();
-      // Whoever listens to the page is led to what has changed; a decision that is chosen does so when it is there.
+      const next = readLocation();
+      // Screen readers follow the focus. A selected decision takes it once it is loaded.
       const { chosen } = before;
       const back = chosen === undefined ? undefined : `main a[href="#decision/${CSS.escape(chosen)}"]`;
       if (next.chosen === undefined) setTimeout(focusFirst, 0, ...(back === undefined ? [] : [back]), 'main h1');
@@ -102,7 +106,7 @@ function usePlace(): Place {
   return place;
 }
 
-function readPlace(): Place {
+function readLocation(): PageLocation {
   const [name, id] = location.hash.slice(1).split('/', 2);
   const view = views.find((each) => each.name === name)?.name ?? 'decisions';
   return { view, chosen: name === 'decision' && id !== undefined && id !== '' ? id : undefined };
@@ -117,7 +121,7 @@ function focusFirst(...selectors: readonly string[]): void {
 }
 
 function skip(event: Event): void {
-  // The address names the view.
+  // The fragment holds the view.
   event.preventDefault();
   document.getElementById('content')?.focus();
 }

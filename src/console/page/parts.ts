@@ -1,52 +1,46 @@
 import type { Decision } from '../../server/console/wire.ts';
 import { html, useState, type View } from './view.ts';
 
-/** A status with the outcome as its colour; the number and the words carry the meaning. */
 export function Status({ status, outcome }: { readonly status: number; readonly outcome: Decision['outcome'] }): View {
   return html`<span class="status ${outcome}">${status}</span>`;
 }
 
-/** The status of an answer, whose outcome nobody has told. */
-export function AnswerStatus({ status }: { readonly status: number }): View {
+export function ResponseStatus({ status }: { readonly status: number }): View {
   return html`<${Status} status=${status} outcome=${status < 400 ? 'allowed' : 'refused'} />`;
 }
 
-/** A time of day, with the whole of it for who asks. */
 export function Time({ at }: { readonly at: string }): View {
   const date = new Date(at);
   const text = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
   return html`<time datetime=${at} title=${date.toLocaleString()}>${text}</time>`;
 }
 
-/** What stands where there is nothing yet. */
 export function Empty({ title, children }: { readonly title: string; readonly children: View }): View {
   return html`<div class="empty">
-    <${Gate} />
+    <${Logo} />
     <h3>${title}</h3>
     ${children}
   </div>`;
 }
 
-/** Text to be copied. */
 export function Code({ text, label }: { readonly text: string; readonly label: string }): View {
-  const [said, say] = useState('Copy');
+  const [buttonText, setButtonText] = useState('Copy');
   const copy = (): void => {
     navigator.clipboard.writeText(text).then(
-      () => say('Copied'),
-      () => say('Select it, and copy it by hand'),
+      () => setButtonText('Copied'),
+      () => setButtonText('Select and copy it by hand'),
     );
-    setTimeout(() => say('Copy'), 2000);
+    setTimeout(() => setButtonText('Copy'), 2000);
   };
   return html`<div class="code">
     <pre tabindex="0" role="region" aria-label=${label}><code>${text}</code></pre>
     <button type="button" class="quiet" onClick=${copy}>
-      <span aria-live="polite">${said}</span><span class="hidden">: ${label}</span>
+      <span aria-live="polite">${buttonText}</span><span class="hidden">: ${label}</span>
     </button>
   </div>`;
 }
 
-/** The sign of the page. */
-export function Gate(): View {
+export function Logo(): View {
   return html`<svg class="gate" viewBox="0 0 32 32" aria-hidden="true" focusable="false">
     <path d="M7 27V11a9 9 0 0 1 18 0v16M12 6v17M16 4v21M20 6v17M7 13h18M7 19h18" />
   </svg>`;

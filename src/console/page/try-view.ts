@@ -2,7 +2,7 @@ import type { ConsoleState, RouteView } from '../../server/console/wire.ts';
 import { sendTry } from './fetching.ts';
 import { Empty } from './parts.ts';
 import { tryTexts } from './texts.ts';
-import { Tried } from './tried.ts';
+import { TryResultView } from './try-result-view.ts';
 import { type TryKind, type TryResult, tryKinds } from './try-wire.ts';
 import { html, useState, type View } from './view.ts';
 
@@ -10,13 +10,12 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 type Progress = TryResult | 'none' | 'sending';
 
-/** A call with a token of the local provider. */
 export function TryView({ state }: { readonly state: ConsoleState }): View {
   if (!state.tries) {
     return html`<div class="stack">
       <h1 tabindex="-1">Try it</h1>
       <${Empty} title="Only in portcullis dev">
-        <p>Calls are tried with tokens of the local provider, which <code>portcullis dev</code> runs.</p>
+        <p>Try it uses tokens of the local provider, which <code>portcullis dev</code> runs.</p>
       <//>
     </div>`;
   }
@@ -76,27 +75,26 @@ function TryForm({ state: { routes, command } }: { readonly state: ConsoleState 
         )}
       </fieldset>
       <button type="submit" class="main" aria-disabled=${progress === 'sending'}>
-        ${progress === 'sending' ? 'Sending…' : 'Send the call'}
+        ${progress === 'sending' ? 'Sending…' : 'Send request'}
       </button>
     </form>
-    <section class="pane" aria-label="What came of it" aria-busy=${progress === 'sending'}>
+    <section class="pane" aria-label="Result" aria-busy=${progress === 'sending'}>
       ${
         progress === 'none'
-          ? html`<p class="hint">Choose a token and send the call: the request, the answer and every check show here.</p>`
+          ? html`<p class="hint">Choose a token and send the request. The request, the response and every check appear here.</p>`
           : progress === 'sending'
-            ? html`<p class="soft" role="status">The call is sent…</p>`
-            : html`<${Tried} result=${progress} />`
+            ? html`<p class="soft" role="status">Sending…</p>`
+            : html`<${TryResultView} result=${progress} />`
       }
     </section>
   </div>`;
 }
 
 function nameRoute({ kind, id, path, access, needs }: RouteView): string {
-  const asks = access === 'open' ? 'open' : needs.join(', ') || 'any valid token';
-  return `${kind === 'rule' ? `${id}: ` : ''}${path} (${asks})`;
+  const needed = access === 'open' ? 'open' : needs.join(', ') || 'any valid token';
+  return `${kind === 'rule' ? `${id}: ` : ''}${path} (${needed})`;
 }
 
-/** A path that the pattern of the route matches. */
 function makePath(route: RouteView | undefined): string {
   const path = (route?.path ?? '/').replace(/\/\*\*$/, '/').replaceAll('*', 'x');
   return path === '' ? '/' : path;

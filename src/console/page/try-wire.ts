@@ -1,4 +1,3 @@
-/** Tokens that a call can be tried with. */
 export const tryKinds = [
   'none',
   'good',
@@ -6,40 +5,35 @@ export const tryKinds = [
   'wrong_audience',
   'wrong_issuer',
   'missing_scope',
+  'ended_session',
+  'revoked_user',
   'dpop',
   'dpop_nonce',
   'replayed',
 ] as const;
 export type TryKind = (typeof tryKinds)[number];
 
-/** A call to be tried. */
-export interface TryOrder {
+export interface TryOptions {
   readonly kind: TryKind;
   readonly method: string;
   readonly path: string;
-  /** Scopes and permissions of a good token. */
   readonly scope: string;
   readonly permissions: readonly string[];
 }
 
-/** One call that was sent, and its answer. */
-export interface TriedCall {
-  /** The request as a curl command, with the token and the proof shortened. */
+export interface TriedRequest {
+  /** The request as a curl command, with shortened token and proof. */
   readonly sent: string;
-  /** Finds the decision about it. */
   readonly requestId: string;
   readonly status: number;
   readonly headers: readonly (readonly [string, string])[];
   readonly body: string;
 }
 
-/** What came of a try: one call, or more where the first is only the beginning. */
 export interface TryResult {
-  readonly calls: readonly TriedCall[];
-  /** A command that repeats it in a terminal, with a token of its own. */
+  readonly requests: readonly TriedRequest[];
   readonly command: string;
-  /** What a reader should know; empty if there is nothing. */
   readonly remark: string;
-  /** Why it could not be tried. */
+  /** Present if nothing was sent. */
   readonly problem?: string;
 }

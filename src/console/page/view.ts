@@ -1,13 +1,11 @@
 import * as vendor from './vendor/htm-preact.ts';
 
-/** Something that the page shows. */
 export interface View {
   readonly type: unknown;
 }
 
 type Update<T> = (next: T | ((before: T) => T)) => void;
 
-/** What the page uses of its view library. */
 interface Library {
   html(parts: TemplateStringsArray, ...values: readonly unknown[]): View;
   render(view: View, parent: Element): void;

@@ -1,10 +1,10 @@
 import type { DecisionDetail } from '../../server/console/wire.ts';
 import type { Hub } from './hub.ts';
 
-/** Milliseconds in which a call that was just answered is surely told of, with its checks. */
+/** Time until the decision about a completed request arrives with its checks, in milliseconds. */
 const patience = 1500;
 
-/** One decision; of a call that was just answered it is waited for until its checks are there. */
+/** Returns one decision. Waits for the checks of a request that has just completed. */
 export function awaitDecision(hub: Hub, id: string): Promise<DecisionDetail | undefined> {
   return new Promise((resolve) => {
     const finish = (): void => {
@@ -13,12 +13,11 @@ export function awaitDecision(hub: Hub, id: string): Promise<DecisionDetail | un
       resolve(hub.find(id));
     };
     const timer = setTimeout(finish, patience);
-    const end = hub.subscribe(() => isWhole(hub.find(id)) && finish());
-    if (isWhole(hub.find(id))) finish();
+    const end = hub.subscribe(() => isComplete(hub.find(id)) && finish());
+    if (isComplete(hub.find(id))) finish();
   });
 }
 
-/** Whether nothing more is heard of it. */
-function isWhole(detail: DecisionDetail | undefined): boolean {
+function isComplete(detail: DecisionDetail | undefined): boolean {
   return detail !== undefined && (detail.walked || Date.now() - Date.parse(detail.decision.at) > patience);
 }

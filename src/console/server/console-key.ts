@@ -1,24 +1,23 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { rename, rm, writeFile } from 'node:fs/promises';
 
-/** The key that opens the console. A page uses it up; whoever can read its file may use it as it is. */
+/** One-time key of the console. A page uses it up; `explain` reads its file and does not. */
 export interface ConsoleKey {
   matches(text: string): boolean;
-  /** Takes the key if it is the right one: from then on another is in force. */
+  /** Uses up the key if it matches, and creates the next one. */
   take(text: string): boolean;
-  /** Resolves when the file holds the key in force. */
+  /** Resolves when the file holds the current key. */
   settled(): Promise<void>;
-  /** Removes the file. */
   close(): Promise<void>;
 }
 
-/** Where the key is written, and what is told if that fails. */
 export interface ConsoleKeyOptions {
   readonly file: string;
+  /** Called if a new key cannot be written. */
   readonly onProblem: (error: unknown) => void;
 }
 
-/** Makes a key and writes it to its file. Rejects if the file cannot be written. */
+/** Creates a key and its file. Rejects if the file cannot be written. */
 export async function openConsoleKey({ file, onProblem }: ConsoleKeyOptions): Promise<ConsoleKey> {
   let key = makeKey();
   await writeSecret(file, key);
@@ -45,19 +44,19 @@ function makeKey(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** Of equal length, whatever was sent. */
+/** Equal length for timingSafeEqual. */
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer');
 }
 
-/** Put in place in one step, as a new file that nobody else could have opened before. */
+/** Replaces the file atomically by a new one, which no other process can have open. */
 async function writeSecret(file: string, secret: string): Promise<void> {
-  const aside = `${file}.${randomBytes(6).toString('hex')}`;
+  const temporary = `${file}.${randomBytes(6).toString('hex')}`;
   try {
-    await writeFile(aside, `${secret}\n`, { mode: 0o600, flag: 'wx' });
-    await rename(aside, file);
+    await writeFile(temporary, `${secret}\n`, { mode: 0o600, flag: 'wx' });
+    await rename(temporary, file);
   } catch (error) {
-    await rm(aside, { force: true });
+    await rm(temporary, { force: true });
     throw error;
   }
 }

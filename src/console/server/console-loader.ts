@@ -1,6 +1,5 @@
 import type { ConsoleLoader } from '../../server/console/opened-console.ts';
 
-/** Loads the console when it is opened. */
 export const consoleLoader: ConsoleLoader = {
   openConsole: async (options) => (await import('./open-console.ts')).openConsole(options),
   openDecisionWatch: async (send) => (await import('./decision-watch.ts')).openDecisionWatch(send),

@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { ConsoleState } from '../../server/console/wire.ts';
 import { type Answer, createAnswer, sendAnswer } from '../../server/http/answer.ts';
-import { type ConsoleRefusal, isPrefetch, refuseForeignPage, refuseOutsiders } from './admission.ts';
+import { type ConsoleRefusal, isPrefetch, refuseCrossOrigin, refuseOutsiders } from './access-control.ts';
 import { awaitDecision } from './awaited-decision.ts';
 import type { ConsoleKey } from './console-key.ts';
 import { createEventStreams } from './event-stream.ts';
@@ -9,9 +9,8 @@ import { consoleHeaders, readPageFiles } from './files/page-files.ts';
 import { enteredHtml } from './files/page-html.ts';
 import type { Hub } from './hub.ts';
 import { createSessions } from './sessions.ts';
-import { readTryOrder, type Tries } from './tries.ts';
+import { readTryOptions, type Tries } from './tries.ts';
 
-/** What the console shows, and who opens it. */
 export interface ConsoleOptions {
   readonly hub: Hub;
   readonly key: ConsoleKey;
@@ -19,18 +18,18 @@ export interface ConsoleOptions {
   readonly tries: Tries;
 }
 
-/** Bytes of what a page sends. */
+/** Maximum size of a request body, in bytes. */
 const maxBody = 8192;
 const decisionPrefix = '/console/api/decisions/';
 
 const refusals = {
   key: {
     status: 401,
-    text: 'The console opens with its key, and each key works once. Open the newest link: dev prints it, and CONSOLE_KEY_FILE names the file with the key.',
+    text: 'A key opens the console once. Open a new link: dev prints it, or see CONSOLE_KEY_FILE.',
   },
 } as const satisfies Readonly<Record<string, ConsoleRefusal>>;
 
-/** Answers under `/console`: on this machine only, and only whoever has come in with the key. */
+/** Handles requests under `/console`: only from this host, and only with the key or the cookie. */
 export function createConsole({ hub, key, state, tries }: ConsoleOptions): RequestListener {
   const sessions = createSessions();
   const streams = createEventStreams(hub);
@@ -38,13 +37,13 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
 
   const enter = async (incoming: IncomingMessage, sent: string): Promise<Answer> => {
     if (incoming.method !== 'GET' || isPrefetch(incoming) || !key.take(sent)) return refuse(refusals.key);
-    // Whoever is in finds the next key in the file.
+    // The file holds the next key once the page is open.
     await key.settled();
     const headers = [...consoleHeaders, 'content-type', 'text/html; charset=utf-8'];
     return createAnswer(200, [...headers, 'set-cookie', sessions.open(incoming.socket.localPort)], enteredHtml);
   };
 
-  /** `explain --admin` reads the key from its file each time: it has nowhere to keep a cookie. */
+  /** `explain --admin` sends the key with each request, because a command keeps no cookie. */
   const hasKey = ({ headers }: IncomingMessage): boolean => {
     const [, sent] = /^Bearer ([\w-]{20,64})$/.exec(headers.authorization ?? '') ?? [];
     return sent !== undefined && key.matches(sent);
@@ -52,37 +51,37 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
 
   const read = async (path: string, outgoing: ServerResponse): Promise<Answer | undefined> => {
     if (path === '/console/api/events') {
-      return streams.open(outgoing, consoleHeaders) ? undefined : text(503, 'Too many pages watch already. Close one.');
+      return streams.open(outgoing, consoleHeaders) ? undefined : text(503, 'Too many pages are open. Close one.');
     }
     if (path === '/console/api/state') return json(200, await state());
     if (path.startsWith(decisionPrefix)) {
       const detail = await awaitDecision(hub, path.slice(decisionPrefix.length));
-      return detail === undefined ? text(404, 'That decision is not among the last ones any more.') : json(200, detail);
+      return detail === undefined ? text(404, 'The service no longer has this decision.') : json(200, detail);
     }
     files ??= readPageFiles();
-    return files.get(path) ?? text(404, 'There is no such page in the console.');
+    return files.get(path) ?? text(404, 'The console has no such page.');
   };
 
   const write = async (path: string, incoming: IncomingMessage): Promise<Answer> => {
-    if (path !== '/console/api/try') return text(404, 'There is no such page in the console.');
+    if (path !== '/console/api/try') return text(404, 'The console has no such page.');
     if (!/^application\/json\s*(?:;|$)/i.test(incoming.headers['content-type'] ?? '')) return text(415, 'Send JSON.');
     const body = await readBody(incoming);
-    if (body === undefined) return text(413, 'That is too long.');
-    if (!tries.isOffered()) return text(404, 'Calls can be tried in portcullis dev only.');
-    const order = readTryOrder(body);
-    if (order === undefined) return text(400, 'Choose a token, a method, and a path that begins with /.');
-    return json(200, await tries.run(order));
+    if (body === undefined) return text(413, 'The body is too long.');
+    if (!tries.isOffered()) return text(404, 'Try it is available in portcullis dev only.');
+    const options = readTryOptions(body);
+    if (options === undefined) return text(400, 'Choose a token, a method, and a path that begins with /.');
+    return json(200, await tries.run(options));
   };
 
-  const answer = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<Answer | undefined> => {
-    const outside = refuseOutsiders(incoming) ?? refuseForeignPage(incoming);
+  const respond = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<Answer | undefined> => {
+    const outside = refuseOutsiders(incoming) ?? refuseCrossOrigin(incoming);
     if (outside !== undefined) return refuse(outside);
     const { method, url = '' } = incoming;
     const [path = '', query] = url.split('?', 2);
     const sent = path === '/console' ? new URLSearchParams(query).get('key') : null;
     if (sent !== null) return enter(incoming, sent);
-    const isIn = sessions.has(incoming.headers.cookie, incoming.socket.localPort);
-    if (!isIn && !(path.startsWith(decisionPrefix) && method === 'GET' && hasKey(incoming)))
+    const hasSession = sessions.has(incoming.headers.cookie, incoming.socket.localPort);
+    if (!hasSession && !(path.startsWith(decisionPrefix) && method === 'GET' && hasKey(incoming)))
       return refuse(refusals.key);
     if (method === 'GET' || (method === 'HEAD' && path !== '/console/api/events')) return read(path, outgoing);
     if (method === 'POST') return write(path, incoming);
@@ -90,9 +89,9 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
   };
 
   return (incoming, outgoing) => {
-    answer(incoming, outgoing).then(
+    respond(incoming, outgoing).then(
       (ready) => ready !== undefined && sendAnswer(ready, outgoing),
-      () => sendAnswer(text(500, 'That has failed. Try it again.'), outgoing),
+      () => sendAnswer(text(500, 'The console failed. Try again.'), outgoing),
     );
   };
 }
@@ -109,13 +108,12 @@ function json(status: number, value: unknown): Answer {
   return createAnswer(status, [...consoleHeaders, 'content-type', 'application/json'], JSON.stringify(value));
 }
 
-/** The body as text; `undefined` if it is too long. */
 async function readBody(incoming: IncomingMessage): Promise<string | undefined> {
   let body = '';
   let isTooLong = false;
   for await (const chunk of incoming.setEncoding('utf8')) {
     isTooLong ||= body.length + String(chunk).length > maxBody;
-    // What is too long is read to its end, so that the answer is read too.
+    // Read to the end, or the client would not read the response.
     if (!isTooLong) body += String(chunk);
   }
   return isTooLong ? undefined : body;

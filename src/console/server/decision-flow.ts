@@ -1,43 +1,41 @@
 import type { SendBatch } from '../../server/console/opened-console.ts';
 import type { Decision, DecisionFacts } from '../../server/console/wire.ts';
 
-/** Milliseconds for which decisions are gathered. */
+/** Interval of batches, in milliseconds. */
 const interval = 100;
-/** Decisions of one batch, at most: the refused ones are not lost among the others. */
+/** Maximum number of decisions in one batch. Admitted requests do not displace refused ones. */
 const maxRefused = 40;
 const maxOthers = 20;
 
-/** Takes decisions, as many as come; what is too much is only counted. */
+/** Collects decisions. Excess decisions are only counted. */
 export interface DecisionFlow {
-  /** Takes a decision that there is room for. */
   add(decision: Decision): void;
   addFacts(facts: DecisionFacts): void;
-  /** Counts a decision that nobody has described: there is no room for it. */
+  /** Counts a decision that is not sent. */
   drop(): void;
-  /** Whether there is room for one more. */
   hasRoom(kind: 'refused' | 'other'): boolean;
 }
 
-/** Creates a flow. It holds one batch, and a second one only while the first is on its way. */
+/** Creates a flow. It holds one batch, and a second one while the first is in flight. */
 export function createDecisionFlow(send: SendBatch): DecisionFlow {
   let refused: Decision[] = [];
   let others: Decision[] = [];
   let facts: DecisionFacts[] = [];
   let dropped = 0;
   let isPlanned = false;
-  let isOnItsWay = false;
+  let isInFlight = false;
 
   const flush = (): void => {
     isPlanned = false;
-    if (isOnItsWay) return;
+    if (isInFlight) return;
     const batch = { decisions: [...refused, ...others].toSorted(byTime), facts, dropped };
     refused = [];
     others = [];
     facts = [];
     dropped = 0;
-    isOnItsWay = true;
+    isInFlight = true;
     send(batch, () => {
-      isOnItsWay = false;
+      isInFlight = false;
       if (refused.length + others.length + facts.length + dropped > 0) schedule();
     });
   };
@@ -56,7 +54,7 @@ export function createDecisionFlow(send: SendBatch): DecisionFlow {
     },
     addFacts(each) {
       schedule();
-      // As many as there are decisions: they may come one batch later.
+      // Facts may arrive one batch after their decisions.
       if (facts.length < maxRefused + maxOthers) facts.push(each);
     },
     drop() {

@@ -1,16 +1,16 @@
-import { showText } from '../../explain/shown-text.ts';
 import type { Decision, Outcome } from '../../server/console/wire.ts';
 import type { Exchange } from '../../server/http/exchange.ts';
+import { showText } from '../../shown-text.ts';
 
 const requestIdForm = /^[\w.:-]{1,128}$/;
-/** Characters of a method: no method that is registered has more. */
+/** Maximum length of a method. Every registered method is shorter. */
 const maxMethod = 20;
 
-/** What is streamed of one request: neither what it carried nor whose it was. */
+/** Describes one request without its credentials and identity. */
 export function describeDecision(exchange: Exchange, status: number, milliseconds: number): Decision {
   const { id, request, route, routeKind, reason, wouldRefuse, scheme } = exchange;
   const sent = request.headers.get('x-request-id');
-  const why = reason ?? wouldRefuse;
+  const shownReason = reason ?? wouldRefuse;
   return {
     id,
     ...(sent !== null && requestIdForm.test(sent) && { requestId: sent }),
@@ -20,7 +20,7 @@ export function describeDecision(exchange: Exchange, status: number, millisecond
     routeKind,
     status,
     outcome: readOutcome(exchange, status),
-    ...(why !== undefined && { reason: why }),
+    ...(shownReason !== undefined && { reason: shownReason }),
     ...(scheme !== undefined && { scheme }),
     ms: Math.round(milliseconds * 1000) / 1000,
   };

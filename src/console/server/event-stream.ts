@@ -1,20 +1,17 @@
 import type { ServerResponse } from 'node:http';
 import type { Hub } from './hub.ts';
 
-/** Pages that may watch at once. */
 const maxStreams = 8;
-/** Bytes that may wait for one page, before it misses something. */
+/** Maximum number of unsent bytes for one page. Beyond it, the page misses events. */
 const maxWaiting = 256 * 1024;
-/** Milliseconds between signs of life. */
+/** Interval of keep-alive comments, in milliseconds. */
 const heartbeat = 10_000;
 
-/** Streams what goes on to pages (server-sent events). */
 export interface EventStreams {
-  /** Whether there was room for one more. */
   open(outgoing: ServerResponse, headers: readonly string[]): boolean;
 }
 
-/** Creates the streams. A page that reads slowly is told how much it has missed; nothing waits for it. */
+/** Creates the streams. A slow page gets the number of missed decisions. */
 export function createEventStreams(hub: Hub): EventStreams {
   let open = 0;
   return {

@@ -9,52 +9,49 @@ import type {
 } from '../../server/console/wire.ts';
 import { formatFix, type SettingNames } from '../../server/settings/setting-names.ts';
 
-/** Decisions that are kept, with their facts. */
+/** Number of kept decisions. */
 const maxRefused = 200;
 const maxOthers = 100;
-/** Things that happened to the service. */
+/** Number of kept events of the service. */
 const maxNotes = 30;
 
-/** What goes on in the service, for those who watch it. */
 export type HubEvent =
   | { readonly type: 'decisions'; readonly streamed: StreamedDecisions }
-  /** Checks were walked. */
+  /** Checks of a decision arrived. */
   | { readonly type: 'facts' }
   | { readonly type: 'note'; readonly note: Note };
 
-/** The last decisions of all processes of a service. */
 export interface Hub {
   take(batch: DecisionBatch): void;
   note(note: Note): void;
-  /** Finds by the id of the service; only if there is none, by the id that the caller chose. */
+  /** Finds a decision by the id of the service, otherwise by the caller's own id. */
   find(id: string): DecisionDetail | undefined;
-  /** Those that are kept, oldest first. */
+  /** Kept decisions, oldest first. */
   recent(): readonly Decision[];
   notes(): readonly Note[];
-  /** Returns how to end it. */
   subscribe(listener: (event: HubEvent) => void): () => void;
 }
 
-/** Creates the place where decisions come together. It keeps the last refused ones, and fewer of the others. */
+/** Creates a hub. It keeps more refused decisions than others. */
 export function createHub(names: SettingNames): Hub {
   const refused = createRing(maxRefused);
   const others = createRing(maxOthers);
   const notes: Note[] = [];
   const listeners = new Set<(event: HubEvent) => void>();
-  const tell = (event: HubEvent): void => {
+  const publish = (event: HubEvent): void => {
     for (const listener of listeners) listener(event);
   };
   return {
     take({ decisions, facts, dropped }) {
       for (const decision of decisions) (decision.reason === undefined ? others : refused).add(decision);
       for (const each of facts) if (!refused.addFacts(each)) others.addFacts(each);
-      if (facts.length > 0) tell({ type: 'facts' });
-      if (decisions.length + dropped > 0) tell({ type: 'decisions', streamed: { decisions, dropped } });
+      if (facts.length > 0) publish({ type: 'facts' });
+      if (decisions.length + dropped > 0) publish({ type: 'decisions', streamed: { decisions, dropped } });
     },
     note(note) {
       notes.push(note);
       if (notes.length > maxNotes) notes.shift();
-      tell({ type: 'note', note });
+      publish({ type: 'note', note });
     },
     find(id) {
       const kept = refused.get(id) ?? others.get(id) ?? refused.findChosen(id) ?? others.findChosen(id);
@@ -76,10 +73,8 @@ interface Kept {
 
 interface Ring {
   add(decision: Decision): void;
-  /** Whether the decision is here. */
   addFacts(facts: DecisionFacts): boolean;
   get(id: string): Kept | undefined;
-  /** The last request whose caller chose this id. */
   findChosen(id: string): Kept | undefined;
   list(): readonly Decision[];
 }

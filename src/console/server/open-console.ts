@@ -1,4 +1,3 @@
-import { showValue } from '../../explain/shown-text.ts';
 import type { Readiness } from '../../server/admin/admin.ts';
 import type { OpenConsoleOptions, OpenedConsole, StateSources } from '../../server/console/opened-console.ts';
 import type { ConsoleState, Note } from '../../server/console/wire.ts';
@@ -7,19 +6,20 @@ import { readVersion } from '../../server/lifecycle/version.ts';
 import type { Log, LogFields, LogLevel } from '../../server/observation/log.ts';
 import { nameSettings } from '../../server/settings/setting-names.ts';
 import type { Settings } from '../../server/settings/settings.ts';
+import { showValue } from '../../shown-text.ts';
 import { createConsole } from './console.ts';
 import { type ConsoleKey, openConsoleKey } from './console-key.ts';
 import { openDecisionWatch } from './decision-watch.ts';
 import { createHub, type Hub } from './hub.ts';
 import { openTries } from './tries-ipc.ts';
 
-/** Opens the console and writes its key. Rejects with `StartFailure` if the file of the key cannot be written. */
+/** Opens the console and writes its key. Rejects with `StartFailure` if the key file cannot be written. */
 export async function openConsole({ settings, log }: OpenConsoleOptions): Promise<OpenedConsole> {
   const hub = createHub(nameSettings(settings));
   const key = await openKey(settings.consoleKeyFile, log);
   const tries = openTries();
   return {
-    log: rememberLines(log, hub),
+    log: copyLines(log, hub),
     watchDecisions: openDecisionWatch((batch, onTaken) => {
       hub.take(batch);
       onTaken();
@@ -50,7 +50,7 @@ async function openKey(file: string, log: Log): Promise<ConsoleKey> {
     });
   } catch (cause) {
     throw new StartFailure(
-      `CONSOLE_KEY_FILE cannot be written (${describe(cause)}). Name a file in a folder that this service can write to`,
+      `CONSOLE_KEY_FILE cannot be written (${describe(cause)}). Set a file in a folder that this service can write to`,
       exitCodes.config,
       { cause },
     );
@@ -61,8 +61,8 @@ function pickReadiness({ ready, checks }: Readiness): Pick<ConsoleState, 'ready'
   return { ready, checks };
 }
 
-/** Lines about the service itself; those of requests are decisions. */
-function rememberLines(log: Log, hub: Hub): Log {
+/** Copies lines about the service to the hub. Requests arrive there as decisions. */
+function copyLines(log: Log, hub: Hub): Log {
   return {
     ...log,
     write(level: LogLevel, event: string, fields?: LogFields) {
@@ -80,7 +80,7 @@ function describeLine(level: LogLevel, event: string, fields: LogFields = {}): N
   return { at: new Date().toISOString(), level, event, text };
 }
 
-/** What tokens and proofs are judged by; of the gate, each rule says it. */
+/** Settings for token and proof validation. The rules of a gate have their own issuers and audiences. */
 function describeSettings(settings: Settings, command: StateSources['command']): ConsoleState['settings'] {
   const { dpopEnabled, dpopRequired, dpopAlgorithms, dpopNonce, replayStore, clockTolerance, algorithms } = settings;
   const { issuer, audience, externalUrl, trustProxy, upstream } = settings;

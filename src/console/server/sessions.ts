@@ -1,19 +1,17 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** Browsers that may be in at once: the oldest has to come in again. */
+/** Maximum number of sessions. A new one replaces the oldest. */
 const maxSessions = 4;
-/** Milliseconds. */
+/** Lifetime of a session, in milliseconds. */
 const lifetime = 12 * 3600 * 1000;
 
-/** The browsers that have come in with a key. */
 export interface Sessions {
-  /** The value of Set-Cookie for one more browser. */
+  /** Starts a session. Returns the value of Set-Cookie. */
   open(port: number | undefined): string;
-  /** Whether the Cookie header is that of a browser that has come in. */
   has(cookies: string | undefined, port: number | undefined): boolean;
 }
 
-/** Creates the sessions. They are kept in memory, by the hash of their secret. */
+/** Creates the sessions, in memory and by the hash of their secret. */
 export function createSessions(now: () => number = Date.now): Sessions {
   const ends = new Map<string, number>();
   return {
@@ -35,7 +33,7 @@ export function createSessions(now: () => number = Date.now): Sessions {
   };
 }
 
-/** Browsers keep one jar for all ports of a host. */
+/** The port is part of the name, because browsers share cookies between the ports of a host. */
 function nameCookie(port: number | undefined): string {
   return `portcullis_console_${port ?? 0}`;
 }

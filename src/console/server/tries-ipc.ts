@@ -1,30 +1,26 @@
-import type { TryOrder, TryResult } from '../page/try-wire.ts';
+import type { TryOptions, TryResult } from '../page/try-wire.ts';
 import type { Tries } from './tries.ts';
 
-/** What `dev`, which runs the local provider, tells the service that it has started. */
 export type FromDev =
-  /** Calls can be tried. */
-  { readonly type: 'tries_offered' } | { readonly type: 'tried'; readonly id: number; readonly result: TryResult };
+  | { readonly type: 'tries_offered' }
+  | { readonly type: 'tried'; readonly id: number; readonly result: TryResult };
 
-/** What the service asks `dev` for. */
 export interface ToDev {
   readonly type: 'try';
   readonly id: number;
-  readonly order: TryOrder;
+  readonly options: TryOptions;
 }
 
-/** Milliseconds for a try, which is a few calls. */
+/** Limit of a try, in milliseconds. A try is up to three requests. */
 const timeout = 15_000;
-/** Tries at once. */
 const maxPending = 4;
 
-const unanswered: TryResult = {
-  ...{ calls: [], command: '', remark: '' },
-  problem: 'The local identity provider does not answer. Look at the terminal of portcullis dev.',
+const noResponse: TryResult = {
+  ...{ requests: [], command: '', remark: '' },
+  problem: 'The local identity provider does not respond. See the terminal of portcullis dev.',
 };
-const tooMany: TryResult = { ...unanswered, problem: 'Other tries are still on their way. Wait for them.' };
+const tooMany: TryResult = { ...noResponse, problem: 'Too many tries are in flight. Wait until they complete.' };
 
-/** Tries calls by asking the process that has started this one. */
 export function openTries(): Tries {
   const pending = new Map<number, (result: TryResult) => void>();
   let nextId = 0;
@@ -35,7 +31,7 @@ export function openTries(): Tries {
   });
   return {
     isOffered: () => isOffered && process.connected,
-    run(order) {
+    run(options) {
       if (pending.size >= maxPending) return Promise.resolve(tooMany);
       return new Promise((resolve) => {
         const id = nextId++;
@@ -44,10 +40,10 @@ export function openTries(): Tries {
           pending.delete(id);
           resolve(result);
         };
-        const timer = setTimeout(() => finish(unanswered), timeout);
+        const timer = setTimeout(() => finish(noResponse), timeout);
         pending.set(id, finish);
-        const message: ToDev = { type: 'try', id, order };
-        process.send?.(message, undefined, {}, (error) => error !== null && finish(unanswered));
+        const message: ToDev = { type: 'try', id, options };
+        process.send?.(message, undefined, {}, (error) => error !== null && finish(noResponse));
       });
     },
   };

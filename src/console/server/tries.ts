@@ -1,24 +1,22 @@
-import { type TryOrder, type TryResult, tryKinds } from '../page/try-wire.ts';
+import { type TryOptions, type TryResult, tryKinds } from '../page/try-wire.ts';
 
-/** Tries calls with tokens of the local provider; only whoever runs that provider can. */
+/** Sends requests with tokens of the local provider. Only `dev` offers it. */
 export interface Tries {
   isOffered(): boolean;
-  /** Rejects if nobody answers. */
-  run(order: TryOrder): Promise<TryResult>;
+  run(options: TryOptions): Promise<TryResult>;
 }
 
 const methods: ReadonlySet<unknown> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 const kinds: ReadonlySet<unknown> = new Set(tryKinds);
 const maxText = 2000;
 
-/** Reads the order of a page; `undefined` for anything that is none. */
-export function readTryOrder(json: string): TryOrder | undefined {
+export function readTryOptions(json: string): TryOptions | undefined {
   const { kind, method, path, scope, permissions } = parseObject(json);
   const isPath = isText(path) && /^\/(?!\/)[\x21-\x7e]*$/.test(path) && !path.includes('\\') && !path.includes('#');
   const isScope = isText(scope) && /^[\x20-\x7e]*$/.test(scope);
   const areTexts = Array.isArray(permissions) && permissions.length <= 50 && permissions.every(isText);
   if (!kinds.has(kind) || !methods.has(method) || !isPath || !isScope || !areTexts) return undefined;
-  return { kind, method, path, scope, permissions } as TryOrder; // each member has just been checked
+  return { kind, method, path, scope, permissions } as TryOptions; // each member has just been checked
 }
 
 function isText(value: unknown): value is string {

@@ -4,17 +4,16 @@ import { join } from 'node:path';
 import { makeLocalhostCertificate } from '../../certificate/localhost-certificate.ts';
 import { loadLibraries } from './libraries.ts';
 
-/** What the local identity provider keeps from one start to the next. */
+/** Persistent certificate and client secret of the local identity provider. */
 export interface Identity {
   /** PEM. */
   readonly certificate: string;
   readonly certificateFile: string;
   /** PEM. */
   readonly key: string;
-  /** Secret of the client for client credentials. */
   readonly clientSecret: string;
   readonly clientSecretFile: string;
-  /** End of the certificate. Seconds since the epoch. */
+  /** End of the certificate, in seconds since the epoch. */
   readonly expires: number;
 }
 
@@ -22,7 +21,7 @@ export interface Identity {
 const day = 86_400;
 const lifetime = 365 * day;
 
-/** Reads the identity kept in the cache folder; `undefined` where there is none that can be used. */
+/** Reads the identity from the cache folder; `undefined` if it is absent or invalid. */
 export async function readIdentity(cacheFolder: string): Promise<Identity | undefined> {
   const files = identityFiles(join(cacheFolder, 'identity'));
   try {
@@ -38,11 +37,11 @@ export async function readIdentity(cacheFolder: string): Promise<Identity | unde
   }
 }
 
-/** The identity kept in the cache folder, or a new one where there is none, or it ends within a day. `now` in seconds. */
+/** Reads the identity, or creates one if it is absent or expires within a day. `now` in seconds. */
 export async function ensureIdentity(cacheFolder: string, now: number): Promise<Identity> {
   const kept = await readLasting(cacheFolder, now);
   if (kept !== undefined) return kept;
-  // Made aside and put in place in one step, so that a second start at the same time never sees half of it.
+  // Renamed atomically, so that a concurrent start never sees half of it.
   const fresh = await mkdtemp(join(cacheFolder, 'identity-'));
   const made = await writeIdentity(fresh, now);
   const target = join(cacheFolder, 'identity');
@@ -78,7 +77,7 @@ async function writeIdentity(folder: string, now: number): Promise<Secrets> {
   const { x509 } = await loadLibraries();
   const { certificate, key } = await makeLocalhostCertificate(x509, {
     organisation: 'Portcullis local identity provider',
-    // A minute ahead, for clocks that are set back.
+    // One minute early, for clocks that are set back.
     notBefore: new Date((now - 60) * 1000),
     notAfter: new Date((now + lifetime) * 1000),
   });

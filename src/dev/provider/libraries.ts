@@ -8,19 +8,18 @@ export interface Libraries {
   readonly x509: typeof import('@peculiar/x509');
 }
 
-// The majors that this package is made for: a newer one would be refused by npm, or would not fit.
+// The supported major versions.
 const howToInstall =
   'The local identity provider needs two optional packages. Install them: npm install --save-dev oidc-provider@9 @peculiar/x509@2';
 
 let loading: Promise<Libraries> | undefined;
 
-/** Loads the optional packages, once; rejects with `LocalIdpFailure` where they are not installed. */
+/** Loads the optional packages once. Rejects with `LocalIdpFailure` if they are not installed. */
 export function loadLibraries(): Promise<Libraries> {
   loading ??= loadOptional(async () => ({ oidc: await loadOidc(), x509: await loadX509() }));
   return loading;
 }
 
-/** Runs an import of optional packages and says what to install when one is missing. */
 export async function loadOptional<T>(load: () => Promise<T>): Promise<T> {
   try {
     return await load();
@@ -30,7 +29,6 @@ export async function loadOptional<T>(load: () => Promise<T>): Promise<T> {
   }
 }
 
-/** What to install, when one of the optional packages is missing. Looks for them without loading them. */
 export function describeMissing(): string | undefined {
   const { resolve } = createRequire(import.meta.url);
   const isMissing = (name: string): boolean => {
@@ -38,14 +36,14 @@ export function describeMissing(): string | undefined {
       resolve(name);
       return false;
     } catch (error) {
-      // Any other error comes from a package that is there, and has no entry for `require`.
+      // Any other error comes from an installed package without an entry for `require`.
       return errorCode(error) === 'MODULE_NOT_FOUND';
     }
   };
   return ['oidc-provider', '@peculiar/x509'].some(isMissing) ? howToInstall : undefined;
 }
 
-/** Keeps the provider's own notices off the console until the returned function is called: they speak of production. */
+/** Suppresses the provider's notices about production until the returned function is called. */
 export function muteNotices(): () => void {
   const target: Pick<Console, 'info' | 'warn'> = console;
   const { info, warn } = target;
@@ -62,11 +60,11 @@ export function muteNotices(): () => void {
   };
 }
 
-/** What there is to say of this version of Node; the provider's own words were muted. */
+/** Notices about this version of Node. The provider's own notices are suppressed. */
 export function describeRuntime(version: string): readonly string[] {
   return Number.parseInt(version, 10) >= 22
     ? []
-    : [`The packages of the local identity provider are made for Node 22 and later; this is Node ${version}.`];
+    : [`The packages of the provider support Node 22 and later; this is Node ${version}.`];
 }
 
 async function loadOidc(): Promise<Libraries['oidc']> {

@@ -8,8 +8,7 @@ import {
   introspectionPath,
 } from '../tokens/dev-token.ts';
 import { createMinting } from '../tokens/minting.ts';
-import type { TokenOrder } from '../tokens/token-order.ts';
-import { jsonAnswer, send } from './answer.ts';
+import type { TokenOptions } from '../tokens/token-options.ts';
 import { type Environment, findCacheFolder, makeCacheFolder } from './cache-folder.ts';
 import { errorCode, LocalIdpFailure } from './failure.ts';
 import { ensureIdentity, type Identity } from './identity.ts';
@@ -18,55 +17,49 @@ import { createInteraction, interactionPath } from './interaction.ts';
 import { describeRuntime, type Libraries, loadLibraries } from './libraries.ts';
 import { isLocalRequest } from './local-request.ts';
 import { createProvider } from './provider.ts';
-import { announceRunning } from './running.ts';
+import { jsonResponse, send } from './response.ts';
+import { announceRunning, type RunningIdp } from './running.ts';
 import { makeSigningKey, type SigningKey } from './signing-key.ts';
+import { registerTokenExchange } from './token-exchange.ts';
 
-/** Options of {@link startLocalIdp}. */
 export interface LocalIdpOptions {
-  /** `0` picks a free one. */
+  /** `0`: any free port. */
   readonly port: number;
-  /** Audience of the access tokens. */
   readonly audience: string;
-  /** Name of the custom claim in the access tokens. */
   readonly customClaim: string;
   /** Default: `portcullis` in the user's cache folder. */
   readonly cacheFolder?: string;
   /** Default: the environment of this process. */
   readonly environment?: Environment;
-  /** Seconds since the epoch. Default: the clock of this machine. */
+  /** Current time in seconds since the epoch. Default: the system clock. */
   readonly now?: () => number;
-  /** Default: makes a new one. Tests give kept keys, since to make an RSA key takes long. */
+  /** Default: generates a key. Tests share keys, because RSA generation is slow. */
   readonly makeKey?: () => Promise<SigningKey>;
 }
 
-/** A running local identity provider. */
 export interface LocalIdp {
   /** `https://localhost:<port>/`. */
   readonly issuer: string;
-  /** Host and port. */
   readonly domain: string;
-  /** PEM file of the certificate to trust. */
+  /** Certificate to trust, in PEM. */
   readonly certificateFile: string;
-  /** File with the secret of the service client. */
   readonly clientSecretFile: string;
-  /** Where opaque tokens are asked about, as the service client. */
   readonly introspectionEndpoint: string;
-  /** What whoever starts it must know; one sentence each. */
   readonly notices: readonly string[];
-  /** An access token of the service client. */
-  token(order?: TokenOrder): Promise<string>;
-  /** Says where the service is that was started with it, and which variables set it. */
-  announceService(url: string, variables?: Readonly<Record<string, string>>): Promise<void>;
-  /** Stops it at once. */
+  token(options?: TokenOptions): Promise<string>;
+  /** Announces the service and its variables to other commands. */
+  announceService(
+    service: Pick<RunningIdp, 'service' | 'admin'>,
+    variables?: Readonly<Record<string, string>>,
+  ): Promise<void>;
   close(): Promise<void>;
 }
 
-const forDevelopment =
-  'The local identity provider is for development only: whoever reaches it signs in without a password.';
+const forDevelopment = 'The provider is for development only: clients sign in without a password.';
 
 /**
- * Starts an OpenID provider on `https://localhost:<port>/` for development: it signs anybody on this machine in.
- * Rejects with `LocalIdpFailure` in production, without its packages, or where the port is taken.
+ * Starts an OpenID provider on `https://localhost:<port>/` for development. It signs every local user in. Rejects with
+ * `LocalIdpFailure` in production, without its packages, or if the port is in use.
  */
 export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp> {
   const { environment = process.env, now = () => Date.now() / 1000, makeKey = makeSigningKey } = options;
@@ -85,15 +78,25 @@ export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp>
   const stop = createStop(server);
   const domain = `localhost:${await listen(server, options.port)}`;
   const issuer = `https://${domain}/`;
-  const provide = { ...options, issuer, now, clientSecret: identity.clientSecret, signingKey, developmentKey };
+  let serviceUrl: string | undefined;
+  const provide = {
+    ...options,
+    serviceUrl: () => serviceUrl,
+    issuer,
+    now,
+    clientSecret: identity.clientSecret,
+    signingKey,
+    developmentKey,
+  };
   const handle = createHandler(libraries, provide);
-  // What fails here is a request that was broken off.
+  // Only an aborted request fails here.
   server.on('request', (request, response) => handle(request, response).catch(() => response.destroy()));
   try {
     const known = { issuer, pid: process.pid, started: now(), audience: options.audience };
     const withdraw = await announceRunning(cacheFolder, known);
     const announceService: LocalIdp['announceService'] = async (service, variables) => {
-      await announceRunning(cacheFolder, { ...known, service, ...(variables !== undefined && { variables }) });
+      serviceUrl = service.service;
+      await announceRunning(cacheFolder, { ...known, ...service, ...(variables !== undefined && { variables }) });
     };
     return running({ issuer, domain, identity, announceService, withdraw, stop });
   } catch (error) {
@@ -102,7 +105,7 @@ export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp>
   }
 }
 
-interface Running {
+interface RunningParts {
   readonly issuer: string;
   readonly domain: string;
   readonly identity: Identity;
@@ -111,7 +114,7 @@ interface Running {
   readonly stop: () => Promise<void>;
 }
 
-function running({ issuer, domain, identity, announceService, withdraw, stop }: Running): LocalIdp {
+function running({ issuer, domain, identity, announceService, withdraw, stop }: RunningParts): LocalIdp {
   const client = createIdpClient(issuer, identity);
   return {
     issuer,
@@ -120,7 +123,7 @@ function running({ issuer, domain, identity, announceService, withdraw, stop }: 
     clientSecretFile: identity.clientSecretFile,
     introspectionEndpoint: new URL(introspectionPath, issuer).href,
     notices: [forDevelopment, ...describeRuntime(process.versions.node)],
-    token: (order = {}) => client.getToken(order),
+    token: (options = {}) => client.getToken(options),
     announceService,
     async close() {
       await withdraw();
@@ -136,38 +139,38 @@ function createHandler(libraries: Libraries, options: HandlerOptions) {
   const provide = provider.callback();
   const interact = createInteraction(provider);
   const { mint, introspect } = createMinting({ ...options, key: options.developmentKey });
-  const answerDevToken = createDevTokenEndpoint(mint, options.clientSecret);
-  const answerIntrospection = createIntrospectionEndpoint(introspect, options.clientSecret);
+  registerTokenExchange(provider, libraries, { ...options, keys: [options.signingKey, options.developmentKey], mint });
+  const handleDevToken = createDevTokenEndpoint(mint, options.clientSecret);
+  const handleIntrospection = createIntrospectionEndpoint(introspect, options.clientSecret);
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isLocalRequest({ peer: request.socket.remoteAddress, host: request.headers.host })) {
       // RFC 9110 §15.5.20
-      return send(response, jsonAnswer(421, { error: 'invalid_request' }));
+      return send(response, jsonResponse(421, { error: 'invalid_request' }));
     }
     const path = String(request.url).replace(/\?.*$/s, '');
-    if (path === devTokenPath) return send(response, await answerDevToken(request));
-    if (path === introspectionPath) return send(response, await answerIntrospection(request));
+    if (path === devTokenPath) return send(response, await handleDevToken(request));
+    if (path === introspectionPath) return send(response, await handleIntrospection(request));
     if (path.startsWith(interactionPath)) return interact(request, response);
     return provide(request, response);
   };
 }
 
-/** Listens only on loopback; returns the port. */
 async function listen(server: Server, port: number): Promise<number> {
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject).listen(port, '127.0.0.1', resolve);
     });
   } catch (cause) {
-    const state = errorCode(cause) === 'EADDRINUSE' ? 'is taken' : 'cannot be opened';
+    const state = errorCode(cause) === 'EADDRINUSE' ? 'is in use' : 'cannot be opened';
     throw new LocalIdpFailure(
-      `Port ${port} of the local identity provider ${state}. Choose another with --idp-port, or 0 for a free one.`,
+      `Port ${port} of the local identity provider ${state}. Set another one with --idp-port, or 0 for a free one.`,
       { cause },
     );
   }
   return (server.address() as AddressInfo).port; // it listens on TCP
 }
 
-/** Remembers the sockets of a server; the returned function stops it, those in the middle of a handshake included. */
+/** Returns a function that stops the server and its sockets, also during a TLS handshake. */
 function createStop(server: Server): () => Promise<void> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {

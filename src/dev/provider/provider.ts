@@ -7,20 +7,24 @@ import { interactionPath } from './interaction.ts';
 import { type Libraries, muteNotices } from './libraries.ts';
 import { isLoopbackOrigin } from './local-request.ts';
 import { exportJwk, type SigningKey } from './signing-key.ts';
+import { tokenExchange } from './token-exchange.ts';
 
-/** What the provider is made from. */
 export interface ProviderOptions {
   /** With the trailing slash. */
   readonly issuer: string;
   readonly audience: string;
   readonly customClaim: string;
   readonly clientSecret: string;
-  /** Signs what the token endpoint issues. */
+  /** Signs the tokens of the token endpoint. */
   readonly signingKey: SigningKey;
-  /** Is published beside it. */
+  /** Signs the tokens of the development endpoint; published too. */
   readonly developmentKey: SigningKey;
+  /** Returns the URL of the service; `undefined` before it runs. Logout tokens are sent there. */
+  readonly serviceUrl: () => string | undefined;
 }
 
+/** Address of the service's endpoint in the registration of the client: its port is not known yet. */
+const logoutUri = 'https://service.invalid/backchannel-logout';
 const scope = apiScopes.join(' ');
 
 interface SignedIn {
@@ -28,10 +32,9 @@ interface SignedIn {
   readonly account: { readonly accountId: string };
 }
 
-/** Paths that an application on this machine may be called back on, on any port (RFC 8252 §7.3). */
+/** Redirect paths of local applications, with any port (RFC 8252 §7.3). */
 const callbackPaths = ['/', '/callback', '/auth/callback', '/cb'];
 
-/** Creates the provider; nothing listens yet. */
 export function createProvider(libraries: Libraries, options: ProviderOptions): Provider {
   const unmute = muteNotices();
   try {
@@ -50,7 +53,7 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
       {
         client_id: clientIds.service,
         client_secret: options.clientSecret,
-        grant_types: ['client_credentials'],
+        grant_types: ['client_credentials', tokenExchange],
         redirect_uris: [],
         response_types: [],
       },
@@ -58,14 +61,16 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
         client_id: clientIds.app,
         application_type: 'native',
         token_endpoint_auth_method: 'none',
-        grant_types: ['authorization_code'],
+        grant_types: ['authorization_code', 'refresh_token'],
         response_types: ['code'],
+        backchannel_logout_uri: logoutUri,
+        backchannel_logout_session_required: true,
         redirect_uris: callbackPaths.flatMap((path) => [`http://127.0.0.1${path}`, `http://localhost${path}`]),
       },
     ],
     jwks: { keys: [exportJwk(signingKey), exportJwk(developmentKey)] },
     routes: { jwks: '/.well-known/jwks.json' },
-    scopes: ['openid', 'email'],
+    scopes: ['openid', 'email', 'offline_access'],
     claims: { openid: ['sub'], email: ['email'] },
     cookies: { keys: [randomBytes(32).toString('base64url')] },
     ttl: {
@@ -76,28 +81,60 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
       Session: 86_400,
       Interaction: 600,
       AuthorizationCode: 60,
+      RefreshToken: 86_400,
     },
     features: {
       devInteractions: { enabled: false },
-      rpInitiatedLogout: { enabled: false },
+      backchannelLogout: { enabled: true },
+      rpInitiatedLogout: {
+        logoutSource: (context, form) => {
+          context.body = `${form}<button form="op.logoutForm" name="logout" value="yes">Sign out</button>`;
+        },
+        postLogoutSuccessSource: (context) => {
+          context.body = 'Signed out.';
+        },
+      },
       clientCredentials: { enabled: true },
       dPoP: { enabled: true },
+      // Clients of MCP register themselves (RFC 7591).
+      registration: {
+        enabled: true,
+        idFactory(context) {
+          // Clients register the scope of their first challenge, which would refuse them the scopes of a later one.
+          const metadata: Record<string, unknown> = Object(context.oidc.body);
+          delete metadata['scope'];
+          return randomBytes(16).toString('base64url');
+        },
+      },
       resourceIndicators: {
         enabled: true,
         defaultResource: () => resource,
         useGrantedResource: () => true,
         getResourceServerInfo: (_context, indicator) => {
-          if (indicator !== resource) throw new oidc.errors.InvalidTarget();
+          if (!isSameUrl(indicator, resource)) throw new oidc.errors.InvalidTarget();
           return { scope, audience, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'RS256', kid: signingKey.kid } } };
         },
       },
     },
     interactions: { url: (_context, { uid }) => `${interactionPath}${uid}` },
     findAccount: (_context, sub) => ({ accountId: sub, claims: () => ({ sub, email: demoUser.email }) }),
-    extraTokenClaims: () => extraClaims,
-    // Consent is given ahead, to everything: nobody is asked on a development machine.
+    // A logout of the session reaches its access tokens by this claim.
+    extraTokenClaims: ({ oidc: context }) => ({ ...extraClaims, sid: context.entities.AuthorizationCode?.sid }),
+    // The provider refuses addresses of this host, and the service is on this host.
+    fetch: (url, init) =>
+      String(url) === logoutUri
+        ? fetch(new URL('/backchannel-logout', options.serviceUrl()), { method: 'POST', body: init?.body ?? null })
+        : fetch(url, init),
+    // Without offline_access too: few clients request it.
+    issueRefreshToken: async (_context, client) => client.grantTypeAllowed('refresh_token'),
+    // For the fixed client, consent to everything is given in advance. A client that registered itself needs the user's.
     loadExistingGrant: async ({ oidc: context }) => {
       const { client, account } = context as SignedIn; // grants are looked up once both are known
+      const { provider, session, result } = context;
+      if (client.clientId !== clientIds.app) {
+        const id = result?.consent?.grantId ?? session?.grantIdFor(client.clientId);
+        return id === undefined ? undefined : provider.Grant.find(id);
+      }
       const grant = new context.provider.Grant({ clientId: client.clientId, accountId: account.accountId });
       grant.addOIDCScope('openid email');
       grant.addResourceScope(resource, scope);
@@ -110,6 +147,11 @@ function configure({ oidc }: Libraries, options: ProviderOptions): Configuration
       context.body = `${error}: ${description}\n`;
     },
   };
+}
+
+/** Clients write a URL as their parser does, for example with a slash after the host. */
+function isSameUrl(indicator: string, resource: string): boolean {
+  return indicator === resource || (URL.canParse(resource) && indicator === new URL(resource).href);
 }
 
 /** The audience as a resource indicator, which is an absolute URI without a fragment (RFC 8707 §2). */

@@ -3,27 +3,24 @@ import { join } from 'node:path';
 import { type Identity, readIdentity } from './identity.ts';
 import { createIdpClient, type IdpClient } from './idp-client.ts';
 
-/** What a running provider says of itself in the cache folder. */
 export interface RunningIdp {
   readonly issuer: string;
   readonly pid: number;
-  /** Time of the start. Seconds since the epoch. */
+  /** Start time, in seconds since the epoch. */
   readonly started: number;
-  /** Audience of its tokens. */
   readonly audience?: string;
-  /** URL of the service that was started with it. */
   readonly service?: string;
-  /** Variables that this service was set by; none of them is a secret. */
+  readonly admin?: string;
+  /** Variables of the service, without secrets. */
   readonly variables?: Readonly<Record<string, string>>;
 }
 
-/** A running provider and the certificate of its listener. */
-export interface LocalParty extends RunningIdp {
+export interface LocalProvider extends RunningIdp {
   /** PEM. */
   readonly certificate: string;
 }
 
-/** Says that a provider runs on a port, until the returned function is called. */
+/** Writes the state of a provider. The returned function removes it. */
 export async function announceRunning(cacheFolder: string, running: RunningIdp): Promise<() => Promise<void>> {
   const file = runningFile(cacheFolder, running.issuer);
   await mkdir(runningFolder(cacheFolder), { recursive: true, mode: 0o700 });
@@ -31,39 +28,38 @@ export async function announceRunning(cacheFolder: string, running: RunningIdp):
   return () => rm(file, { force: true });
 }
 
-/** The provider with this issuer, or else the one that was started last; `undefined` where none answers. */
+/** Finds the provider with this issuer, otherwise the one that was started last; `undefined` if none responds. */
 export async function findRunning(cacheFolder: string, issuer?: string): Promise<IdpClient | undefined> {
   const identity = await readIdentity(cacheFolder);
   if (identity === undefined) return undefined;
   const issuers = issuer === undefined ? (await listRunning(cacheFolder)).map((running) => running.issuer) : [issuer];
-  return findAnswering(issuers, identity);
+  return findResponding(issuers, identity);
 }
 
-/** What a provider says of itself: the one with this issuer, or else the one that was started last; `undefined` where none answers. */
-export async function findParty(cacheFolder: string, issuer: string): Promise<LocalParty | undefined> {
+/** Finds the state of the provider with this issuer, otherwise of the one that was started last; `undefined` if none responds. */
+export async function findLocalProvider(cacheFolder: string, issuer: string): Promise<LocalProvider | undefined> {
   const identity = await readIdentity(cacheFolder);
   if (identity === undefined) return undefined;
   const all = await listRunning(cacheFolder);
   const issuers = all.map((running) => running.issuer);
   const first = issuers.includes(issuer) ? [issuer] : [];
-  const client = await findAnswering([...first, ...issuers], identity);
-  const party = all.find((running) => running.issuer === client?.issuer);
-  return party && { ...party, certificate: identity.certificate };
+  const client = await findResponding([...first, ...issuers], identity);
+  const provider = all.find((running) => running.issuer === client?.issuer);
+  return provider && { ...provider, certificate: identity.certificate };
 }
 
-async function findAnswering(issuers: readonly string[], identity: Identity): Promise<IdpClient | undefined> {
+async function findResponding(issuers: readonly string[], identity: Identity): Promise<IdpClient | undefined> {
   const clients = issuers.map((one) => createIdpClient(one, identity));
-  // A provider that was killed has left its file behind: only one that answers runs.
-  const answers = await Promise.all(clients.map((client) => client.isRunning()));
-  return clients.find((_client, index) => answers[index]);
+  // A provider that was killed has left its file behind.
+  const responding = await Promise.all(clients.map((client) => client.isRunning()));
+  return clients.find((_client, index) => responding[index]);
 }
 
-/** URL of the service that was started with the provider of this issuer; `undefined` where none was. */
 export async function findService(cacheFolder: string, issuer: string): Promise<string | undefined> {
   return (await readRunning(runningFile(cacheFolder, issuer)))?.service;
 }
 
-/** What has said that it runs, the latest first. */
+/** Lists the announced providers, the latest first. */
 async function listRunning(cacheFolder: string): Promise<readonly RunningIdp[]> {
   const folder = runningFolder(cacheFolder);
   const names = await readdir(folder).catch(() => []);
@@ -81,12 +77,13 @@ async function readRunning(file: string): Promise<RunningIdp | undefined> {
 }
 
 function isRunningIdp(value: unknown): value is RunningIdp {
-  const { issuer, started, audience, service, variables }: Readonly<Record<string, unknown>> = Object(value);
+  const { issuer, started, audience, service, admin, variables }: Readonly<Record<string, unknown>> = Object(value);
   return (
     isUrl(issuer) &&
     typeof started === 'number' &&
     (audience === undefined || typeof audience === 'string') &&
     (service === undefined || isUrl(service)) &&
+    (admin === undefined || isUrl(admin)) &&
     (variables === undefined || Object.values(Object(variables)).every((each) => typeof each === 'string'))
   );
 }

@@ -1,8 +1,8 @@
-import { generateKeyPair, type JsonWebKey, type KeyObject, randomBytes } from 'node:crypto';
+import { createPublicKey, generateKeyPair, type JsonWebKey, type KeyObject, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { signCompact } from '../../jose/sign.ts';
 
-/** A key that signs with RS256. It lives in this process only. */
+/** RS256 key. It never leaves this process. */
 export interface SigningKey {
   readonly kid: string;
   readonly privateKey: KeyObject;
@@ -10,19 +10,26 @@ export interface SigningKey {
 
 const generate = promisify(generateKeyPair);
 
-/** Makes an RSA key of 2048 bits with a random `kid`. */
+/** Generates an RSA key of 2048 bits with a random `kid`. */
 export async function makeSigningKey(): Promise<SigningKey> {
   const { privateKey } = await generate('rsa', { modulusLength: 2048 });
   return { kid: randomBytes(16).toString('base64url'), privateKey };
 }
 
-/** The key as a private JWK, for the provider's own key store. */
 export function exportJwk({ kid, privateKey }: SigningKey): JsonWebKey {
   return { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' };
 }
 
+export function exportPublicJwk({ kid, privateKey }: SigningKey): JsonWebKey {
+  return { ...createPublicKey(privateKey).export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' };
+}
+
 /** Signs claims into an access token (RFC 9068). */
-export function signAccessToken({ kid, privateKey }: SigningKey, claims: Readonly<Record<string, unknown>>): string {
+export function signAccessToken(
+  { kid, privateKey }: SigningKey,
+  claims: Readonly<Record<string, unknown>>,
+  typ: 'at+jwt' | 'logout+jwt' = 'at+jwt',
+): string {
   const alg = 'RS256';
-  return signCompact({ alg, typ: 'at+jwt', kid }, claims, { alg, privateKey });
+  return signCompact({ alg, typ, kid }, claims, { alg, privateKey });
 }

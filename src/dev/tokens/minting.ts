@@ -1,38 +1,36 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { apiScopes, clientIds, demoUser, tokenLifetime } from '../provider/defaults.ts';
 import { makeSigningKey, type SigningKey, signAccessToken } from '../provider/signing-key.ts';
-import type { TokenOrder } from './token-order.ts';
+import type { TokenOptions } from './token-options.ts';
 
-/** What minted tokens are made from. */
 export interface MintOptions {
   readonly issuer: string;
   readonly audience: string;
   readonly customClaim: string;
-  /** A key that the provider publishes. */
   readonly key: SigningKey;
-  /** Seconds since the epoch. */
+  /** Current time in seconds since the epoch. */
   readonly now: () => number;
 }
 
-/** Makes one access token, odd in the ordered way. */
-export type Mint = (order: TokenOrder) => Promise<string>;
+export type Mint = (options: TokenOptions) => Promise<string>;
 
-/** Makes tokens, and knows the opaque ones. */
 export interface Minting {
   readonly mint: Mint;
-  /** What an opaque token stands for (RFC 7662 §2.2). */
+  /** Introspection response for an opaque token (RFC 7662 §2.2). */
   introspect(token: string): Readonly<Record<string, unknown>>;
 }
 
-/** Opaque tokens that are remembered; the oldest is forgotten. */
+/** Event of a logout token (OpenID Connect Back-Channel Logout 1.0). */
+const logoutEvents = { 'http://schemas.openid.net/event/backchannel-logout': {} };
+/** Maximum number of stored opaque tokens. The oldest is evicted. */
 const maxOpaque = 1000;
 
-/** The claims that every access token of this provider has besides the registered ones. */
+/** Private claims of every access token. */
 export function demoClaims(customClaim: string): Readonly<Record<string, unknown>> {
   return { permissions: apiScopes, email: demoUser.email, [customClaim]: 'a value of the local identity provider' };
 }
 
-/** Makes tokens that no token endpoint would issue: to see them refused. */
+/** Issues tokens that the token endpoint would not issue, to see them refused. */
 export function createMinting(options: MintOptions): Minting {
   const opaque = new Map<string, Readonly<Record<string, unknown>>>();
   let unpublished: Promise<SigningKey> | undefined;
@@ -43,8 +41,13 @@ export function createMinting(options: MintOptions): Minting {
       return unpublished;
     },
   } as const;
-  const mint: Mint = async (order) => {
-    const { scope, audience, issuer, validity = 'current', key = 'published', jkt, form = 'jwt' } = order;
+  const mint: Mint = async (tokenOptions) => {
+    const { scope, audience, issuer, validity = 'current', key = 'published', jkt, form = 'jwt' } = tokenOptions;
+    const issued = Math.floor(options.now());
+    if (form === 'logout') {
+      const logout = { iss: options.issuer, aud: clientIds.app, iat: issued, exp: issued + 120, jti: randomUUID() };
+      return signAccessToken(options.key, { ...logout, events: logoutEvents, ...tokenOptions.claims }, 'logout+jwt');
+    }
     const claims = {
       ...demoClaims(options.customClaim),
       iss: issuer ?? options.issuer,
@@ -54,17 +57,17 @@ export function createMinting(options: MintOptions): Minting {
       jti: randomUUID(),
       scope,
       cnf: jkt === undefined ? undefined : { jkt },
-      ...times[validity](Math.floor(options.now())),
-      ...order.claims,
+      ...times[validity](issued),
+      ...tokenOptions.claims,
     };
-    const kept = Object.fromEntries(
+    const present = Object.fromEntries(
       Object.entries(claims).filter(([, value]) => value !== null && value !== undefined),
     );
-    if (form === 'jwt') return signAccessToken(await keys[key](), kept);
+    if (form === 'jwt') return signAccessToken(await keys[key](), present);
     const token = randomBytes(32).toString('base64url');
     const [oldest] = opaque.keys();
     if (opaque.size >= maxOpaque && oldest !== undefined) opaque.delete(oldest);
-    opaque.set(token, kept);
+    opaque.set(token, present);
     return token;
   };
   return {
@@ -81,12 +84,12 @@ export function createMinting(options: MintOptions): Minting {
   };
 }
 
-/** RFC 9449 §6.2: a token that is bound to a key says so. */
+/** Token type (RFC 9449 §6.2). */
 function tokenType({ cnf }: Readonly<Record<string, unknown>>): string {
   return cnf === undefined ? 'Bearer' : 'DPoP';
 }
 
-/** The time claims of each validity, from the time of issue in seconds. */
+/** Time claims of each validity, for an issue time in seconds. */
 const times = {
   current: (now: number) => ({ iat: now, exp: now + tokenLifetime }),
   expired: (now: number) => ({ iat: now - 2 * tokenLifetime, exp: now - tokenLifetime }),

@@ -1,8 +1,8 @@
+import { showText } from '../../shown-text.ts';
 import { audiencesOf, type Facts, textOf } from '../facts.ts';
-import { showText } from '../shown-text.ts';
 import type { Cause, FoundCause } from './cause.ts';
 
-/** A way in which two audiences differ that are meant to be the same. */
+/** A difference that people overlook in two audiences. */
 interface Difference {
   readonly id: string;
   readonly what: string;
@@ -11,6 +11,13 @@ interface Difference {
 }
 
 const differences: readonly Difference[] = [
+  // First, because white space hides a slash.
+  {
+    id: 'audience_space',
+    what: 'white space at an end',
+    note: 'only white space at an end differs',
+    takeAway: (text) => text.trim(),
+  },
   {
     id: 'audience_slash',
     what: 'the slash at the end',
@@ -31,6 +38,8 @@ const differences: readonly Difference[] = [
   },
 ];
 
+const guid = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+
 const graphAudiences: ReadonlySet<string> = new Set([
   'https://graph.microsoft.com',
   'https://graph.microsoft.com/',
@@ -42,7 +51,6 @@ function areEqualWithout(taken: readonly Difference[], a: string, b: string): bo
   return strip(a) === strip(b);
 }
 
-/** All in which two audiences differ that are equal without. */
 function compare(a: string, b: string): readonly Difference[] {
   return differences.filter((one) => {
     const others = differences.filter((each) => each !== one);
@@ -50,14 +58,13 @@ function compare(a: string, b: string): readonly Difference[] {
   });
 }
 
-/** An audience of the token, one of ours, and all in which they differ. */
+/** An audience of the token, a configured audience, and their differences. */
 interface NearMiss {
   readonly theirs: string;
   readonly ours: string;
   readonly differing: readonly Difference[];
 }
 
-/** The two that differ in the fewest ways; `undefined` if all are for something else. */
 function findNearMiss({ seen, force }: Facts): NearMiss | undefined {
   const near = audiencesOf(seen.claims).flatMap((theirs) =>
     force.audiences
@@ -67,7 +74,7 @@ function findNearMiss({ seen, force }: Facts): NearMiss | undefined {
   return near.toSorted((a, b) => a.differing.length - b.differing.length)[0];
 }
 
-/** `id`: of the only difference; `undefined` if there are several. */
+/** `id` names the only difference; `undefined` if there are several. */
 function explainNearMiss(facts: Facts, id?: string): FoundCause | undefined {
   const near = findNearMiss(facts);
   if (near === undefined) return undefined;
@@ -75,26 +82,25 @@ function explainNearMiss(facts: Facts, id?: string): FoundCause | undefined {
   const [only] = differing.length === 1 ? differing : [];
   if (only?.id !== id) return undefined;
   return {
-    certainty: 'certain',
     fix: facts.force.labels.audience.set(showText(theirs)),
-    or: `let the client ask for ${showText(ours)}`,
+    ...(ours === ours.trim() && { or: `request ${showText(ours)} in the client` }),
+    trial: { audience: theirs },
     note: only?.note ?? `only these differ: ${differing.map(({ what }) => what).join(', ')}`,
   };
 }
 
-/** Causes of `invalid_audience`, and of tokens that are for something else. */
 export const audienceCauses: readonly Cause[] = [
   {
     id: 'id_token',
     reasons: ['invalid_audience', 'not_an_access_token', 'unsupported_typ'],
-    meaning: 'The client sent its ID token, which is for itself, instead of the access token.',
+    meaning: 'The client sent its ID token instead of the access token.',
     find: ({ seen: { claims, header } }) => {
-      const fix = 'Let the client send access_token of the token response, not id_token.';
-      const isCertain =
+      const fix = 'Send access_token of the token response, not id_token.';
+      const isNamed =
         'at_hash' in claims || 'c_hash' in claims || claims['token_use'] === 'id' || claims['typ'] === 'ID';
-      if (isCertain) return { certainty: 'certain', fix, note: 'these are the claims of an ID token' };
+      if (isNamed) return { fix, note: 'these are the claims of an ID token' };
       const isLikely = typeof claims['nonce'] === 'string' && !/at\+jwt/i.test(textOf(header['typ']));
-      return isLikely ? { certainty: 'likely', fix, note: 'nonce is a claim of ID tokens' } : undefined;
+      return isLikely ? { fix, note: 'nonce is a claim of ID tokens' } : undefined;
     },
   },
   ...differences.map(
@@ -114,42 +120,55 @@ export const audienceCauses: readonly Cause[] = [
   {
     id: 'cognito_no_audience',
     reasons: ['invalid_audience'],
-    meaning: 'Access tokens of Amazon Cognito have no aud. The client is named in client_id.',
+    meaning: 'Access tokens of Amazon Cognito have no aud. They name the client in client_id.',
     find: ({ seen: { claims }, force }) =>
-      claims['token_use'] === 'access' && claims['aud'] === undefined
-        ? {
-            certainty: 'certain',
-            fix:
-              force.labels.clientIds?.set(showText(textOf(claims['client_id']) || '…')) ??
-              'The gate and the library can name clients in place of an audience (clientIds); this service cannot.',
-            note: 'token_use is there and aud is not',
-          }
-        : undefined,
+      claims['token_use'] === 'access' &&
+      claims['aud'] === undefined && {
+        fix:
+          force.labels.clientIds?.set(showText(textOf(claims['client_id']) || '…')) ??
+          'The gate and the library can name clients instead of an audience (clientIds); this service cannot.',
+        note: 'token_use is present, aud is absent',
+        ...(force.labels.clientIds !== undefined && { trial: { clientId: textOf(claims['client_id']) } }),
+      },
   },
   {
     id: 'keycloak_account_audience',
     reasons: ['invalid_audience'],
-    meaning: 'Keycloak puts only "account" into aud until an audience mapper adds this API.',
-    find: ({ seen: { claims } }) =>
-      audiencesOf(claims).includes('account') && audiencesOf(claims).length === 1
-        ? {
-            certainty: /\/realms\//.test(textOf(claims['iss'])) ? 'certain' : 'likely',
-            fix: 'In Keycloak, add an audience mapper for this API to a client scope of the client.',
-            note: 'aud is "account", the default of Keycloak',
-          }
-        : undefined,
+    meaning: 'Keycloak writes only "account" into aud until an audience mapper adds this API.',
+    find: ({ seen: { claims }, force }) =>
+      audiencesOf(claims).includes('account') &&
+      audiencesOf(claims).length === 1 && {
+        fix: 'In Keycloak, add an audience mapper for this API to a client scope of the client.',
+        note: 'aud is "account", the default of Keycloak',
+        ...(force.audiences[0] !== undefined && { trial: { claims: { aud: force.audiences } } }),
+      },
+  },
+  {
+    id: 'entra_audience',
+    reasons: ['invalid_audience'],
+    meaning: 'Microsoft Entra names an API by its GUID or by its URI (api://…), and the setting has the other one.',
+    find: ({ seen, force }) => {
+      const [theirs] = audiencesOf(seen.claims);
+      const name = theirs?.replace(/^api:\/\//, '');
+      if (theirs === undefined || name === undefined || !guid.test(name)) return undefined;
+      const ours = force.audiences.find((each) => each.startsWith('api://') !== theirs.startsWith('api://'));
+      if (ours === undefined) return undefined;
+      const isOne = ours.replace(/^api:\/\//, '').toLowerCase() === name.toLowerCase();
+      return {
+        fix: force.labels.audience.set(showText(theirs)),
+        note: isOne ? 'the GUID is equal, only api:// differs' : 'Entra wrote the GUID of the API into aud',
+        ...(isOne && { trial: { audience: theirs } }),
+      };
+    },
   },
   {
     id: 'entra_graph_token',
     reasons: ['invalid_signature', 'invalid_audience', 'invalid_issuer'],
-    meaning: 'The token is for Microsoft Graph. Nobody but Graph can verify its signature.',
-    find: ({ seen: { claims, header } }) =>
-      audiencesOf(claims).some((audience) => graphAudiences.has(audience))
-        ? {
-            certainty: 'nonce' in header ? 'certain' : 'likely',
-            fix: 'Let the client ask for a scope of this API (api://…/.default), not for User.Read of Graph.',
-            note: 'aud is Microsoft Graph',
-          }
-        : undefined,
+    meaning: 'The token is for Microsoft Graph. Only Graph can verify its signature.',
+    find: ({ seen: { claims } }) =>
+      audiencesOf(claims).some((audience) => graphAudiences.has(audience)) && {
+        fix: 'Request a scope of this API in the client (api://…/.default), not User.Read of Graph.',
+        note: 'aud is Microsoft Graph',
+      },
   },
 ];

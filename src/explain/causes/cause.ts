@@ -1,27 +1,47 @@
+import type { JsonObject } from '../../jose/json.ts';
 import type { Facts } from '../facts.ts';
 
-/** `certain`: what was seen has no other explanation. `likely`: it usually means this. */
+/** `certain`: the fix was applied to a copy, and the failed check then passed. `likely`: everything else. */
 export type Certainty = 'certain' | 'likely';
 
-/** A cause that fits. */
-export interface FoundCause {
-  readonly certainty: Certainty;
-  /** What to do: a line to write, or one sentence. */
-  readonly fix: string;
-  /** What to do instead, if the first is not possible. */
-  readonly or?: string;
-  /** What was seen that tells the cause, in a few words. */
-  readonly note?: string;
+/** A fix in a form that can be applied to a copy of the request or of the rules. */
+export interface Trial {
+  /** Value of the Authorization header. */
+  readonly authorization?: string;
+  /** External URL that the service sees. */
+  readonly url?: string;
+  /** Members of the token's header, of its claims, and of the proof's claims; `undefined` removes one. */
+  readonly header?: JsonObject;
+  readonly claims?: JsonObject;
+  readonly proofClaims?: JsonObject;
+  /** Settings. */
+  readonly issuer?: string;
+  readonly audience?: string;
+  readonly algorithm?: string;
+  readonly clientId?: string;
+  readonly scopeClaim?: string;
+  readonly subject?: 'optional';
+  readonly mode?: 'allowed';
+  /** Scopes that the route requires. */
+  readonly scopes?: readonly string[];
 }
 
-/** Why calls are refused, beyond the reason: what people really did. */
+/** A cause that matches. */
+export interface FoundCause {
+  /** Fix: a line to write, or one sentence. */
+  readonly fix: string;
+  /** Fix if the first is not possible. */
+  readonly or?: string;
+  /** The decisive fact, in a few words. */
+  readonly note?: string;
+  /** Without it the cause is at most likely. */
+  readonly trial?: Trial;
+}
+
 export interface Cause {
   /** Never changes its meaning. */
   readonly id: string;
-  /** Refusals that it is looked for in. */
   readonly reasons: readonly string[];
-  /** What happened, in one sentence. */
   readonly meaning: string;
-  /** `undefined` if it does not fit. */
-  find(facts: Facts): FoundCause | undefined;
+  find(facts: Facts): FoundCause | false | undefined;
 }

@@ -1,7 +1,8 @@
 import type { Facts } from '../facts.ts';
 import { audienceCauses } from './audience-causes.ts';
-import type { Cause, FoundCause } from './cause.ts';
+import type { Cause, Certainty, FoundCause } from './cause.ts';
 import { credentialCauses } from './credential-causes.ts';
+import { foreignTokenCauses } from './foreign-tokens.ts';
 import { issuerCauses } from './issuer-causes.ts';
 import { keyCauses } from './key-causes.ts';
 import { proofCauses } from './proof-causes.ts';
@@ -10,6 +11,7 @@ import { timeCauses } from './time-causes.ts';
 
 /** Every cause that can be named, in the order of the checks. */
 export const causes: readonly Cause[] = [
+  ...foreignTokenCauses,
   ...credentialCauses,
   ...keyCauses,
   ...issuerCauses,
@@ -19,19 +21,37 @@ export const causes: readonly Cause[] = [
   ...proofCauses,
 ];
 
-/** A cause that fits, with its name. */
-export interface NamedCause extends FoundCause {
+/** A cause that matches, with its id. */
+export interface NamedCause extends Omit<FoundCause, 'trial'> {
+  readonly id: string;
+  readonly certainty: Certainty;
+}
+
+/** A cause that matches, before its fix is tried. */
+export interface Candidate extends FoundCause {
   readonly id: string;
 }
 
-/** The causes of one refusal; those that are certain come first. */
-export function findCauses(reason: string, facts: Facts): readonly NamedCause[] {
-  const found = causes.flatMap((cause): readonly NamedCause[] => {
-    const fitting = cause.reasons.includes(reason) ? cause.find(facts) : undefined;
-    return fitting === undefined ? [] : [{ id: cause.id, ...fitting }];
+/** The causes of one refusal; those with a fix that can be tried come first. */
+export function findCauses(reason: string, facts: Facts): readonly Candidate[] {
+  const found = causes.flatMap((cause): readonly Candidate[] => {
+    const found = cause.reasons.includes(reason) && cause.find(facts);
+    return found ? [{ id: cause.id, ...found }] : [];
+  });
+  return [...found.filter(({ trial }) => trial !== undefined), ...found.filter(({ trial }) => trial === undefined)];
+}
+
+/** Names causes; `isConfirmed` reports whether the fix of one was tried with success. Certain ones come first. */
+export function nameCauses(
+  candidates: readonly Candidate[],
+  isConfirmed: (candidate: Candidate) => boolean = () => false,
+): readonly NamedCause[] {
+  const named = candidates.map((candidate): NamedCause => {
+    const { trial: _, ...cause } = candidate;
+    return { ...cause, certainty: isConfirmed(candidate) ? 'certain' : 'likely' };
   });
   return [
-    ...found.filter(({ certainty }) => certainty === 'certain'),
-    ...found.filter(({ certainty }) => certainty === 'likely'),
+    ...named.filter(({ certainty }) => certainty === 'certain'),
+    ...named.filter(({ certainty }) => certainty === 'likely'),
   ];
 }

@@ -1,5 +1,8 @@
+import { showText } from '../../shown-text.ts';
 import type { Facts } from '../facts.ts';
-import type { Cause } from './cause.ts';
+import { decodeBase64, decodePercent, findTokenMember, isHidden, removeHidden } from '../input/repair.ts';
+import type { Cause, Trial } from './cause.ts';
+import { isForeign } from './foreign-tokens.ts';
 
 const jwt = /^["'`]?ey[\w-]+\.[\w-]+\.[\w-]*["'`]?$/;
 const placeholder =
@@ -7,164 +10,234 @@ const placeholder =
 const quotes = /^["'`“‘]|["'`”’]$/;
 const tokenName = /^(?:access_?token|id_?token|token|jwt|auth(?:orization)?|bearer)$/i;
 
-/** Reasons for credentials that are no token. */
-const shapeReasons = ['opaque_token', 'malformed_token', 'malformed_encoding', 'malformed_header'];
-
-function queryNames({ seen: { url } }: Facts): readonly string[] {
-  if (url === undefined || !URL.canParse(url)) return [];
-  const { searchParams, hash } = new URL(url);
-  return [...searchParams, ...new URLSearchParams(hash.slice(1))]
-    .filter(([name, value]) => tokenName.test(name) || jwt.test(value))
-    .map(([name]) => name);
+interface BrokenForm {
+  readonly id: string;
+  readonly meaning: string;
+  readonly note: string;
+  readonly fix: string;
+  readonly repair: (authorization: string) => string | undefined;
 }
 
-function cookieNames({ seen: { cookie } }: Facts): readonly string[] {
+const credentialsForm = /^(bearer|dpop) +([\s\S]+)$/i;
+
+const inToken =
+  (repair: (token: string) => string | undefined) =>
+  (authorization: string): string | undefined => {
+    const [, scheme, token = ''] = credentialsForm.exec(authorization) ?? [];
+    const repaired = scheme === undefined ? undefined : repair(token);
+    return repaired === undefined ? undefined : `${scheme} ${repaired}`;
+  };
+
+const brokenForms: readonly BrokenForm[] = [
+  {
+    id: 'percent_encoded',
+    meaning: 'The client percent-encoded the value of the header, as if it were a part of a URL.',
+    note: 'the value of the header is percent-encoded',
+    fix: 'Do not encode the value of the header: write Authorization: Bearer <token>, with a space.',
+    repair: (value) =>
+      /^(?:bearer|dpop) *(?:%|\+)/i.test(value) || /%2e/i.test(value) ? decodePercent(value) : undefined,
+  },
+  {
+    id: 'hidden_character',
+    meaning: 'The value of the header has an invisible character, such as a no-break space from a document.',
+    note: 'an invisible character, such as a no-break space',
+    fix: 'Type the space after Bearer again, and copy only the token.',
+    repair: (value) => (isHidden(value) ? removeHidden(value) : undefined),
+  },
+  {
+    id: 'base64_token',
+    meaning: 'The client sent base64 of a token, as a Kubernetes Secret stores it.',
+    note: 'base64 of a token, not the token',
+    fix: 'Decode the value before it is sent: base64 -d.',
+    repair: inToken(decodeBase64),
+  },
+  {
+    id: 'token_response_sent',
+    meaning: 'The client sent the entire token response instead of its member access_token.',
+    note: 'a token response, not a token',
+    fix: 'Send only access_token of the token response. In a shell: jq -r .access_token',
+    repair: inToken(findTokenMember),
+  },
+];
+
+/** Reasons for credentials that are not a token. */
+const shapeReasons = ['opaque_token', 'malformed_token', 'malformed_encoding', 'malformed_header'];
+
+function queryPairs({ seen: { url } }: Facts): readonly Pair[] {
+  if (url === undefined || !URL.canParse(url)) return [];
+  const { searchParams, hash } = new URL(url);
+  return [...searchParams, ...new URLSearchParams(hash.slice(1))].filter(
+    ([name, value]) => tokenName.test(name) || jwt.test(value),
+  );
+}
+
+function cookiePairs({ seen: { cookie } }: Facts): readonly Pair[] {
   return (cookie ?? '')
     .split(';')
     .map((pair) => [pair.slice(0, pair.indexOf('=')).trim(), pair.slice(pair.indexOf('=') + 1).trim()] as const)
-    .filter(([name, value]) => tokenName.test(name) || jwt.test(value))
-    .map(([name]) => name);
+    .filter(([name, value]) => tokenName.test(name) || jwt.test(value));
 }
 
-/** Causes of credentials that are missing, elsewhere, or no token. */
+type Pair = readonly [name: string, value: string];
+
+const sendAsBearer = ([pair]: readonly Pair[]): Trial => ({ authorization: `Bearer ${pair?.[1] ?? ''}` });
+
 export const credentialCauses: readonly Cause[] = [
   {
     id: 'token_in_query',
     reasons: ['missing_credentials'],
-    meaning: 'The token stands in the query of the URL. It is not looked for there (RFC 6750 §5.3).',
+    meaning: 'The token is in the query of the URL, which is ignored (RFC 6750 §5.3).',
     find: (facts) =>
-      queryNames(facts).length > 0
-        ? {
-            certainty: 'certain',
-            fix: 'Send the token in a header, Authorization: Bearer <token>, and take it out of the URL.',
-            note: 'there is a token in the query',
-          }
-        : undefined,
+      queryPairs(facts).length > 0 && {
+        trial: sendAsBearer(queryPairs(facts)),
+        fix: 'Send the token in a header, Authorization: Bearer <token>, and remove it from the URL.',
+        note: 'the query has a token',
+      },
   },
   {
     id: 'token_in_cookie',
     reasons: ['missing_credentials'],
-    meaning: 'The token stands in a cookie. Cookies are not read: another site could make a browser send them.',
+    meaning: 'The token is in a cookie. Cookies are ignored, because browsers also send them for other sites.',
     find: (facts) =>
-      cookieNames(facts).length > 0
-        ? {
-            certainty: 'certain',
-            fix: 'Let the client, or the server that keeps the session, send Authorization: Bearer <token>.',
-            note: 'there is a token in a cookie',
-          }
-        : undefined,
+      cookiePairs(facts).length > 0 && {
+        trial: sendAsBearer(cookiePairs(facts)),
+        fix: 'Send Authorization: Bearer <token> from the client, or from the server that stores the session.',
+        note: 'a cookie has a token',
+      },
   },
   {
     id: 'token_in_other_header',
     reasons: ['missing_credentials', 'unsupported_scheme'],
-    meaning: 'The token stands in another header than Authorization.',
+    meaning: 'The token is in a header other than Authorization.',
     find: ({ seen }) =>
-      seen.otherHeaders.length > 0
-        ? {
-            certainty: 'certain',
-            fix: 'Send Authorization: Bearer <token>.',
-            note: `there is a token in ${seen.otherHeaders.join(', ')}`,
-          }
-        : undefined,
+      seen.otherHeaders.length > 0 && {
+        fix: 'Send Authorization: Bearer <token>.',
+        note: `the token is in ${seen.otherHeaders.map(([name]) => name).join(', ')}`,
+        trial: sendAsBearer(seen.otherHeaders),
+      },
   },
   {
     id: 'header_stripped',
     reasons: ['missing_credentials'],
-    meaning: 'The header was lost on the way: by a proxy, a redirect to another host, or an export without secrets.',
+    meaning: 'The header was removed by a proxy, a redirect to another host, or an export without secrets.',
     find: (facts) => {
       const { seen } = facts;
-      const isElsewhere = queryNames(facts).length + cookieNames(facts).length + seen.otherHeaders.length > 0;
+      const isElsewhere = queryPairs(facts).length + cookiePairs(facts).length + seen.otherHeaders.length > 0;
       if (seen.authorization !== null || isElsewhere || seen.kind === 'token' || seen.kind === 'authorization')
         return undefined;
       const fix =
         seen.kind === 'har'
           ? 'Export the HAR again with sensitive data. If the header is still missing, the client did not send it.'
-          : 'Send Authorization: Bearer <token>. If the client does, look for a proxy or a redirect that drops the header.';
-      return { certainty: 'likely', fix, or: 'to find the proxy: portcullis doctor --from-outside URL' };
+          : 'Send Authorization: Bearer <token>. If the client does, check proxies and redirects: one removes the header.';
+      return { fix, or: 'to find the proxy: portcullis doctor --from-outside URL' };
     },
   },
   {
     id: 'token_empty',
     reasons: ['missing_credentials'],
-    meaning: 'The header has a scheme and nothing behind it: the variable that should hold the token is empty.',
+    meaning: 'The header has only a scheme: the variable of the token is empty.',
     find: ({ seen: { authorization } }) =>
-      /^(?:bearer|dpop)\s*$/i.test((authorization ?? '').trim())
-        ? {
-            certainty: 'certain',
-            fix: 'Look at the program or the variable that should give the token: it gives nothing.',
-            note: 'nothing behind the scheme',
-          }
-        : undefined,
+      /^(?:bearer|dpop)\s*$/i.test((authorization ?? '').trim()) && {
+        fix: 'Check the program or the variable that provides the token: it is empty.',
+        note: 'nothing after the scheme',
+      },
   },
   {
     id: 'placeholder_token',
     reasons: [...shapeReasons, 'missing_credentials'],
-    meaning: 'A word stands in the place of the token: a variable that was not set, or a placeholder of a guide.',
+    meaning: 'The token is a placeholder: a variable that is not set, or a word of a guide.',
     find: ({ seen }) =>
-      placeholder.test(seen.token)
-        ? {
-            certainty: 'certain',
-            fix: /^["'`]?\$/.test(seen.token)
-              ? 'Set the variable, and write double quotes around the header: in single quotes a shell leaves $ as it is.'
-              : 'Let the client wait for its login and use the token of the answer. In a shell, set the variable.',
-            note: 'a word in the place of the token',
-          }
-        : undefined,
+      placeholder.test(seen.token) &&
+      findTokenMember(seen.token) === undefined && {
+        fix: /^["'`]?\$/.test(seen.token)
+          ? 'Set the variable, and write double quotes around the header: in single quotes a shell does not expand it.'
+          : 'Await the login in the client and use the token of its response. In a shell, set the variable.',
+        note: 'a placeholder, not a token',
+      },
   },
   {
     id: 'scheme_doubled',
     reasons: [...shapeReasons, 'unsupported_scheme'],
-    meaning: 'The scheme is there twice, or has a colon behind it: the client adds Bearer to a value that has it.',
+    meaning: 'The scheme is duplicated, or a colon follows it: the client adds Bearer to a value that has it.',
     find: ({ seen: { authorization, token } }) => {
       const isDoubled = /^(?:bearer|dpop):? /i.test(token);
       if (!isDoubled && !/^(?:bearer|dpop)\s*:/i.test(authorization ?? '')) return undefined;
       return {
-        certainty: 'certain',
-        fix: 'Write the scheme once, and one space behind it: Authorization: Bearer <token>.',
-        note: isDoubled ? 'the scheme is there twice' : 'a colon behind the scheme',
+        fix: 'Write the scheme once, followed by one space: Authorization: Bearer <token>.',
+        trial: { authorization: `Bearer ${token.replace(/^(?:(?:bearer|dpop)\s*:?|:)\s*/i, '')}` },
+        note: isDoubled ? 'the scheme is duplicated' : 'a colon after the scheme',
+      };
+    },
+  },
+  ...brokenForms.map(
+    ({ id, meaning, note, fix, repair }): Cause => ({
+      id,
+      reasons: [...shapeReasons, 'unsupported_scheme', 'missing_credentials', 'malformed_claims', 'invalid_signature'],
+      meaning,
+      find: ({ seen: { authorization } }) => {
+        const repaired = repair(authorization ?? '');
+        return repaired === undefined ? undefined : { fix, note, trial: { authorization: repaired } };
+      },
+    }),
+  ),
+  {
+    id: 'scheme_other',
+    reasons: ['unsupported_scheme'],
+    meaning: 'The client sends the token with a scheme other than Bearer, such as JWT or Token.',
+    find: ({ seen: { authorization } }) => {
+      const [, scheme = '', token] =
+        /^(\w+)[ :=]+["']?(ey[\w-]+\.[\w-]+\.[\w-]*)["']?$/.exec(authorization ?? '') ?? [];
+      if (token === undefined || /^(?:bearer|dpop)$/i.test(scheme)) return undefined;
+      return {
+        fix: 'Write Bearer instead: Authorization: Bearer <token>.',
+        note: `the scheme is "${showText(scheme, 20)}"`,
+        trial: { authorization: `Bearer ${token}` },
       };
     },
   },
   {
     id: 'scheme_missing',
     reasons: ['unsupported_scheme'],
-    meaning: 'The header has the token and no scheme in front of it.',
+    meaning: 'The header has the token without a scheme.',
     find: ({ seen: { authorization } }) =>
-      jwt.test((authorization ?? '').trim())
-        ? {
-            certainty: 'certain',
-            fix: 'Write Bearer and one space in front of the token: Authorization: Bearer <token>.',
-            note: 'there is no scheme',
-          }
-        : undefined,
+      jwt.test((authorization ?? '').trim()) && {
+        fix: 'Write Bearer and one space before the token: Authorization: Bearer <token>.',
+        note: 'there is no scheme',
+        trial: { authorization: `Bearer ${(authorization ?? '').trim()}` },
+      },
   },
   {
     id: 'token_quoted',
     reasons: [...shapeReasons, 'unsupported_scheme'],
     meaning: 'Quotation marks are sent with the token.',
     find: ({ seen: { authorization, token } }) =>
-      (quotes.test(token) || quotes.test(authorization ?? '')) && !placeholder.test(token)
-        ? {
-            certainty: 'certain',
-            fix: 'Remove the quotation marks. With jq, write jq -r.',
-            note: 'quotation marks around the token',
-          }
-        : undefined,
+      (quotes.test(token) || quotes.test(authorization ?? '')) &&
+      !placeholder.test(token) && {
+        fix: 'Remove the quotation marks. With jq, write jq -r.',
+        note: 'quotation marks around the token',
+        trial: {
+          authorization: `Bearer ${(authorization ?? '').replace(/^["'`]?bearer /i, '').replace(/["'`“”‘’]/g, '')}`,
+        },
+      },
   },
   {
     id: 'opaque_no_audience',
     reasons: ['opaque_token'],
-    meaning: 'The client asked for no audience, so the provider issued an opaque token for its own user information.',
-    find: ({ seen: { token }, force }) =>
-      /^[\w~+/=-]{16,}$/.test(token) && !placeholder.test(token)
-        ? {
-            certainty: 'likely',
-            fix: 'Let the client ask for the audience of this API (Auth0: audience=…; others: resource=…).',
-            ...(force.labels.introspection !== undefined && {
-              or: 'if the provider issues only opaque tokens, configure introspection (docs/other-proofs.md)',
-            }),
-            note: 'no JWT, but random text',
-          }
-        : undefined,
+    meaning: 'The client requested no audience, so the provider issued an opaque token for its own userinfo endpoint.',
+    find: (facts) => {
+      const { token } = facts.seen;
+      const { labels } = facts.force;
+      const isOther = placeholder.test(token) || isForeign(facts) || decodeBase64(token) !== undefined;
+      return (
+        /^[\w~+/=-]{16,}$/.test(token) &&
+        !isOther && {
+          fix: 'Request the audience of this API in the client (Auth0: audience=…; others: resource=…).',
+          ...(labels.introspection !== undefined && {
+            or: 'if the provider issues only opaque tokens, configure introspection (docs/other-proofs.md)',
+          }),
+          note: 'random characters, not a JWT',
+        }
+      );
+    },
   },
 ];

@@ -1,52 +1,75 @@
 import { explainMismatch, normaliseUrl } from '../../dpop/htu.ts';
+import { showUrl } from '../../http/shown-url.ts';
 import { isJsonObject } from '../../jose/json.ts';
+import { showText } from '../../shown-text.ts';
 import { textOf } from '../facts.ts';
-import { showText } from '../shown-text.ts';
 import type { Cause } from './cause.ts';
 
-/** Causes in the binding of a token and in its proof. */
+function parse(url: unknown): URL | undefined {
+  return URL.canParse(textOf(url)) ? new URL(textOf(url)) : undefined;
+}
+
+/** Reports whether two URLs differ only by a port that one of them lacks. */
+function isWithoutPort(theirs: string, ours: string): boolean {
+  return parse(theirs)?.port === '' && theirs === ours.replace(/:\d+(?=\/)/, '');
+}
+
 export const proofCauses: readonly Cause[] = [
   {
     id: 'bound_token_dpop_off',
     reasons: ['bound_token_as_bearer', 'dpop_not_accepted'],
     meaning: 'The token is bound to a key, and DPoP is off here: no client can use this token.',
     find: ({ seen, force }) =>
-      force.mode === 'off' && isJsonObject(seen.claims['cnf'])
-        ? {
-            certainty: 'certain',
-            fix: force.labels.dpopAccepted.set('true'),
-            or: 'let the provider issue tokens to this client that are not bound',
-            note: 'DPoP is off, so the DPoP scheme would be refused too',
-          }
-        : undefined,
+      force.mode === 'off' &&
+      isJsonObject(seen.claims['cnf']) && {
+        trial: { mode: 'allowed', authorization: `DPoP ${seen.token}` },
+        fix: force.labels.dpopAccepted.set('true'),
+        or: 'at the provider, issue unbound tokens to this client',
+        note: 'the token is bound, and DPoP is off',
+      },
   },
   {
     id: 'bound_token_needs_dpop',
     reasons: ['bound_token_as_bearer'],
     meaning: 'The token is bound to a key, and the client sent it as Bearer.',
-    find: ({ force }) =>
+    find: ({ seen, force }) =>
       force.mode === 'off'
         ? undefined
         : {
-            certainty: 'certain',
-            fix: 'Let the client send Authorization: DPoP <token> and a DPoP header with a proof for each call.',
-            note: 'cnf.jkt is there, and the scheme is Bearer',
+            trial: { authorization: `DPoP ${seen.token}` },
+            fix: 'Send Authorization: DPoP <token> and a DPoP header with a new proof in each request.',
+            note: 'cnf.jkt is present, and the scheme is Bearer',
           },
+  },
+  {
+    id: 'proof_without_port',
+    reasons: ['proof_url_mismatch'],
+    meaning: 'The client created the proof for the URL without its port.',
+    find: ({ seen, externalUrl }) => {
+      const [theirs, ours] = [parse(seen.proofClaims['htu']), parse(externalUrl)];
+      // The client itself named the port, so no proxy changed it.
+      if (theirs === undefined || ours === undefined || parse(seen.url)?.port !== ours.port) return undefined;
+      if (theirs.port !== '' || ours.port === '' || theirs.hostname !== ours.hostname) return undefined;
+      return {
+        fix: `Write the port into htu: ${showUrl(ours.href)}`,
+        note: `the proof lacks the port ${ours.port}`,
+        trial: { proofClaims: { htu: ours.href } },
+      };
+    },
   },
   {
     id: 'url_behind_proxy',
     reasons: ['proof_url_mismatch'],
-    meaning: 'A proxy stands in front, and the service does not see the URL that the client called.',
+    meaning: 'The service is behind a proxy and does not see the URL that the client called.',
     find: ({ seen, force, externalUrl, pinnedUrl }) => {
       const theirs = normaliseUrl(textOf(seen.proofClaims['htu']));
       const ours = externalUrl === undefined ? undefined : normaliseUrl(externalUrl);
       if (theirs === undefined || ours === undefined) return undefined;
       const mismatch = explainMismatch(ours, theirs, pinnedUrl);
-      if (!mismatch.startsWith('trustProxy')) return undefined;
+      if (!mismatch.startsWith('trustProxy') || isWithoutPort(theirs, ours)) return undefined;
       const headers = mismatch.replace(/^trustProxy with /, '');
       return {
-        certainty: 'certain',
-        fix: `Let the proxy send ${headers}, and name the address of the proxy in ${force.labels.trustProxy.name}.`,
+        fix: `Send ${headers} from the proxy, and name the address of the proxy in ${force.labels.trustProxy.name}.`,
         note: `the proof is for ${showText(theirs)}`,
       };
     },
@@ -54,7 +77,7 @@ export const proofCauses: readonly Cause[] = [
   {
     id: 'external_url_differs',
     reasons: ['proof_url_mismatch'],
-    meaning: 'The service is set to another URL than the one that the client called.',
+    meaning: 'The external URL of the service is not the URL that the client called.',
     find: ({ seen, force, externalUrl, pinnedUrl }) => {
       const theirs = normaliseUrl(textOf(seen.proofClaims['htu']));
       const ours = externalUrl === undefined ? undefined : normaliseUrl(externalUrl);
@@ -63,13 +86,13 @@ export const proofCauses: readonly Cause[] = [
       const label = force.labels.externalUrl;
       const path = ours.startsWith(pinnedUrl) ? ours.slice(pinnedUrl.length) : undefined;
       const base = path !== undefined && theirs.endsWith(path) ? theirs.slice(0, -path.length) : undefined;
-      const call = `et the client make its proofs for URLs below ${pinnedUrl}`;
+      const call = `reate proofs for URLs below ${pinnedUrl} in the client`;
       return {
-        certainty: 'certain',
-        // What stands in front of the path of the request is all that can be set.
+        trial: { url: theirs },
+        // Only the part before the path of the request can be set.
         ...(base === undefined || label === undefined
-          ? { fix: `L${call}.` }
-          : { fix: `${label.set(showText(base))}, if clients call this URL`, or: `l${call}` }),
+          ? { fix: `C${call}.` }
+          : { fix: `${label.set(showText(base))}, if clients call this URL`, or: `c${call}` }),
         note: `the proof is for ${showText(theirs)}, and ${label?.name ?? 'the external URL'} is ${pinnedUrl}`,
       };
     },
@@ -77,16 +100,25 @@ export const proofCauses: readonly Cause[] = [
   {
     id: 'proof_for_other_url',
     reasons: ['proof_url_mismatch'],
-    meaning: 'The client made the proof for another URL of this API, or uses one proof for several URLs.',
+    meaning: 'The client created the proof for another URL of this API, or uses one proof for several URLs.',
     find: ({ seen, externalUrl }) => {
       const theirs = normaliseUrl(textOf(seen.proofClaims['htu']));
       const ours = externalUrl === undefined ? undefined : normaliseUrl(externalUrl);
       if (theirs === undefined || ours === undefined || explainMismatch(ours, theirs) !== 'path') return undefined;
       return {
-        certainty: 'certain',
-        fix: 'Let the client make a proof for each call: htu is the URL of that call, without query and fragment.',
+        fix: 'Create a proof for each request: htu is the URL of that request, without query and fragment.',
         note: `the proof is for ${showText(theirs)}`,
+        trial: { proofClaims: { htu: ours } },
       };
     },
+  },
+  {
+    id: 'proof_for_other_token',
+    reasons: ['proof_token_mismatch'],
+    meaning: 'The client created the proof for another token, often the token before a refresh.',
+    find: () => ({
+      fix: 'Create a new proof for each request, with ath of the token that is sent.',
+      note: 'the proof is for another token, often the one before a refresh',
+    }),
   },
 ];

@@ -1,11 +1,18 @@
 import type { JsonObject } from '../../jose/json.ts';
+import { showText } from '../../shown-text.ts';
+import { textOf } from '../facts.ts';
 import { formatDuration } from '../shown-time.ts';
 import type { Cause } from './cause.ts';
 
 /** Above it a time is in milliseconds, or more than 3000 years away. */
 const latest = 10 ** 11;
-/** Seconds: clocks that nobody sets are off by this much at most; more is a time zone, or a token made by hand. */
+/** Seconds: the largest usual difference of two clocks; more is a time zone, or a token written by hand. */
 const maxDrift = 6 * 3600;
+
+const halfHour = 1800;
+/** Seconds: the largest offset of a time zone, and the usual age of a token when it is pasted. */
+const maxZone = 14 * 3600 + 120;
+const fresh = 120;
 
 const timeNames = ['exp', 'nbf', 'iat'] as const;
 
@@ -13,67 +20,114 @@ function inMilliseconds(claims: JsonObject): string | undefined {
   return timeNames.find((name) => typeof claims[name] === 'number' && claims[name] > latest);
 }
 
-/** Seconds by which the later of the two is ahead of this machine; 0 if none is. */
+/** Seconds by which the later time is ahead of this host; 0 if none is ahead. */
 function leadOf({ iat, nbf }: JsonObject, now: number): number {
   const times = [iat, nbf].filter((time): time is number => typeof time === 'number' && time <= latest);
   return Math.max(0, ...times.map((time) => time - now));
 }
 
-/** Causes of refused times. */
+/** The number of seconds that a string is; `undefined` for other values. */
+function readString(time: unknown): number | undefined {
+  const text = textOf(time);
+  const seconds = /^\d{1,11}(?:\.\d+)?$/.test(text) ? Number(text) : Date.parse(text) / 1000;
+  return text === '' || Number.isNaN(seconds) ? undefined : seconds;
+}
+
+function mapTimes(claims: JsonObject, change: (time: unknown) => unknown): JsonObject {
+  return Object.fromEntries(timeNames.filter((name) => name in claims).map((name) => [name, change(claims[name])]));
+}
+
+/** Seconds by which `iat` is wrong if it is off by whole hours, or by a half hour of a time zone. */
+function shiftOf({ iat }: JsonObject, now: number): number | undefined {
+  if (typeof iat !== 'number' || Math.abs(iat - now) > maxZone) return undefined;
+  const steps = Math.round((iat - now) / halfHour);
+  // A token that is an hour or two old has more often just expired.
+  const isZone = (steps % 2 === 0 || Math.abs(steps) >= 7) && (steps > 0 || steps <= -6);
+  return steps !== 0 && isZone && Math.abs(iat - now - steps * halfHour) <= fresh ? steps * halfHour : undefined;
+}
+
 export const timeCauses: readonly Cause[] = [
   {
     id: 'milliseconds',
     reasons: ['malformed_exp', 'malformed_nbf', 'malformed_iat', 'not_yet_valid', 'issued_in_future'],
-    meaning: 'The provider writes times in milliseconds. RFC 7519 wants seconds.',
+    meaning: 'The provider writes times in milliseconds. RFC 7519 requires seconds.',
     find: ({ seen }) => {
       const name = inMilliseconds(seen.claims);
       if (name === undefined) return undefined;
       return {
-        certainty: 'certain',
-        fix: 'Let the provider write times in seconds: divide by 1000 and round down.',
+        fix: 'At the provider, write times in seconds: divide by 1000 and round down.',
         note: `${name} is above 10^11`,
+        trial: {
+          claims: mapTimes(seen.claims, (time) => (Number(time) > latest ? Math.floor(Number(time) / 1000) : time)),
+        },
+      };
+    },
+  },
+  {
+    id: 'time_as_string',
+    reasons: ['malformed_exp', 'malformed_nbf', 'malformed_iat'],
+    meaning: 'The provider writes times as strings. RFC 7519 requires numbers.',
+    find: ({ seen }) => {
+      const name = timeNames.find((each) => readString(seen.claims[each]) !== undefined);
+      if (name === undefined) return undefined;
+      return {
+        fix: 'At the provider, write times as numbers of seconds, without quotation marks.',
+        note: `${name} is the string "${showText(textOf(seen.claims[name]), 24)}"`,
+        trial: { claims: mapTimes(seen.claims, (time) => readString(time) ?? time) },
+      };
+    },
+  },
+  {
+    id: 'local_time',
+    reasons: ['issued_in_future', 'not_yet_valid', 'expired'],
+    meaning: 'The provider writes its local time as UTC, so times are wrong by whole hours.',
+    find: ({ seen: { claims }, now }) => {
+      const shift = shiftOf(claims, now);
+      if (shift === undefined) return undefined;
+      const distance = formatDuration(Math.abs(shift));
+      return {
+        fix: 'At the provider, write times in UTC (Date.now() / 1000, time.time(), DateTimeOffset.UtcNow).',
+        note: `iat is ${distance} in the ${shift > 0 ? 'future' : 'past'}: local time instead of UTC?`,
       };
     },
   },
   {
     id: 'clock_behind',
     reasons: ['issued_in_future', 'not_yet_valid'],
-    meaning: 'The clock of this machine is behind the clock of the provider.',
+    meaning: 'The clock of this host is behind the clock of the provider.',
     find: ({ seen, now }) => {
       const lead = leadOf(seen.claims, now);
       if (lead === 0 || lead > maxDrift || inMilliseconds(seen.claims) !== undefined) return undefined;
       return {
-        certainty: 'likely',
-        fix: 'Set the clock of this machine: timedatectl set-ntp true. To compare the clocks: portcullis doctor',
-        note: `the token is from ${formatDuration(lead)} ahead`,
+        fix: 'Set the clock of this host: timedatectl set-ntp true. To compare the clocks: portcullis doctor',
+        note: `the token is from ${formatDuration(lead)} in the future`,
       };
     },
   },
   {
     id: 'clock_behind',
     reasons: ['proof_too_old'],
-    meaning: 'The clock of the client is behind, or the client uses one proof for several calls.',
+    meaning: 'The clock of the client is behind, or the client uses one proof for several requests.',
     find: ({ seen, now }) => {
       const { iat } = seen.proofClaims;
       if (typeof iat !== 'number' || iat >= now) return undefined;
       return {
-        certainty: 'likely',
-        fix: 'Let the client make a proof for each call, and set the clock of the client by NTP.',
-        note: `the proof was made ${formatDuration(now - iat)} ago by its own clock`,
+        fix: 'Create a proof for each request, and set the clock of the client by NTP.',
+        note: `iat of the proof is ${formatDuration(now - iat)} in the past`,
       };
     },
   },
   {
     id: 'clock_ahead',
     reasons: ['proof_in_future'],
-    meaning: 'The clock of the client is ahead of the clock of this machine.',
+    meaning: 'The clock of the client is ahead of the clock of this host.',
     find: ({ seen, now }) => {
       const { iat } = seen.proofClaims;
       if (typeof iat !== 'number' || iat <= now) return undefined;
       return {
-        certainty: 'certain',
         fix: 'Set the clock of the client by NTP, or require nonces, which make the clock of the client irrelevant.',
-        note: `the proof is from ${formatDuration(iat - now)} ahead`,
+        note: `iat of the proof is ${formatDuration(iat - now)} in the future`,
+        trial: { proofClaims: { iat: Math.floor(now) } },
       };
     },
   },
@@ -86,9 +140,10 @@ export const timeCauses: readonly Cause[] = [
       if (typeof exp !== 'number' || exp > now) return undefined;
       const lifetime = typeof iat === 'number' && exp > iat ? `; it lived for ${formatDuration(exp - iat)}` : '';
       return {
-        certainty: 'certain',
-        fix: 'Let the client get a new token before exp, or when it is refused with invalid_token.',
+        fix: 'Get a new token before exp, or after a refusal with invalid_token.',
         note: `expired ${formatDuration(now - exp)} ago${lifetime}`,
+        // With a wrong time zone a new token has expired too.
+        ...(shiftOf(claims, now) === undefined && { trial: { claims: { exp: Math.floor(now) + 60 } } }),
       };
     },
   },

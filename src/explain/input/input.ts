@@ -1,41 +1,63 @@
-/** What kind of text was given. */
+/** Form of the input. */
 export type InputKind = 'token' | 'authorization' | 'curl' | 'har' | 'request' | 'log-line';
 
-/** One line of a header, name and value as they were written. */
 export type HeaderLine = readonly [name: string, value: string];
 
-/** A call that was read from a text. It was only read: nothing in it is run or called. */
-export interface CallInput {
-  readonly kind: Exclude<InputKind, 'log-line'>;
-  /** `undefined` if the text does not tell. */
-  readonly method: string | undefined;
-  /** Absolute URL; `undefined` if the text does not tell. */
-  readonly url: string | undefined;
-  readonly headers: readonly HeaderLine[];
-  /** What the service answered, if the text tells. */
-  readonly answer?: { readonly status: number; readonly headers: readonly HeaderLine[] };
+/** A repair of what copying breaks. */
+export interface Repaired {
+  readonly id: string;
+  readonly note: string;
 }
 
-/** A log line of a refused request. */
+/** A request that was read from the input. Nothing is run or sent. */
+export interface CallInput {
+  readonly kind: Exclude<InputKind, 'log-line'>;
+  /** `undefined` if the input does not have it. */
+  readonly method: string | undefined;
+  /** Absolute URL; `undefined` if the input does not have it. */
+  readonly url: string | undefined;
+  readonly headers: readonly HeaderLine[];
+  /** `undefined` if the input does not have it, or names a file. */
+  readonly body?: string | undefined;
+  /** True for a client that sends the path of the URL unchanged. */
+  readonly isPathAsIs?: true;
+  readonly repairs?: readonly Repaired[];
+  readonly response?: { readonly status: number; readonly headers: readonly HeaderLine[] };
+}
+
 export interface LogLineInput {
   readonly kind: 'log-line';
   readonly fields: Readonly<Record<string, unknown>>;
 }
 
-/** A text that is none of these; says why. */
+export interface CallsInput {
+  readonly kind: 'calls';
+  readonly calls: readonly CallInput[];
+}
+
+export interface ResponseInput {
+  readonly kind: 'response';
+  readonly status?: number | undefined;
+  /** Error code of the challenge or the body; `null` for a challenge without one. */
+  readonly error?: string | null | undefined;
+  readonly description?: string | undefined;
+  /** X-Request-Id. */
+  readonly id?: string | undefined;
+}
+
 export interface UnreadInput {
   readonly kind: 'unread';
   readonly problem: string;
 }
 
-export type Input = CallInput | LogLineInput | UnreadInput;
+export type Input = CallInput | CallsInput | ResponseInput | LogLineInput | UnreadInput;
 
-/** A text that cannot be used, in the words for the person who gave it. Nothing of the text is repeated. */
+/** Creates the result for unreadable input. The message must not repeat the input. */
 export function unread(problem: string): UnreadInput {
   return { kind: 'unread', problem };
 }
 
-/** The values of one header, joined as RFC 9110 §5.3 has it; `null` if there is none. */
+/** The values of one header, joined by RFC 9110 §5.3; `null` if it is absent. */
 export function joinHeader(headers: readonly HeaderLine[], name: string): string | null {
   const wanted = name.toLowerCase();
   const values = headers.filter(([each]) => each.toLowerCase() === wanted).map(([, value]) => value);

@@ -2,22 +2,28 @@ import { type HeaderLine, type Input, joinHeader } from './input.ts';
 
 const requestLine = /^([A-Z]+) (\S+)(?: HTTP\/\d(?:\.\d)?)?$/;
 
-/** Whether a text begins as an HTTP request does. */
 export function isRawRequest(text: string): boolean {
   return requestLine.test(text.split(/\r?\n/, 1)[0] ?? '');
 }
 
-/** Reads an HTTP request as it is on the wire; the body is not looked at. `scheme`: of its URL, which the text does not tell. */
+/** Reads an HTTP request. `scheme` completes its URL. */
 export function readRawRequest(text: string, scheme: 'http' | 'https' = 'http'): Input {
   const lines = text.split(/\r?\n/);
   const [, method, target = '/'] = requestLine.exec(lines[0] ?? '') ?? [];
   const headers = readHeaderLines(lines.slice(1));
   const host = joinHeader(headers, 'host');
   const url = /^https?:/i.test(target) ? target : host === null ? undefined : `${scheme}://${host}${target}`;
-  return { kind: 'request', method, url: url !== undefined && URL.canParse(url) ? url : undefined, headers };
+  const [, body] = /\r?\n\r?\n([\s\S]+)$/.exec(text) ?? [];
+  return {
+    kind: 'request',
+    method,
+    url: url !== undefined && URL.canParse(url) ? url : undefined,
+    headers,
+    ...(body !== undefined && { body }),
+  };
 }
 
-/** Header lines up to the first empty one; a line that begins with white space goes on (RFC 9112 §5.2). */
+/** Header lines up to the first empty line. Joins lines that begin with white space (RFC 9112 §5.2). */
 export function readHeaderLines(lines: readonly string[]): readonly HeaderLine[] {
   const end = lines.indexOf('');
   const headers: HeaderLine[] = [];

@@ -1,37 +1,39 @@
 import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
-import { readCurl } from './curl.ts';
-import { isFetchCall, readFetchCall } from './fetch-call.ts';
-import { readHar } from './har.ts';
-import { isHttpie, readHttpie } from './httpie.ts';
-import { type Input, unread } from './input.ts';
-import { isPostman, readPostman } from './postman.ts';
-import { isPowerShell, readPowerShell } from './powershell.ts';
+import { readCollection } from './collections.ts';
+import { isFetchCall, isHttpie, isPowerShell, readFetchCall, readHttpie, readPowerShell } from './commands.ts';
+import { readCurls } from './curl.ts';
+import { type CallInput, type Input, unread } from './input.ts';
 import { isRawRequest, readHeaderLines, readRawRequest } from './raw-request.ts';
+import { type RepairedToken, repairToken } from './repair.ts';
+import { isResponse, isResponseBody, readResponse, readResponseBody } from './response.ts';
 import { readTerminalLines } from './terminal-line.ts';
 
-/** What to look for in the text. */
 export interface ReadInputOptions {
   /** Number of the entry of a HAR, from 1. Default: the first that was refused. */
   readonly entry?: number | undefined;
 }
 
-const bearerValue = /^(?:bearer|dpop|basic|token|jwt)(?::? |:|$)/i;
-/** What stands in the place of a token, with spaces in it. */
+const bearerValue = /^(?:bearer|dpop|basic|token|jwt|oauth)(?::?\s|:|%20|\+|$)/i;
 const placeholder = /^(?:<[^<>\n]*>|\[object \w+\])$/;
 const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
 /** `TOKEN=…`, as in a shell, a file of variables, or the fragment of a URL. */
 const assignment = /^(?:export +|set +|\$env:)?\w+ ?= ?["']?(ey[\w-]+\.[\w-]+\.[\w-]*)["']?(?:;|&\S*)?$/;
-/** In a line of a program. */
-const credentialForm = /\b(bearer|dpop) +(ey[\w-]+\.[\w-]+\.[\w-]*)/gi;
-/** Control characters that no text has, and what stands for bytes that are no UTF-8. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+/** Credentials in a line of a program. */
+const credentialForm = /\b(bearer|dpop)(?: +|", *")(ey[\w-]+\.[\w-]+\.[\w-]*)/gi;
+const methodForm =
+  /\bmethod["']?\s*[:=]\s*["']?(get|head|post|put|patch|delete)\b|Method\.(\w+)|\.(get|head|post|put|patch|delete)(?:Async)?\s*\(|NewRequest\("(\w+)"/i;
+/** Control characters of binary data, and replacements of bytes that are not UTF-8. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it searches control characters
 const notText = /[\x00-\x08\x0e-\x1a\x1c-\x1f]|\ufffd{2}/;
+const tokenLines = /^(?:ey[\w-]+\.[\w-]+\.[\w-]+\r?\n+)+(?=curl\s)/;
+/** A header, or its value, with nothing but credentials. */
+const credentialsOnly = /^(?:authorization: *)?(bearer|dpop) +(ey[\s\S]+)$/i;
 const headerStart = /^(?:[<>*] )?(?:authorization|dpop|cookie)\s*:/i;
 
 /**
- * Tells by its first characters what a text is, and reads it: a command or a call that a browser copies, a HAR, a
- * collection of Postman, a log line, an HTTP request, header lines, the value of an Authorization header. Any other word is
- * taken for a token.
+ * Recognises input by its first characters and reads it: a command or a call that a browser copies, a HAR, a collection of
+ * Postman, a log line, an HTTP request, header lines, the value of an Authorization header. Any other word is treated as a
+ * token.
  */
 export function readInput(text: string, { entry }: ReadInputOptions = {}): Input {
   const trimmed = text.replace(/^\ufeff/, '').trim();
@@ -39,12 +41,12 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
     return unread('The input is empty. Pipe in a token, a curl command, a HAR, a request or a log line.');
   if (trimmed.startsWith('{')) return readJson(trimmed, entry);
   if (isList(trimmed)) {
-    return unread(
-      'A list is nothing that is known here: pipe in one HAR, one log line, or log lines one below the other.',
-    );
+    return unread('The input is a JSON array. Pipe in one HAR, one log line, or several lines of the log.');
   }
-  if (notText.test(trimmed)) return unread('The input is not text. Export a HAR, or copy the call as text.');
-  if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(trimmed)) return readCurl(trimmed.replace(/^[$>#%] ?/, ''));
+  if (notText.test(trimmed)) return unread('The input is binary. Export a HAR, or copy the request as text.');
+  // `portcullis token --dpop` prints a token and a proof before the command.
+  const command = trimmed.replace(tokenLines, '');
+  if (/^(?:[$>#%] ?)?curl(?:\.exe)?\s/.test(command)) return readCurls(command);
   if (isFetchCall(trimmed)) return readFetchCall(trimmed);
   if (isPowerShell(trimmed)) return readPowerShell(trimmed);
   if (isHttpie(trimmed)) return readHttpie(trimmed);
@@ -55,14 +57,15 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   const traced = readTrace(trimmed);
   const plain = traced ?? trimmed;
   if (isRawRequest(plain)) return readRawRequest(plain, traced === undefined ? 'http' : schemeOfTrace(trimmed));
-  if (/^HTTP\/\d/.test(plain)) {
-    return unread('This is what a server answered. Paste the call too: curl -v prints both.');
-  }
+  if (isResponse(plain)) return readResponse(plain);
+  const [, scheme = '', broken = ''] = credentialsOnly.exec(plain) ?? [];
+  const repaired = /\n[\w-]+:/.test(broken) ? undefined : repairToken(broken, ['quoted_printable', 'line_breaks']);
+  if (repaired !== undefined) return readToken(repaired, scheme);
   if (headerStart.test(plain)) {
     return { kind: 'authorization', method: undefined, url: undefined, headers: readHeaderLines(plain.split(/\r?\n/)) };
   }
   if (!bearerValue.test(plain)) {
-    const found = readAround(plain);
+    const found = readAround(plain) ?? readRepaired(repairToken(plain));
     if (found !== undefined) return found;
   }
   const value = bearerValue.test(plain) ? plain : `Bearer ${plain}`;
@@ -74,25 +77,45 @@ export function readInput(text: string, { entry }: ReadInputOptions = {}): Input
   };
 }
 
-/** What is no token by itself, and may have one in it: a URL, an assignment of a shell, a line of a program. */
+function readRepaired(repaired: RepairedToken | undefined): Input | undefined {
+  return repaired && readToken(repaired, 'Bearer');
+}
+
+function readToken({ token, repairs }: RepairedToken, scheme: string): Input {
+  return {
+    kind: 'token',
+    method: undefined,
+    url: undefined,
+    headers: [['Authorization', `${scheme} ${token}`]],
+    repairs,
+  };
+}
+
+/** Reads input that may contain a token: a URL, an assignment of a shell, a line of a program. */
 function readAround(text: string): Input | undefined {
   const none = { method: undefined, url: undefined };
   if (/^https?:\/\/\S+$/i.test(text) && URL.canParse(text))
     return { kind: 'curl', method: 'GET', url: text, headers: [] };
   const [, assigned] = assignment.exec(text) ?? [];
   if (assigned !== undefined) return { kind: 'token', ...none, headers: [['Authorization', `Bearer ${assigned}`]] };
-  if (!/\s/.test(text) || placeholder.test(text)) return undefined;
+  if (!/\s/.test(text) || placeholder.test(text) || repairToken(text) !== undefined) return undefined;
   if (text.split(/\s+/).every((word) => jwtForm.test(word)))
     return unread('The input has several tokens. Pipe in one at a time.');
-  // A token that was broken into lines stays one.
+  // A token with line breaks.
   if (/^["'`]?ey/.test(text)) return undefined;
   const credentials = new Set([...text.matchAll(credentialForm)].map(([, scheme, token]) => `${scheme} ${token}`));
   const [first] = credentials;
   if (first !== undefined && credentials.size === 1)
-    return { kind: 'authorization', ...none, headers: [['Authorization', first]] };
-  return unread(
-    'The input is no token, and nothing else that is known here: pipe in a token, a curl command, a HAR, a request or a log line.',
-  );
+    return { ...readProgram(text), headers: [['Authorization', first]] };
+  return unread('The input is not recognised. Pipe in a token, a curl command, a HAR, a request or a log line.');
+}
+
+/** The method and the URL of a request in a program: C#, Go, Java, JavaScript, Python, YAML. */
+function readProgram(text: string): Pick<CallInput, 'kind' | 'method' | 'url'> {
+  const url = text.match(/https?:\/\/[^\s"'`<>)]+/)?.[0];
+  const [, ...methods] = methodForm.exec(text) ?? [];
+  if (url === undefined || !URL.canParse(url)) return { kind: 'authorization', method: undefined, url: undefined };
+  return { kind: 'curl', method: methods.find((each) => each !== undefined)?.toUpperCase() ?? 'GET', url };
 }
 
 function isList(text: string): boolean {
@@ -104,7 +127,7 @@ function isList(text: string): boolean {
   }
 }
 
-/** The request in what `curl -v` prints; `undefined` if this is nothing of it. */
+/** The request in the output of `curl -v`; `undefined` for other input. */
 function readTrace(text: string): string | undefined {
   const lines = text.split(/\r?\n/);
   const first = lines.findIndex((line) => /^> [A-Z]+ \S+ HTTP\//.test(line));
@@ -116,13 +139,13 @@ function readTrace(text: string): string | undefined {
     .join('\n');
 }
 
-/** curl speaks HTTP/2 only over TLS, unless it is told otherwise. */
+/** curl uses HTTP/2 only over TLS by default. */
 function schemeOfTrace(text: string): 'http' | 'https' {
   return /^\* (?:SSL connection|ALPN|TLS)|^> [A-Z]+ \S+ HTTP\/[23]/m.test(text) ? 'https' : 'http';
 }
 
 function readJson(text: string, entry: number | undefined): Input {
-  // A log may hold many lines: the last of them is the one that was just written.
+  // The last line of a log is the newest.
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   const fields = lines.length > 1 && lines.every((line) => line.startsWith('{')) ? readLastRefusal(lines) : undefined;
   if (fields !== undefined) return { kind: 'log-line', fields };
@@ -130,23 +153,26 @@ function readJson(text: string, entry: number | undefined): Input {
   try {
     value = JSON.parse(text);
   } catch {
-    return unread('The input begins as JSON and is not JSON. Copy the whole HAR, or one whole log line.');
+    const repaired = readRepaired(repairToken(text));
+    if (repaired !== undefined) return repaired;
+    return unread('The input begins like JSON and is not JSON. Copy the entire HAR, or one entire log line.');
   }
   if (!isJsonObject(value)) return unread('The JSON is neither a HAR nor a log line.');
-  if ('log' in value) return readHar(value, entry);
-  if (isPostman(value)) return readPostman(value, entry);
-  // The answer of a token endpoint (RFC 6749 §5.1).
+  const collected = readCollection(value, entry);
+  if (collected !== undefined) return collected;
+  const repaired = hasReason(value) ? undefined : readRepaired(repairToken(text));
+  if (repaired !== undefined) return repaired;
+  // The response of a token endpoint (RFC 6749 §5.1).
   const { access_token: granted, accessToken = granted, token = accessToken } = value;
   if (typeof token === 'string') {
     return { kind: 'token', method: undefined, url: undefined, headers: [['Authorization', `Bearer ${token}`]] };
   }
   if (hasReason(value)) return { kind: 'log-line', fields: value };
-  return unread(
-    'The JSON is neither a HAR nor the log line of a refused call: it has no member log, no reason and no access_token.',
-  );
+  if (isResponseBody(value)) return readResponseBody(value);
+  return unread('The JSON is neither a HAR nor a log line of a refusal: it has no member log, reason or access_token.');
 }
 
-/** Log lines behind what Docker, journald and others write in front of each. */
+/** Log lines after a prefix of Docker, journald and others. */
 function readPrefixedLines(text: string): Input | undefined {
   const lines = text.split(/\r?\n/).flatMap((line) => /^[^{]{1,200}(\{"time":.*\})\s*$/.exec(line)?.[1] ?? []);
   const fields = readLastRefusal(lines);
@@ -159,7 +185,7 @@ function readLastRefusal(lines: readonly string[]): Readonly<Record<string, unkn
     .findLast((fields) => fields !== undefined && hasReason(fields));
 }
 
-/** Of a call that was refused, or would have been by a rule that only reports. */
+/** Reports whether a log line is of a refusal, or of one that report mode prevented. */
 function hasReason(fields: Readonly<Record<string, unknown>>): boolean {
   return [fields['reason'], fields['would_refuse']].some((reason) => typeof reason === 'string');
 }

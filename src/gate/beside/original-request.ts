@@ -1,38 +1,34 @@
-import { AccessError } from '../../failures.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
+import { Refused } from '../../refused.ts';
 
-/** The request that a proxy asks about, and the connection that the client has to the proxy. */
 export interface OriginalRequest {
   readonly request: ResourceRequest;
   readonly connection: Connection;
 }
 
-/** Where the gate is asked for a decision, and how the original request is told. */
+/** Form of a proxy's subrequest. */
 export type Subrequest =
-  /** `/forward-auth`: all of it is in headers. */
   | 'forward-auth'
-  /** `/ext-authz/<path>`: method, host and path are those of the call itself. */
+  /** `/ext-authz/<path>`: the subrequest has the original method, host and path. */
   | 'ext-authz';
 
 const extAuthzPrefix = '/ext-authz';
-// RFC 9110 §9.1, and shorter than any method there is.
+// RFC 9110 §9.1, with a limit that every registered method meets.
 const methodGrammar = /^[\w!#$%&'*+.^`|~-]{1,64}$/;
-// Two lines of one header are joined with a comma and a space, and no URL has a space.
+// Node joins two lines of one header with a comma and a space, and no URL contains a space.
 const targetGrammar = /^\/[\x21-\x7e]*$/;
 const hostGrammar = /^[\w~.:[\]-]+$/;
 
-/** Which kind of question a request target is; `undefined` for neither. */
 export function readSubrequest(target: string): Subrequest | undefined {
   if (target === '/forward-auth' || target.startsWith('/forward-auth?')) return 'forward-auth';
   return target.startsWith(`${extAuthzPrefix}/`) ? 'ext-authz' : undefined;
 }
 
-/** Reads the original request. Nothing of the call that carries it has a say, but for what its kind tells. */
 export function readOriginalRequest(
   kind: Subrequest,
   call: ResourceRequest,
   target: string,
-): OriginalRequest | AccessError {
+): OriginalRequest | Refused {
   const { headers } = call;
   const scheme = headers.get('x-forwarded-proto');
   if (scheme !== 'http' && scheme !== 'https') return malformed('X-Forwarded-Proto');
@@ -49,27 +45,27 @@ export function readOriginalRequest(
   return createOriginal(call, { method, target: path, host, encrypted });
 }
 
-function malformed(header: string): AccessError {
-  return new AccessError('bad_forwarded_header', { context: { header } });
+function malformed(header: string): Refused {
+  return new Refused('bad_forwarded_header', { context: { header } });
 }
 
-interface Told {
+interface OriginalFields {
   readonly method: string;
   readonly target: string;
-  /** Default: the `Host` of the call. */
+  /** Default: the `Host` of the subrequest. */
   readonly host?: string;
   readonly encrypted: boolean;
 }
 
-function createOriginal(call: ResourceRequest, told: Told): OriginalRequest {
-  return { request: new ToldRequest(call, told), connection: told.encrypted ? overTls : overTcp };
+function createOriginal(call: ResourceRequest, fields: OriginalFields): OriginalRequest {
+  return { request: new OriginalResourceRequest(call, fields), connection: fields.encrypted ? overTls : overTcp };
 }
 
 const overTls: Connection = { encrypted: true };
 const overTcp: Connection = { encrypted: false };
 
-/** A class because there is one for each request: nothing is made before it is asked for. */
-class ToldRequest implements ResourceRequest {
+/** The original request. A class with lazy members, because one exists per request. */
+class OriginalResourceRequest implements ResourceRequest {
   readonly method: string;
   readonly target: string;
   readonly headers: ResourceRequest['headers'];
@@ -77,7 +73,7 @@ class ToldRequest implements ResourceRequest {
   readonly #host: string | undefined;
   readonly #encrypted: boolean;
 
-  constructor(call: ResourceRequest, { method, target, host, encrypted }: Told) {
+  constructor(call: ResourceRequest, { method, target, host, encrypted }: OriginalFields) {
     this.method = method;
     this.target = target;
     this.headers = this;

@@ -1,49 +1,49 @@
 import type { Access } from '../../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
+import { type ClaimPath, findClaim } from '../../token/grants.ts';
+import type { SignedAssertion } from './assertions.ts';
 import { foldHeaderName } from './identity-names.ts';
 
-/** What an upstream is told of the caller. */
 export interface IdentityHeaders {
-  /** In lower case. */
+  /** Names in lower case. */
   readonly names: readonly string[];
-  /** For callers that nobody knows: all of them, each empty. */
   readonly empty: IdentityValues;
-  /** The values of a caller. */
-  write(access: Access<RegisteredClaims>): IdentityValues;
-  /** Whether an upstream may read a header as one of these: then a client must not set it. */
+  write(access: Access<RegisteredClaims>, assertion?: SignedAssertion): IdentityValues;
+  /** Reports whether an upstream may read a header as an identity header, which a client must not set. */
   claimsName(header: string): boolean;
 }
 
-/** The headers of one caller. */
 export interface IdentityValues {
-  /** {@link IdentityHeaders.names}. */
   readonly names: readonly string[];
-  /** In their order. */
-  readonly values: readonly string[];
-  /** Names and values in turn. */
+  /** `undefined` for a header that is absent, not empty: an assertion that the rule does not send. */
+  readonly values: readonly (string | undefined)[];
+  /** Names and values alternately. */
   readonly headers: readonly string[];
-  /** Claims that do not fit into a header. */
   readonly omitted: number;
 }
 
-/** Characters of one value. */
 const maxValueLength = 4096;
-// A space at an end would be cut off on the way, and the value would be another's.
-const plainText = /^(?! )[ -~]*(?<! )$/;
+// A proxy removes a space at either end, and JSON begins with a quotation mark or a bracket: two values would be equal.
+const plainText = /^(?![ "[{])[ -~]*(?<! )$/;
 
-/** Makes the headers of an identity; `claims` gives the claim by header. */
-export function createIdentityHeaders(claims: Readonly<Record<string, string>>): IdentityHeaders {
+/** Creates the identity headers; `claims` maps each header to its claim, `assertionHeader` is the header of assertions. */
+export function createIdentityHeaders(
+  claims: Readonly<Record<string, ClaimPath>>,
+  assertionHeader?: string,
+): IdentityHeaders {
   const rows = Object.entries(claims).map(([header, claim]) => [header.toLowerCase(), claim] as const);
-  const folded = new Set(rows.map(([header]) => foldHeaderName(header)));
-  // Tokens that were seen before come with the same claims.
+  // A cached token has the same claims object.
   const written = new WeakMap<object, IdentityValues>();
+  const asserted = new WeakMap<SignedAssertion, IdentityValues>();
 
   const names = rows.map(([header]) => header);
-  const interleave = (values: readonly string[]): readonly string[] =>
+  if (assertionHeader !== undefined) names.push(assertionHeader.toLowerCase());
+  const folded = new Set(names.map(foldHeaderName));
+  const interleave = (values: IdentityValues['values']): readonly string[] =>
     names.flatMap((name, index) => [name, values[index] ?? '']);
-  const blank = names.map(() => '');
+  const blank = rows.map(() => '');
 
-  const writeAnew = (access: Access<RegisteredClaims>): IdentityValues => {
+  const format = (access: Access<RegisteredClaims>): IdentityValues => {
     const formatted = rows.map(([, claim]) => formatValue(readClaim(access, claim)));
     const values = formatted.map((value) => value ?? '');
     return {
@@ -57,30 +57,42 @@ export function createIdentityHeaders(claims: Readonly<Record<string, string>>):
   return {
     names,
     empty: { names, values: blank, headers: interleave(blank), omitted: 0 },
-    write(access) {
-      const known = written.get(access.claims);
-      if (known !== undefined) return known;
-      const values = writeAnew(access);
-      written.set(access.claims, values);
-      return values;
+    write(access, assertion) {
+      const unsigned = findValues(access);
+      return assertion === undefined ? unsigned : (asserted.get(assertion) ?? attach(unsigned, assertion));
     },
     claimsName: (header) => folded.has(foldHeaderName(header)),
   };
+
+  function findValues(access: Access<RegisteredClaims>): IdentityValues {
+    const known = written.get(access.claims);
+    if (known !== undefined) return known;
+    const values = format(access);
+    written.set(access.claims, values);
+    return values;
+  }
+
+  function attach(unsigned: IdentityValues, assertion: SignedAssertion): IdentityValues {
+    const values = [...unsigned.values, assertion.value];
+    const attached = { ...unsigned, values, headers: interleave(values) };
+    asserted.set(assertion, attached);
+    return attached;
+  }
 }
 
-/** `scope` means the scopes that were granted, in whichever claim the issuer writes them. */
-function readClaim({ claims, scopes }: Access<RegisteredClaims>, name: string): unknown {
-  if (name === 'scope') return [...scopes].join(' ');
-  return Object.hasOwn(claims, name) ? claims[name] : '';
+/** Reads a claim. `scope` means the granted scopes, regardless of the claim that contains them. */
+function readClaim({ claims, scopes }: Access<RegisteredClaims>, path: ClaimPath): unknown {
+  if (path === 'scope') return [...scopes].join(' ');
+  const value = findClaim(claims, path);
+  return value === undefined && path === 'client_id' ? findClaim(claims, 'azp') : value;
 }
 
-/** The value of a header: `undefined` if it is too long. */
 function formatValue(value: unknown): string | undefined {
+  if (value === undefined) return '';
   const text = typeof value === 'string' && plainText.test(value) ? value : formatJson(value);
   return text.length > maxValueLength ? undefined : text;
 }
 
-/** JSON in ASCII. */
 function formatJson(value: unknown): string {
   return JSON.stringify(value).replace(
     /[\u007f-\uffff]/g,

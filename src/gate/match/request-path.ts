@@ -1,20 +1,19 @@
-/** The path of a request, as rules are matched against it. */
 export interface RequestPath {
-  /** Decoded once; an encoded slash inside one is {@link slashMark}. */
+  /** Decoded once; an encoded slash is {@link slashMark}. */
   readonly segments: readonly string[];
   readonly hasEncodedSlash: boolean;
 }
 
-/** Stands for an encoded slash in a segment. No segment can hold this character itself: control characters are refused. */
+/** Encoded slash inside a segment. No segment contains this character itself, because control characters are refused. */
 export const slashMark = '\0';
 
 const deceitfulEscape = /%(?:[01][\da-f]|7f|5c|2e|3b|3f|23)/i;
 const escapeOrControl = /%[\da-f]{2}|[\u0080-\u009f]/i;
 
 /**
- * Reads the path of a request target. `undefined` for one that the next reader may understand as another path: dot
- * segments, `//`, `;`, `\`, `#`, and escapes of what separates or ends something. Escapes are decoded whole: `%40` and
- * `@` are one character to every server behind a gate, so a rule must not tell them apart.
+ * Reads the path of a request target. `undefined` if the next reader may read another path: dot
+ * segments, `//`, `;`, `\`, `#`, and escapes of separators. All other escapes are decoded: `%40` and `@` are one
+ * character to every upstream, so a rule must not distinguish them.
  */
 export function readRequestPath(target: string): RequestPath | undefined {
   if (target.charCodeAt(0) !== 0x2f) return undefined;
@@ -48,7 +47,7 @@ function decodeSegments(encoded: readonly string[]): RequestPath | undefined {
     const segment = text.includes('%') ? decodeSegment(text) : text;
     if (segment === undefined) return undefined;
     const parts = segment.split(slashMark);
-    // The next reader may take an encoded slash for a plain one: then these would be dot segments.
+    // The next reader may treat an encoded slash as a plain one, which would make these dot segments.
     if (parts.some(isDotSegment)) return undefined;
     if (parts.length > 1) hasEncodedSlash = true;
     segments.push(segment);
@@ -62,9 +61,9 @@ function decodeSegment(text: string): string | undefined {
   try {
     decoded = decodeURIComponent(text.replace(/%2f/gi, '%00'));
   } catch {
-    return undefined; // no valid escape, or no valid UTF-8
+    return undefined; // an invalid escape or invalid UTF-8
   }
-  // An escape that is left would be decoded a second time by a careless reader.
+  // A careless reader would decode a remaining escape a second time.
   return escapeOrControl.test(decoded) ? undefined : decoded;
 }
 

@@ -1,12 +1,13 @@
 import type { IncomingMessage } from 'node:http';
 
-/** What a client may still send of a body that nobody wants: then its connection can be used again. */
-const maxDiscardedBytes = 1024 * 1024;
-const maxDiscardMilliseconds = 2000;
+/** Maximum size of the rest of a body that is discarded: many clients read the response only after they have sent the body. */
+const maxDiscardedBytes = 64 * 1024 * 1024;
+/** The time limit of a client that takes no byte. */
+const maxDiscardMilliseconds = 30_000;
 
 /**
- * Reads what is left of a body, within bounds, when its answer was sent before its end: closed at once, the connection
- * would be reset, and the client could lose the answer.
+ * Discards the rest of a body, within limits, after its response was sent early. An immediate close would reset the
+ * connection, and the client could lose the response.
  */
 export function discardRest(incoming: IncomingMessage): void {
   if (incoming.complete || incoming.destroyed) return;

@@ -1,97 +1,93 @@
 import type { Dispatcher } from 'undici';
-import { AccessError } from '../../failures.ts';
+import { Refused } from '../../refused.ts';
 import type { Forwarding } from './forwarding.ts';
 import type { PooledClient } from './pool.ts';
 import type { RequestHead } from './request-head.ts';
-import type { Answering } from './response.ts';
+import type { ResponseWriter } from './response.ts';
 import type { Upstream } from './upstream.ts';
 import { endsConnection } from './upstream-connection.ts';
 
-/** All that is needed to forward one request. */
-export interface Errand {
+export interface ForwardJob {
   readonly upstream: Upstream;
   readonly forwarding: Forwarding;
   readonly head: RequestHead;
-  readonly answering: Answering;
+  readonly writer: ResponseWriter;
 }
 
 const timeoutCodes: ReadonlySet<string> = new Set([
   ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'],
 ]);
 
-/** What a client of HTTP says of the upstream, as a reason. */
-export function describeFailure(cause: Error): AccessError {
+export function describeFailure(cause: Error): Refused {
   const { code } = cause as NodeJS.ErrnoException; // undici's errors have one too
-  if (code === 'UND_ERR_INVALID_ARG' || code === 'ERR_INVALID_CHAR') return new AccessError('unexpected', { cause });
-  return new AccessError(timeoutCodes.has(code ?? '') ? 'upstream_timeout' : 'upstream_unavailable', { cause });
+  if (code === 'UND_ERR_INVALID_ARG' || code === 'ERR_INVALID_CHAR') return new Refused('unexpected', { cause });
+  return new Refused(timeoutCodes.has(code ?? '') ? 'upstream_timeout' : 'upstream_unavailable', { cause });
 }
 
-/** Forwards a request without a body. */
-export function forwardByDispatcher(errand: Errand): void {
-  const { method, target: path } = errand.head;
-  const headers = errand.head.headers as string[]; // it is only read
-  const pooled = errand.upstream.pool.take();
-  pooled.client.dispatch({ method, path, headers, body: null }, new AnswerHandler(errand, pooled));
+export function forwardByDispatcher(job: ForwardJob): void {
+  const { method, target: path } = job.head;
+  const headers = job.head.headers as string[]; // it is only read
+  const pooled = job.upstream.pool.take();
+  pooled.client.dispatch({ method, path, headers, body: null }, new UpstreamResponseHandler(job, pooled));
 }
 
 /**
- * What the dispatcher tells of an answer. The raw form of the handler is used: the other decodes header values as UTF-8,
- * and so changes those that are not. A class because there is one for each request.
+ * Handler of undici for one response. Its raw form is used, because the other form decodes header values as UTF-8. A class,
+ * because one exists per request.
  */
-class AnswerHandler implements Dispatcher.DispatchHandler {
-  readonly #errand: Errand;
-  readonly #answering: Answering;
-  /** Absent once another request may have it. */
+class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
+  readonly #job: ForwardJob;
+  readonly #writer: ResponseWriter;
+  /** Absent once another request may use it. */
   #pooled: PooledClient | undefined;
   #isReusable: boolean;
   #isDraining = false;
-  #goOn: (() => void) | undefined;
+  #resume: (() => void) | undefined;
 
-  constructor(errand: Errand, pooled: PooledClient) {
-    this.#errand = errand;
-    this.#answering = errand.answering;
+  constructor(job: ForwardJob, pooled: PooledClient) {
+    this.#job = job;
+    this.#writer = job.writer;
     this.#pooled = pooled;
     pooled.handler = this;
-    this.#isReusable = errand.upstream.keepAlive === 'on';
+    this.#isReusable = job.upstream.keepAlive === 'on';
   }
 
   onConnect(abort: () => void): void {
-    if (this.#answering.isOver()) abort();
-    else this.#answering.onAbort(() => this.#cut());
+    if (this.#writer.isOver()) abort();
+    else this.#writer.onAbort(() => this.#cut());
   }
 
   onHeaders(status: number, rawHeaders: readonly (Buffer | string)[], resume: () => void): boolean {
     const headers = decode(rawHeaders);
     if (status < 200) {
-      this.#answering.inform(status, headers);
+      this.#writer.inform(status, headers);
       return true;
     }
-    if (endsConnection(this.#errand.head.method, status)) this.#isReusable = false;
-    this.#goOn = resume;
-    this.#answering.begin(status, headers);
+    if (endsConnection(this.#job.head.method, status)) this.#isReusable = false;
+    this.#resume = resume;
+    this.#writer.begin(status, headers);
     return true;
   }
 
   onData(chunk: Buffer): boolean {
-    if (this.#answering.write(chunk) || this.#isDraining) return true;
-    if (this.#goOn !== undefined) this.#errand.forwarding.outgoing.once('drain', this.#goOn);
+    if (this.#writer.write(chunk) || this.#isDraining) return true;
+    if (this.#resume !== undefined) this.#job.forwarding.outgoing.once('drain', this.#resume);
     return false;
   }
 
   onComplete(trailers: readonly (Buffer | string)[] | null): void {
-    this.#answering.end(trailers === null ? [] : decode(trailers));
+    this.#writer.end(trailers === null ? [] : decode(trailers));
     this.#leave(this.#isReusable ? 'release' : 'reset');
   }
 
   onError(error: Error): void {
     this.#leave('discard');
-    this.#answering.fail(describeFailure(error));
+    this.#writer.fail(describeFailure(error));
   }
 
-  /** Reads the rest of the response without pauses. */
   drain(): void {
     this.#isDraining = true;
-    this.#goOn?.();
+    this.#resume?.();
   }
 
   #cut(): void {
@@ -104,11 +100,11 @@ class AnswerHandler implements Dispatcher.DispatchHandler {
     if (pooled === undefined) return;
     this.#pooled = undefined;
     pooled.handler = undefined;
-    this.#errand.upstream.pool[way](pooled);
+    this.#job.upstream.pool[way](pooled);
   }
 }
 
-/** Header values are bytes: each becomes the character of its number, as Node has it. */
+/** Decodes header values as latin1, as Node does. */
 function decode(raw: readonly (Buffer | string)[]): readonly string[] {
   return raw.map((part) => (typeof part === 'string' ? part : part.toString('latin1')));
 }

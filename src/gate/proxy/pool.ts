@@ -2,9 +2,7 @@ import type { Socket } from 'node:net';
 import type { Client } from 'undici';
 import { type OpenConnection, resetConnection } from './upstream-connection.ts';
 
-/** Reader of a response that can be paused. */
 export interface ResponseReader {
-  /** Reads the rest without pauses. */
   drain(): void;
 }
 
@@ -13,24 +11,18 @@ export interface PooledClient {
   readonly client: Client;
   /** Its connection, or the last one; absent before the first. */
   socket?: Socket;
-  /** The request in flight. */
   handler?: ResponseReader | undefined;
 }
 
-/** Clients of one upstream. */
 export interface Pool {
-  /** Returns an idle client, or a new one. */
   take(): PooledClient;
-  /** Takes back a client whose request has succeeded. */
   release(pooled: PooledClient): void;
   /** Ends a client whose response is over, and resets its connection; the response must not be paused. */
   reset(pooled: PooledClient): void;
-  /** Ends a client whose request has failed. */
   discard(pooled: PooledClient): void;
   close(): void;
 }
 
-/** How clients connect. */
 export interface PoolOptions extends Client.Options {
   readonly open: OpenConnection;
   readonly isTls: boolean;
@@ -43,7 +35,6 @@ function hideReset(error: NodeJS.ErrnoException): void {
   if (error.code === 'ECONNRESET') error.code = 'ECONNABORTED';
 }
 
-/** Creates the pool; opens no connection. */
 export async function createPool({ open, isTls, connectTimeout, ...options }: PoolOptions): Promise<Pool> {
   const { Client } = await import('undici');
   const all = new Set<PooledClient>();

@@ -1,14 +1,14 @@
 import { type ClientRequest, type IncomingMessage, request as openHttp, type RequestOptions } from 'node:http';
 import type { Socket } from 'node:net';
-import { AccessError } from '../../failures.ts';
-import { findFates, isTrailer } from './header-names.ts';
-import { describeFailure, type Errand } from './pool-forwarding.ts';
+import { Refused } from '../../refused.ts';
+import { findHeaderActions, isTrailer } from './header-names.ts';
+import { describeFailure, type ForwardJob } from './pool-forwarding.ts';
 import type { RequestHead } from './request-head.ts';
 import { readTrailers } from './response-headers.ts';
-import { maxAnswerHeaderBytes } from './upstream.ts';
+import { maxResponseHeaderBytes } from './upstream.ts';
 import { endsConnection, resetConnection } from './upstream-connection.ts';
 
-/** Opens a request to the upstream by the client of Node, on the connection that `way` gives. */
+/** Opens a request to the upstream with `node:http`, on the connection that `way` provides. */
 export function openRequest(
   way: Pick<RequestOptions, 'agent' | 'createConnection'>,
   head: RequestHead,
@@ -16,12 +16,12 @@ export function openRequest(
 ): ClientRequest {
   const request = openHttp({
     ...way,
-    maxHeaderSize: maxAnswerHeaderBytes,
+    maxHeaderSize: maxResponseHeaderBytes,
     method: head.method,
     path: head.target,
     headers: [...head.headers, ...more],
   });
-  // Their size is bounded; a bound on their number would drop some without a word.
+  // Their size is limited; a limit of their number would silently drop some.
   request.maxHeadersCount = 0;
   return request;
 }
@@ -51,55 +51,68 @@ function describeFraming({ body, headers, expectsContinue }: RequestHead): reado
   return lines;
 }
 
-/** Forwards a request with a body, both ways at once; with `Expect: 100-continue`, the upstream says when to go on. */
-export function forwardByRequest({ upstream, forwarding, head, answering }: Errand): void {
-  const { incoming, outgoing, identity, credentials } = forwarding;
+/** Size from which a body follows its head after {@link graceMilliseconds}: many upstreams refuse by only the length. */
+const largeBody = 1024 * 1024;
+const graceMilliseconds = 5;
+
+/** Forwards a request with a body, both ways at once; with `Expect: 100-continue`, the upstream decides when the body starts. */
+export function forwardByRequest({ upstream, forwarding, head, writer }: ForwardJob): void {
+  const { incoming, outgoing, identity, credentials, held } = forwarding;
   const request = openRequest({ agent: upstream.agent }, head, describeFraming(head));
   endOnStrayByte(request);
-  let isAnswerHeld = false;
+  let isPaused = false;
   let isComplete = false;
 
   const expire = (): void => {
-    if (isAnswerHeld) {
+    if (isPaused) {
       deadline.refresh();
       return;
     }
     // The client has its own time limit.
     if (isUploading()) deadline.refresh();
-    else answering.fail(new AccessError('upstream_timeout'));
+    else writer.fail(new Refused('upstream_timeout'));
   };
   const isUploading = (): boolean => !incoming.complete && !request.writableNeedDrain;
   const deadline = setTimeout(expire, upstream.timeoutMilliseconds);
   const uploadDeadline = setTimeout(() => {
-    if (isUploading()) answering.fail(new AccessError('upload_timeout'));
+    if (isUploading()) writer.fail(new Refused('upload_timeout'));
     else if (!incoming.complete) uploadDeadline.refresh();
   }, upstream.uploadMilliseconds);
   const touch = (): void => {
     deadline.refresh();
   };
 
+  let grace: NodeJS.Timeout | undefined;
   let hasBegun = false;
+  const chunks: Buffer[] = [];
   const upload = (chunk: Buffer): void => {
     touch();
     uploadDeadline.refresh();
+    if (chunks.push(chunk) === 1) setImmediate(sendChunks);
+  };
+  // After the poll phase, which has read an early response: a write to a closed connection would discard it.
+  const sendChunks = (): void => {
     hasBegun = true;
-    if (!request.write(chunk)) incoming.pause();
+    for (const chunk of chunks.splice(0)) if (!request.destroyed && !request.write(chunk)) incoming.pause();
   };
   const finish = (): void => {
     touch();
+    sendChunks();
     if (head.body === 'chunked' && incoming.rawTrailers.length > 0) {
-      const fates = findFates(identity.names, credentials);
-      request.addTrailers(readTrailers(incoming.rawTrailers, (name) => isTrailer(name) && fates(name) === 'pass'));
+      const actions = findHeaderActions(identity.names, credentials);
+      request.addTrailers(readTrailers(incoming.rawTrailers, (name) => isTrailer(name) && actions(name) === 'pass'));
     }
     request.end();
   };
   const detach = (): void => {
+    held?.release();
     clearTimeout(deadline);
     clearTimeout(uploadDeadline);
+    clearTimeout(grace);
     incoming.off('data', upload);
     incoming.off('end', finish);
   };
-  answering.onAbort(() => {
+  writer.onAbort(() => {
     detach();
     // After the response, another request may have the connection.
     if (!isComplete && request.socket !== null) resetConnection(request.socket);
@@ -112,27 +125,27 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
   });
   request.on('continue', () => {
     touch();
-    if (head.expectsContinue && !outgoing.headersSent && !answering.isOver()) outgoing.writeContinue();
+    if (head.expectsContinue && !outgoing.headersSent && !writer.isOver()) outgoing.writeContinue();
   });
   request.on('information', ({ statusCode, rawHeaders }) => {
     touch();
-    answering.inform(statusCode, rawHeaders);
+    writer.inform(statusCode, rawHeaders);
   });
-  request.on('error', (error) => answering.fail(describeFailure(error)));
+  request.on('error', (error) => writer.fail(describeFailure(error)));
   request.on('upgrade', (_response, socket) => {
     socket.destroy();
-    answering.fail(new AccessError('upstream_unavailable', { context: { part: 'status 101' } }));
+    writer.fail(new Refused('upstream_unavailable', { context: { part: 'status 101' } }));
   });
   request.on('response', (response) => {
     const { socket } = response; // null at its end
     touch();
     response.on('data', (chunk: Buffer) => {
       touch();
-      if (answering.write(chunk)) return;
-      isAnswerHeld = true;
+      if (writer.write(chunk)) return;
+      isPaused = true;
       response.pause();
       outgoing.once('drain', () => {
-        isAnswerHeld = false;
+        isPaused = false;
         touch();
         response.resume();
       });
@@ -140,21 +153,43 @@ export function forwardByRequest({ upstream, forwarding, head, answering }: Erra
     response.on('end', () => {
       isComplete = true;
       detach();
-      answering.end(response.rawTrailers);
+      writer.end(response.rawTrailers);
       if (!request.writableFinished) request.destroy();
       else if (endsConnection(head.method, response.statusCode ?? 0)) resetConnection(socket);
     });
-    response.on('error', (error) => answering.fail(describeFailure(error)));
-    answering.begin(response.statusCode ?? 0, response.rawHeaders);
+    response.on('error', (error) => writer.fail(describeFailure(error)));
+    writer.begin(response.statusCode ?? 0, response.rawHeaders);
   });
 
   if (head.body === 'none') {
     request.end();
     return;
   }
-  incoming.on('data', upload).on('end', finish);
-  // The head leaves with the first part of the body, if that is here already.
+  const begin = (): void => void incoming.on('data', upload).on('end', finish);
+  if (held !== undefined && held.chunks.length > 0) {
+    chunks.push(...held.chunks);
+    request.once('finish', () => held.release());
+    setImmediate(() => {
+      if (writer.isOver()) return;
+      if (incoming.readableEnded) {
+        finish();
+        return;
+      }
+      sendChunks();
+      begin();
+      if (!request.writableNeedDrain) incoming.resume();
+    });
+    return;
+  }
+  if (typeof head.body === 'number' && head.body > largeBody) {
+    request.flushHeaders();
+    grace = setTimeout(begin, graceMilliseconds);
+    return;
+  }
+  begin();
+  // The head is sent with the first chunk of the body if that has arrived.
   setImmediate(() => {
-    if (!hasBegun && !answering.isOver()) request.flushHeaders();
+    if (chunks.length > 0) sendChunks();
+    else if (!hasBegun && !writer.isOver()) request.flushHeaders();
   });
 }

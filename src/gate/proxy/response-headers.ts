@@ -1,3 +1,4 @@
+import type { HeaderList } from '../../server/http/answer.ts';
 import { isTrailer } from './header-names.ts';
 
 const hopByHop: ReadonlySet<string> = new Set([
@@ -5,11 +6,11 @@ const hopByHop: ReadonlySet<string> = new Set([
   'proxy-authentication-info',
 ]);
 
-/** By their lengths first: few others are as long, and need not be put into lower case. */
+/** Lengths of these names. Other lengths need no conversion to lower case. */
 const hopByHopLengths: ReadonlySet<number> = new Set(Array.from(hopByHop, ({ length }) => length));
 
-/** The headers of an answer for the next hop; `undefined` if its body has a coding that cannot be passed on. */
-export function readAnswerHeaders(rawHeaders: readonly string[]): string[] | undefined {
+/** Reads the response headers for the next hop; `undefined` if the transfer coding cannot be forwarded. */
+export function readResponseHeaders(rawHeaders: readonly string[]): string[] | undefined {
   const headers: string[] = [];
   let named: Set<string> | undefined;
   let isChunked = false;
@@ -35,8 +36,20 @@ export function readAnswerHeaders(rawHeaders: readonly string[]): string[] | und
     return named?.has(name) !== true;
   });
 }
+/** Adds the gate's headers. They replace headers of the same name, except Vary. */
+export function mergeHeaders(headers: readonly string[], added: HeaderList, prefersUpstreamCors: boolean): string[] {
+  const names = new Set(headers.flatMap((name, i) => (i % 2 === 0 ? [name.toLowerCase()] : [])));
+  const keepsCors = prefersUpstreamCors && names.has('access-control-allow-origin');
+  const ours: string[] = [];
+  for (let i = 0; i < added.length; i += 2) {
+    const name = added[i] ?? '';
+    if (!(keepsCors && name.startsWith('access-control-'))) ours.push(name, added[i + 1] ?? '');
+  }
+  const replaced = new Set(ours.flatMap((name, i) => (i % 2 === 0 && name !== 'vary' ? [name.toLowerCase()] : [])));
+  const kept = headers.filter((_, i) => !replaced.has((headers[i - (i % 2)] ?? '').toLowerCase()));
+  return [...kept, ...ours];
+}
 
-/** Those trailers that may stand behind a body. */
 export function readTrailers(
   rawTrailers: readonly string[],
   may: (name: string) => boolean = isTrailer,

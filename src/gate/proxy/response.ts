@@ -1,45 +1,46 @@
 import type { ServerResponse } from 'node:http';
-import { AccessError } from '../../failures.ts';
-import type { AnswerBatch } from '../../server/http/answer-batch.ts';
+import { Refused } from '../../refused.ts';
+import type { AnswerBatch } from '../../server/http/answer.ts';
 import { discardRest } from './discard.ts';
 import type { Forwarding } from './forwarding.ts';
-import { readAnswerHeaders, readTrailers } from './response-headers.ts';
+import { mergeHeaders, readResponseHeaders, readTrailers } from './response-headers.ts';
 
-/** What all answers of one proxy have in common. */
-export interface AnsweringOptions {
-  /** Where an answer waits that came whole. */
-  readonly batch: AnswerBatch<Answering>;
-  /** Called once for each answer, when its connection is done with it. */
+export interface ResponseWriterOptions {
+  readonly batch: AnswerBatch<ResponseWriter>;
+  /** Called with the seconds from the request to the head of the upstream's response. */
+  readonly onHead: (seconds: number) => void;
+  /** Called once for each response, when its connection has finished it. */
   readonly leave: (forwarding: Forwarding) => void;
 }
 
-/** Up to so many bytes a body is sent as one text with its head: one system call, and one copy. */
+/** Maximum size of a body that is sent as one string with its head: one system call and one copy. */
 const maxTextBytes = 8192;
 
 /**
- * The answer to one forwarded request, whichever client brings it. A class because there is one for each request, and
- * a closure for each of its steps would cost more than the steps.
+ * Writes the response to one forwarded request. A class, because one exists per request and closures would cost more than
+ * its steps.
  */
-export class Answering {
+export class ResponseWriter {
   readonly #forwarding: Forwarding;
-  readonly #options: AnsweringOptions;
+  readonly #options: ResponseWriterOptions;
+  readonly #startedAt = performance.now();
   #over = false;
   #left = false;
-  /** Whether anything was given to the connection. */
+  /** True once the connection has received a part. */
   #flushed = false;
-  /** The first part of the body: it leaves with the head, and with the end if that is here as well. */
+  /** First chunk of the body, which is sent with the head, and with the end if that has arrived. */
   #held: Buffer | undefined;
   #abort: ((error?: Error) => void) | undefined;
-  /** Leaves nothing on the connection, which may be used for long. */
+  /** Removes listeners from the connection, which may live long. */
   readonly #forget: (() => void) | undefined;
 
-  constructor(forwarding: Forwarding, options: AnsweringOptions) {
+  constructor(forwarding: Forwarding, options: ResponseWriterOptions) {
     this.#forwarding = forwarding;
     this.#options = options;
     const { incoming, outgoing } = forwarding;
     const close = (): void => this.#close();
     outgoing.on('close', close);
-    // An answer that waits for those before it has no socket yet, and is not told when the connection closes.
+    // A pending response has no socket yet, and gets no event when the connection closes.
     if (outgoing.socket === null) {
       incoming.socket.setMaxListeners(0).on('close', close);
       this.#forget = () => incoming.socket.off('close', close);
@@ -47,18 +48,18 @@ export class Answering {
     if (incoming.socket.destroyed) this.#close();
   }
 
-  /** Whether nothing more can be sent: it is finished, refused, cut off, or the client has gone. */
+  /** Reports whether the response is over: finished, refused, aborted, or the client disconnected. */
   isOver(): boolean {
     return this.#over;
   }
 
-  /** Called once if the answer is over before the upstream has finished: the client went, or something was wrong. */
+  /** Sets the function to call once if the response is over before the upstream has finished. */
   onAbort(abort: () => void): void {
     if (this.#over) abort();
     else this.#abort = abort;
   }
 
-  /** Passes on 103; others are between two neighbours only. */
+  /** Forwards 103; other informational responses are for one hop. */
   inform(status: number, rawHeaders: readonly string[]): void {
     const { incoming, outgoing } = this.#forwarding;
     if (status !== 103 || this.#over || outgoing.headersSent || incoming.httpVersionMinor === 0) return;
@@ -68,28 +69,33 @@ export class Answering {
     try {
       if (link.length > 0) outgoing.writeEarlyHints({ link });
     } catch {
-      // Node knows fewer forms of Link than RFC 8288 has; hints can be left out.
+      // Node supports fewer forms of Link than RFC 8288; hints are optional.
     }
   }
 
   begin(status: number, rawHeaders: readonly string[]): void {
     if (this.#over) return;
-    const headers = readAnswerHeaders(rawHeaders);
+    this.#options.onHead((performance.now() - this.#startedAt) / 1000);
+    const headers = readResponseHeaders(rawHeaders);
     if (headers === undefined) {
-      this.fail(new AccessError('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
+      this.fail(new Refused('upstream_unavailable', { context: { part: 'Transfer-Encoding' } }));
       return;
     }
     try {
-      writeHead(this.#forwarding.outgoing, status, headers);
+      const { outgoing, responseHeaders, prefersUpstreamCors = false } = this.#forwarding;
+      outgoing.writeHead(
+        status,
+        responseHeaders === undefined ? headers : mergeHeaders(headers, responseHeaders, prefersUpstreamCors),
+      );
     } catch (cause) {
-      this.fail(new AccessError('upstream_unavailable', { cause }));
+      this.fail(new Refused('upstream_unavailable', { cause }));
       return;
     }
-    // Most answers come whole: then nothing is sent before the end of the turn.
+    // Most responses arrive complete, so nothing is sent before the event-loop iteration ends.
     process.nextTick(flush, this);
   }
 
-  /** Whether more may follow at once; else when the answer drains. */
+  /** Returns false if the next chunk must await `drain`. */
   write(chunk: Buffer): boolean {
     if (this.#over) return true;
     if (!this.#flushed && this.#held === undefined) {
@@ -100,7 +106,6 @@ export class Answering {
     return this.#forwarding.outgoing.write(chunk);
   }
 
-  /** Gives the connection what is here. */
   flush(): void {
     if (this.#over || this.#flushed) return;
     this.#flushed = true;
@@ -120,7 +125,6 @@ export class Answering {
     discardRest(incoming);
   }
 
-  /** Sends an answer that came whole. */
   send(): void {
     const { outgoing } = this.#forwarding;
     const held = this.#held;
@@ -130,27 +134,26 @@ export class Answering {
     else endInOnePiece(outgoing, held.toString('latin1'));
   }
 
-  /** Refuses if nothing was sent yet, else closes the connection of the client, so that the cut is seen. */
-  fail(error: AccessError): void {
+  /** Refuses if nothing was sent yet; otherwise closes the client's connection, so that the client sees the abort. */
+  fail(error: Refused): void {
     if (this.#over) return;
     this.#stop();
     const forwarding = this.#forwarding;
     const { incoming, outgoing } = forwarding;
     if (!outgoing.headersSent) {
-      for (const name of outgoing.getHeaderNames()) outgoing.removeHeader(name);
       forwarding.refuse(error);
       discardRest(incoming);
       return;
     }
     forwarding.onCut?.(error);
-    // To a client of HTTP/1.0 the end of the connection is the end of the body: a reset is not.
+    // To an HTTP/1.0 client, the end of the connection is the end of the body, but a reset is not.
     if (incoming.httpVersionMinor === 0) incoming.socket.resetAndDestroy();
-    // Behind a pending response it has no socket, and Node 24 and later do not destroy the one that it gets.
+    // A pending response has no socket, and Node 24 and later do not destroy the socket that it gets.
     else if (outgoing.socket === null) incoming.socket.destroy();
     else outgoing.destroy();
   }
 
-  /** The connection speaks another protocol from now on. */
+  /** Marks the response as over: the connection now has another protocol. */
   handOver(): void {
     this.#over = true;
   }
@@ -171,10 +174,10 @@ export class Answering {
   }
 }
 
-/** `end(text)` would be two pieces, of which the second is empty. The text is latin1. */
+/** Ends with a latin1 string. `end(text)` would write a second, empty piece. */
 function endInOnePiece(outgoing: ServerResponse, text: string): void {
   const { socket } = outgoing;
-  // Without a socket, earlier answers of the connection are still on their way; chunks have their own end.
+  // Without a socket, earlier responses of the connection are pending; chunks have their own end.
   if (socket === null || outgoing.chunkedEncoding) {
     outgoing.end(text, 'latin1');
     return;
@@ -185,21 +188,6 @@ function endInOnePiece(outgoing: ServerResponse, text: string): void {
   outgoing.end();
 }
 
-function flush(answering: Answering): void {
-  answering.flush();
-}
-
-/** Headers that were set before stay, in the place of those with their names. */
-function writeHead(outgoing: ServerResponse, status: number, headers: string[]): void {
-  const ours = outgoing.getHeaderNames();
-  if (ours.length === 0) {
-    outgoing.writeHead(status, headers);
-    return;
-  }
-  // Given together with a list, they would make one of each two headers of a name.
-  for (let i = 0; i < headers.length; i += 2) {
-    const name = headers[i] ?? '';
-    if (!ours.includes(name.toLowerCase())) outgoing.appendHeader(name, headers[i + 1] ?? '');
-  }
-  outgoing.writeHead(status);
+function flush(writer: ResponseWriter): void {
+  writer.flush();
 }

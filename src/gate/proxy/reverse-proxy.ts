@@ -1,53 +1,61 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { AccessError } from '../../failures.ts';
-import { createAnswerBatch } from '../../server/http/answer-batch.ts';
+import { Refused } from '../../refused.ts';
+import { createAnswerBatch } from '../../server/http/answer.ts';
 import { discardRest } from './discard.ts';
 import type { Forwarding } from './forwarding.ts';
 import { forwardByDispatcher } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';
 import { createRequestHead, type Framing, readFraming } from './request-head.ts';
-import { Answering, type AnsweringOptions } from './response.ts';
+import { ResponseWriter, type ResponseWriterOptions } from './response.ts';
 import { forwardUpgrade, isWebSocketRequest } from './upgrade.ts';
 import { openUpstream } from './upstream.ts';
 
 export { discardRest } from './discard.ts';
-export type { Credentials, Forwarding, Identity, TakeSocket } from './forwarding.ts';
+export type { CredentialForwarding, Forwarding, Identity, TakeSocket } from './forwarding.ts';
 export type { Framing } from './request-head.ts';
 
-/** How requests reach the upstream. */
 export interface ReverseProxyOptions {
-  /** `http://host[:port]`, `https://host[:port]` or `unix:/path`; nothing behind it. */
   readonly upstream: string;
-  /** Seconds for the upstream to take a connection, to begin its answer, and between two parts of it. Default 60. */
+  /** Seconds for the upstream to accept a connection, to start its response, and between two chunks. Default: 60. */
   readonly timeout?: number;
-  /** `off`: one connection to the upstream for each request. Default `on`. */
+  /** `off`: one connection to the upstream for each request. Default: `on`. */
   readonly keepAlive?: 'on' | 'off';
-  /** Requests and tunnels that may be on their way at one time; one more is refused with 503. Default 4096. */
+  /** Maximum number of requests and tunnels in flight; more are refused with 503. Default: 4096. */
   readonly maxInFlight?: number;
-  /** Seconds without a byte of an upload after which it is refused with 408. Default: 60. */
+  /** Seconds without a byte of an upload until 408. Default: 60. */
   readonly uploadTimeout?: number;
-  /** Part of them that one client may take, over 0 and at most 1. Default: 1. */
+  /** Share of them that one client may use, over 0 and at most 1. Default: 1. */
   readonly share?: number;
-  /** PEM certificates that an `https://` upstream is trusted by; default those of Node. */
+  /** PEM certificates that replace the roots of Node for an `https://` upstream. */
   readonly ca?: string;
+  /** Batch of complete responses, shared by several proxies. Default: its own. */
+  readonly batch?: ResponseWriterOptions['batch'];
+  /** Called if a connection succeeds after one that failed, or fails after one that succeeded. */
+  readonly onReachable?: (isReachable: boolean) => void;
+  /** Called with the seconds from a request to the head of its response. */
+  readonly onHead?: ResponseWriterOptions['onHead'];
 }
 
-/** A way to one upstream. */
 export interface ReverseProxy {
+  readonly address: string;
   /**
-   * Reads where a request goes and ends, or refuses it since another server could read it in another way. Ask in the turn in
-   * which it came, before it is judged: what follows on its connection cannot be believed, so the answer closes it.
+   * Reads the target and end of a request, or refuses it because another server could read it differently. Must run in the
+   * iteration in which the request arrived. A refusal closes the connection, because its next bytes are not trustworthy.
    */
-  examine(incoming: IncomingMessage, outgoing: ServerResponse): Framing | AccessError;
-  /** Passes on one request that was examined, and its answer. Never throws. */
+  examine(incoming: IncomingMessage, outgoing: ServerResponse): Framing | Refused;
+  /** Forwards one examined request and its response. Never throws. */
   forward(forwarding: Forwarding, framing: Framing): void;
-  /** Requests and tunnels on their way. */
   inFlight(): number;
-  /** Sends the answers that wait for the end of the turn: a connection is about to be closed. */
+  /** Sends the pending complete responses, before a connection is closed. */
   sendReady(): void;
-  /** Drops every connection to the upstream. */
   close(): void;
+  /** Closes every connection once the requests in flight have finished. */
+  retire(): void;
+  /** Opens and closes one connection, to find out if the upstream is reachable. */
+  probe(): void;
+  /** Result of the last connection; true before the first. */
+  isReachable(): boolean;
 }
 
 const defaultTimeout = 60;
@@ -55,8 +63,8 @@ const defaultUploadTimeout = 60;
 const defaultMaxInFlight = 4096;
 
 /**
- * Makes a streaming HTTP/1.1 reverse proxy to one upstream: no retries, no cache, nothing buffered. Rejects with
- * `TypeError` for an upstream that is not a URL of the three forms, or has a path.
+ * Creates a streaming HTTP/1.1 reverse proxy to one upstream without retries, cache or buffering. Rejects with `TypeError`
+ * for an upstream that is not an address.
  */
 export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
   const { maxInFlight = defaultMaxInFlight, share = 1, keepAlive = 'on' } = options;
@@ -66,38 +74,33 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
   let inFlight = 0;
   const inFlightOf = new Map<string, number>();
 
-  const batch = createAnswerBatch<Answering>((answers) => {
-    for (const answer of answers) answer.send();
-  });
-  const answeringOptions: AnsweringOptions = {
+  const batch =
+    options.batch ??
+    createAnswerBatch<ResponseWriter>((responses) => {
+      for (const response of responses) response.send();
+    });
+  let isRetired = false;
+  const writerOptions: ResponseWriterOptions = {
     batch,
+    onHead: options.onHead ?? (() => {}),
     leave(forwarding) {
       inFlight--;
       const left = (inFlightOf.get(forwarding.client) ?? 0) - 1;
       if (left > 0) inFlightOf.set(forwarding.client, left);
       else inFlightOf.delete(forwarding.client);
       forwarding.onDone?.();
+      if (isRetired && inFlight === 0) upstream.close();
     },
   };
 
-  /** Connections on which a request was ambiguous. */
-  const doubtful = new WeakMap<Socket, AccessError>();
-
   return {
-    examine(incoming, outgoing) {
-      const { socket } = incoming;
-      const framing = doubtful.get(socket) ?? readFraming(incoming);
-      if (framing instanceof AccessError) {
-        doubtful.set(socket, framing);
-        outgoing.shouldKeepAlive = false;
-      }
-      return framing;
-    },
+    address: options.upstream,
+    examine: createExamine(),
     forward(forwarding, framing) {
       const { client } = forwarding;
       const ofClient = inFlightOf.get(client) ?? 0;
       if (inFlight >= maxInFlight || (ofClient >= maxOfClient && client !== '')) {
-        forwarding.refuse(new AccessError('upstream_overloaded'));
+        forwarding.refuse(new Refused('upstream_overloaded'));
         discardRest(forwarding.incoming);
         forwarding.onDone?.();
         return;
@@ -105,18 +108,38 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       const head = createRequestHead(forwarding, framing);
       inFlight++;
       inFlightOf.set(client, ofClient + 1);
-      const answering = new Answering(forwarding, answeringOptions);
+      const writer = new ResponseWriter(forwarding, writerOptions);
       try {
-        if (isWebSocketRequest(forwarding, head)) forwardUpgrade({ upstream, forwarding, head, answering });
+        if (isWebSocketRequest(forwarding, head)) forwardUpgrade({ upstream, forwarding, head, writer });
         else if (head.body === 'none' && !head.expectsContinue) {
-          forwardByDispatcher({ upstream, forwarding, head, answering });
-        } else forwardByRequest({ upstream, forwarding, head, answering });
+          forwardByDispatcher({ upstream, forwarding, head, writer });
+        } else forwardByRequest({ upstream, forwarding, head, writer });
       } catch (cause) {
-        answering.fail(new AccessError('unexpected', { cause }));
+        writer.fail(new Refused('unexpected', { cause }));
       }
     },
     inFlight: () => inFlight,
     sendReady: batch.sendNow,
     close: () => upstream.close(),
+    retire() {
+      isRetired = true;
+      if (inFlight === 0) upstream.close();
+    },
+    probe: () => upstream.probe(),
+    isReachable: () => upstream.isReachable(),
+  };
+}
+
+export function createExamine(): ReverseProxy['examine'] {
+  /** Refusals by connection with an ambiguous request. */
+  const doubtful = new WeakMap<Socket, Refused>();
+  return (incoming, outgoing) => {
+    const { socket } = incoming;
+    const framing = doubtful.get(socket) ?? readFraming(incoming);
+    if (framing instanceof Refused) {
+      doubtful.set(socket, framing);
+      outgoing.shouldKeepAlive = false;
+    }
+    return framing;
   };
 }

@@ -1,20 +1,21 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { AccessError } from '../../failures.ts';
+import { Refused } from '../../refused.ts';
+import type { HeaderList } from '../../server/http/answer.ts';
 import type { Forwarding } from './forwarding.ts';
-import { describeFailure, type Errand } from './pool-forwarding.ts';
+import { describeFailure, type ForwardJob } from './pool-forwarding.ts';
 import { openRequest } from './request-forwarding.ts';
 import type { RequestHead } from './request-head.ts';
-import { readAnswerHeaders } from './response-headers.ts';
+import { mergeHeaders, readResponseHeaders } from './response-headers.ts';
 
 /** RFC 6455 §1.3. */
 const webSocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const keyGrammar = /^[\w+/]{22}==$/;
 
 /**
- * Whether a request asks for a WebSocket. Other protocols are not passed on: behind `Upgrade: h2c` requests would go
- * by without being judged.
+ * Reports whether a request is for a WebSocket. Other protocols are not forwarded: after `Upgrade: h2c`, requests would
+ * bypass the gate.
  */
 export function isWebSocketRequest({ incoming, takeSocket }: Forwarding, head: RequestHead): boolean {
   const { upgrade, 'sec-websocket-key': key } = incoming.headers;
@@ -29,52 +30,52 @@ export function isWebSocketRequest({ incoming, takeSocket }: Forwarding, head: R
   );
 }
 
-/** Forwards a request for a WebSocket; an answer other than 101 is passed on like any other. */
-export function forwardUpgrade({ upstream, forwarding, head, answering }: Errand): void {
+/** Forwards a request for a WebSocket. A response other than 101 is forwarded unchanged. */
+export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJob): void {
   const { incoming, outgoing, takeSocket } = forwarding;
   const lines = ['Connection', 'Upgrade', 'Upgrade', 'websocket'];
   const request = openRequest({ createConnection: upstream.open }, head, lines);
-  const deadline = setTimeout(() => answering.fail(new AccessError('upstream_timeout')), upstream.timeoutMilliseconds);
+  const deadline = setTimeout(() => writer.fail(new Refused('upstream_timeout')), upstream.timeoutMilliseconds);
   let other: Duplex | undefined;
-  answering.onAbort(() => {
+  writer.onAbort(() => {
     clearTimeout(deadline);
     request.destroy();
     other?.destroy();
   });
-  request.on('error', (error) => answering.fail(describeFailure(error)));
+  request.on('error', (error) => writer.fail(describeFailure(error)));
   request.on('response', (response) => {
     clearTimeout(deadline);
-    answering.begin(response.statusCode ?? 0, response.rawHeaders);
+    writer.begin(response.statusCode ?? 0, response.rawHeaders);
     response.on('data', (chunk: Buffer) => {
-      if (answering.write(chunk)) return;
+      if (writer.write(chunk)) return;
       response.pause();
       outgoing.once('drain', () => response.resume());
     });
-    response.on('end', () => answering.end(response.rawTrailers));
-    response.on('error', (error) => answering.fail(describeFailure(error)));
+    response.on('end', () => writer.end(response.rawTrailers));
+    response.on('error', (error) => writer.fail(describeFailure(error)));
   });
   request.on('upgrade', (response, socket, rest) => {
     clearTimeout(deadline);
     other = socket;
-    if (answering.isOver() || takeSocket === undefined) {
+    if (writer.isOver() || takeSocket === undefined) {
       socket.destroy();
       return;
     }
     if (!isAgreed(response, String(incoming.headers['sec-websocket-key']))) {
-      answering.fail(new AccessError('upstream_unavailable', { context: { part: 'WebSocket handshake' } }));
+      writer.fail(new Refused('upstream_unavailable', { context: { part: 'WebSocket handshake' } }));
       socket.destroy();
       return;
     }
-    answering.handOver();
+    writer.handOver();
     outgoing.statusCode = 101;
     const taken = takeSocket();
-    taken.socket.write(formatHead(response, outgoing.getHeaders()));
+    taken.socket.write(formatHead(response, forwarding.responseHeaders ?? []));
     join(taken, { socket, head: rest });
   });
   request.end();
 }
 
-/** Only who has understood the request can know this: another 101 would open a way past the gate. */
+/** Checks the handshake, because any other 101 would open a tunnel past the gate. */
 function isAgreed({ statusCode, headers }: IncomingMessage, key: string): boolean {
   const accept = createHash('sha1').update(`${key}${webSocketId}`).digest('base64');
   return (
@@ -82,17 +83,16 @@ function isAgreed({ statusCode, headers }: IncomingMessage, key: string): boolea
   );
 }
 
-function formatHead({ rawHeaders }: IncomingMessage, ours: NodeJS.Dict<number | string | string[]>): string {
-  const headers = readAnswerHeaders(rawHeaders) ?? [];
+function formatHead({ rawHeaders }: IncomingMessage, ours: HeaderList): string {
+  const headers = mergeHeaders(readResponseHeaders(rawHeaders) ?? [], ours, false);
   let text = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n';
-  for (const [name, value] of Object.entries(ours)) text += `${name}: ${String(value)}\r\n`;
   for (let i = 0; i < headers.length; i += 2) text += `${headers[i]}: ${headers[i + 1]}\r\n`;
   return `${text}\r\n`;
 }
 
 interface End {
   readonly socket: Duplex;
-  /** Read, and not yet passed on. */
+  /** Bytes read, but not yet forwarded. */
   readonly head: Buffer;
 }
 

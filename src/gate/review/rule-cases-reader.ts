@@ -1,16 +1,14 @@
 import * as v from 'valibot';
 import { isJsonObject } from '../../jose/json.ts';
-import { parseRulesText, type RulesFile } from '../rules/rules-reader.ts';
-import type { RulesProblem, Step } from '../rules/rules-text.ts';
+import { parseRulesFile, type RulesFile } from '../rules/rules-reader.ts';
+import type { RulesProblem, Step } from '../rules/text/rules-text.ts';
 import { caseSchema, type RuleCase } from './rule-cases.ts';
 
-/** A case, and the line that it begins on. */
 export interface PlacedCase {
   readonly line: number;
   readonly sample: RuleCase;
 }
 
-/** Usable cases, or every problem with them. */
 export type CasesResult =
   | { readonly kind: 'cases'; readonly cases: readonly PlacedCase[] }
   | { readonly kind: 'problems'; readonly problems: readonly RulesProblem[] };
@@ -19,7 +17,6 @@ const listSchema = v.pipe(v.array(caseSchema), v.minLength(1));
 const shape =
   'Write a list of cases, as in [{ "method": "GET", "url": "https://api.example/orders", "token": { "scope": "read:orders" }, "expect": "allowed" }].';
 
-/** What each member of a case may be. */
 const fixes: Readonly<Record<string, string>> = {
   method: 'Write a method in capital letters, as in "GET".',
   url: 'Write the URL as the client calls it, as in "https://api.example/orders".',
@@ -30,9 +27,8 @@ const fixes: Readonly<Record<string, string>> = {
   rule: 'Write the id of the rule that must decide.',
 };
 
-/** Reads a file of cases: a list, or an object with the list under `cases`. */
 export async function readCases(file: RulesFile): Promise<CasesResult> {
-  const parsed = await parseRulesText(file);
+  const parsed = await parseRulesFile(file);
   if (parsed.kind === 'problems') return parsed;
   const { value, locate } = parsed.text;
   const [list, root]: readonly [unknown, readonly Step[]] =
@@ -48,10 +44,10 @@ export async function readCases(file: RulesFile): Promise<CasesResult> {
     const isKnown = typeof name === 'string' && Object.hasOwn(fixes, name);
     const message =
       steps.length < 2
-        ? `The file holds no cases. ${shape}`
+        ? `The file does not contain cases. ${shape}`
         : isKnown
           ? `"${name}" is missing or not valid. ${fixes[name]}`
-          : `There is no member "${name}" in a case. Write any of: ${Object.keys(fixes).join(', ')}.`;
+          : `A case has no member "${name}". Write any of: ${Object.keys(fixes).join(', ')}.`;
     return { ...locate([...root, ...steps]), message };
   });
   return { kind: 'problems', problems };

@@ -6,11 +6,10 @@ import { thumbprint } from '../../jose/jwk.ts';
 import { type Signer, signCompact } from '../../jose/sign.ts';
 import { createResourceServer } from '../../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
-import type { ClaimPath } from '../../token/claim-path.ts';
-import { createGate, type Decision, type Gate, type ServerOrder } from '../gate.ts';
+import { type ClaimPath, listPaths } from '../../token/grants.ts';
+import { createGate, type Decision, type Gate, type ServerRequirements } from '../gate.ts';
 import type { Rules } from '../rules/rules.ts';
 
-/** What a case may expect. */
 const expectations = ['allowed', ...Object.keys(failures)];
 
 export const caseSchema = v.strictObject({
@@ -21,25 +20,21 @@ export const caseSchema = v.strictObject({
    * in which the issuer has them. Absent: no token is sent.
    */
   token: v.optional(v.looseObject({ issuer: v.optional(v.string()) })),
-  /** Sends a token that is bound to a key, with a proof. */
   dpop: v.optional(v.boolean(), false),
   headers: v.optional(v.record(v.string(), v.string()), {}),
   expect: v.picklist(expectations),
   rule: v.optional(v.string()),
 });
 
-/** One sample request, and what must come of it. */
 export type RuleCase = v.InferOutput<typeof caseSchema>;
 
-/** What came of a case. */
 export interface CaseOutcome {
-  /** `allowed`, or the reason of the refusal; of a rule that only reports, the reason it would have had. */
+  /** `allowed`, or the reason of the refusal; in report mode, the reason in enforce mode. */
   readonly decision: string;
   readonly rule: string | undefined;
   readonly asExpected: boolean;
 }
 
-/** A key pair of this process. */
 interface SampleKey extends Signer {
   readonly alg: 'ES256';
   readonly jwk: Readonly<Record<string, unknown>>;
@@ -47,7 +42,7 @@ interface SampleKey extends Signer {
 
 const lifetime = 3600;
 
-/** Runs sample requests against rules, with tokens that are signed here in the name of their issuers. Nothing is fetched. */
+/** Runs sample requests against rules, with tokens signed by a key of this process. Fetches nothing. */
 export async function runCases(rules: Rules, cases: readonly RuleCase[]): Promise<readonly CaseOutcome[]> {
   const signer = createKey();
   const gate = createGate({ rules, openServer: (order) => openSampleServer(order, signer) });
@@ -100,7 +95,8 @@ function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonl
       exp: now + lifetime,
       ...(holder !== undefined && { cnf: { jkt: thumbprint(holder.jwk) } }),
       ...nameClaim(scopeClaim, scope),
-      ...nameClaim(permissionsClaim, permissions),
+      // Of several claims, the first.
+      ...nameClaim(listPaths(permissionsClaim)[0] ?? [], permissions),
       ...claims,
     },
     signer,
@@ -123,14 +119,12 @@ function credentialsOf(each: RuleCase, rules: Rules, signer: SampleKey): readonl
   ];
 }
 
-/** Writes a claim under the name, or the path, that the issuer has for it. */
 function nameClaim(path: ClaimPath, value: unknown): Readonly<Record<string, unknown>> {
   const [name = '', ...rest] = [path].flat();
   return value === undefined ? {} : { [name]: rest.length === 0 ? value : nameClaim(rest, value) };
 }
 
-/** The issuers with a key of this process in place of their own. */
-function openSampleServer({ issuers, dpop = 'allowed' }: ServerOrder, signer: SampleKey) {
+function openSampleServer({ issuers, dpop = 'allowed' }: ServerRequirements, signer: SampleKey) {
   const keys = { keys: [{ ...signer.jwk, kid: 'sample', alg: signer.alg, use: 'sig' }] };
   const sampled = issuers.map(
     ({ issuer, rules }): TrustedIssuer => ({ issuer, keys, rules: { ...rules, algorithms: [signer.alg] } }),
@@ -138,7 +132,7 @@ function openSampleServer({ issuers, dpop = 'allowed' }: ServerOrder, signer: Sa
   return createResourceServer({ issuers: sampled, audience: 'none', dpop: { mode: dpop, replay: 'off' } });
 }
 
-/** Signs with ES256: an RSA key takes longer to make than all that is decided with it. */
+/** Creates an ES256 key, because generating an RSA key takes longer than all decisions. */
 function createKey(): SampleKey {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return { alg: 'ES256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } };

@@ -1,25 +1,22 @@
-import type { AccessError } from '../../failures.ts';
 import { createReadExternalUrl } from '../../http/external-url.ts';
+import { Refused } from '../../refused.ts';
 import { createChooseRule } from '../match/rule-choice.ts';
 import { readRuleHost } from '../match/rule-host.ts';
 import type { Rule, Rules } from '../rules/rules.ts';
-import type { RuleEntry, RulesDocument } from '../rules/rules-schema.ts';
+import type { RuleEntry } from '../rules/schema/rules-schema.ts';
 
-/** Sample requests for rules: for what a rule leaves open they have names that are in no rule. */
+/** Sample requests for rules; a wildcard becomes a name that no rule contains. */
 export interface RuleSamples {
-  /** A host that is in no rule, and a method of the same kind. */
   readonly host: string;
   readonly method: string;
   hostsOf(entry: RuleEntry): readonly string[];
-  /** Each length of ** that another rule could be about. */
+  /** Paths of the rule, with each length of ** that another rule could match. */
   pathsOf(entry: RuleEntry): readonly string[];
   methodsOf(entry: RuleEntry): readonly string[];
-  /** Chooses the rule of a sample request. */
-  choose(host: string, path: string, method: string): Rule | AccessError;
+  choose(host: string, path: string, method: string): Rule | Refused;
 }
 
-/** Creates sample requests for the rules of a document. */
-export function createRuleSamples({ rules: entries }: RulesDocument, rules: Rules): RuleSamples {
+export function createRuleSamples(entries: readonly RuleEntry[], rules: Rules): RuleSamples {
   const choose = createChooseRule(rules, createReadExternalUrl({ trust: 'none' }));
   const written = JSON.stringify(entries).toLowerCase();
   const fresh = createFreshName((name) => written.includes(name));
@@ -28,18 +25,25 @@ export function createRuleSamples({ rules: entries }: RulesDocument, rules: Rule
   return {
     host: fresh,
     method,
-    hostsOf: ({ hosts = [fresh] }) => hosts.map((host) => readRuleHost(host)?.replace(/^\*/, fresh) ?? ''),
+    hostsOf: ({ hosts = [fresh] }) =>
+      hosts.map((host) => readRuleHost(host)?.pattern.replace(/^\*|\{\}/g, fresh) ?? ''),
     pathsOf({ path }) {
       const parts = path.split('/').slice(1);
       const hasRest = parts.at(-1) === '**';
-      const fixed = (hasRest ? parts.slice(0, -1) : parts).map((part) => (part === '*' ? fresh : part));
+      const fixed = (hasRest ? parts.slice(0, -1) : parts).map((part) =>
+        part === '*' || part.startsWith('{') ? fresh : part,
+      );
       const lengths = hasRest ? Array.from({ length: depth + 1 }, (_, length) => length) : [0];
       return lengths.map((length) => `/${[...fixed, ...Array.from({ length }, () => fresh)].join('/')}`);
     },
     methodsOf: ({ methods = ['GET', method] }) => methods,
     choose(host, path, called) {
       const headers = { get: (name: string) => (name.toLowerCase() === 'host' ? host : null) };
-      return choose({ method: called, url: `https://${host}${path}`, target: path, headers }, { encrypted: true });
+      const choice = choose(
+        { method: called, url: `https://${host}${path}`, target: path, headers },
+        { encrypted: true },
+      );
+      return choice instanceof Refused ? choice : choice.rule;
     },
   };
 }

@@ -1,41 +1,36 @@
-import { AccessError } from '../../failures.ts';
-import type { RuleEntry, RulesDocument } from '../rules/rules-schema.ts';
+import { Refused } from '../../refused.ts';
+import type { RuleEntry } from '../rules/schema/rules-schema.ts';
 import type { RuleSamples } from './rule-samples.ts';
 
-/** A rule that no request can reach. */
 export interface Unreachable {
   readonly id: string;
-  /** Of the rule in the list of rules. */
   readonly index: number;
-  /** The ids of the rules that take its requests; empty if the gate refuses the path. */
-  readonly takers: readonly string[];
+  /** Ids of the rules that win its requests; empty if the gate refuses the path. */
+  readonly winners: readonly string[];
 }
 
-/** Rules that are named in full; the others are counted. */
-const maxTakers = 3;
+const maxWinners = 3;
 
 /**
- * The rules that no request can reach: more specific rules take all that is theirs, or the gate refuses their path. Sample
- * requests are made for each rule, with names that stand in no rule; a rule that gets one of them can be reached.
+ * Finds rules that no request can reach: more specific rules win all their requests, or the gate refuses their path. A rule
+ * that wins one of its samples is reachable.
  */
-export function findUnreachable({ rules: entries }: RulesDocument, samples: RuleSamples): readonly Unreachable[] {
+export function findUnreachable(entries: readonly RuleEntry[], samples: RuleSamples): readonly Unreachable[] {
   return entries.flatMap((entry, index) => {
-    const takers = findTakers(entry, samples);
-    return takers === undefined ? [] : [{ id: entry.id, index, takers }];
+    const winners = findWinners(entry, samples);
+    return winners === undefined ? [] : [{ id: entry.id, index, winners }];
   });
 }
 
-/** What to write instead. */
-export function fixUnreachable({ takers }: Unreachable): string {
-  return takers.length > 0
-    ? 'Take the rule out, or take out one of the more specific rules.'
+export function fixUnreachable({ winners }: Unreachable): string {
+  return winners.length > 0
+    ? 'Remove the rule, or remove one of the more specific rules.'
     : 'A path with %2F needs "encodedSlash": "allow".';
 }
 
-/** Says which rule it is, and where its requests go. */
-export function describeUnreachable({ id, takers }: Unreachable): string {
-  const named = takers.slice(0, maxTakers).map((taker) => `"${taker}"`);
-  const more = takers.length - named.length;
+export function describeUnreachable({ id, winners }: Unreachable): string {
+  const named = winners.slice(0, maxWinners).map((winner) => `"${winner}"`);
+  const more = winners.length - named.length;
   const names = more > 0 ? [...named, `${more} more`] : named;
   const why =
     names.length === 0
@@ -46,19 +41,19 @@ export function describeUnreachable({ id, takers }: Unreachable): string {
   return `no request can reach the rule "${id}": ${why}`;
 }
 
-/** The rules that the sample requests of a rule go to instead; `undefined` as soon as one goes to the rule itself. */
-function findTakers(entry: RuleEntry, samples: RuleSamples): readonly string[] | undefined {
-  const takers = new Set<string>();
+/** Finds the winners of a rule's sample requests; `undefined` if the rule wins one of them. */
+function findWinners(entry: RuleEntry, samples: RuleSamples): readonly string[] | undefined {
+  const winners = new Set<string>();
   const paths = samples.pathsOf(entry);
   for (const host of samples.hostsOf(entry)) {
     for (const path of paths) {
       for (const method of samples.methodsOf(entry)) {
         const chosen = samples.choose(host, path, method);
-        if (chosen instanceof AccessError) continue;
+        if (chosen instanceof Refused) continue;
         if (chosen.id === entry.id) return undefined;
-        takers.add(chosen.id);
+        winners.add(chosen.id);
       }
     }
   }
-  return [...takers];
+  return [...winners];
 }

@@ -1,42 +1,41 @@
-import { IrregularFile, LargeFile, readRegularFile } from '../../server/lifecycle/regular-file.ts';
+import { watchSettledFile } from '../../server/lifecycle/file.ts';
 import type { Reloads } from '../../server/lifecycle/reload.ts';
-import { watchSettledFile } from '../../server/lifecycle/watched-file.ts';
 import type { Log } from '../../server/observation/log.ts';
 import type { Metrics } from '../../server/observation/metrics.ts';
+import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
+import { findPlaceholders } from '../review/rule-warnings.ts';
+import { contentOf, readRulesFiles } from './rules-files.ts';
 import type { RulesFile } from './rules-reader.ts';
 import { parseRules, RulesError, type RulesFollower, type RulesOrigin, type RulesSource } from './rules-source.ts';
 
-/** What the rules are opened with, in the process that reads their file. */
 export interface OpenRulesOptions {
   readonly origin: RulesOrigin;
   readonly log: Log;
   readonly metrics: Metrics;
   readonly reloads: Reloads;
+  readonly readKeys?: () => AssertionKeyFiles | undefined;
 }
 
-/** The rules of the one process that reads their file. */
 export interface OwnedRules extends RulesSource {
-  /** The file whose rules are in force, and how many came before it. */
   current(): { readonly file: RulesFile; readonly generation: number };
 }
 
-/** Milliseconds until rules that a worker did not make ready in time are tried again. */
 const retryInterval = 1000;
-const maxFileBytes = 16 * 1024 * 1024;
 
 /**
- * Reads the rules, and reads them again when their file has changed and is unchanged for a while, and on SIGHUP. New rules are validated whole before the
- * first of them is used; if anything is wrong, the old ones stay, and one line says why.
+ * Reads the rules, and reads them again on SIGHUP or once a changed file stays unchanged. New rules are validated
+ * completely before any of them is active; after an error the old rules stay active, and one log line gives the reason.
  */
-export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): OwnedRules {
-  let file = readOrigin(origin);
+export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRulesOptions): OwnedRules {
+  const readFile = (): RulesFile => ({ ...readOrigin(origin), keys: readKeys?.() });
+  let file = readFile();
   let generation = 0;
   let lastReloadOk = 1;
   let follower: RulesFollower | undefined;
-  /** The last text that cannot be used, so that one file is reported once. */
+  /** Content of the last rejected file, which is reported once. */
   let rejected: string | undefined;
   let stopWatching = (): void => {};
-  // One after the other: a change may come while the one before it is made ready.
+  // Sequential: a change may arrive while the change before it is being prepared.
   let queue = Promise.resolve();
 
   const swap = async (next: RulesFile): Promise<void> => {
@@ -45,23 +44,28 @@ export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): 
     prepared?.commit();
     file = next;
     generation++;
+    for (const { seen, fix } of findPlaceholders(rules.rules)) {
+      log.write('warn', 'rules_doubtful', { file: next.name, problem: `${seen}. ${fix}` });
+    }
     log.write('info', 'rules_loaded', { file: next.name, rules: rules.rules.length, generation });
   };
 
   const reload = async (cause: 'change' | 'request'): Promise<void> => {
     let text: string | undefined;
     try {
-      const next = readOrigin(origin);
-      text = next.text;
+      const next = readFile();
+      text = contentOf(next);
       if (cause === 'change' && text === rejected) return;
-      if (text !== file.text || lastReloadOk === 0) await swap(next);
+      const isChanged = text !== contentOf(file) || lastReloadOk === 0;
+      // A request also reads secrets again.
+      if (isChanged || (cause === 'request' && text.includes('clientSecretFile'))) await swap(next);
       lastReloadOk = 1;
       rejected = undefined;
     } catch (error) {
       lastReloadOk = 0;
       rejected = text;
       log.write('error', 'rules_kept', { file: file.name, generation, problem: describe(error) });
-      // What is wrong with a file is wrong until it changes; a worker that was late may not be so again.
+      // An invalid file stays invalid until it changes; a late worker may be ready next time.
       if (!(error instanceof RulesError)) setTimeout(() => void enqueue('request'), retryInterval).unref();
     }
   };
@@ -70,16 +74,30 @@ export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): 
     return queue;
   };
   const path = origin.kind === 'file' ? origin.path : undefined;
+  const watch = (root: string): void => {
+    const names = [root, ...(file.files ?? []).map(({ name }) => name)];
+    const onChange = (): void => {
+      void enqueue('change').then(() => {
+        if (file.files === undefined) return;
+        stopWatching();
+        watch(root);
+      });
+    };
+    const stops = names.map((name) => watchSettledFile(name, onChange));
+    stopWatching = () => {
+      for (const stop of stops) stop();
+    };
+  };
 
   metrics.gauge({
     name: 'portcullis_rules_generation',
-    help: 'How many times rules were put in force.',
+    help: 'Number of times that rules became active.',
     aggregate: 'max',
     read: () => generation,
   });
   metrics.gauge({
     name: 'portcullis_rules_last_reload_ok',
-    help: 'Whether the last reload put its rules in force: 1 or 0.',
+    help: '1 if the rules of the last reload became active, otherwise 0.',
     aggregate: 'max',
     read: () => lastReloadOk,
   });
@@ -90,27 +108,15 @@ export function openRules({ origin, log, metrics, reloads }: OpenRulesOptions): 
       follower = next;
       await swap(file);
       if (path === undefined) return;
-      stopWatching = watchSettledFile(path, () => void enqueue('change'));
+      watch(path);
       reloads.add(() => enqueue('request'));
     },
     close: () => stopWatching(),
   };
 }
 
-/** Throws `RulesError` for a file that cannot be read. */
 function readOrigin(origin: RulesOrigin): RulesFile {
-  if (origin.kind === 'settings') return origin.file;
-  const { path } = origin;
-  try {
-    return { name: path, text: readRegularFile(path, maxFileBytes).toString('utf8') };
-  } catch (cause) {
-    if (cause instanceof LargeFile) throw new RulesError(`${path} has more than ${maxFileBytes} bytes`, { cause });
-    if (cause instanceof IrregularFile) {
-      throw new RulesError(`${path} is not a regular file. Name one: it is read again when it changes.`, { cause });
-    }
-    const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
-    throw new RulesError(`${path} cannot be read${code}. Name a file that can.`, { cause });
-  }
+  return origin.kind === 'settings' ? origin.file : readRulesFiles(origin.path);
 }
 
 function describe(error: unknown): string {

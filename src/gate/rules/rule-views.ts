@@ -1,8 +1,8 @@
 import { describePolicy } from '../../server/console/route-views.ts';
 import type { RouteView } from '../../server/console/wire.ts';
 import type { Rule, Rules } from './rules.ts';
+import { ruleMembers } from './schema/rule-members.ts';
 
-/** The rules of the gate, for a person to look at. */
 export function describeRules(rules: Rules | undefined): readonly RouteView[] {
   return (rules?.rules ?? []).map((rule) => ({
     id: rule.id,
@@ -16,10 +16,9 @@ export function describeRules(rules: Rules | undefined): readonly RouteView[] {
   }));
 }
 
-/** What a rule asks for besides its policy. */
-function describeOwn({ issuers, dpop }: Rule, known: number): readonly string[] {
+function describeOwn({ issuers, dpop }: Rule, issuerCount: number): readonly string[] {
   return [
-    ...(issuers.length > 0 && known > 1 ? [`issuer ${issuers.join(' or ')}`] : []),
-    ...(dpop === undefined ? [] : [`DPoP ${dpop}`]),
+    ...(issuers.length > 0 && issuerCount > 1 ? [ruleMembers.issuers.explain(issuers)] : []),
+    ...(dpop === undefined ? [] : [ruleMembers.dpop.explain(dpop)]),
   ];
 }

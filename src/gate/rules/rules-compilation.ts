@@ -1,208 +1,188 @@
-import { checkJwksUri } from '../../keys/key-set-options.ts';
+import { parseUpstream } from '../../http/upstream-address.ts';
 import { checkPolicy } from '../../policy/checked-policy.ts';
 import type { PlainPolicy } from '../../policy/policy.ts';
-import { readIssuerName } from '../../resource-server/issuer-name.ts';
-import { readIssuer, type TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
-import { unmatched } from '../../server/http/unmatched.ts';
-import { foldHeaderName, refuseHeaderName, usualIdentity } from '../identity/identity-names.ts';
+import { unmatched } from '../../server/http/exchange.ts';
+import type { ClaimPath } from '../../token/grants.ts';
+import { createGateCors } from '../cors.ts';
+import { defaultIdentity, foldHeaderName, refuseHeaderName } from '../identity/identity-names.ts';
 import { readRuleHost } from '../match/rule-host.ts';
 import { createRuleMatcher } from '../match/rule-matcher.ts';
-import { readRulePath } from '../match/rule-path.ts';
+import { type RulePath, readRulePath } from '../match/rule-path.ts';
+import { type CompiledIssuers, chooseIssuers, compileIssuers, describeError } from './issuers-compilation.ts';
+import { compileMcp } from './mcp-compilation.ts';
+import { compileConditions, type RuleTarget } from './rule-conditions.ts';
 import type { Rule, Rules } from './rules.ts';
-import { hostFix, type IssuerEntry, type RuleEntry, type RulesDocument } from './rules-schema.ts';
-import type { ParsedText, RulesProblem, Step } from './rules-text.ts';
+import { mergeParts, type RulesPart } from './rules-set.ts';
+import { compileAssertion, compileRuleAssertion } from './schema/assertion-members.ts';
+import { hostFix, policyMembers, tokenMembers } from './schema/rule-members.ts';
+import { type RuleEntry, type RulesDocument, rulesFix } from './schema/rules-schema.ts';
+import type { Position, ReportProblem, RulesProblem } from './text/rules-text.ts';
 
-/** Usable rules, or every problem with them. */
 export type RulesResult =
   | { readonly kind: 'rules'; readonly rules: Rules }
   | { readonly kind: 'problems'; readonly problems: readonly RulesProblem[] };
 
-type Tell = (path: readonly Step[], message: string) => void;
+const noPath: RulePath = { segments: [], hasRest: false, names: new Map() };
 
-/** Members that say what a token must have. */
-const policyMembers = ['audience', 'scopes', 'anyScope', 'permissions', 'acr', 'maxAge'] as const;
-/** Members that mean nothing without a token. */
-const tokenMembers = [...policyMembers, 'issuers', 'dpop'] as const;
-
-/** Makes rules out of a document of the right form: once, so that a request only looks up. */
-export function compileRules(document: RulesDocument, locate: ParsedText['locate']): RulesResult {
+/** Compiles documents that match the schema, so that a request only looks up its rule. */
+export function compileRules(parts: readonly RulesPart[]): RulesResult {
   const problems: RulesProblem[] = [];
-  const tell: Tell = (path, message) => void problems.push({ ...locate(path), message });
-  const issuers = compileIssuers(document.issuers ?? {}, tell);
-  const identity = document.identity ?? usualIdentity;
-  checkIdentity(identity, tell);
+  const reportAt = (position: Position, message: string): void => void problems.push({ ...position, message });
+  const { document, entries, locate } = mergeParts(parts, reportAt);
+  const report: ReportProblem = (path, message) => reportAt(locate(path), message);
+  const compiled = compileIssuers(document.issuers ?? {}, report);
+  const upstreams = compileUpstreams(document.upstreams ?? {}, report);
+  const identity = document.identity ?? defaultIdentity;
+  checkIdentity(identity, report);
+  const assertion = compileAssertion(document.assertion, identity, report);
+  if (entries.length === 0) report([], `"rules" is missing. ${rulesFix}`);
   const matcher = createRuleMatcher<Rule>();
-  const indexes = new Map<Rule, number>();
-  const seen = new Map<string, number>();
-  const rules = document.rules.map((entry, index) => {
-    const at: readonly Step[] = ['rules', index];
-    const rule = compileRule(entry, document, issuers, (path, message) => tell([...at, ...path], message));
+  const positions = new Map<Rule, Position>();
+  const seen = new Map<string, Position>();
+  const rules = entries.map(({ entry, at }) => {
+    const reportRule: ReportProblem = (path, message) => reportAt(at(path), message);
+    const target = compileTarget(entry, reportRule);
+    const context = { document, compiled, target: target ?? { hosts: [], path: noPath }, report: reportRule };
+    const rule = compileRule(entry, context);
     if (rule.id === unmatched) {
       const message = `The id "${unmatched}" is reserved: logs and metrics use it for requests without a rule. Write another id.`;
-      tell([...at, 'id'], message);
+      reportRule(['id'], message);
     }
     const before = seen.get(rule.id);
-    if (before !== undefined)
-      tell(
-        [...at, 'id'],
-        `The id "${rule.id}" stands on line ${locate(['rules', before, 'id']).line} too. Give each rule its own.`,
-      );
-    else seen.set(rule.id, index);
-    const hosts = compileHosts(entry, (path, message) => tell([...at, ...path], message));
-    const pattern = readRulePath(entry.path);
-    if (typeof pattern === 'string') tell([...at, 'path'], pattern);
-    if (typeof pattern === 'string' || hosts === undefined) return rule;
-    const rival = matcher.add({ ...pattern, hosts, methods: entry.methods ?? [] }, rule);
-    if (rival !== undefined) {
-      tell(
-        [...at, 'path'],
-        `The rule "${rule.id}" and the rule "${rival.id}" on line ${locate(['rules', indexes.get(rival) ?? 0]).line} are for the same requests, and neither is more specific. Let them differ in hosts, path or methods.`,
+    if (before === undefined) seen.set(rule.id, at(['id']));
+    else reportRule(['id'], `The id "${rule.id}" is also ${describePlace(before)}. Give each rule a unique id.`);
+    if (target === undefined) return rule;
+    const rival = matcher.add(rule.pattern, rule);
+    const place = rival && positions.get(rival);
+    if (rival !== undefined && place !== undefined) {
+      reportRule(
+        ['path'],
+        `The rule "${rule.id}" and the rule "${rival.id}" ${describePlace(place)} match the same requests, and neither is more specific. Change hosts, path or methods of one.`,
       );
     }
-    indexes.set(rule, index);
+    positions.set(rule, at([]));
     return rule;
   });
   if (problems.length > 0) return { kind: 'problems', problems };
-  return { kind: 'rules', rules: { rules, issuers, identity, resource: document.resource, find: matcher.find } };
+  const { issuers, introspections } = compiled;
+  const result = { rules, issuers, introspections, upstreams, identity, assertion, resource: document.resource };
+  return { kind: 'rules', rules: { ...result, find: matcher.find } };
 }
 
-function compileIssuers(
-  entries: Readonly<Record<string, IssuerEntry>>,
-  tell: Tell,
-): ReadonlyMap<string, TrustedIssuer> {
-  const issuers = new Map<string, TrustedIssuer>();
-  for (const [name, { issuer, jwksUri, insecure, ...rules }] of Object.entries(entries)) {
+function describePlace({ file, line }: Position): string {
+  return file === undefined ? `on line ${line}` : `on line ${line} of ${file}`;
+}
+
+function compileUpstreams(entries: Readonly<Record<string, string>>, report: ReportProblem): Rules['upstreams'] {
+  for (const [name, address] of Object.entries(entries)) {
     try {
-      const place = { ...(jwksUri !== undefined && { jwksUri }), ...(insecure === true && { insecure }) };
-      const full = readFullIssuer(issuer, insecure === true);
-      const trusted = { issuer: full, ...place, rules } as TrustedIssuer; // what is undefined is absent
-      readIssuer(trusted, { options: {} }, refuseKeys);
-      if (jwksUri !== undefined) checkJwksUri(jwksUri, insecure === true);
-      issuers.set(name, trusted);
+      if (name === 'default') throw new TypeError('"default" is reserved for UPSTREAM. Write another name');
+      parseUpstream(address);
     } catch (error) {
-      tell(['issuers', name], `The issuer "${name}" cannot be used: ${describe(error)}.`);
-      issuers.set(name, { issuer });
+      report(['upstreams', name], `The upstream "${name}" cannot be used: ${describeError(error)}.`);
     }
   }
-  return issuers;
+  return new Map(Object.entries(entries));
 }
 
-/** In full, byte for byte as `iss` has it, also without a slash at the end; or by domain. */
-function readFullIssuer(text: string, insecure: boolean): string {
-  const isWithoutSlash = /^https?:\/\/[^/?#@\s]+$/.test(text) && (insecure || text.startsWith('https:'));
-  return isWithoutSlash && URL.canParse(text) ? text : readIssuerName(text, insecure);
+interface RuleContext {
+  readonly document: RulesDocument;
+  readonly compiled: CompiledIssuers;
+  readonly target: RuleTarget;
+  readonly report: ReportProblem;
 }
 
-/** The check of an issuer needs no keys. */
-const noKeys = {
-  find: () => undefined,
-  generation: 0,
-  has: () => false,
-  usable: () => false,
-  refetch: () => undefined,
-};
-const refuseKeys = () => noKeys;
-
-function compileRule(
-  entry: RuleEntry,
-  document: RulesDocument,
-  issuers: ReadonlyMap<string, TrustedIssuer>,
-  tell: Tell,
-): Rule {
-  const { id, access = 'token', dpop, mode = 'enforce' } = entry;
-  const wantsToken = access === 'token' || access === 'optional';
+function compileRule(entry: RuleEntry, { document, compiled, target, report }: RuleContext): Rule {
+  const { id, access = 'token', dpop, mode = 'enforce', methods = [], stripPrefix = '', cors } = entry;
+  const usesToken = access === 'token' || access === 'optional';
   const policy = Object.fromEntries(
     policyMembers.flatMap((name) => (entry[name] === undefined ? [] : [[name, entry[name]]])),
-  ) as PlainPolicy; // these members of a rule are those of a policy
-  if (!wantsToken) {
+  ) as PlainPolicy; // policyMembers are members of a policy
+  if (!usesToken) {
     for (const name of tokenMembers.filter((member) => entry[member] !== undefined)) {
-      tell(
+      report(
         [name],
-        `A rule with "access": "${access}" looks at no token, so "${name}" would do nothing. Take out one of the two.`,
+        `A rule with "access": "${access}" validates no token, so "${name}" has no effect. Remove one of the two.`,
       );
     }
   }
+  const bound = usesToken ? compileConditions(entry, policy, { target, report }) : { policy, bind: undefined };
   try {
-    checkPolicy(policy);
+    checkPolicy(bound.policy);
   } catch (error) {
-    tell([], `What the rule "${id}" asks for cannot be used: ${describe(error)}.`);
+    report([], `The requirements of the rule "${id}" are not valid: ${describeError(error)}.`);
   }
+  checkForwarding(entry, { document, target, report });
+  const { hosts, path } = target;
   return {
-    id,
-    access,
-    hosts: entry.hosts ?? [],
-    path: entry.path,
-    methods: entry.methods ?? [],
-    policy,
-    issuers: wantsToken ? chooseIssuers(entry, issuers, tell) : [],
-    dpop,
-    mode,
+    ...{ id, access, methods, dpop, mode, stripPrefix, path: entry.path, hosts: entry.hosts ?? [] },
+    ...bound,
+    mcp: usesToken ? compileMcp(entry, bound.policy, { isProxy: document.upstreams !== undefined, report }) : undefined,
+    pattern: { ...path, hosts: [...new Set(hosts.map(({ pattern }) => pattern))], methods },
+    issuers: usesToken ? chooseIssuers(entry, compiled, report) : [],
     encodedSlash: entry.encodedSlash ?? 'refuse',
     preflight: entry.preflight ?? document.preflight ?? 'judge',
     credentials: (entry.forward ?? document.forward) === undefined ? 'remove' : 'forward',
+    assertion: compileRuleAssertion(entry.assertion, { common: document.assertion, id, usesToken }, report),
+    upstream: entry.upstream,
+    strippedSegments: stripPrefix.split('/').length - 1,
+    cors: cors && createGateCors({ from: 'rule', origins: cors.origins, credentials: cors.credentials }),
   };
 }
 
-/** Writes hosts as requests have them. A host that no request has is a problem: a `deny` would deny nothing. */
-function compileHosts({ hosts = [] }: RuleEntry, tell: Tell): readonly string[] | undefined {
-  const read = new Set<string>();
-  let isValid = true;
-  for (const [index, text] of hosts.entries()) {
-    const host = readRuleHost(text);
-    isValid &&= host !== undefined;
-    if (host === undefined) tell(['hosts', index], `Item ${index + 1} of "hosts" is not valid. ${hostFix}`);
-    else read.add(host);
+function checkForwarding(
+  { access, upstream, stripPrefix, path }: RuleEntry,
+  { document, target, report }: Pick<RuleContext, 'document' | 'target' | 'report'>,
+): void {
+  const names = Object.keys(document.upstreams ?? {});
+  if (upstream !== undefined && access === 'deny') {
+    report(['upstream'], 'A rule with "access": "deny" has no upstream. Remove one of the two.');
+  } else if (upstream !== undefined && !names.includes(upstream)) {
+    const known = names.length === 0 ? 'Add "upstreams"' : `Write any of: ${names.join(', ')}`;
+    report(['upstream'], `There is no upstream "${upstream}". ${known}.`);
   }
-  return isValid ? [...read] : undefined;
+  if (stripPrefix === undefined) return;
+  const prefix = readRulePath(stripPrefix);
+  const isPrefix =
+    typeof prefix !== 'string' &&
+    !prefix.hasRest &&
+    prefix.segments.length === stripPrefix.split('/').length - 1 &&
+    prefix.segments.every((segment, index) => typeof segment === 'string' && segment === target.path.segments[index]);
+  if (!isPrefix) {
+    report(
+      ['stripPrefix'],
+      `"${stripPrefix}" is not how "${path}" begins. Write its first segments, without * and {name}.`,
+    );
+  }
 }
 
-function chooseIssuers(entry: RuleEntry, issuers: ReadonlyMap<string, TrustedIssuer>, tell: Tell): readonly string[] {
-  const names = [...issuers.keys()];
-  if (names.length === 0) {
-    tell(
-      [],
-      `The rule "${entry.id}" wants a token, and the file names no issuer. Add "issuers", or write "access": "open".`,
-    );
-    return [];
-  }
-  if (entry.issuers === undefined) {
-    if (names.length === 1) return names;
-    tell(
-      [],
-      `The file has several issuers, and the rule "${entry.id}" does not say whose tokens it takes. Add "issuers" with any of: ${names.join(', ')}.`,
-    );
-    return [];
-  }
-  const urls = new Map<string, string>();
-  for (const [index, name] of entry.issuers.entries()) {
-    const issuer = issuers.get(name)?.issuer;
-    if (issuer === undefined) {
-      tell(['issuers', index], `There is no issuer "${name}" in this file. Write any of: ${names.join(', ')}.`);
-    } else if (urls.has(issuer)) {
-      tell(
-        ['issuers', index],
-        `"${name}" and "${urls.get(issuer)}" are one issuer, so a token would be judged by either. Name one of them in each rule.`,
-      );
-    } else {
-      urls.set(issuer, name);
+/** Reads hosts and path. A host that no request can have is a problem, because its `deny` would have no effect. */
+function compileTarget({ hosts = [], path }: RuleEntry, report: ReportProblem): RuleTarget | undefined {
+  const read = hosts.map((text, index) => {
+    const host = readRuleHost(text);
+    if (host === undefined) report(['hosts', index], `Item ${index + 1} of "hosts" is not valid. ${hostFix}`);
+    return host;
+  });
+  const pattern = readRulePath(path);
+  if (typeof pattern === 'string') report(['path'], pattern);
+  const valid = read.filter((host) => host !== undefined);
+  if (typeof pattern !== 'string') {
+    for (const name of pattern.names.keys()) {
+      if (valid.some((host) => host.names.has(name)))
+        report(['path'], `{${name}} is in the path and in a host. Rename one.`);
     }
   }
-  return entry.issuers;
+  return typeof pattern === 'string' || valid.length < read.length ? undefined : { hosts: valid, path: pattern };
 }
 
-function checkIdentity(identity: Readonly<Record<string, string>>, tell: Tell): void {
+function checkIdentity(identity: Readonly<Record<string, ClaimPath>>, report: ReportProblem): void {
   const folded = new Map<string, string>();
   for (const name of Object.keys(identity)) {
     const refused = refuseHeaderName(name);
     const rival = folded.get(foldHeaderName(name));
-    if (refused !== undefined) tell(['identity', name], refused);
-    if (rival !== undefined) tell(['identity', name], `"${name}" and "${rival}" are one header. Keep one of them.`);
+    if (refused !== undefined) report(['identity', name], refused);
+    if (rival !== undefined)
+      report(['identity', name], `"${name}" and "${rival}" are the same header. Keep one of them.`);
     folded.set(foldHeaderName(name), name);
   }
-}
-
-/** The library says what is wrong with an option, and names the fix. */
-function describe(error: unknown): string {
-  if (!(error instanceof TypeError)) throw error;
-  return error.message.replace(/\.$/, '');
 }

@@ -2,16 +2,16 @@ import * as v from 'valibot';
 import { isJsonObject } from '../../jose/json.ts';
 import { readRulePath } from '../match/rule-path.ts';
 import { compileRules } from './rules-compilation.ts';
-import { rulesSchema } from './rules-schema.ts';
-import type { ParsedText, RulesProblem, Step } from './rules-text.ts';
+import { rulesSchema } from './schema/rules-schema.ts';
+import type { ParsedFile, RulesProblem, Step } from './text/rules-text.ts';
 
 /**
- * What else is wrong with a document whose form is wrong at some places: what its other parts say is looked at too, so that
- * one run lists every problem. Nothing is told that could come from a wrong part.
+ * Finds further problems in a document with an invalid form, so that one run lists every problem. Problems that an invalid
+ * part could cause are omitted.
  */
-export function findFurtherProblems(text: ParsedText, wrong: readonly (readonly Step[])[]): readonly RulesProblem[] {
+export function findFurtherProblems(text: ParsedFile, wrong: readonly (readonly Step[])[]): readonly RulesProblem[] {
   const { value, locate } = text;
-  // Any other member at the top may be a misspelt "issuers".
+  // Any other top-level member may be a misspelt "issuers".
   if (!isJsonObject(value) || !wrong.every(([top, next]) => /^(?:rules|issuers)$/.test(`${top}`) && next !== undefined))
     return [];
   const { rules } = value;
@@ -25,30 +25,33 @@ export function findFurtherProblems(text: ParsedText, wrong: readonly (readonly 
     rules: soundIndexes.map((index) => rules[index] as unknown),
   });
   if (!document.success) return found;
-  const compiled = compileRules(document.output, ([top, index, ...rest]) =>
-    locate(
-      top === 'rules' && typeof index === 'number'
-        ? [top, soundIndexes[index] ?? index, ...rest]
-        : [top ?? '', index ?? '', ...rest],
-    ),
-  );
+  const compiled = compileRules([
+    {
+      document: document.output,
+      locate: ([top, index, ...rest]) =>
+        locate(
+          top === 'rules' && typeof index === 'number'
+            ? [top, soundIndexes[index] ?? index, ...rest]
+            : [top ?? '', index ?? '', ...rest],
+        ),
+    },
+  ]);
   return compiled.kind === 'problems' ? [...found, ...compiled.problems] : found;
 }
 
-/** The path of a rule in which something else is wrong. */
 function checkPath(
-  { value, locate }: ParsedText,
+  { value, locate }: ParsedFile,
   index: Step | undefined,
   wrong: readonly (readonly Step[])[],
 ): readonly RulesProblem[] {
   const rule: unknown = (value as { readonly rules: Readonly<Record<Step, unknown>> }).rules[index ?? '']; // it is a list
   const path = isJsonObject(rule) ? rule['path'] : undefined;
-  const isTold = wrong.some((steps) => steps[1] === index && (steps.length === 2 || steps[2] === 'path'));
-  const message = isTold || typeof path !== 'string' ? undefined : readRulePath(path);
+  const isReported = wrong.some((steps) => steps[1] === index && (steps.length === 2 || steps[2] === 'path'));
+  const message = isReported || typeof path !== 'string' ? undefined : readRulePath(path);
   return typeof message === 'string' ? [{ ...locate(['rules', index ?? '', 'path']), message }] : [];
 }
 
-/** Issuers in which something is wrong stay as names that rules may have. */
+/** Replaces invalid issuers, so that rules may still name them. */
 function standIn(issuers: unknown, wrong: readonly (readonly Step[])[]): unknown {
   const wrongNames = wrong.flatMap(([top, name]) => (top === 'issuers' && name !== undefined ? [name] : []));
   const replaced = wrongNames.map((name, n) => [name, { issuer: `https://${n}.invalid/`, audience: 'none' }] as const);

@@ -1,39 +1,42 @@
+import { createHash } from 'node:crypto';
 import type { Rules } from './rules.ts';
 import { type RulesFile, readRules } from './rules-reader.ts';
-import { formatRulesProblems } from './rules-text.ts';
+import { formatRulesProblems } from './text/rules-text.ts';
 
-/** Where the gate has its rules from: a file that may change, or the settings. */
+/** Origin of the rules: a file that may change, or the settings. */
 export type RulesOrigin =
   | { readonly kind: 'file'; readonly path: string }
   | { readonly kind: 'settings'; readonly file: RulesFile };
 
-/** What takes over new rules: all of it or nothing. */
 export interface RulesFollower {
-  /** Makes everything ready, and changes nothing yet. Rejects if the rules cannot be used. */
+  /** Prepares the rules without a visible change. Rejects if the rules are not usable. */
   prepare(rules: Rules, file: RulesFile): Promise<PreparedRules>;
 }
 
-/** Rules that are ready to be used. */
 export interface PreparedRules {
-  /** Puts them in force, at once. */
   commit(): void;
 }
 
-/** Where a process has its rules from. */
 export interface RulesSource {
-  /** Puts the first rules in force, and from then on each change. Rejects with `RulesError` if the first cannot be used. */
+  /** Activates the first rules, and later each change. Rejects with `RulesError` if the first are not usable. */
   follow(follower: RulesFollower): Promise<void>;
   close(): void;
 }
 
-/** Rules that cannot be used. The message lists every problem, a line each. */
+/** Error for unusable rules. The message lists one problem per line. */
 export class RulesError extends Error {
   override readonly name = 'RulesError';
 }
 
-/** Reads rules, or throws what is wrong with them. */
 export async function parseRules(file: RulesFile): Promise<Rules> {
   const result = await readRules(file);
-  if (result.kind === 'rules') return result.rules;
+  if (result.kind === 'rules') {
+    return {
+      ...result.rules,
+      digest: createHash('sha256')
+        .update(file.files === undefined ? file.text : JSON.stringify(file.files))
+        .digest('hex'),
+    };
+  }
   throw new RulesError(formatRulesProblems(file.name, result.problems).trimEnd());
 }

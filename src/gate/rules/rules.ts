@@ -1,39 +1,80 @@
 import type { DpopMode } from '../../http/credentials.ts';
+import type { OperationPolicies } from '../../mcp/operation-policy.ts';
 import type { PlainPolicy } from '../../policy/policy.ts';
 import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
+import type { ClaimPath } from '../../token/grants.ts';
+import type { IntrospectionOptions } from '../../token-status/introspection.ts';
+import type { GateCors } from '../cors.ts';
 import type { RequestHost } from '../match/rule-host.ts';
+import type { RulePattern } from '../match/rule-matcher.ts';
 
-/** Who a rule lets in: with a token, also without one, everybody, nobody. */
 export type RuleAccess = 'token' | 'optional' | 'open' | 'deny';
 
-/** One rule, ready to be used. */
+export interface AssertionRules {
+  readonly issuer: string;
+  readonly header: string;
+  /** Seconds. */
+  readonly lifetime: number;
+  readonly claims: readonly string[];
+}
+
+export interface RuleAssertion {
+  readonly audience: string;
+  /** True if each assertion is bound to its request. */
+  readonly isBound: boolean;
+}
+
+export interface RuleMcp {
+  readonly policies: OperationPolicies;
+  /** True beside a proxy: the upstream compares the headers with the body. */
+  readonly trustsHeaders: boolean;
+}
+
 export interface Rule {
   readonly id: string;
   readonly access: RuleAccess;
-  /** The requests that it is for, as the rule says it; empty lists mean any. */
   readonly hosts: readonly string[];
   readonly path: string;
   readonly methods: readonly string[];
+  readonly pattern: RulePattern;
   readonly policy: PlainPolicy;
-  /** Names in {@link Rules.issuers}; empty if nobody's token is asked for. */
+  /** `undefined`: only the policy decides. */
+  readonly mcp?: RuleMcp | undefined;
+  /** Returns the values that a request binds to `{name}`. Present if a condition refers to one. */
+  readonly bind: ((hostName: string, segments: readonly string[]) => ReadonlyMap<string, string>) | undefined;
+  /** Names in {@link Rules.issuers}; empty if the rule validates no token. */
   readonly issuers: readonly string[];
-  /** `undefined`: what the gate is set to. */
+  /** `undefined`: the mode of the gate's settings. */
   readonly dpop: DpopMode | undefined;
   readonly mode: 'enforce' | 'report';
   readonly encodedSlash: 'allow' | 'refuse';
   readonly preflight: 'allow' | 'judge';
-  /** Whether the upstream gets `Authorization` and `DPoP` too; for the gate as the proxy. */
+  /** `forward` if the upstream also gets `Authorization` and `DPoP`, for the gate as the proxy. */
   readonly credentials: 'forward' | 'remove';
+  readonly assertion?: RuleAssertion | undefined;
+  /** Name in {@link Rules.upstreams}; `undefined`: the upstream of the settings. */
+  readonly upstream: string | undefined;
+  /** Prefix that the upstream does not get, such as `/orders`. Empty: none. */
+  readonly stripPrefix: string;
+  /** Number of segments of {@link Rule.stripPrefix}. */
+  readonly strippedSegments: number;
+  readonly cors: GateCors | undefined;
 }
 
-/** What a gate goes by. */
+export interface RuleIntrospection extends Omit<IntrospectionOptions, 'issuer' | 'clientSecret'> {
+  readonly clientSecretFile: string;
+}
+
 export interface Rules {
   readonly rules: readonly Rule[];
-  /** By the names that rules use. */
   readonly issuers: ReadonlyMap<string, TrustedIssuer>;
-  /** Headers and the claims that they carry. */
-  readonly identity: Readonly<Record<string, string>>;
-  /** The origin under which the metadata of RFC 9728 is served; `undefined` if it is not. */
+  readonly introspections: ReadonlyMap<string, RuleIntrospection>;
+  readonly upstreams: ReadonlyMap<string, string>;
+  readonly identity: Readonly<Record<string, ClaimPath>>;
+  readonly assertion?: AssertionRules | undefined;
+  /** Origin that serves the metadata of RFC 9728. */
   readonly resource: string | undefined;
+  /** SHA-256 of the text of the rules, hex. */
+  readonly digest?: string | undefined;
   find(host: RequestHost, segments: readonly string[], method: string): Rule | undefined;
 }

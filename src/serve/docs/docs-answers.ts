@@ -2,33 +2,29 @@ import { failures, type Reason } from '../../failures.ts';
 import type { DpopMode } from '../../http/credentials.ts';
 import { isJsonObject } from '../../jose/json.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
-import type { Endpoint } from '../../server/variants/endpoint.ts';
+import type { Endpoint } from '../../server/variants/endpoints.ts';
 
-/** What answers depend on. */
 export interface AnswerSources {
   readonly insufficientScopeStatus: 401 | 403;
   readonly mode: DpopMode;
   readonly errorBody: ErrorBodyFormat;
 }
 
-/** One answer of an endpoint. */
 export interface AnswerRow {
   readonly status: number;
   readonly when: string;
-  /** An example, as JSON. */
   readonly body: string;
 }
 
-/** The answers of an endpoint, each with an example of its body. */
 export function answersOf(endpoint: Endpoint, sources: AnswerSources): readonly AnswerRow[] {
   const { errorBody, insufficientScopeStatus, mode } = sources;
   const refused = (reason: Reason, when: string, status: number = failures[reason].status): AnswerRow => {
     const { error, description } = failures[reason];
     return { status, when, body: errorBody({ status, error: error ?? 'unauthorized', description }).body };
   };
-  const badHost = refused('bad_host_header', 'when the Host header is no host');
+  const badHost = refused('bad_host_header', 'when the Host header is not a host');
   if (endpoint.access === 'open') {
-    const when = 'always; a token that is sent along is not looked at';
+    const when = 'always; a token is ignored';
     return [{ status: 200, when, body: JSON.stringify(endpoint.body) }, badHost];
   }
   const isScoped = scopesOf(endpoint).length > 0;
@@ -49,12 +45,10 @@ export function answersOf(endpoint: Endpoint, sources: AnswerSources): readonly 
   ];
 }
 
-/** What a token must be granted for an endpoint. */
 export function scopesOf({ access }: Endpoint): readonly string[] {
   return access === 'open' ? [] : (access.scopes ?? []);
 }
 
-/** A value of the shape that a JSON Schema describes. */
 function exampleOf(schema: Readonly<Record<string, unknown>>): unknown {
   const { type, properties } = schema;
   if (isJsonObject(properties)) {

@@ -1,39 +1,35 @@
 import { createHash } from 'node:crypto';
 import type { DpopMode } from '../../http/credentials.ts';
+import { metadataPath } from '../../refusal/challenge.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
-import { metadataPath } from '../../refusal/metadata-link.ts';
-import type { Endpoint } from '../../server/variants/endpoint.ts';
+import type { Endpoint } from '../../server/variants/endpoints.ts';
 import { answersOf, scopesOf } from './docs-answers.ts';
 import { runDocsPage } from './docs-script.ts';
 import { docsStyle } from './docs-style.ts';
 
-/** A page and the policy it is served with. */
 export interface DocsPage {
-  /** The page below this origin, and prefix if there is one. */
   write(base: string): string;
-  /** Value of Content-Security-Policy: one script and one style sheet, by their hashes; calls go to this service only. */
+  /** Allows one script and one style sheet, by their hashes, and requests to this service only. */
   readonly contentSecurityPolicy: string;
 }
 
-/** What the page is made from. */
 export interface DocsPageSources {
   readonly endpoints: readonly Endpoint[];
   readonly insufficientScopeStatus: 401 | 403;
   readonly mode: DpopMode;
-  /** `undefined` if the domain is written in a way that no issuer can be equal to. */
+  /** `undefined` if the domain has a scheme, so that no issuer can match. */
   readonly issuer: string | undefined;
   readonly audience: string;
   readonly errorBody: ErrorBodyFormat;
 }
 
-/** Stands for origin and prefix until they are known. No text of an endpoint has it. */
 const baseMark = '$BASE';
 
 const bearer = '-H "Authorization: Bearer $TOKEN" ';
 const bound = '-H "Authorization: DPoP $TOKEN" -H "DPoP: $PROOF" ';
 const credentials: Readonly<Record<DpopMode, string>> = { off: bearer, allowed: bearer, required: bound };
 
-/** The documentation page: made once, from the same records as the routes; no outside asset. */
+/** Creates the documentation page from the records of the routes, without external assets. */
 export function createDocsPage(sources: DocsPageSources): DocsPage {
   const script = `(${runDocsPage.toString()})(window);`;
   const parts = writePage(sources, script).split(baseMark);
@@ -68,7 +64,7 @@ function writePage(sources: DocsPageSources, script: string): string {
 <header>
 <h1>Portcullis</h1>
 <p>Endpoints that are open to all, to any valid access token, or to a token with a scope.
-Each answers <code>GET</code> and <code>HEAD</code>.</p>
+Each accepts <code>GET</code> and <code>HEAD</code>.</p>
 <p><a href="openapi.json">OpenAPI 3.1 document</a> · <a href="${metadataPath.slice(1)}">Protected resource metadata</a></p>
 <dl>
 <dt>Base URL</dt><dd><code>${baseMark}</code></dd>
@@ -126,7 +122,6 @@ ${rows.map(({ status, body }) => `<pre>${status}  ${escapeHtml(body)}</pre>`).jo
 </article>`;
 }
 
-/** How a call with a proof is made. */
 function dpopSection(endpoints: readonly Endpoint[]): string {
   const path = endpoints.find(({ access }) => access !== 'open')?.path ?? '/';
   const url = `${baseMark}${escapeHtml(path)}`;
@@ -136,7 +131,7 @@ function dpopSection(endpoints: readonly Endpoint[]): string {
 <pre>header  {"typ":"dpop+jwt","alg":"ES256","jwk":{"kty":"EC","crv":"P-256","x":"…","y":"…"}}
 claims  {"jti":"a new one each time","htm":"GET","htu":"${url}","iat":now,"ath":"SHA-256 of the token, base64url"}</pre>
 <pre>curl -i ${bound}"${url}"</pre>
-<p>If the answer is 401 with <code>DPoP-Nonce</code>, make another proof that has its value as the claim <code>nonce</code>.</p>
+<p>If the response is 401 with <code>DPoP-Nonce</code>, make another proof that has its value as the claim <code>nonce</code>.</p>
 </section>
 `;
 }

@@ -1,4 +1,4 @@
-// The little of a browser that the page uses: the service is compiled without the types of one.
+// The parts of a browser that the page uses: the service is compiled without the types of a browser.
 interface Part {
   value: string;
   textContent: string | null;
@@ -23,8 +23,8 @@ interface PageWindow {
 }
 
 /**
- * Lets a person call the endpoints from the page. It runs in the browser, out of its own text, so it uses nothing that
- * stands outside of it. The token stays in its field: it is written nowhere, and goes with the calls only.
+ * Calls the endpoints from the page. The browser runs the source of this function, so it uses nothing outside of itself.
+ * The token remains in its field, is stored nowhere, and is sent only to the endpoints.
  */
 export function runDocsPage(window: PageWindow): void {
   const { document } = window;
@@ -47,7 +47,6 @@ export function runDocsPage(window: PageWindow): void {
     }
   };
 
-  /** Headers of a call, or what is wrong with what was pasted. */
   const readHeaders = (isOpen: boolean): Record<string, string> | string => {
     const token = read('#token');
     const proof = read('#proof');
@@ -87,7 +86,7 @@ export function runDocsPage(window: PageWindow): void {
             : 'No token was sent: paste one above.',
         );
     } catch {
-      show(part('status'), 'No answer came: the service cannot be reached from this page.');
+      show(part('status'), 'No response: the service cannot be reached from this page.');
     }
   };
 
@@ -101,6 +100,6 @@ export function runDocsPage(window: PageWindow): void {
     for (const field of document.querySelectorAll('.secret')) field.value = '';
   };
   find('#forget')?.addEventListener('click', forget);
-  // A page that is left may be kept, and shown again.
+  // A browser may restore a closed page.
   window.addEventListener('pagehide', forget);
 }

@@ -1,4 +1,3 @@
-/** The style sheet of the documentation page: light and dark, from a phone to a wide screen. */
 export const docsStyle = `
 :root { color-scheme: light dark; --text: #1b1f24; --page: #fff; --line: #d0d7de; --soft: #f3f5f7; --quiet: #505a65;
   --link: #0a6647; --open: #1a5fa8; --scope: #8f4700; --focus: #1a5fa8; --button: #0a6647; --on-button: #fff; }

@@ -1,14 +1,12 @@
-import { AccessError } from '../../failures.ts';
 import type { ReadExternalUrl } from '../../http/external-url.ts';
-import { after } from '../../maybe-promise.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
+import { Refused } from '../../refused.ts';
 import { type Answer, createAnswer, type HeaderList } from '../../server/http/answer.ts';
 import { type AppOptions, type AppRoute, json, type Respond } from '../app-route.ts';
 import { createDocsPage } from './docs-page.ts';
 import { createOpenApi, type DocumentPlace, placeDocument } from './openapi.ts';
 import type { FindFlows, OAuthFlows } from './provider-flows.ts';
 
-/** The routes that tell what the service serves. */
 export function documentationRoutes({
   settings,
   mode,
@@ -37,7 +35,7 @@ export function documentationRoutes({
   ];
 }
 
-/** An answer that names the URL of the service as the client used it. It is written anew only for another URL, or other flows. */
+/** A response with the URL that the client used. It is written again only for another URL or other flows. */
 function answerBelow(
   readExternalUrl: ReadExternalUrl,
   findFlows: FindFlows,
@@ -50,7 +48,9 @@ function answerBelow(
   };
   return ({ request, connection }) => {
     const url = readExternalUrl(request, connection);
-    if (url instanceof AccessError) return url;
-    return after(findFlows(), answer, url.origin + url.prefix);
+    if (url instanceof Refused) return url;
+    const base = url.origin + url.prefix;
+    const flows = findFlows();
+    return flows instanceof Promise ? flows.then((found) => answer(found, base)) : answer(flows, base);
   };
 }

@@ -1,11 +1,10 @@
-import { type Failure, failures, gateReasons, listenerReasons, type Reason } from '../../failures.ts';
+import { type Failure, failures, type Reason, reasonsElsewhere } from '../../failures.ts';
 import { acceptedSchemes, type DpopMode, type Scheme } from '../../http/credentials.ts';
+import { metadataPath } from '../../refusal/challenge.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
-import { metadataPath } from '../../refusal/metadata-link.ts';
-import type { Endpoint } from '../../server/variants/endpoint.ts';
+import type { Endpoint } from '../../server/variants/endpoints.ts';
 import type { OAuthFlows } from './provider-flows.ts';
 
-/** What the document is made from. */
 export interface OpenApiSources {
   readonly endpoints: readonly Endpoint[];
   readonly mode: DpopMode;
@@ -25,9 +24,8 @@ const securitySchemes = {
   },
 } as const satisfies Readonly<Record<Scheme, Json>>;
 
-/** Where clients get a token: the flows of the provider, or else the document that tools read them from. */
 function describeProvider(issuer: string, flows: OAuthFlows | undefined): Json {
-  const description = 'Where clients get an access token.';
+  const description = 'Clients get an access token from this provider.';
   if (flows !== undefined) return { type: 'oauth2', flows, description };
   const slash = issuer.endsWith('/') ? '' : '/';
   return {
@@ -37,14 +35,11 @@ function describeProvider(issuer: string, flows: OAuthFlows | undefined): Json {
   };
 }
 
-/** What is known of the place where a document is read. */
 export interface DocumentPlace {
-  /** Origin, and prefix if there is one. */
   readonly base: string;
   readonly flows: OAuthFlows | undefined;
 }
 
-/** The document below this URL: it names the URL, and the flows of the provider. */
 export function placeDocument(document: Json, issuer: string | undefined, { base, flows }: DocumentPlace): Json {
   const placed = { ...document, servers: [{ url: base }] };
   const provider = issuer === undefined ? undefined : describeProvider(issuer, flows);
@@ -56,16 +51,15 @@ export function placeDocument(document: Json, issuer: string | undefined, { base
   };
 }
 
-/** Scopes that the endpoints need, with what each is for. */
 export function describeScopes(endpoints: readonly Endpoint[]): Readonly<Record<string, string>> {
   return Object.fromEntries(
     endpoints.flatMap(({ access, path }) =>
-      access === 'open' ? [] : (access.scopes ?? []).map((scope) => [scope, `Needed for ${path}`]),
+      access === 'open' ? [] : (access.scopes ?? []).map((scope) => [scope, `Required for ${path}`]),
     ),
   );
 }
 
-/** The OpenAPI 3.1 document of the endpoints, out of the records they are served from. */
+/** Creates the OpenAPI 3.1 document from the records of the routes. */
 export function createOpenApi(sources: OpenApiSources): Json {
   const schemes = acceptedSchemes(sources.mode);
   return {
@@ -100,7 +94,7 @@ const metadataOperation: Json = {
 
 function operation(endpoint: Endpoint, sources: OpenApiSources): Json {
   const success = {
-    200: { description: 'Let in.', content: { 'application/json': { schema: endpoint.schema } } },
+    200: { description: 'Admitted.', content: { 'application/json': { schema: endpoint.schema } } },
   };
   if (endpoint.access === 'open') return { summary: endpoint.summary, security: [], responses: success };
   const scopes = endpoint.access.scopes ?? [];
@@ -116,15 +110,14 @@ function operation(endpoint: Endpoint, sources: OpenApiSources): Json {
   };
 }
 
-/** What only a proof can cause. */
 const proofErrors: ReadonlySet<string | null> = new Set(['invalid_dpop_proof', 'use_dpop_nonce']);
 
-/** The refusals by status, out of the table of reasons. */
 function refusalResponses({ errorBody, insufficientScopeStatus, mode }: OpenApiSources): Json {
   const byStatus = new Map<number, Failure[]>();
   const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
   for (const [reason, failure] of rows) {
-    if (gateReasons.has(reason) || listenerReasons.has(reason)) continue;
+    // No endpoint has a policy that refuses with access_denied.
+    if (reasonsElsewhere.has(reason) || failure.error === 'access_denied') continue;
     if (mode === 'off' && proofErrors.has(failure.error)) continue;
     const status = failure.error === 'insufficient_scope' ? insufficientScopeStatus : failure.status;
     byStatus.set(status, [...(byStatus.get(status) ?? []), failure]);
@@ -143,7 +136,7 @@ function refusalResponse(status: number, rows: readonly Failure[], errorBody: Er
   return {
     description: [...new Set(rows.map(({ error }) => error ?? 'no credentials'))].join(', '),
     ...(challenged && {
-      headers: { 'WWW-Authenticate': { description: 'What is needed.', schema: { type: 'string' } } },
+      headers: { 'WWW-Authenticate': { description: 'Requirements of the endpoint.', schema: { type: 'string' } } },
     }),
     ...(status === 503 && { headers: { 'Retry-After': { description: 'Seconds.', schema: { type: 'integer' } } } }),
     ...(first !== undefined && {

@@ -1,18 +1,12 @@
 import type { JsonObject } from '../../jose/json.ts';
-import type { MaybePromise } from '../../maybe-promise.ts';
 import { isPlainHttps } from '../../outbound/https-address.ts';
 
-/** How clients get a token at the provider: OAuth Flows Object of OpenAPI 3.1. */
 export type OAuthFlows = Readonly<Record<string, unknown>>;
 
-/** The flows of the provider; `undefined` while they are not known. */
-export type FindFlows = () => MaybePromise<OAuthFlows | undefined>;
+export type FindFlows = () => OAuthFlows | undefined | Promise<OAuthFlows | undefined>;
 
-/** What the flows are read from. */
 export interface FlowSources {
-  /** Fetches the discovery document; rejects if there is none. */
   readonly fetchDocument: () => Promise<JsonObject>;
-  /** Scopes of the endpoints, each with a description. */
   readonly scopes: Readonly<Record<string, string>>;
   /** Seconds since the epoch. */
   readonly now: () => number;
@@ -22,13 +16,10 @@ export interface FlowSources {
 const freshFor = 600;
 /** Seconds after a failure. */
 const retryAfter = 60;
-// OpenID Connect Discovery §3: what a provider supports that does not say it.
+// OpenID Connect Discovery §3: the default.
 const usualGrants: readonly unknown[] = ['authorization_code', 'implicit'];
 
-/**
- * Reads the flows when somebody asks for them, and not before: a service that nobody reads the documentation of makes
- * no call. Many who ask at once cost the provider one call.
- */
+/** Fetches the flows when the documentation is read first. Concurrent readers share one request to the provider. */
 export function createFindFlows({ fetchDocument, scopes, now }: FlowSources): FindFlows {
   let known: OAuthFlows | undefined;
   let dueAt = Number.NEGATIVE_INFINITY;
@@ -39,7 +30,7 @@ export function createFindFlows({ fetchDocument, scopes, now }: FlowSources): Fi
       known = readFlows(document, scopes);
       dueAt = now() + freshFor;
     } catch {
-      // The document of the API is as good without them: what was known stays.
+      // Earlier flows remain; the document is useful without them.
       dueAt = now() + retryAfter;
     } finally {
       inFlight = undefined;
@@ -53,7 +44,6 @@ export function createFindFlows({ fetchDocument, scopes, now }: FlowSources): Fi
   };
 }
 
-/** Flows that have all the addresses that they need. */
 export function readFlows(document: JsonObject, scopes: Readonly<Record<string, string>>): OAuthFlows | undefined {
   const {
     authorization_endpoint: authorizationUrl,

@@ -4,38 +4,40 @@ import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { type Answer, createAnswer, type HeaderList, plainError, sendAnswer } from '../http/answer.ts';
 import { createRouter } from '../http/router.ts';
 
-/** Whether requests should be sent here, and why not. */
 export interface Readiness {
   readonly ready: boolean;
-  /** `ok`, or what is missing, by part of the service. */
+  /** `ok`, or the problem, by part of the service. */
   readonly checks: Readonly<Record<string, string>>;
-  /** Parts that do not work while the rest does; absent where everything does. */
+  /** Parts that fail while the service is still useful. */
   readonly degraded?: readonly string[];
 }
 
-/** Where the admin endpoints get their answers. */
 export interface AdminSources {
   readonly readiness: () => Readiness | Promise<Readiness>;
-  /** Prometheus text. */
   readonly metrics: () => string | Promise<string>;
+  readonly assertionKeys?: (() => Answer | undefined) | undefined;
+  /** Serves `POST /revocations`. Default: 404. */
+  readonly revoke?: RequestListener | undefined;
 }
 
-/** How the admin endpoints answer. */
 export interface AdminOptions {
   readonly errorBody: ErrorBodyFormat;
-  /** Names, in lower case, under which `/metrics` answers besides IP literals and loopback names. */
+  /** Names, in lower case, that `/metrics` accepts in addition to IP literals and loopback names. */
   readonly hosts: readonly string[];
-  /** Answers `/console` and what is below it. Default: 404. */
+  /** Serves `/console` and paths below it. Default: 404. */
   readonly console?: RequestListener | undefined;
 }
 
+export const assertionKeysPath = '/.well-known/portcullis/jwks.json';
+
 const json: HeaderList = ['content-type', 'application/json'];
 
-/** Answers on the admin listener: liveness, readiness, metrics. No authentication: bind it to loopback. */
+/** Serves liveness, readiness and metrics. No authentication: bind the listener to loopback. */
 export function createAdmin(sources: AdminSources, { errorBody, hosts, console }: AdminOptions): RequestListener {
-  const { readiness, metrics } = sources;
+  const { readiness, metrics, assertionKeys } = sources;
   const alive = createAnswer(200, json, JSON.stringify({ status: 'ok' }));
   const failed = plainError(errorBody, 500);
+  const notFound = plainError(errorBody, 404);
   const findRoute = createRouter([
     { path: '/healthz', hosts: 'any', respond: async (): Promise<Answer> => alive },
     {
@@ -51,11 +53,13 @@ export function createAdmin(sources: AdminSources, { errorBody, hosts, console }
       hosts: 'known',
       respond: async () => createAnswer(200, ['content-type', 'text/plain; version=0.0.4'], await metrics()),
     },
+    { path: assertionKeysPath, hosts: 'any', respond: async () => assertionKeys?.() ?? notFound },
   ]);
-  const notFound = plainError(errorBody, 404);
   const misdirected = plainError(errorBody, 421);
   return (incoming, outgoing) => {
     if (console !== undefined && /^\/console(?:[/?]|$)/.test(incoming.url ?? '')) return console(incoming, outgoing);
+    if (sources.revoke !== undefined && pathOf(incoming.url) === '/revocations')
+      return sources.revoke(incoming, outgoing);
     const isRead = incoming.method === 'GET' || incoming.method === 'HEAD';
     const route = isRead ? findRoute(incoming.url ?? '') : 'not_found';
     if (typeof route === 'string') return sendAnswer(notFound, outgoing);
@@ -67,10 +71,9 @@ export function createAdmin(sources: AdminSources, { errorBody, hosts, console }
   };
 }
 
-/**
- * A page in the browser of somebody on this machine can make its own name point here (DNS rebinding), and read what
- * comes. It cannot do so with an address, or with the names of this machine.
- */
+const pathOf = (target = ''): string => target.replace(/\?.*$/s, '');
+
+/** A page in a local browser can point its own name to this listener (DNS rebinding), but not an address or a name of this host. */
 function isKnownHost(header: string | undefined, hosts: readonly string[]): boolean {
   const name = header?.toLowerCase().replace(/:\d*$/, '') ?? '';
   if (isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0) return true;

@@ -1,7 +1,6 @@
 import type { Policy } from '../../policy/policy.ts';
 import type { RouteView } from './wire.ts';
 
-/** The policy of a route, for a person to look at. */
 export function describePolicy(
   policy: Policy<unknown>,
   more: readonly string[] = [],

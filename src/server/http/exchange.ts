@@ -1,47 +1,52 @@
 import { randomBytes } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Span } from '@opentelemetry/api';
-import { type Evidence, findEvidence } from '../../check.ts';
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
 import { readScheme } from '../../http/credentials.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
+import type { Refusal } from '../../refusal/refusal.ts';
+import { type Evidence, Refused } from '../../refused.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameHint, type SettingNames } from '../settings/setting-names.ts';
-import { unmatched } from './unmatched.ts';
+import { type Answer, answerRefusal } from './answer.ts';
 
-/** One request, and what happened to it: for the answer, the log line and the metrics. */
 export interface Exchange {
-  /** Finds the log line of a refused request: sent along in X-Request-Id. */
+  /** Id of the log line. A refused client gets it in X-Request-Id. */
   readonly id: string;
-  /** For the gate: the request that it is asked about. */
+  /** For the gate beside a proxy: the request that the proxy describes. */
   request: ResourceRequest;
   readonly connection: Connection;
   /** Milliseconds on the clock of `performance.now()`. */
   readonly startedAt: number;
-  /** Path of the route that matched, never the path as it was sent; or the id of a rule. */
+  /** Path of the matching route, never the path of the request; or the id of a rule. */
   route: string;
-  /** What {@link Exchange.route} is called in the log. */
   routeKind: 'route' | 'rule';
-  /** Why it was refused. */
   reason: Reason | undefined;
-  /** Why it would have been refused, if its rule did not only report. */
+  /** The reason, if its rule is in report mode. */
   wouldRefuse: Reason | undefined;
-  /** Facts for the operator. */
   context: FailureContext | undefined;
-  /** What it was refused with. */
   evidence: Evidence | undefined;
-  /** What went wrong, where the reason is `unexpected` or something could not be reached. */
+  /** The error, if the reason is `unexpected` or an outbound request failed. */
   cause: unknown;
-  /** What the token of an admitted request says. */
   claims: RegisteredClaims | undefined;
-  /** The scheme of a request that was judged: also of one that was refused, if it has named a known one. */
+  /** The scheme of an admitted request, or the known scheme that a refused request names. */
   scheme: 'Bearer' | 'DPoP' | undefined;
-  /** Of whoever has registered an OpenTelemetry SDK. */
   span: Span | undefined;
+  /** Facts for the audit trail; `undefined` if no decision was made, as for a public endpoint. */
+  audited: AuditedFacts | undefined;
+}
+
+/** Facts of the endpoint or of the rules that decided. One object for many requests. */
+export interface AuditedFacts {
+  readonly requiredScopes: readonly string[];
+  /** SHA-256 of the active rules, hex. */
+  readonly rules?: string | undefined;
 }
 
 /** Random characters of an id, 6 bits each. Below 13, V8 copies a part of the pool instead of keeping the pool alive. */
 const idLength = 12;
-/** Random characters for 512 ids: one call of the generator for each id would cost more than the id. */
+/** Random bytes for 512 ids: the generator is slow for few bytes. */
 const poolBytes = 512 * idLength * 0.75;
 let pool = '';
 let taken = 0;
@@ -58,7 +63,6 @@ function takeRandom(): string {
   return pool.slice(taken - idLength, taken);
 }
 
-/** Begins an exchange. */
 export function beginExchange(request: ResourceRequest, connection: Connection): Exchange {
   return {
     id: idPrefix + takeRandom(),
@@ -75,23 +79,70 @@ export function beginExchange(request: ResourceRequest, connection: Connection):
     claims: undefined,
     scheme: undefined,
     span: undefined,
+    audited: undefined,
   };
 }
 
-/** Notes why a request was refused; what is no `AccessError` is a defect of this program. */
+/** Notes the reason of a refusal. An error that is not an `AccessError` is a defect of this program. */
 export function noteRefusal(exchange: Exchange, error: unknown, names: SettingNames): void {
   const refused = error instanceof AccessError;
   exchange.reason = refused ? error.reason : 'unexpected';
   exchange.context = refused ? nameHint(error.context, names) : undefined;
-  exchange.evidence = refused ? findEvidence(error) : undefined;
+  exchange.evidence = error instanceof Refused ? error.evidence : undefined;
   exchange.cause = refused ? error.cause : error;
-  // The request of the gate is the one that it was asked about.
   exchange.scheme = readScheme(exchange.request.headers.get('authorization') ?? '');
 }
 
-/** Notes why a request that passes would have been refused. */
+/** Notes the reason for which a rule in report mode would have refused the request. */
 export function noteWouldRefuse(exchange: Exchange, error: unknown, names: SettingNames): void {
   noteRefusal(exchange, error, names);
   exchange.wouldRefuse = exchange.reason;
   exchange.reason = undefined;
 }
+
+/** Refuses a request before a route or rule is searched, and notes the reason. */
+export type Refuse = (exchange: Exchange, error: AccessError) => Answer;
+
+export function createRefuse(
+  names: SettingNames,
+  describe: (error: AccessError, exchange: Exchange) => Refusal,
+): Refuse {
+  return (exchange, error) => {
+    noteRefusal(exchange, error, names);
+    return answerRefusal(describe(error, exchange));
+  };
+}
+
+/** Route of requests without a rule or an endpoint, in logs and metrics. */
+export const unmatched = 'unmatched';
+
+/** A client's connection for another protocol, and the bytes that followed the request. */
+export interface TakenSocket {
+  readonly socket: Socket;
+  readonly head: Buffer;
+}
+
+/** Request and response as streams, for an app that forwards them. */
+export interface Wire {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  /** Present if the client requests an upgrade. */
+  readonly takeSocket: (() => TakenSocket) | undefined;
+  /** Called before the request is forwarded. */
+  onForward(): void;
+  /** Called after the last byte of the response. */
+  onDone(): void;
+}
+
+/** The app sends the response itself, and calls `onDone`. */
+export const passedOn = Symbol('passed on');
+
+/** Responds to a request. Never rejects. */
+export type App = (exchange: Exchange, target: string) => Promise<Answer>;
+
+/** Responds to a request, or forwards it. Throws nothing. */
+export type StreamApp = (
+  exchange: Exchange,
+  target: string,
+  wire: Wire,
+) => Answer | typeof passedOn | Promise<Answer | typeof passedOn>;

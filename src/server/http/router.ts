@@ -1,16 +1,15 @@
 import { normaliseUrl } from '../../dpop/htu.ts';
 
-/** Something that is found by an exact path. */
 export interface Route {
   readonly path: string;
 }
 
-/** Finds the route of a request target: a path with its query, or a URL in full; anything else is malformed. */
+/** Finds the route of a request target: a path with a query, or a complete URL. Other targets are malformed. */
 export type FindRoute<R extends Route> = (target: string) => R | 'not_found' | 'malformed';
 
 const anyOrigin = 'http://localhost';
 
-/** Creates a router of exact paths: `/a/` and `/A` are not `/a`, whatever else spells it by RFC 3986 §6.2.2 is. */
+/** Creates a router of exact paths. `/a/` and `/A` are not `/a`; equivalent spellings of RFC 3986 §6.2.2 are. */
 export function createRouter<R extends Route>(routes: readonly R[]): FindRoute<R> {
   const byPath: ReadonlyMap<string, R> = new Map(routes.map((route) => [route.path, route]));
   return (target) => {

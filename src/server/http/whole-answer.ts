@@ -4,7 +4,7 @@ import { Writable } from 'node:stream';
 import { onBun, onDeno } from '../../platform.ts';
 import { type Answer, requestIdHeader, sendAnswer } from './answer.ts';
 
-/** What is not in the types: the head of an answer, and whether it was given to the connection. */
+/** Internals of Node: the head of a response, and whether it was passed to the connection. */
 interface WithHead {
   _header: string | null;
   _headerSent: boolean;
@@ -16,9 +16,8 @@ interface Direct {
 }
 
 /**
- * Sends answers in one piece, as Node would send them. Node puts the head together anew for each answer, and
- * writes it with the body as one of two pieces, of which the second is empty. `keepAlive`: seconds that an idle connection
- * is kept, a whole number, as the server was told.
+ * Sends responses in one piece, with the bytes that Node would send. Node formats the head for each response, and writes
+ * two pieces, of which the second is empty. `keepAlive`: the keep-alive timeout of the server, in whole seconds.
  */
 export function createSendWhole(keepAlive: number): typeof sendAnswer {
   if (onBun || onDeno || !canBeginByHand()) return sendAnswer;
@@ -35,7 +34,7 @@ export function createSendWhole(keepAlive: number): typeof sendAnswer {
   };
   return (answer, outgoing, requestId) => {
     const { socket } = outgoing;
-    // Without a socket, earlier answers of the connection are still on their way.
+    // Without a socket, earlier responses of the connection are pending.
     if (socket === null || !socket.writable || !isUsual(answer, outgoing)) {
       sendAnswer(answer, outgoing, requestId);
       return;
@@ -45,19 +44,18 @@ export function createSendWhole(keepAlive: number): typeof sendAnswer {
     const id = requestId === undefined ? '' : `${requestIdHeader}: ${requestId}\r\n`;
     const { direct = socket as Writable } = socket as Direct; // the service's connections have it
     direct.write(answer.head + id + writeEnd() + answer.body, 'latin1');
-    // Nothing is left to be sent: Node ends the request once the kernel has taken all, and begins the next one.
+    // Node ends the request once the kernel has taken all bytes, and begins the next one.
     outgoing.end();
   };
 }
 
-/** Tells Node that the head was sent. */
 function begin(outgoing: ServerResponse, head: string): void {
   const internals = outgoing as unknown as WithHead; // see above
   internals._header = head;
   internals._headerSent = true;
 }
 
-/** Whether this version of Node takes it so, and sends no head of its own as well. */
+/** Reports whether this version of Node accepts the mark, and does not send its own head. */
 function canBeginByHand(): boolean {
   const sent: string[] = [];
   const connection = new Writable({
@@ -68,7 +66,7 @@ function canBeginByHand(): boolean {
   });
   const outgoing = new ServerResponse(new IncomingMessage(new Socket()));
   try {
-    outgoing.assignSocket(connection as Socket); // all that an answer needs of one
+    outgoing.assignSocket(connection as Socket); // a response uses only the stream
     begin(outgoing, 'head');
     connection.write('head and body');
     outgoing.end();
@@ -78,7 +76,7 @@ function canBeginByHand(): boolean {
   }
 }
 
-/** Whether this is all that Node would send: the connection is kept, the body belongs to the answer, its characters are bytes. */
+/** Reports whether Node would send these bytes: the connection is kept, the body is sent, its characters are bytes. */
 function isUsual({ isAscii }: Answer, { shouldKeepAlive, headersSent, req }: ServerResponse): boolean {
   return isAscii && shouldKeepAlive && !headersSent && req.method !== 'HEAD';
 }

@@ -1,7 +1,7 @@
 import type { ManagedKeySet } from '../../keys/key-set.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 
-/** The key set of an issuer; one issuer may have several, at different places. */
+/** A key set of an issuer. One issuer may have several, at different URLs. */
 interface OpenedKeys {
   readonly issuer: string;
   readonly keys: ManagedKeySet;
@@ -12,7 +12,6 @@ type Combine = (one: number, other: number) => number;
 
 const add: Combine = (one, other) => one + other;
 
-/** Registers the metrics of key sets: one series for each issuer. */
 export function registerKeyMetrics(metrics: Metrics, opened: () => Iterable<OpenedKeys>): void {
   const read = (of: Read, combine: Combine, labels = ''): Record<string, number> => {
     const series: Record<string, number> = {};
@@ -25,29 +24,20 @@ export function registerKeyMetrics(metrics: Metrics, opened: () => Iterable<Open
     }
     return series;
   };
-  metrics.gauge({
-    name: 'portcullis_key_set_age_seconds',
-    help: 'Seconds since the fetch that brought the keys, by issuer.',
-    aggregate: 'max',
-    read: () => read((keys) => keys.status().ageSeconds, Math.max),
-  });
-  metrics.gauge({
-    name: 'portcullis_key_set_keys',
-    help: 'Usable keys that are loaded, by issuer.',
-    aggregate: 'max',
-    read: () => read((keys) => keys.status().keys, add),
-  });
-  metrics.gauge({
-    name: 'portcullis_key_set_usable',
-    help: 'Whether tokens of an issuer can be judged: 1 or 0.',
-    aggregate: 'max',
-    read: () => read((keys) => (keys.usable() ? 1 : 0), Math.min),
-  });
+  const gauge = (name: string, help: string, of: Read, combine: Combine): void =>
+    metrics.gauge({ name: `portcullis_key_set_${name}`, help, aggregate: 'max', read: () => read(of, combine) });
+  gauge('age_seconds', 'Seconds since the last fetch, by issuer.', (keys) => keys.status().ageSeconds, Math.max);
+  gauge('keys', 'Usable keys that are loaded, by issuer.', (keys) => keys.status().keys, add);
+  gauge(
+    'usable',
+    '1 if tokens of the issuer can be validated, otherwise 0.',
+    (keys) => Number(keys.usable()),
+    Math.min,
+  );
   metrics.gauge({
     name: 'portcullis_key_fetches_total',
     help: 'Fetches of the key set by issuer and outcome.',
     type: 'counter',
-    aggregate: 'sum',
     read: () => ({
       ...read((keys) => keys.status().fetches.ok, add, ',outcome="ok"'),
       ...read((keys) => keys.status().fetches.failed, add, ',outcome="failed"'),

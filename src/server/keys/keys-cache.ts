@@ -6,12 +6,11 @@ import { readJwks } from '../../keys/jwks.ts';
 import type { FetchedKeys } from '../../keys/key-set-options.ts';
 import type { Log } from '../observation/log.ts';
 
-/** The last good key sets on disk, by issuer. */
+/** The last key sets on disk, by issuer. */
 export interface KeysCache {
   find(issuer: string): FetchedKeys | undefined;
   /** Writes in the background; a failure is logged. */
   keep(issuer: string, keys: FetchedKeys): void;
-  /** Settles when everything is written. */
   flush(): Promise<void>;
 }
 
@@ -33,7 +32,6 @@ const maxLifetime = 3600;
 /** Seconds by which a clock may have been set back since the file was written. */
 const clockTolerance = 5;
 
-/** One key set in the file. */
 interface Entry {
   /** Seconds since the epoch. */
   readonly fetchedAt: number;
@@ -42,14 +40,14 @@ interface Entry {
   readonly published: readonly string[];
 }
 
-/** A file that is not used; the message says why. */
+/** A file that is ignored; the message has the cause. */
 class UnusableFile extends Error {
   override readonly name = 'UnusableFile';
 }
 
 /**
- * Opens the file that keeps key sets over a restart. Whoever can write to the file decides whom the service believes. So
- * a file that anybody else could have written is ignored, with one line in the log; so is one that is broken.
+ * Opens the file that stores key sets for a restart. A user who can write to the file decides which tokens are valid. So a
+ * file that another user could have written, or a broken file, is ignored with one line in the log.
  */
 export async function openKeysCache(options: KeysCacheOptions): Promise<KeysCache> {
   const { file, staleSeconds, log, now = () => Date.now() / 1000 } = options;
@@ -100,7 +98,7 @@ function format(entries: ReadonlyMap<string, Entry>): string {
 }
 
 async function readEntries(file: string): Promise<ReadonlyMap<string, Entry>> {
-  // Not blocking: the path may be that of a pipe that nobody writes to.
+  // Not blocking: the path may be a pipe without a writer.
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     assertOwn(await handle.stat());
@@ -148,7 +146,7 @@ function hasUsableKeys(keys: unknown): boolean {
   }
 }
 
-/** A reader sees the file as it was, or as it is now; never a part of it. */
+/** Replaces the file atomically. */
 async function writeFile(file: string, text: string): Promise<void> {
   const temporary = `${file}.${randomUUID()}.tmp`;
   let handle: FileHandle | undefined;
@@ -169,7 +167,7 @@ function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
 }
 
-/** Nothing of the path: the setting names it. */
+/** Omits the path, which the setting names. */
 function describe(error: unknown): string {
   if (error instanceof UnusableFile) return error.message;
   const code = codeOf(error);

@@ -1,6 +1,7 @@
-import { showText } from '../../explain/shown-text.ts';
+import { readJwks } from '../../keys/jwks.ts';
 import { createKeySet, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
+import { showText } from '../../shown-text.ts';
 import type { KeysView } from '../console/wire.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
 import type { Log } from '../observation/log.ts';
@@ -8,9 +9,15 @@ import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { registerKeyMetrics } from './key-metrics.ts';
 import { openKeysCache } from './keys-cache.ts';
-import { type KeyNews, type KeyPlace, type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';
+import {
+  collectAlgorithms,
+  type KeyNews,
+  type KeyPlace,
+  type KeySource,
+  nameKeys,
+  type ServiceKeys,
+} from './service-keys.ts';
 
-/** What the keys of the service are opened with. */
 export interface OpenKeysOptions {
   readonly settings: Settings;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -18,23 +25,19 @@ export interface OpenKeysOptions {
   readonly metrics: Metrics;
 }
 
-/** The one process that fetches keys. It keeps them on disk if `KEYS_CACHE` names a file. */
+/** The keys in the one process that fetches them. Stores them on disk if `KEYS_CACHE` names a file. */
 export interface KeyOwner extends KeySource {
-  /** Tells what there is to know of keys that are open, by their name. */
   news(name: string): KeyNews | undefined;
-  /** Calls after each fetch, whatever came of it. */
+  /** Calls the listener after each fetch, failed ones too. */
   onNews(listener: (name: string, news: KeyNews) => void): void;
-  /** The keys that are open, for a person to look at. */
   views(): readonly KeysView[];
 }
 
-/** Keys that are open. */
 interface Opened {
   readonly issuer: string;
   readonly keys: ManagedKeySet;
 }
 
-/** Makes the owner of the keys; reads the file that keeps them. */
 export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> {
   const { settings, environment, log, metrics } = options;
   const { keyLoading, discoveryFallback } = settings.variant;
@@ -45,16 +48,16 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
   registerKeyMetrics(metrics, () => opened.values());
   const fetchSeconds = metrics.counter(
     'portcullis_key_fetch_seconds_total',
-    'Seconds that fetches of the key set took which succeeded, by issuer.',
+    'Duration of successful fetches of the key set, by issuer.',
   );
 
-  const tell = (name: string, { issuer, keys }: Opened, event: KeySetEvent): void => {
+  const report = (name: string, { issuer, keys }: Opened, event: KeySetEvent): void => {
     logEvent(log, issuer, event);
     if (event.type === 'fetched') fetchSeconds.series(labelOf(issuer)).value += event.seconds;
     const fetched = event.type === 'fetched' ? keys.fetched() : undefined;
     if (fetched !== undefined) cache?.keep(name, fetched);
     if (event.type === 'dropped') return;
-    // The key set tells of a fetch a moment before it forgets the failures before it.
+    // The key set reports a fetch before it resets earlier failures.
     setImmediate(() => {
       for (const listener of listeners) listener(name, describeNews(keys, fetched));
     });
@@ -64,16 +67,16 @@ export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> 
     const name = nameKeys(issuer, place);
     const { jwksUri, insecure = false } = place;
     const restored = cache?.find(name);
-    fetchSeconds.series(labelOf(issuer)); // there from the start, at 0
+    fetchSeconds.series(labelOf(issuer)); // begins at 0
     const keys: ManagedKeySet = createKeySet({
       ...{ issuer, environment, staleSeconds, insecure },
       mode: keyLoading === 'at-start' ? 'once' : 'refreshing',
       ...(jwksUri === undefined ? { fallback: discoveryFallback } : { jwksUri }),
       ...(restored !== undefined && { restored }),
       onEvent(event) {
-        // Told while the key set is made.
+        // Emitted while `createKeySet` runs.
         if (event.type === 'insecure') log.write('warn', 'keys_insecure', { issuer });
-        else tell(name, one, event);
+        else report(name, one, event);
       },
     });
     const one: Opened = { issuer, keys };
@@ -111,6 +114,7 @@ function labelOf(issuer: string): string {
 }
 
 function serve({ issuer, keys }: Opened): ServiceKeys {
+  let known: { readonly generation: number; readonly algorithms: ReadonlySet<string> } | undefined;
   return {
     issuer,
     find: keys.find,
@@ -120,8 +124,15 @@ function serve({ issuer, keys }: Opened): ServiceKeys {
     get generation() {
       return keys.generation;
     },
+    algorithms() {
+      const { generation } = keys;
+      if (known?.generation !== generation) {
+        known = { generation, algorithms: collectAlgorithms(readJwks({ keys: keys.fetched()?.keys ?? [] })) };
+      }
+      return known.algorithms;
+    },
     problem: () => keys.status().lastError?.message,
-    // Also if keys of an earlier start are at hand: they may have been withdrawn.
+    // Even if restored keys are usable: the provider may have withdrawn them.
     fetch: () => void keys.refetch(),
   };
 }

@@ -1,41 +1,53 @@
+import type { Jwks } from '../../keys/jwks.ts';
 import type { KeySet } from '../../keys/key-set.ts';
 import type { FetchedKeys } from '../../keys/key-set-options.ts';
 
-/** Where the keys of an issuer are, if the issuer does not say it by discovery over https. */
 export interface KeyPlace {
   readonly jwksUri?: string | undefined;
   readonly insecure?: boolean | undefined;
 }
 
-/** The keys of one issuer as the service uses them, whether this process fetches them or another. */
+/** The keys of one issuer, fetched by this process or by another one. */
 export interface ServiceKeys extends KeySet {
   readonly issuer: string;
-  /** Why the last fetch failed; `undefined` when it did not. */
+  algorithms(): ReadonlySet<string>;
+  /** Cause of the last failed fetch; `undefined` after a successful one. */
   problem(): string | undefined;
-  /** Begins to fetch. A failure is logged, and tried again. */
+  /** Starts a fetch. A failure is logged and retried. */
   fetch(): void;
 }
 
-/** Where the service has its keys from. */
 export interface KeySource {
   /** Rejects with `StartFailure` if the variant does not start without keys, and there are none. */
   open(issuer: string, place?: KeyPlace): Promise<ServiceKeys>;
   close(): Promise<void>;
 }
 
-/** One name for each issuer and place: what was fetched from one is not taken for that of another. No URL has a space. */
+/** Describes the keys for `/readyz`: `ok`, or the reason that no token with an enabled algorithm can be validated. */
+export function describeReadyKeys(keys: ServiceKeys, enabled: readonly string[]): string {
+  if (!keys.usable()) return `none: ${keys.problem() ?? 'not fetched yet'}`;
+  const published = keys.algorithms();
+  if (enabled.some((alg) => published.has(alg))) return 'ok';
+  return `none: the published keys are for ${[...published].join(', ')}, and ${enabled.join(', ')} is enabled`;
+}
+
+export function collectAlgorithms({ keys }: Pick<Jwks, 'keys'>): ReadonlySet<string> {
+  return new Set([...keys.values()].flatMap(({ algs }) => [...algs]));
+}
+
+/** Names a key set by its issuer and location. No URL has a space. */
 export function nameKeys(issuer: string, { jwksUri, insecure }: KeyPlace = {}): string {
   return [issuer, ...(jwksUri === undefined ? [] : [jwksUri]), ...(insecure === true ? ['insecure'] : [])].join(' ');
 }
 
-/** What the owner of the keys tells those who follow it. Plain data. */
+/** State of a key set, as plain data for other processes. */
 export interface KeyNews {
-  /** `undefined` if it is the set that was told before. */
+  /** `undefined` if the keys have not changed. */
   readonly fetched: FetchedKeys | undefined;
   readonly generation: number;
-  /** How many fetches have succeeded: who has seen fewer has older keys. */
+  /** Successful fetches. A process that knows of fewer has older keys. */
   readonly fetches: number;
-  /** Seconds for which the keys can be used if nothing else is heard. */
+  /** Seconds for which the keys can be used without further news. */
   readonly usableSeconds: number;
   readonly problem: string | undefined;
 }

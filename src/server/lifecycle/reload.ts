@@ -1,19 +1,17 @@
 import type { Log } from '../observation/log.ts';
 
-/** What is read again when the operator asks for it. */
 export interface Reloads {
   /**
-   * Adds what is called at each request, and immediately if there was one before. `reload` may throw or reject: the old
-   * state must then stay in force.
+   * Adds a function, and calls it immediately if a reload was requested before. It may throw or reject: the old state must
+   * then stay in force.
    */
   add(reload: () => void | Promise<void>): void;
-  /** Asks by other means than a signal. */
   request(): void;
 }
 
 /**
- * Listens for SIGHUP, and calls everything that can be reloaded. The signal never ends the process. A worker waits for
- * the word of the primary process instead, since a signal may reach all processes of a terminal.
+ * Reloads on SIGHUP. The signal never ends the process. A worker ignores it, because a signal may reach all processes of a
+ * terminal, and reloads on a message of the primary process.
  */
 export function watchReloads(log: Log, { onSignal }: { readonly onSignal: 'reload' | 'ignore' }): Reloads {
   const reloads = new Set<() => void | Promise<void>>();

@@ -3,18 +3,17 @@ import type { Log } from '../observation/log.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The first file descriptor that systemd hands over (sd_listen_fds(3)). */
+/** The first file descriptor that systemd passes (sd_listen_fds(3)). */
 const firstDescriptor = 3;
 
-/** The socket that systemd listens on for this process, if it does. */
 export function findActivatedSocket({ LISTEN_PID: pid, LISTEN_FDS: count }: Environment): number | undefined {
-  // A child inherits the variables, and is not meant.
+  // A child process inherits the variables.
   return pid === String(process.pid) && Number(count) >= 1 ? firstDescriptor : undefined;
 }
 
 /**
- * Tells systemd how the service does (sd_notify(3)), if it wants to know. Node cannot send a datagram to a unix socket, so
- * the command of systemd does; the unit needs `NotifyAccess=all`.
+ * Notifies systemd (sd_notify(3)) if `NOTIFY_SOCKET` is set. Node cannot send a datagram to a unix socket, so the command
+ * of systemd does; the unit needs `NotifyAccess=all`.
  */
 export function notifySystemd(environment: Environment, state: 'READY=1' | 'STOPPING=1', log: Log): void {
   if (environment['NOTIFY_SOCKET'] === undefined) return;
@@ -23,9 +22,9 @@ export function notifySystemd(environment: Environment, state: 'READY=1' | 'STOP
     stdio: 'ignore',
     env: { PATH, NOTIFY_SOCKET },
   });
-  const complain = (problem: string): void => log.write('warn', 'systemd_not_notified', { state, problem });
-  child.once('error', (error: NodeJS.ErrnoException) => complain(error.code ?? error.message));
+  const warn = (problem: string): void => log.write('warn', 'systemd_not_notified', { state, problem });
+  child.once('error', (error: NodeJS.ErrnoException) => warn(error.code ?? error.message));
   child.once('exit', (code) => {
-    if (code !== 0) complain(`systemd-notify ended with ${code}`);
+    if (code !== 0) warn(`systemd-notify ended with ${code}`);
   });
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
 import type { Fed, Intake } from './intake.ts';
-import type { PeerUse } from './peers.ts';
+import type { PeerUse } from './limits.ts';
 import { RequestPieces } from './request-pieces.ts';
 
 /** Requests of one connection that may wait for their responses. */
@@ -12,11 +12,10 @@ const maxPending = 8;
 const maxUnsent = 16 * 1024;
 const nothing = Buffer.alloc(0);
 
-/** Options of {@link ClientConnection}. */
 export interface ClientConnectionOptions {
   readonly intake: Intake;
   readonly peer: PeerUse;
-  /** What the end of the client's side does: `respond` lets pending responses through first, `cancel` does not. */
+  /** Sends pending responses after the client has ended its side, or cancels them. */
   readonly halfClosed: 'respond' | 'cancel';
 }
 
@@ -131,7 +130,7 @@ export class ClientConnection extends Duplex implements Fed {
 
   setTimeout(milliseconds: number, onTimeout?: () => void): this {
     this.#timeout = milliseconds;
-    // Node sets another time for each request and each response; the timer of the socket stays as it is.
+    // Node sets another time for each request and each response; the timer of the socket does not change.
     if (milliseconds > 0 && (this.#period === 0 || milliseconds < this.#period)) {
       this.#period = milliseconds;
       this.socket.setTimeout(milliseconds);
@@ -171,6 +170,11 @@ export class ClientConnection extends Duplex implements Fed {
     return this.#pending > 0;
   }
 
+  /** True while the only pending response belongs to the request whose body is being read. */
+  get isOnlyBody(): boolean {
+    return this.#pending === 1 && this.#pieces.isInBody;
+  }
+
   /** True while bytes of a later request are held. */
   get hasMore(): boolean {
     return this.#held.length > 0;
@@ -186,7 +190,7 @@ export class ClientConnection extends Duplex implements Fed {
   }
 
   /**
-   * Parses nothing more. Lets the caller respond to a malformed request after the pending responses, or instead of the one
+   * Parses nothing more. Lets the caller respond to a malformed request, or close, after the pending responses, or instead of the one
    * to whose request the malformed body belongs. Returns false if this was called before.
    */
   breakOff(respond: () => void): boolean {
@@ -247,7 +251,7 @@ export class ClientConnection extends Duplex implements Fed {
       this.#pass(chunk);
       return;
     }
-    // A socket whose buffer is full stops reading with this read; one that is only paused reads once more.
+    // A socket whose buffer is full stops reading with this read; a socket that is only paused reads once more.
     this.socket.pause();
     this.socket.unshift(chunk);
     this.#held = chunk;

@@ -4,24 +4,21 @@ import { setImmediate } from 'node:timers/promises';
 import { onBun, onDeno } from '../../platform.ts';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
 import { ClientConnection } from './client-connection.ts';
-import type { ConnectionLimit } from './descriptors.ts';
 import { createIntake } from './intake.ts';
+import { type ConnectionLimit, createPeers, type Peers, type PeerUse } from './limits.ts';
 import type { CreateTlsServer } from './open-tls.ts';
-import { createPeers, type Peers, type PeerUse } from './peers.ts';
 import { serveUpgrades, type UpgradeListener } from './upgrades.ts';
 
-/** How requests are read from connections. */
 export interface HttpServerOptions {
   readonly onRequest: RequestListener;
-  /** Seconds that an idle connection is kept. */
+  /** Seconds until an idle connection is closed. */
   readonly keepAlive: number;
-  /** Form of the bodies for requests that are not HTTP enough to reach the app. */
+  /** Form of the bodies for malformed requests, which do not reach the app. */
   readonly errorBody: ErrorBodyFormat;
-  /** Told of each such request, with the status it got. */
   readonly onMalformed?: (status: number) => void;
-  /** Told of each connection that is opened (1) or closed (-1). */
+  /** Called for each connection that is opened (1) or closed (-1). */
   readonly onConnection?: (change: 1 | -1) => void;
-  /** Called before a connection is closed in the middle: requests along it may have answers that are not yet sent. */
+  /** Called before a connection is cut: its responses may be ready and not sent yet. */
   readonly beforeCut?: () => void;
   /** Creates the server that accepts connections. Default: one without TLS. */
   readonly createTlsServer?: CreateTlsServer | undefined;
@@ -35,16 +32,13 @@ export interface HttpServerOptions {
   readonly tunnelTimeout?: number;
   /** Seconds that a new connection has for its first byte once the server ends. Default 2. */
   readonly firstByteTimeout?: number;
-  /** Answers a request with an `Expect` other than `100-continue` (RFC 9110 §10.1.1). Default: Node does, without a word. */
+  /** Responds to an `Expect` other than `100-continue` (RFC 9110 §10.1.1). Default: Node does, without a log line. */
   readonly onExpectation?: RequestListener;
-  /**
-   * Makes this a server of streams: a body may take as long as it moves, `Expect: 100-continue` is left to the request
-   * listener, and upgrades come here.
-   */
+  /** Makes this a server of streams: a body has no time limit while it moves, and the app handles `Expect: 100-continue`. */
   readonly onUpgrade?: UpgradeListener;
 }
 
-/** A server of HTTP, with or without a socket of its own to listen on. */
+/** An HTTP server. It can listen, or serve connections that were accepted elsewhere. */
 export interface HttpServer {
   /** Accepts connections once it listens. */
   readonly acceptor: NetServer;
@@ -71,7 +65,6 @@ const parserStatuses: ReadonlyMap<string, number> = new Map([
   ['ERR_TLS_HANDSHAKE_TIMEOUT', 408],
 ]);
 
-/** Errors of a connection whose client has disconnected. */
 const goneCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 /** Creates the server; nothing listens yet. */
@@ -154,7 +147,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (!isNode) return listener;
     return (incoming, outgoing) => {
       const client = clientOf(incoming);
-      // Node goes on parsing what it has read.
+      // Node continues to parse the bytes that it has read.
       if (client.destroyed) return;
       client.begin(incoming, outgoing);
       listener(incoming, outgoing);
@@ -186,22 +179,30 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     });
   }
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    options.beforeCut?.();
+    const client = isNode ? (socket as unknown as ClientConnection) : undefined; // `serve` created it
+    const isGone = goneCodes.has(error.code ?? '');
+    // The 400 for a malformed body replaces the response that this request waits for.
+    if (isGone || client?.isOnlyBody !== true) options.beforeCut?.();
     // A client that disconnects has sent nothing malformed.
-    if (goneCodes.has(error.code ?? '')) {
+    if (isGone) {
       socket.destroy();
       return;
     }
     const status = statusOf(error);
     const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
-    const isFirst = !isNode || (socket as unknown as ClientConnection).breakOff(respond);
+    const isFirst = client === undefined || client.breakOff(respond);
     if (isFirst) options.onMalformed?.(status);
     if (!isNode) respond();
   });
   // Without a listener Node closes the connection itself, before pending responses are sent.
   server.on('connect', (_incoming, socket) => {
     options.beforeCut?.();
-    socket.destroy();
+    if (!isNode) {
+      socket.destroy();
+      return;
+    }
+    const client = socket as unknown as ClientConnection; // `serve` created it
+    client.breakOff(() => client.destroySoon());
   });
   // The checks of the timeouts begin with this event, and this server never listens.
   if (isNode) server.emit('listening');
@@ -244,7 +245,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
 }
 
-/** Options of the server that accepts. What a client ends on its side does not end its responses. */
+/** Options of the server that accepts. A client that ends its side still gets its responses. */
 const acceptorOptions = { noDelay: true, allowHalfOpen: true, highWaterMark: socketBuffer };
 
 interface Handshake {

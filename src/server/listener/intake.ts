@@ -1,4 +1,4 @@
-import type { Peers, PeerUse } from './peers.ts';
+import type { Peers, PeerUse } from './limits.ts';
 
 /** A connection with bytes that were read and not yet parsed. */
 export interface Fed {
@@ -6,9 +6,8 @@ export interface Fed {
   feed(): boolean;
 }
 
-/** The limits that all connections of one listener share, and the turns in which they are fed. */
+/** The limits that all connections of one listener share, and the queue in which they are parsed. */
 export interface Intake {
-  /** Reports whether a connection with pending requests may have one more. */
   hasRoom(peer: PeerUse): boolean;
   /** Counts requests that begin to wait (1) or end (negative). */
   countRequests(peer: PeerUse, change: number): void;
@@ -27,10 +26,9 @@ const maxRequests = 4096;
 const maxHeldBytes = 128 * 1024 * 1024;
 /** Milliseconds of one event-loop iteration that feeding may take, so that other clients are served. */
 const maxFeeding = 5;
-/** The same while connections arrive: Node accepts one in each iteration, and others wait in the backlog. */
+/** Milliseconds while connections arrive: Node accepts one per iteration, and others wait in the backlog. */
 const maxFeedingAtArrival = 0.5;
 
-/** Creates the intake of one listener. */
 export function createIntake(peers: Peers): Intake {
   const requestsOfPeer = peers.partOf(maxRequests);
   const bytesOfPeer = peers.partOf(maxHeldBytes);

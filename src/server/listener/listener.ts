@@ -1,22 +1,21 @@
-import { lstat, rm } from 'node:fs/promises';
+import { chmod, chown, lstat, readFile, rm } from 'node:fs/promises';
 import { connect, Server as NetServer } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 
-/** Where a listener is opened. */
 export interface ListenAddress {
-  /** `unix:` with a path is a unix socket. */
+  /** A host, or `unix:` and the path of a unix socket. */
   readonly host: string;
   /** 0 picks a free one. */
   readonly port: number;
-  /** A socket that somebody else listens on, in place of both. */
+  /** Octal permissions and group of a unix socket; empty strings leave the defaults of the system. */
+  readonly socket?: { readonly mode: string; readonly group: string };
+  /** A listening socket of another process, instead of both. */
   readonly descriptor?: number | undefined;
 }
 
-/** How one listener is set up. */
 export interface ListenerOptions extends HttpServerOptions, ListenAddress {}
 
-/** A listener that is open. */
 export interface Listener {
   readonly url: string;
   /** Stops accepting, finishes what was accepted, and closes what is left after the grace (seconds). */
@@ -24,10 +23,9 @@ export interface Listener {
 }
 
 const unixScheme = 'unix:';
-/** The backlog of a listener of Node, and no more: others go on to come. */
 const maxWaiting = 511;
 
-/** Opens a listener. Rejects with Node's own error where the address cannot be had. */
+/** Opens a listener. Rejects with Node's error if the address is unavailable. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const { acceptor, finish } = createHttpServer(options);
   await openServer(acceptor, options);
@@ -40,24 +38,48 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   };
 }
 
-/** Rejects with Node's own error where the address cannot be had. */
+/** Rejects with Node's error if the address is unavailable. */
 export async function openServer(server: NetServer, address: ListenAddress): Promise<void> {
-  const { host, port, descriptor } = address;
+  const { host, port, descriptor, socket } = address;
   const path = readSocketPath(host);
   if (descriptor === undefined && path !== undefined) await removeStale(path);
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     if (descriptor !== undefined) server.listen({ fd: descriptor }, resolve);
-    else if (path !== undefined) server.listen(path, resolve);
+    else if (path !== undefined) listenPrivately(server, path, socket?.mode ?? '', resolve);
     else server.listen(port, host, resolve);
   });
+  if (descriptor === undefined && path !== undefined && socket !== undefined) await openSocketFile(path, socket);
+}
+
+/** With a mode, no other user can connect before the mode and the group are set. */
+function listenPrivately(server: NetServer, path: string, mode: string, onListening: () => void): void {
+  // The system applies the umask when the socket is bound, which `listen` does immediately.
+  const before = mode === '' ? undefined : process.umask(0o177);
+  server.listen(path, onListening);
+  if (before !== undefined) process.umask(before);
+}
+
+async function openSocketFile(
+  path: string,
+  { mode, group }: { readonly mode: string; readonly group: string },
+): Promise<void> {
+  if (group !== '') await chown(path, -1, /^\d+$/.test(group) ? Number(group) : await findGroup(group));
+  if (mode !== '') await chmod(path, Number.parseInt(mode, 8));
+}
+
+async function findGroup(name: string): Promise<number> {
+  const lines = (await readFile('/etc/group', 'utf8')).split('\n').map((line) => line.split(':'));
+  const number = lines.find(([each]) => each === name)?.[2];
+  if (number === undefined) throw Object.assign(new Error('no such group'), { code: 'ENOGROUP' });
+  return Number(number);
 }
 
 function readSocketPath(host: string): string | undefined {
   return host.startsWith(unixScheme) ? host.slice(unixScheme.length) : undefined;
 }
 
-/** Removes the socket that a killed process has left. Anything else, and a link, stays: the file may be of value. */
+/** Removes the socket that a killed process has left. Keeps other files and links. */
 async function removeStale(path: string): Promise<void> {
   const found = await lstat(path).catch(() => undefined);
   // A connection to a regular file is refused as well.
@@ -73,7 +95,6 @@ async function removeStale(path: string): Promise<void> {
   if (isStale) await rm(path, { force: true });
 }
 
-/** The address of a server that listens. */
 export function formatUrl(server: NetServer, scheme: 'http' | 'https' = 'http'): string {
   const bound = server.address();
   if (bound === null || typeof bound === 'string') return `${unixScheme}${bound ?? ''}`;
@@ -82,7 +103,7 @@ export function formatUrl(server: NetServer, scheme: 'http' | 'https' = 'http'):
   return `${scheme}://${family === 'IPv6' && host !== 'localhost' ? `[${host}]` : host}:${port}`;
 }
 
-/** Accepts what waits, then nothing more. Connections that are open stay so. */
+/** Accepts the backlog, then stops. Open connections stay open. */
 export async function stopAccepting(server: NetServer): Promise<void> {
   await acceptWaiting(server);
   // `http.Server.close()` would close idle connections immediately, and drop requests that have arrived on them but have
@@ -91,19 +112,66 @@ export async function stopAccepting(server: NetServer): Promise<void> {
   close.call(server);
 }
 
-/** Connections that the system has already made for us would be reset with the listener. Node accepts one a turn. */
+/** The system resets the backlog with the listener. Node accepts one connection per event-loop iteration. */
 async function acceptWaiting(server: NetServer): Promise<void> {
   let quiet = 0;
   const notice = (): void => {
     quiet = 0;
   };
   server.on('connection', notice);
-  // Deno looks at its sockets before a timer, not before an immediate.
+  // Deno polls its sockets before a timer, not before an immediate.
   await sleep(0);
-  // The turn that has begun may have looked at the sockets before.
+  // The current iteration may have polled the sockets already.
   for (let turn = 0; quiet < 2 && turn < maxWaiting; turn++) {
     quiet++;
     await setImmediate();
   }
   server.off('connection', notice);
+}
+
+export interface AddressSettings {
+  readonly host: string;
+  readonly port: string;
+}
+
+export interface FailedAddress {
+  /** Host and port, the path of a unix socket, or a description. */
+  readonly shown: string;
+  readonly isUnix: boolean;
+  readonly settings: AddressSettings;
+}
+
+type Describe = (address: FailedAddress) => string;
+
+const chooseAnother: Describe = ({ isUnix, settings: { host, port } }) =>
+  isUnix
+    ? `a file or a socket in use is there. Set ${host} to another path, or remove it`
+    : `set ${port} to another port, or stop the program that uses it`;
+const noSuchName: Describe = ({ settings: { host } }) =>
+  `the name has no address. Set ${host} to an address of this host, such as 127.0.0.1`;
+
+/** Causes and fixes by the code of Node's error. */
+const reasons: Readonly<Record<string, Describe>> = {
+  EADDRINUSE: chooseAnother,
+  EADDRNOTAVAIL: ({ settings: { host } }) =>
+    `this host has no such address. Set ${host} to 127.0.0.1 for this host only, or to 0.0.0.0 for every network`,
+  EACCES: ({ isUnix, settings: { host, port } }) =>
+    isUnix
+      ? `this user may not write there. Set ${host} to another path, or grant write access`
+      : `this user may not use that port, as is usual below 1024. Set ${port} to 1024 or more, or grant the process CAP_NET_BIND_SERVICE`,
+  ENOGROUP: () => 'this host has no such group. Correct SOCKET_GROUP',
+  EPERM: () => 'this user is not a member of SOCKET_GROUP. Add it, or set another group',
+  ENOENT: ({ settings: { host } }) => `its folder does not exist. Create the folder, or set ${host} to another path`,
+  ENOTFOUND: noSuchName,
+  EAI_AGAIN: noSuchName,
+  EAFNOSUPPORT: ({ settings: { host } }) =>
+    `this host does not have that family of addresses. Set ${host} to an IPv4 address`,
+};
+
+export function describeListenFailure(address: FailedAddress, cause: unknown): string {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const describe = Object.hasOwn(reasons, code) ? reasons[code] : undefined;
+  const { host, port } = address.settings;
+  const why = describe?.(address) ?? `the system reports ${code || 'no cause'}. Correct ${host} or ${port}`;
+  return `cannot listen on ${address.shown}; ${why}`;
 }

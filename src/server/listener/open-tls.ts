@@ -1,38 +1,53 @@
+import { hash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Server as HttpServer, ServerOptions } from 'node:http';
-import type { Server, TlsOptions } from 'node:tls';
+import type { Server, TLSSocket, TlsOptions } from 'node:tls';
 import { onBun, onDeno } from '../../platform.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import { watchSettledFile } from '../lifecycle/file.ts';
 import type { Reloads } from '../lifecycle/reload.ts';
 import type { Log } from '../observation/log.ts';
+import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 
-/** Creates the server that accepts TLS connections; on Bun and Deno it also speaks HTTP. */
 export type CreateTlsServer = (options: ServerOptions) => HttpServer & Server;
 
-/** What TLS is opened with. */
 export interface OpenTlsOptions {
   readonly settings: Pick<Settings, 'tlsCert' | 'tlsKey' | 'tlsClientCa'>;
   readonly reloads: Reloads;
   readonly log: Log;
+  readonly metrics: Metrics;
 }
 
-/** Seconds for the handshake of TLS; as long as for the headers of a request. */
+/** Seconds for the TLS handshake, as for the headers of a request. */
 const handshakeSeconds = 10;
+/** Seconds before its end from which a certificate gets a warning. */
+const renewalPeriod = 14 * 86_400;
+/** Milliseconds between two lines about failed handshakes, which any client can cause. */
+const failureInterval = 1000;
 
 /**
- * Reads the files of `TLS_CERT`, `TLS_KEY` and `TLS_CLIENT_CA`; `undefined` if there are none. A reload reads them again:
- * connections that are open keep what they began with. Rejects with `StartFailure` if they cannot be used.
+ * Reads the files of `TLS_CERT`, `TLS_KEY` and `TLS_CLIENT_CA`; `undefined` if none is set. Reads them again for new
+ * connections after a change and on SIGHUP. Rejects with `StartFailure` if they are unusable.
  */
-export async function openTls({ settings, reloads, log }: OpenTlsOptions): Promise<CreateTlsServer | undefined> {
+export async function openTls({
+  settings,
+  reloads,
+  log,
+  metrics,
+}: OpenTlsOptions): Promise<CreateTlsServer | undefined> {
   const { tlsCert, tlsKey, tlsClientCa } = settings;
   if (tlsCert === '') return undefined;
-  // Loading it costs time at the start, and most have a proxy that ends TLS.
+  // Loading it delays the start, and usually a proxy terminates TLS.
   const { createSecureContext, createServer: createAcceptor } = await import('node:tls');
   const createServer = (onBun || onDeno ? (await import('node:https')).createServer : createAcceptor) as (
     options: ServerOptions & TlsOptions,
   ) => HttpServer & Server; // of both, what the runtime uses
+  /** Content of the files at the last read, also if they were unusable. */
+  let seen = '';
+  const identify = (): string => [tlsCert, tlsKey, tlsClientCa].map((file) => digestFile(file)).join();
   const read = () => {
+    seen = identify();
     const material = {
       cert: readFileSync(tlsCert),
       key: readFileSync(tlsKey),
@@ -49,6 +64,21 @@ export async function openTls({ settings, reloads, log }: OpenTlsOptions): Promi
       cause,
     });
   }
+  let expiresAt = warnOfExpiry(material.cert, log);
+  let reloadOk = 1;
+  metrics.gauge({
+    name: 'portcullis_tls_certificate_expires_seconds',
+    help: 'End of the certificate of the API listener, in seconds since the epoch.',
+    aggregate: 'min',
+    read: () => expiresAt,
+  });
+  metrics.gauge({
+    name: 'portcullis_tls_last_reload_ok',
+    help: '1 if the last reload of the TLS files succeeded, otherwise 0.',
+    aggregate: 'min',
+    read: () => reloadOk,
+  });
+  const noteFailure = createFailureLog(log, metrics);
   const clients = tlsClientCa === '' ? {} : { requestCert: true, rejectUnauthorized: true };
   return (options) => {
     const server = createServer({
@@ -57,20 +87,76 @@ export async function openTls({ settings, reloads, log }: OpenTlsOptions): Promi
       ALPNProtocols: ['http/1.1'],
       allowHalfOpen: true,
     });
-    reloads.add(() => {
+    if (tlsClientCa !== '') server.on('tlsClientError', noteFailure);
+    const reload = (): void => {
       try {
-        server.setSecureContext(read());
+        material = read();
+        server.setSecureContext(material);
+        expiresAt = warnOfExpiry(material.cert, log);
+        reloadOk = 1;
         log.write('info', 'tls_reloaded');
       } catch (error) {
+        reloadOk = 0;
         log.write('error', 'tls_kept', { problem: describe(error) });
       }
-    });
+    };
+    reloads.add(reload);
+    const reloadChanged = (): void => {
+      if (identify() !== seen) reload();
+    };
+    for (const file of [tlsCert, tlsKey, tlsClientCa]) if (file !== '') watchSettledFile(file, reloadChanged);
     return server;
   };
 }
 
-/** Nothing of the files: one holds a private key. */
+function digestFile(file: string): string {
+  try {
+    return hash('sha256', readFileSync(file));
+  } catch {
+    return '';
+  }
+}
+
+/** Returns the end of a certificate, in seconds since the epoch. Warns if it has passed or is near. */
+function warnOfExpiry(pem: Buffer, log: Log): number {
+  const { validTo } = new X509Certificate(pem);
+  const expiresAt = Date.parse(validTo) / 1000;
+  const seconds = expiresAt - Date.now() / 1000;
+  if (seconds < renewalPeriod) {
+    const event = seconds < 0 ? 'tls_certificate_expired' : 'tls_certificate_expiring';
+    log.write('warn', event, { valid_to: new Date(expiresAt * 1000).toISOString(), fix: 'Renew the file of TLS_CERT' });
+  }
+  return expiresAt;
+}
+
+/** Counts failed handshakes, and logs at most one of them per second. */
+function createFailureLog(log: Log, metrics: Metrics): (error: Error, socket: TLSSocket) => void {
+  const failures = metrics.counter(
+    'portcullis_tls_handshake_failures_total',
+    'Failed TLS handshakes while client certificates are required.',
+  );
+  const series = failures.series();
+  let loggedAt = Number.NEGATIVE_INFINITY;
+  let unlogged = 0;
+  return (error, { remoteAddress, authorizationError }) => {
+    series.value++;
+    if (performance.now() - loggedAt < failureInterval) {
+      unlogged++;
+      return;
+    }
+    loggedAt = performance.now();
+    const { code } = error as NodeJS.ErrnoException;
+    log.write('warn', 'tls_handshake_failed', {
+      client_ip: remoteAddress,
+      problem: String(authorizationError ?? code ?? 'unknown'),
+      ...(unlogged > 0 && { unlogged }),
+    });
+    unlogged = 0;
+  };
+}
+
+/** Reveals nothing of the files, of which one is a private key. */
 function describe(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-  return `Name files in PEM, a certificate with its chain and the key that belongs to it (${code})`;
+  return `Set the paths of files in PEM: a certificate with its chain and the key that belongs to it (${code})`;
 }

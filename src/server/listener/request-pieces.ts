@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 
-/** The end of a head, and of a chunked body. */
 const blankLine = Buffer.from('\r\n\r\n');
 const nothing = Buffer.alloc(0);
 

@@ -1,15 +1,12 @@
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import { type IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { TakenSocket } from '../http/stream.ts';
+import type { TakenSocket } from '../http/exchange.ts';
 import type { ClientConnection } from './client-connection.ts';
-import { createUpgradeAnswer } from './upgrade-answer.ts';
 
 /** Called for a request for a WebSocket: it responds, or takes the connection. */
 export type UpgradeListener = (incoming: IncomingMessage, outgoing: ServerResponse, take: () => TakenSocket) => void;
 
-/** Options of {@link serveUpgrades}. */
 export interface UpgradeOptions {
-  /** Called for a request for a WebSocket. */
   readonly onUpgrade: UpgradeListener;
   /** Called for a request for any other protocol, which is ignored (RFC 9110 §7.8). */
   readonly onRequest: RequestListener;
@@ -44,7 +41,7 @@ export function serveUpgrades(server: Server, options: UpgradeOptions): void {
       connection.socket.setTimeout(0);
       outgoing.once('finish', () => connection.end(() => connection.destroy()));
       onUpgrade(incoming, outgoing, () => {
-        outgoing.detachSocket(connection as unknown as Socket); // as it was assigned
+        outgoing.detachSocket(connection as unknown as Socket); // the assigned socket
         watchTunnel(connection.socket, options);
         return { socket: connection.socket, head: rest };
       });
@@ -74,4 +71,22 @@ function watchTunnel(socket: Socket, { unreadTimeout, tunnelTimeout }: UpgradeOp
     if (socket.writableLength > 0 || idle >= tunnelTimeout * 1000) socket.destroy();
     else socket.setTimeout(period);
   });
+}
+
+/** Creates the response for a request for an upgrade: Node provides only the connection. */
+export function createUpgradeAnswer(incoming: IncomingMessage, connection: ClientConnection): ServerResponse {
+  const outgoing = new ServerResponse(incoming);
+  outgoing.shouldKeepAlive = false;
+  outgoing.assignSocket(connection as unknown as Socket); // all that a response needs of one
+  const drain = (): void => {
+    outgoing.emit('drain');
+  };
+  connection.on('drain', drain);
+  connection.on('error', () => connection.destroy());
+  connection.once('close', () => {
+    connection.off('drain', drain);
+    // Node does this for the responses that it creates.
+    if (!outgoing.closed) outgoing.emit('close');
+  });
+  return outgoing;
 }

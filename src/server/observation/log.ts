@@ -1,66 +1,100 @@
 import sonicBoom from 'sonic-boom';
+import { docsUrl } from '../../failures.ts';
 import type { RequestLine } from './request-line.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
 
-/** What a line says besides time, level and event. Never a token, a proof, a cookie or a password. */
+/** Settings of the log that a reload can change. */
+export interface LogSelection {
+  /** Lowest level of events. Above `info`, admitted requests are omitted too. */
+  readonly logLevel: LogLevel;
+  /** Admitted requests that are logged: all, none, or one in N. */
+  readonly logGrants: 'all' | 'none' | number;
+}
+
+/** Fields in addition to time, level and event. Never a token, a proof, a cookie or a password. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Writes one line an event, off the path of the request. */
+/** Writes one line per event, asynchronously. */
 export interface Log {
   write(level: LogLevel, event: string, fields?: LogFields): void;
-  /** Writes the line of a request that was answered. */
   writeRequest(line: RequestLine): void;
-  /** Lines that could not be written, since nobody read them. */
+  /** Logs one in N admitted requests; 0 logs none. */
+  grantInterval(): number;
+  select(selection: LogSelection): void;
+  /** Counts lines that were lost because the reader was too slow or closed. */
   countDropped(): number;
-  /** Resolves when all is written, or nobody reads it. */
+  /** Resolves when all lines are written, or after a second. */
   end(): Promise<void>;
 }
 
-/** Where and how lines are written. */
 export interface LogOptions {
   readonly fd: number;
-  readonly style: 'json' | 'pretty';
-  /** Whether other processes write to the same place. Default: no. */
+  readonly style: 'json' | 'ecs' | 'pretty';
+  /** Default: everything. */
+  readonly selection?: LogSelection;
+  /** True if other processes write to the descriptor. Default: false. */
   readonly shared?: boolean;
 }
 
-/** How much may wait for a slow reader, in characters, before lines are dropped. */
+/** Characters that may wait for a slow reader before lines are dropped. */
 const maxBuffered = 8 * 1024 * 1024;
 
-/** Characters and milliseconds for which lines of requests wait for others. */
+/** Characters and milliseconds of one batch of lines. */
 const batchLength = 64 * 1024;
 const batchDelay = 50;
-/** Lines of requests that wait for their text. */
+/** Lines of requests that wait to be formatted. */
 const maxRequests = 64;
-/** PIPE_BUF of Linux: so many bytes are written whole, or later. Of more, another process could write in the middle. */
-const wholeBytes = 4096;
+/** PIPE_BUF of Linux: larger writes to a pipe may interleave with writes of other processes. */
+const atomicBytes = 4096;
+/** Milliseconds after which a closed destination is tried again: a named pipe can get a new reader. */
+const retryInterval = 1000;
 /** Milliseconds that the last lines may take. */
 const maxFlush = 1000;
 
 /** JSON lines; on a terminal, lines for people. */
-export function createLog({ fd, style, shared = false }: LogOptions): Log {
-  const maxBatch = shared ? wholeBytes : batchLength;
-  // It would put small batches together again, counted in characters.
+export function createLog({ fd, style, shared = false, selection = everything }: LogOptions): Log {
+  const maxBatch = shared ? atomicBytes : batchLength;
+  // Otherwise SonicBoom joins batches, counted in characters.
   const maxWrite = shared ? 1 : batchLength * 2;
   const destination = new sonicBoom.SonicBoom({ fd, sync: false, maxLength: maxBuffered, maxWrite });
-  // A reader that went away must not take the service along; there is nobody left to tell.
-  destination.on('error', () => {});
   let dropped = 0;
-  // One drop is a batch of lines.
+  /** Lines that the destination has not confirmed. */
+  let unconfirmed = 0;
+  /** Time of the last error, in milliseconds; `undefined` while the destination accepts lines. */
+  let failedAt: number | undefined;
+  // A closed pipe must not end the service. Its lines are lost.
+  destination.on('error', () => {
+    failedAt = performance.now();
+    dropped += unconfirmed;
+    unconfirmed = 0;
+  });
+  destination.on('drain', () => {
+    failedAt = undefined;
+    unconfirmed = 0;
+  });
+  const deliver = (lines: string): void => {
+    const count = lines.split('\n').length - 1;
+    if (failedAt !== undefined && performance.now() - failedAt < retryInterval) {
+      dropped += count;
+      return;
+    }
+    unconfirmed += count;
+    destination.write(lines);
+  };
   destination.on('drop', (lines) => {
     dropped += String(lines).split('\n').length - 1;
   });
-  const [format, formatRequest] =
-    style === 'json' ? [formatJson, formatRequestJson] : [formatPretty, formatRequestPretty];
-  // Lines of requests go out many at a time: each write is a system call on another thread.
+  const { format, formatRequest } = formats[style];
+  let selected = selection;
+  // Lines of requests are written in batches: each write is a system call on another thread.
   let batch = '';
   let batchSize = 0;
   let timer: NodeJS.Timeout | undefined;
   const send = (): void => {
     clearTimeout(timer);
     timer = undefined;
-    if (batch !== '') destination.write(batch);
+    if (batch !== '') deliver(batch);
     batch = '';
     batchSize = 0;
   };
@@ -70,7 +104,7 @@ export function createLog({ fd, style, shared = false }: LogOptions): Log {
     batch += line;
     batchSize += size;
   };
-  // Their texts are made many at a time as well: between two requests that would take longer.
+  // Formatting many lines together is faster than one between two requests.
   let requests: RequestLine[] = [];
   const addRequests = (): void => {
     const lines = requests;
@@ -82,7 +116,12 @@ export function createLog({ fd, style, shared = false }: LogOptions): Log {
     send();
   };
   return {
+    grantInterval: () => intervalOf(selected),
+    select(next) {
+      selected = next;
+    },
     write(level, event, fields) {
+      if (ranks[level] < ranks[selected.logLevel]) return;
       addRequests();
       add(format({ time: Date.now(), level, event, fields }));
       send();
@@ -106,7 +145,14 @@ export function createLog({ fd, style, shared = false }: LogOptions): Log {
   };
 }
 
-/** What a line says, and when. */
+const everything: LogSelection = { logLevel: 'info', logGrants: 'all' };
+const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
+
+function intervalOf({ logLevel, logGrants }: LogSelection): number {
+  if (logLevel !== 'info' || logGrants === 'none') return 0;
+  return logGrants === 'all' ? 1 : logGrants;
+}
+
 interface Entry {
   /** Milliseconds since the epoch. */
   readonly time: number;
@@ -119,7 +165,7 @@ function formatJson({ time, level, event, fields }: Entry): string {
   return `${JSON.stringify({ time: formatTime(time), level, event, ...fields })}\n`;
 }
 
-/** As {@link formatJson} writes it; what has nothing to escape is put together by hand. */
+/** Like {@link formatJson}; only values that may need escaping are passed to `JSON.stringify`. */
 function formatRequestJson(line: RequestLine): string {
   const { time, id, requestId, traceId, clientIp, method, route, routeKind, status, reason, wouldRefuse } = line;
   let text = `{"time":"${formatTime(time)}","level":"${levelOf(status)}","event":"request","id":"${id}"`;
@@ -135,32 +181,45 @@ function formatRequestJson(line: RequestLine): string {
   return `${text},"ms":${line.milliseconds}${facts === '{}' ? '' : `,${facts.slice(1, -1)}`}}\n`;
 }
 
-function formatRequestPretty(line: RequestLine): string {
-  return formatPretty(describeLine(line));
+/** Formats the members of the JSON line in another way. */
+function reformat(line: RequestLine, format: (entry: Entry) => string): string {
+  const { time: _time, ...entry } = JSON.parse(formatRequestJson(line)) as Entry & LogFields; // as just written
+  const { level, event, ...fields } = entry;
+  return format({ time: line.time, level, event, fields });
 }
 
-function describeLine({ time, requestId, traceId, clientIp, milliseconds, facts, ...line }: RequestLine): Entry {
-  const { id, method, route, routeKind, status, reason, wouldRefuse } = line;
-  const fields = {
-    id,
-    request_id: requestId,
-    trace_id: traceId,
-    client_ip: clientIp,
-    method,
-    [routeKind]: route,
-    status,
-    reason,
-    would_refuse: wouldRefuse,
-    docs: anchorOf(reason ?? wouldRefuse),
-    ms: milliseconds,
-    ...facts,
-  };
-  return { time, level: levelOf(status), event: 'request', fields };
+/** Members of the Elastic Common Schema. Other fields get `portcullis.` as a prefix. */
+const ecsNames: ReadonlyMap<string, string> = new Map([
+  ['id', 'http.request.id'],
+  ['trace_id', 'trace.id'],
+  ['client_ip', 'client.ip'],
+  ['method', 'http.request.method'],
+  ['status', 'http.response.status_code'],
+  ['rule', 'rule.id'],
+  ['reason', 'event.reason'],
+  ['docs', 'event.reference'],
+  ['sub', 'user.id'],
+]);
+
+function formatEcs({ time, level, event, fields = {} }: Entry): string {
+  const { ms, ...others } = fields;
+  const members = Object.entries(others).map(([name, value]) => [ecsNames.get(name) ?? `portcullis.${name}`, value]);
+  return `${JSON.stringify({
+    '@timestamp': formatTime(time),
+    'log.level': level,
+    message: event,
+    'ecs.version': '8.17.0',
+    'service.name': 'portcullis',
+    'event.action': event,
+    ...(event === 'request' && { 'event.outcome': fields['reason'] === undefined ? 'success' : 'failure' }),
+    // Nanoseconds.
+    ...(typeof ms === 'number' && { 'event.duration': Math.round(ms * 1e6) }),
+    ...Object.fromEntries(members),
+  })}\n`;
 }
 
-/** Where the documentation says what to do. */
 function anchorOf(reason: string | undefined): string | undefined {
-  return reason === undefined ? undefined : `refusals.md#${reason}`;
+  return reason === undefined ? undefined : `${docsUrl}refusals.md#${reason}`;
 }
 
 function levelOf(status: number): LogLevel {
@@ -170,7 +229,7 @@ function levelOf(status: number): LogLevel {
 let second = Number.NaN;
 let secondText = '';
 
-/** ISO 8601 in UTC. Many lines are of the same second, which is expensive to write. */
+/** Formats ISO 8601 in UTC. Formatting a second is slow, and many lines share one. */
 function formatTime(time: number): string {
   const milliseconds = time % 1000;
   if (time - milliseconds !== second) {
@@ -190,3 +249,14 @@ function formatPretty({ time: at, level, event, fields = {} }: Entry): string {
     .join(' ');
   return `\x1b[2m${time}\x1b[0m ${colours[level]}${level}\x1b[0m ${event} ${details}\n`;
 }
+
+interface Formats {
+  readonly format: (entry: Entry) => string;
+  readonly formatRequest: (line: RequestLine) => string;
+}
+
+const formats: Readonly<Record<LogOptions['style'], Formats>> = {
+  json: { format: formatJson, formatRequest: formatRequestJson },
+  ecs: { format: formatEcs, formatRequest: (line) => reformat(line, formatEcs) },
+  pretty: { format: formatPretty, formatRequest: (line) => reformat(line, formatPretty) },
+};

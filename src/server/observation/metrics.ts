@@ -1,7 +1,5 @@
-/** How series of one family from several processes become one. */
-type Aggregate = 'sum' | 'max';
+type Aggregate = 'sum' | 'max' | 'min';
 
-/** The series of one name. */
 export interface Family {
   readonly name: string;
   readonly help: string;
@@ -14,7 +12,7 @@ export interface Family {
 /** The metrics of one process at one moment; plain data, so that workers can send it. */
 export type MetricsSnapshot = readonly Family[];
 
-/** One count; who adds to it often keeps it at hand. */
+/** One count. Callers hold it, so that an increment needs no lookup. */
 export interface Series {
   value: number;
 }
@@ -26,26 +24,33 @@ export interface Counter {
 }
 
 /** Observations in seconds, by buckets. */
-export interface Histogram {
+export interface Observations {
   observe(seconds: number): void;
 }
 
-/** The metrics of one process: plain counters, and gauges that are read when asked for. */
+/** Observations by labels. */
+export interface Histogram {
+  /** `labels` is the label part, as for a counter. */
+  series(labels?: string): Observations;
+}
+
+/** The metrics of one process: counters, and gauges that are read for each snapshot. */
 export interface Metrics {
   counter(name: string, help: string): Counter;
   histogram(name: string, help: string): Histogram;
-  /** `read` gives the value at the time of asking; `undefined` leaves the series out. */
+  /** `read` returns the value, or values by label part; `undefined` omits the series. */
   gauge(description: {
     readonly name: string;
     readonly help: string;
     readonly type?: 'gauge' | 'counter';
-    readonly aggregate: Aggregate;
+    /** Default: `sum`. */
+    readonly aggregate?: Aggregate;
     readonly read: () => number | Readonly<Record<string, number>> | undefined;
   }): void;
   snapshot(): MetricsSnapshot;
 }
 
-/** Upper bounds in seconds: from a cached decision to a fetch that was waited for. */
+/** Upper bounds in seconds: from a cached decision to a fetch of keys. */
 const bucketBounds = [
   ...[0.000_01, 0.000_025, 0.000_05],
   ...[0.000_1, 0.000_25, 0.000_5],
@@ -55,7 +60,6 @@ const bucketBounds = [
   ...[1, 2.5, 5],
 ];
 
-/** Creates an empty set of metrics. */
 export function createMetrics(): Metrics {
   const readers: (() => Family)[] = [];
   return {
@@ -74,19 +78,27 @@ export function createMetrics(): Metrics {
       };
     },
     histogram(name, help) {
-      const buckets = new Float64Array(bucketBounds.length + 1);
-      let sum = 0;
-      readers.push(() => ({ name, help, type: 'histogram', aggregate: 'sum', series: histogramSeries(buckets, sum) }));
+      const all = new Map<string, Buckets>();
+      readers.push(() => {
+        const series = Object.assign({}, ...Array.from(all, ([labels, buckets]) => histogramSeries(labels, buckets)));
+        return { name, help, type: 'histogram', aggregate: 'sum', series };
+      });
       return {
-        observe(seconds) {
-          let index = 0;
-          while (seconds > (bucketBounds[index] ?? Number.POSITIVE_INFINITY)) index++;
-          buckets[index] = (buckets[index] ?? 0) + 1;
-          sum += seconds;
+        series(labels = '') {
+          const buckets = all.get(labels) ?? { counts: new Float64Array(bucketBounds.length + 1), sum: 0 };
+          all.set(labels, buckets);
+          return {
+            observe(seconds) {
+              let index = 0;
+              while (seconds > (bucketBounds[index] ?? Number.POSITIVE_INFINITY)) index++;
+              buckets.counts[index] = (buckets.counts[index] ?? 0) + 1;
+              buckets.sum += seconds;
+            },
+          };
         },
       };
     },
-    gauge({ name, help, type = 'gauge', aggregate, read }) {
+    gauge({ name, help, type = 'gauge', aggregate = 'sum', read }) {
       readers.push(() => {
         const value = read();
         const series = typeof value === 'number' ? { '': value } : (value ?? {});
@@ -97,19 +109,30 @@ export function createMetrics(): Metrics {
   };
 }
 
-function histogramSeries(buckets: Float64Array, sum: number): Record<string, number> {
+interface Buckets {
+  readonly counts: Float64Array;
+  sum: number;
+}
+
+function histogramSeries(labels: string, { counts, sum }: Buckets): Record<string, number> {
   const series: Record<string, number> = {};
+  const start = labels === '' ? '{' : `${labels.slice(0, -1)},`;
   let count = 0;
-  for (const [index, observed] of buckets.entries()) {
+  for (const [index, observed] of counts.entries()) {
     count += observed;
-    series[`_bucket{le="${bucketBounds[index] ?? '+Inf'}"}`] = count;
+    series[`_bucket${start}le="${bucketBounds[index] ?? '+Inf'}"}`] = count;
   }
-  series['_sum'] = sum;
-  series['_count'] = count;
+  series[`_sum${labels}`] = sum;
+  series[`_count${labels}`] = count;
   return series;
 }
 
-/** One set of metrics out of those of several processes. */
+const combine: Readonly<Record<Aggregate, (one: number, other: number) => number>> = {
+  sum: (one, other) => one + other,
+  max: Math.max,
+  min: Math.min,
+};
+
 export function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
   const merged = new Map<string, Family & { readonly series: Record<string, number> }>();
   for (const family of snapshots.flat()) {
@@ -117,7 +140,7 @@ export function mergeSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSn
     for (const [labels, value] of Object.entries(family.series)) {
       const before = series[labels];
       if (before === undefined) series[labels] = value;
-      else series[labels] = family.aggregate === 'sum' ? before + value : Math.max(before, value);
+      else series[labels] = combine[family.aggregate](before, value);
     }
     merged.set(family.name, { ...family, series });
   }
@@ -134,7 +157,6 @@ export function formatMetrics(snapshot: MetricsSnapshot): string {
   return text;
 }
 
-/** The value of a label, as the text format has it. */
 export function escapeLabel(value: string): string {
   return value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
 }

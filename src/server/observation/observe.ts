@@ -1,46 +1,49 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { readNodeRequest } from '../../adapters/node-request.ts';
-import { AccessError } from '../../failures.ts';
-import { after } from '../../maybe-promise.ts';
-import type { Answer } from '../http/answer.ts';
-import { createAnswerBatch } from '../http/answer-batch.ts';
-import { beginExchange, type Exchange } from '../http/exchange.ts';
-import type { Refuse } from '../http/refuse.ts';
-import { passedOn, type StreamApp, type Wire } from '../http/stream.ts';
+import { Refused } from '../../refused.ts';
+import { type Answer, createAnswerBatch } from '../http/answer.ts';
+import { beginExchange, type Exchange, passedOn, type Refuse, type StreamApp, type Wire } from '../http/exchange.ts';
 import { createSendWhole } from '../http/whole-answer.ts';
+import type { ExchangeAudit } from './exchange-audit.ts';
 import type { Metrics } from './metrics.ts';
 import type { WriteRequestLine } from './request-log.ts';
 import { registerRequestMetrics } from './request-metrics.ts';
 import { endRequestSpan, traceRequest } from './traces.ts';
 
-/** What is put around the app. */
 export interface ObserveOptions {
   readonly app: StreamApp;
-  /** Answers a request that the app is not asked about. */
+  /** Refuses a request before the app receives it. */
   readonly refuse: Refuse;
   readonly metrics: Metrics;
   readonly writeLine: WriteRequestLine;
-  /** Seconds that an idle connection is kept. */
+  readonly audit?: ExchangeAudit | undefined;
+  /** Seconds until an idle connection is closed. */
   readonly keepAlive: number;
 }
 
-/** A request on its way. A class because there is one for each request. */
-class Call implements Wire {
+/** A pending request. A class, because each request has one. */
+class PendingRequest implements Wire {
   readonly exchange: Exchange;
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly takeSocket: Wire['takeSocket'];
-  /** Once it is ready to be sent. */
   answer: Answer | undefined;
   readonly #record: (exchange: Exchange, status: number) => void;
+  readonly #audit: ExchangeAudit | undefined;
 
-  constructor(incoming: IncomingMessage, outgoing: ServerResponse, { takeSocket, record }: CallOptions) {
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, { takeSocket, record, audit }: PendingOptions) {
     this.exchange = beginExchange(readNodeRequest(incoming), incoming.socket);
     this.incoming = incoming;
     this.outgoing = outgoing;
     this.takeSocket = takeSocket;
     this.answer = undefined;
     this.#record = record;
+    this.#audit = audit;
+  }
+
+  onForward(): void {
+    this.#audit?.add(this.exchange, undefined);
+    this.#audit?.write();
   }
 
   onDone(): void {
@@ -48,24 +51,23 @@ class Call implements Wire {
   }
 }
 
-interface CallOptions {
+interface PendingOptions {
   readonly takeSocket: Wire['takeSocket'];
   readonly record: (exchange: Exchange, status: number) => void;
+  readonly audit: ExchangeAudit | undefined;
 }
 
-/** An app with sockets around it. */
 export interface Observed {
   readonly onRequest: RequestListener;
-  /** For a request that expects what no server can promise. */
+  /** Responds to an `Expect` other than `100-continue`. */
   readonly onExpectation: RequestListener;
-  /** For an app that passes on what it is asked. */
   serveUpgrade(incoming: IncomingMessage, outgoing: ServerResponse, takeSocket: NonNullable<Wire['takeSocket']>): void;
-  /** Sends the answers that wait for the end of the turn: a connection is about to be closed. */
+  /** Sends the responses that wait for the end of the event-loop iteration: a connection is about to be closed. */
   sendReady(): void;
 }
 
-/** Puts sockets, one log line, one span and the request metrics around an app. */
-export function observe({ app, refuse, metrics, writeLine, keepAlive }: ObserveOptions): Observed {
+/** Adds sockets, one log line, one span and the request metrics to an app. */
+export function observe({ app, refuse, metrics, writeLine, audit, keepAlive }: ObserveOptions): Observed {
   const count = registerRequestMetrics(metrics);
   const sendWhole = createSendWhole(keepAlive);
 
@@ -76,44 +78,49 @@ export function observe({ app, refuse, metrics, writeLine, keepAlive }: ObserveO
     endRequestSpan(exchange, status);
   };
 
-  const batch = createAnswerBatch<Call>((calls) => {
-    for (const { answer, outgoing, exchange } of calls) {
-      // Who asks why a call was refused has something to ask with.
-      if (answer !== undefined) sendWhole(answer, outgoing, answer.status < 400 ? undefined : exchange.id);
+  const batch = createAnswerBatch<PendingRequest>((responses) => {
+    if (audit !== undefined) {
+      for (const { answer, exchange } of responses) audit.add(exchange, answer?.status);
+      audit.write();
     }
-    for (const { exchange, answer } of calls) if (answer !== undefined) record(exchange, answer.status);
+    for (const { answer, outgoing, exchange } of responses) {
+      // A client that reports a refusal can name the id of the log line.
+      if (answer !== undefined)
+        sendWhole(answer, outgoing, answer.status < 400 && exchange.routeKind === 'route' ? undefined : exchange.id);
+    }
+    for (const { exchange, answer } of responses) if (answer !== undefined) record(exchange, answer.status);
   });
 
-  const send = (answer: Answer | typeof passedOn, call: Call): void => {
+  const send = (answer: Answer | typeof passedOn, pending: PendingRequest): void => {
     if (answer === passedOn) return;
-    call.answer = answer;
-    batch.add(call);
+    pending.answer = answer;
+    batch.add(pending);
   };
-  type Work = (exchange: Exchange, call: Call) => ReturnType<StreamApp>;
-  const work: Work = (exchange, call) => app(exchange, call.incoming.url ?? '', call);
+  type Work = (exchange: Exchange, pending: PendingRequest) => ReturnType<StreamApp>;
+  const work: Work = (exchange, pending) => app(exchange, pending.incoming.url ?? '', pending);
   const refuseExpectation: Work = (exchange, { outgoing }) => {
-    // Nobody reads its body, and it may still come: then the next request could not be found.
+    // The body is not read and may still arrive, so the next request could not be found.
     outgoing.shouldKeepAlive = false;
-    return refuse(exchange, new AccessError('unmet_expectation'));
+    return refuse(exchange, new Refused('unmet_expectation'));
   };
-  const serve = (call: Call, respond: Work): void => {
+  const serve = async (pending: PendingRequest, respond: Work): Promise<void> => {
     count.begin();
-    void after(traceRequest(call.exchange, respond, call), send, call);
+    send(await traceRequest(pending.exchange, respond, pending), pending);
   };
-  const usual: CallOptions = { takeSocket: undefined, record };
+  const usual: PendingOptions = { takeSocket: undefined, record, audit };
   return {
-    onRequest: (incoming, outgoing) => serve(new Call(incoming, outgoing, usual), work),
-    onExpectation: (incoming, outgoing) => serve(new Call(incoming, outgoing, usual), refuseExpectation),
-    serveUpgrade: (incoming, outgoing, takeSocket) => serve(new Call(incoming, outgoing, { takeSocket, record }), work),
+    onRequest: (incoming, outgoing) => void serve(new PendingRequest(incoming, outgoing, usual), work),
+    onExpectation: (incoming, outgoing) => void serve(new PendingRequest(incoming, outgoing, usual), refuseExpectation),
+    serveUpgrade: (incoming, outgoing, takeSocket) =>
+      void serve(new PendingRequest(incoming, outgoing, { takeSocket, record, audit }), work),
     sendReady: batch.sendNow,
   };
 }
 
-/** What nginx writes if the client has gone before there was an answer. */
-const clientGone = 499;
+/** nginx's status for a client that disconnects before the response. */
+const clientDisconnected = 499;
 const switchingProtocols = 101;
 
-/** The status that the client got. */
 function readStatus({ headersSent, statusCode }: ServerResponse): number {
-  return headersSent || statusCode === switchingProtocols ? statusCode : clientGone;
+  return headersSent || statusCode === switchingProtocols ? statusCode : clientDisconnected;
 }

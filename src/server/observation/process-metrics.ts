@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { constants, monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
 import type { Metrics } from './metrics.ts';
 
@@ -6,15 +6,18 @@ const nanoseconds = 1e9;
 const microseconds = 1e6;
 const milliseconds = 1e3;
 
-/** Milliseconds between two samples of the event loop. A sample of an idle loop is as long, so it is taken off. */
+/** Milliseconds between two samples of the event loop. An idle loop is sampled as late, so they are subtracted. */
 const lagResolution = 20;
-/** Milliseconds of one part of the window that the lag is told of, and how many parts there are. */
+/** Milliseconds of one part of the window of the lag, and number of parts. */
 const lagPart = 10_000;
 const lagParts = 6;
 
-/** Registers what the process says of itself, by the names that Prometheus clients use. */
 export function registerProcessMetrics(metrics: Metrics): void {
   const startedAt = Date.now() / 1000 - process.uptime();
+  const cpuSeconds = (): number => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / microseconds;
+  };
   metrics.gauge({
     name: 'process_start_time_seconds',
     help: 'Start of the process, seconds since the epoch.',
@@ -25,35 +28,38 @@ export function registerProcessMetrics(metrics: Metrics): void {
     name: 'process_cpu_seconds_total',
     help: 'CPU time, user and system.',
     type: 'counter',
-    aggregate: 'sum',
-    read: () => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / microseconds;
-    },
+    read: cpuSeconds,
   });
   metrics.gauge({
     name: 'process_resident_memory_bytes',
     help: 'Resident memory of all processes of the service.',
-    aggregate: 'sum',
     read: () => process.memoryUsage.rss(),
   });
   metrics.gauge({
-    name: 'process_open_fds',
-    help: 'Open file descriptors.',
-    aggregate: 'sum',
-    read: countDescriptors,
+    name: 'process_max_fds',
+    help: 'Limit of open file descriptors, of the process with the lowest one.',
+    aggregate: 'min',
+    read: readDescriptorLimit,
   });
+  metrics.gauge({ name: 'process_open_fds', help: 'Open file descriptors.', read: countDescriptors });
   metrics.gauge({
     name: 'nodejs_heap_size_used_bytes',
     help: 'Used heap.',
-    aggregate: 'sum',
     read: () => process.memoryUsage().heapUsed,
   });
   registerCollections(metrics);
   registerLag(metrics);
 }
 
-/** `undefined` if the system does not tell. */
+export function readDescriptorLimit(): number | undefined {
+  try {
+    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? [];
+    return limit === undefined ? undefined : Number(limit);
+  } catch {
+    return undefined;
+  }
+}
+
 function countDescriptors(): number | undefined {
   try {
     return readdirSync('/proc/self/fd').length;
@@ -79,7 +85,7 @@ function registerCollections(metrics: Metrics): void {
   observer.observe({ entryTypes: ['gc'] });
 }
 
-/** Each part of the window keeps its own percentile, so that two who ask do not take it from each other. */
+/** Each part of the window has its own percentile, so that a read does not reset the window of another reader. */
 function registerLag(metrics: Metrics): void {
   const delay = monitorEventLoopDelay({ resolution: lagResolution });
   delay.enable();

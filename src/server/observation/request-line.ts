@@ -1,11 +1,11 @@
 import type { Reason } from '../../failures.ts';
 
-/** What the line of one request says. Texts besides `method` and `facts` hold nothing that must be escaped. */
+/** The line of one request. Only `method` and `facts` may need escaping. */
 export interface RequestLine {
-  /** When it was answered: milliseconds since the epoch. */
+  /** Time of the response: milliseconds since the epoch. */
   readonly time: number;
   readonly id: string;
-  /** The caller's own id, from X-Request-Id. */
+  /** Value of X-Request-Id. */
   readonly requestId: string | undefined;
   readonly traceId: string | undefined;
   readonly clientIp: string | undefined;
@@ -16,6 +16,6 @@ export interface RequestLine {
   readonly reason: Reason | undefined;
   readonly wouldRefuse: Reason | undefined;
   readonly milliseconds: number;
-  /** The rest: whose call it was, what was expected and received, the cause. */
+  /** The client, expected and received values, the cause. */
   readonly facts: Readonly<Record<string, unknown>> | undefined;
 }

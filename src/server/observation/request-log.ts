@@ -1,38 +1,33 @@
-import type { ReadClientAddress } from '../../http/client-address.ts';
+import type { DescribeIdentity } from '../../audit/identity.ts';
+import type { ReadClientAddress } from '../../http/peer.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { DescribeIdentity } from './identity.ts';
 import type { Log, LogFields } from './log.ts';
 import { describeRefusal } from './refusal-facts.ts';
-import { readTraceId } from './traces.ts';
+import { readRequestId, readTraceId } from './traces.ts';
 
-/** What the lines of requests are made with. */
 export interface RequestLogOptions {
   readonly log: Log;
   readonly readClientAddress: ReadClientAddress;
   readonly describeIdentity: DescribeIdentity;
-  /** Which admitted calls are logged: all, none, or one in so many. */
-  readonly grants: 'all' | 'none' | number;
 }
 
-/** Writes the line of an answered request. */
 export type WriteRequestLine = (exchange: Exchange, status: number, milliseconds: number) => void;
 
-const requestIdForm = /^[\w.:-]{1,128}$/;
-
-/** Creates the writer of request lines. Refused and failed calls are always written. */
+/** Creates the writer of request lines. Refused and failed requests are always written. */
 export function createRequestLog(options: RequestLogOptions): WriteRequestLine {
-  const { log, readClientAddress, describeIdentity, grants } = options;
-  const every = grants === 'all' ? 1 : grants === 'none' ? 0 : grants;
+  const { log, readClientAddress, describeIdentity } = options;
   let admitted = 0;
   return (exchange, status, milliseconds) => {
     const { id, request, connection, route, routeKind, reason, wouldRefuse } = exchange;
     const isGranted = reason === undefined && wouldRefuse === undefined && status < 400;
-    if (isGranted && (every === 0 || admitted++ % every !== 0)) return;
-    const sent = request.headers.get('x-request-id');
+    if (isGranted) {
+      const interval = log.grantInterval();
+      if (interval === 0 || admitted++ % interval !== 0) return;
+    }
     log.writeRequest({
       time: Date.now(),
       id,
-      requestId: sent !== null && requestIdForm.test(sent) ? sent : undefined,
+      requestId: readRequestId(request),
       traceId: readTraceId(exchange),
       clientIp: readClientAddress(request, connection),
       method: request.method,
@@ -51,15 +46,15 @@ function describeFacts(
   { context, evidence, cause, claims }: Exchange,
   describeIdentity: DescribeIdentity,
 ): LogFields | undefined {
-  // A token that was refused names its owner only if its issuer has vouched for it.
-  const owner = claims ?? evidence?.claims;
-  const identity = owner === undefined ? undefined : describeIdentity(owner);
+  // A refused token names its subject only if its signature was verified.
+  const verified = claims ?? evidence?.claims;
+  const identity = verified === undefined ? undefined : describeIdentity(verified);
   const refusal = evidence === undefined ? undefined : describeRefusal(evidence);
   if (context === undefined && cause === undefined && identity === undefined && refusal === undefined) return undefined;
   return { ...identity, ...refusal, ...context, ...(cause !== undefined && { cause: describeCause(cause) }) };
 }
 
-/** The name and message of an error of this program's own making; never of input. */
+/** Name and message of an error. Errors of this program have no input in their messages. */
 function describeCause(cause: unknown): string {
   return cause instanceof Error ? `${cause.name}: ${cause.message}` : 'not an error';
 }

@@ -1,19 +1,21 @@
 import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Registers what does not depend on requests: the version, and lines that nobody read. */
-export function registerServiceMetrics(metrics: Metrics, log: Log, version: string): void {
-  metrics.gauge({
-    name: 'portcullis_build_info',
-    help: 'Always 1; the label is the version.',
-    aggregate: 'max',
-    read: () => ({ [`{version="${version}"}`]: 1 }),
-  });
+/** The build that runs. */
+export interface Build {
+  readonly version: string;
+  /** Commit of the sources; empty if the build did not know it. */
+  readonly commit: string;
+}
+
+export function registerServiceMetrics(metrics: Metrics, log: Log, { version, commit }: Build): void {
+  const series = { [`{version="${version}",commit="${commit}"}`]: 1 };
+  const help = 'Always 1; the labels are the version and the commit of the build.';
+  metrics.gauge({ name: 'portcullis_build_info', help, aggregate: 'max', read: () => series });
   metrics.gauge({
     name: 'portcullis_log_lines_dropped_total',
-    help: 'Log lines that were dropped, since nobody read them in time.',
+    help: 'Log lines that were lost because their reader was too slow or closed.',
     type: 'counter',
-    aggregate: 'sum',
     read: () => log.countDropped(),
   });
 }

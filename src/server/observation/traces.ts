@@ -1,27 +1,68 @@
-import type { Span, TextMapGetter } from '@opentelemetry/api';
+import { createRequire } from 'node:module';
+import { isAbsolute } from 'node:path';
+import type { Attributes, TextMapGetter, TextMapSetter } from '@opentelemetry/api';
 import type { ResourceRequest } from '../../http/request.ts';
 import type { Exchange } from '../http/exchange.ts';
+import type { Log } from './log.ts';
 
 type Api = typeof import('@opentelemetry/api');
 
-/** Where each copy of the API keeps what an SDK has registered. Without one there is nothing to trace for. */
+/** Registry of the API. An SDK registers there. */
 const registry = Symbol.for('opentelemetry.js.api.1');
 const globals = globalThis as { readonly [registry]?: { readonly trace?: object } }; // only the API writes there
 
 let api: Api | 'missing' | undefined;
 
-/** Loads the API once an SDK is there; whoever has an SDK has the API. */
+/** Settings of an SDK that show that traces are expected. */
+const expectation = [
+  'OTEL_TRACES_EXPORTER',
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+] as const;
+const registerFix =
+  'Load a file that starts the SDK and sets its context manager and propagator before the service: NODE_OPTIONS="--import FILE".';
+const apiFix =
+  'Install @opentelemetry/api next to portcullis, or set OTEL_API_PATH to the absolute path of the @opentelemetry/api folder that the SDK uses.';
+
+/**
+ * Loads the API of a registered SDK before the first request: next to this package, or from the absolute path `OTEL_API_PATH`.
+ * Logs one warning if traces are expected and cannot be recorded.
+ */
+export async function openTraces(
+  environment: Readonly<Record<string, string | undefined>>,
+  log: Pick<Log, 'write'> | undefined,
+): Promise<void> {
+  const { OTEL_SDK_DISABLED: disabled = '', OTEL_API_PATH: path } = environment;
+  const setting = expectation.find((name) => !['', 'none'].includes(environment[name] ?? ''));
+  if (globals[registry]?.trace === undefined) {
+    if (setting === undefined || disabled.toLowerCase() === 'true') return;
+    log?.write('warn', 'traces_not_recorded', {
+      setting,
+      problem: 'no SDK of OpenTelemetry is loaded',
+      fix: registerFix,
+    });
+    return;
+  }
+  try {
+    api = await loadApi(path);
+  } catch (error) {
+    api = 'missing';
+    const problem = '@opentelemetry/api cannot be loaded';
+    log?.write('warn', 'traces_not_recorded', { problem, error: String(error), fix: apiFix });
+  }
+}
+
+/** Never searches the working directory: a file there must not become code of the service. */
+async function loadApi(path: string | undefined): Promise<Api> {
+  if (path === undefined) return import('@opentelemetry/api');
+  if (!isAbsolute(path)) throw new TypeError('OTEL_API_PATH is not an absolute path');
+  return createRequire(import.meta.url)(path);
+}
+
+/** Returns the API, also if the SDK was registered after {@link openTraces}: then the spans begin a little later. */
 function findApi(): Api | undefined {
   if (globals[registry]?.trace === undefined) return undefined;
-  if (api === undefined) {
-    api = 'missing';
-    import('@opentelemetry/api').then(
-      (loaded) => {
-        api = loaded;
-      },
-      () => {}, // an SDK that brings its own copy, out of reach from here
-    );
-  }
+  if (api === undefined) void openTraces(process.env, undefined);
   return api === 'missing' ? undefined : api;
 }
 
@@ -30,10 +71,13 @@ const headers: TextMapGetter<ResourceRequest['headers']> = {
   keys: () => [],
 };
 
+const setter: TextMapSetter<Map<string, string>> = {
+  set: (carrier, key, value) => void carrier.set(key.toLowerCase(), value),
+};
+
 /**
- * Runs the work of a request in a server span of the HTTP conventions, which continues the caller's trace (W3C Trace
- * Context). Without an SDK it only runs the work. `state` is handed on as it is, so that the work can be one function for
- * all requests.
+ * Runs the work of a request in a server span of the HTTP conventions, which continues the client's trace (W3C Trace
+ * Context). Without an SDK it only runs the work. `state` lets one function serve all requests.
  */
 export function traceRequest<S, T>(exchange: Exchange, work: (exchange: Exchange, state: S) => T, state: S): T {
   const loaded = findApi();
@@ -43,16 +87,26 @@ export function traceRequest<S, T>(exchange: Exchange, work: (exchange: Exchange
   const caller = propagation.extract(context.active(), request.headers, headers);
   const span = trace
     .getTracer('portcullis')
-    .startSpan(
-      request.method,
-      { kind: SpanKind.SERVER, attributes: { 'http.request.method': request.method } },
-      caller,
-    );
+    .startSpan(request.method, { kind: SpanKind.SERVER, attributes: describeRequest(request) }, caller);
   exchange.span = span;
   return context.with(trace.setSpan(caller, span), () => work(exchange, state));
 }
 
-/** Ends the span of a request that was answered. */
+/** Attributes of the HTTP conventions that are known before the response. The query can hold secrets, and is omitted. */
+function describeRequest({ method, url }: ResourceRequest): Attributes {
+  const { protocol, pathname } = URL.canParse(url) ? new URL(url) : { protocol: '', pathname: '' };
+  return { 'http.request.method': method, 'url.scheme': protocol.slice(0, -1), 'url.path': pathname };
+}
+
+/** Returns the headers, by names in lower case, that continue the trace in the span of this service; `undefined` without a span. */
+export function propagateTrace({ span }: Pick<Exchange, 'span'>): ReadonlyMap<string, string> | undefined {
+  if (span === undefined || api === undefined || api === 'missing') return undefined;
+  const { context, propagation, trace } = api;
+  const sent = new Map<string, string>();
+  propagation.inject(trace.setSpan(context.active(), span), sent, setter);
+  return sent;
+}
+
 export function endRequestSpan({ span, request, route, reason }: Exchange, status: number): void {
   if (span === undefined) return;
   span.updateName(`${request.method} ${route}`);
@@ -66,15 +120,17 @@ export function endRequestSpan({ span, request, route, reason }: Exchange, statu
   span.end();
 }
 
-/** The trace that a request belongs to: of its span, else of the caller (`traceparent`). */
-export function readTraceId({
-  span,
-  request,
-}: {
-  readonly span: Span | undefined;
-  readonly request: ResourceRequest;
-}): string | undefined {
+/** Reads the id of the trace: of the span, otherwise of the client (`traceparent`). */
+export function readTraceId({ span, request }: Pick<Exchange, 'span' | 'request'>): string | undefined {
   if (span !== undefined) return span.spanContext().traceId;
   const parent = request.headers.get('traceparent');
   return parent === null ? undefined : /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/.exec(parent)?.[1];
+}
+
+const requestIdForm = /^[\w.:-]{1,128}$/;
+
+/** Reads X-Request-Id; `undefined` if it has other characters than an id. */
+export function readRequestId({ headers }: ResourceRequest): string | undefined {
+  const id = headers.get('x-request-id');
+  return id !== null && requestIdForm.test(id) ? id : undefined;
 }

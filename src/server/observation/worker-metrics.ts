@@ -1,16 +1,13 @@
-import { type Family, type MetricsSnapshot, mergeSnapshots } from './metrics.ts';
+import { type MetricsSnapshot, mergeSnapshots } from './metrics.ts';
 
-/** The metrics of workers that come and go. */
 export interface WorkerMetrics {
-  /** Keeps what a worker says of itself now. */
   keep(worker: number, snapshot: MetricsSnapshot): void;
-  /** A worker has ended: what it counted still counts. */
   retire(worker: number): void;
-  /** The sum of all workers, those that have ended included. Counters never fall. */
+  /** Merges all workers, including those that have ended. Counters never fall. */
   read(): MetricsSnapshot;
 }
 
-/** Remembers the last word of each worker, since a counter that falls makes `rate()` of Prometheus wrong. */
+/** Retains counters, because a counter that falls makes `rate()` of Prometheus wrong. */
 export function createWorkerMetrics(): WorkerMetrics {
   const latest = new Map<number, MetricsSnapshot>();
   const ended = new Set<number>();
@@ -22,34 +19,24 @@ export function createWorkerMetrics(): WorkerMetrics {
     },
     retire(worker) {
       ended.add(worker);
-      const counted = (latest.get(worker) ?? []).filter(isCounted);
-      retired = mergeSnapshots([retired, counted]);
+      const counters = (latest.get(worker) ?? []).filter(({ type }) => type !== 'gauge');
+      retired = mergeSnapshots([retired, counters]);
       latest.delete(worker);
     },
     read: () => mergeSnapshots([retired, ...latest.values()]),
   };
 }
 
-/** Whether a family only grows; a gauge of a worker that has ended says nothing any more. */
-function isCounted({ type }: Family): boolean {
-  return type !== 'gauge';
-}
-
-/** What the primary knows of its workers. */
+/** The metrics of the primary process about its workers. */
 export function describeWorkers(up: number, restarts: number): MetricsSnapshot {
+  const family = { aggregate: 'sum' } as const;
   return [
+    { ...family, name: 'portcullis_workers_up', help: 'Running workers.', type: 'gauge', series: { '': up } },
     {
-      name: 'portcullis_workers_up',
-      help: 'Workers that run.',
-      type: 'gauge',
-      aggregate: 'sum',
-      series: { '': up },
-    },
-    {
+      ...family,
       name: 'portcullis_worker_restarts_total',
-      help: 'Workers that were started again after one had ended.',
+      help: 'Workers that were started after another had ended.',
       type: 'counter',
-      aggregate: 'sum',
       series: { '': restarts },
     },
   ];

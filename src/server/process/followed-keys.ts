@@ -1,80 +1,61 @@
 import { type Jwks, readJwks } from '../../keys/jwks.ts';
-import { type KeyNews, type KeyPlace, type KeySource, nameKeys, type ServiceKeys } from '../keys/service-keys.ts';
+import { collectAlgorithms, type KeyNews, type KeySource, nameKeys, type ServiceKeys } from '../keys/service-keys.ts';
+import { createPendingRequests } from './messages.ts';
 import type { PrimaryChannel } from './replay-ipc.ts';
 
-/** Milliseconds that the owner may take for one fetch, and its answer. */
-const answerTimeout = 5000;
-/** Seconds without another question, after the owner has said that nothing is fetched now. */
+/** Milliseconds for one fetch by the owner, and its response. */
+const responseTimeout = 5000;
+/** Seconds without another request, after the owner has refused to fetch. */
 const throttleSeconds = 1;
 
-/** Keys that another process fetches. */
 interface FollowedKeys {
   readonly keys: ServiceKeys;
   follow(news: KeyNews): void;
 }
 
-/** Which keys are meant. */
-interface Asked {
-  readonly issuer: string;
-  readonly place: KeyPlace;
-}
-
-/** The keys that the primary process fetches, seen from a worker. A worker has them before it takes a connection. */
+/** The keys that the primary process fetches, seen from a worker. A worker has them before its first connection. */
 export function followKeys(channel: PrimaryChannel): KeySource {
   const followed = new Map<string, FollowedKeys>();
-  const waiting = new Map<number, (throttled: boolean) => void>();
-  let nextId = 0;
+  const pending = createPendingRequests<boolean>(responseTimeout);
 
   channel.onMessage((message) => {
     if (message.type !== 'keys') return;
     if (message.news !== undefined) followed.get(message.name)?.follow(message.news);
-    if (message.id !== undefined) waiting.get(message.id)?.(message.throttled);
+    if (message.id !== undefined) pending.settle(message.id, message.throttled);
   });
-
-  /** Settles with whether the owner refuses to fetch now. */
-  const ask = (asked: Asked, wish: 'follow' | 'fetch', fetches: number): Promise<boolean> =>
-    new Promise((resolve) => {
-      const id = nextId++;
-      const finish = (throttled: boolean): void => {
-        clearTimeout(timer);
-        waiting.delete(id);
-        resolve(throttled);
-      };
-      const timer = setTimeout(() => finish(true), answerTimeout);
-      waiting.set(id, finish);
-      channel.send({ type: 'keys', id, ...asked, wish, fetches });
-    });
 
   return {
     async open(issuer, place = {}) {
-      const asked = { issuer, place };
-      const opened = createFollowedKeys(issuer, (fetches) => ask(asked, 'fetch', fetches));
+      /** Resolves with true if the owner refuses to fetch now. */
+      const request = async (action: 'follow' | 'fetch', fetches: number): Promise<boolean> =>
+        (await pending.request((id) => channel.send({ type: 'keys', id, issuer, place, action, fetches }))) ?? true;
+      const opened = createFollowedKeys(issuer, (fetches) => request('fetch', fetches));
       followed.set(nameKeys(issuer, place), opened);
-      await ask(asked, 'follow', 0);
+      await request('follow', 0);
       return opened.keys;
     },
     close: async () => {},
   };
 }
 
-/** `fetch` asks the owner, who is told how many fetches were heard of; it settles with whether the owner refuses to fetch now. */
+/** `fetch` requests keys that are newer than the keys of N fetches. It resolves with true if the owner refuses to fetch now. */
 function createFollowedKeys(issuer: string, fetch: (fetches: number) => Promise<boolean>): FollowedKeys {
   let jwks: Jwks | undefined;
   let generation = 0;
   let fetches = 0;
   let usableUntil = Number.NEGATIVE_INFINITY;
   let problem: string | undefined;
-  let asking: Promise<void> | undefined;
+  let inFlight: Promise<void> | undefined;
   let quietUntil = Number.NEGATIVE_INFINITY;
   const usable = (): boolean => seconds() < usableUntil;
 
   const refetch = (): Promise<void> | undefined => {
-    if (asking !== undefined || seconds() < quietUntil) return asking;
-    asking = fetch(fetches).then((throttled) => {
-      asking = undefined;
+    if (inFlight !== undefined || seconds() < quietUntil) return inFlight;
+    inFlight = fetch(fetches).then((throttled) => {
+      inFlight = undefined;
       if (throttled) quietUntil = seconds() + throttleSeconds;
     });
-    return asking;
+    return inFlight;
   };
 
   const keys: ServiceKeys = {
@@ -89,8 +70,9 @@ function createFollowedKeys(issuer: string, fetch: (fetches: number) => Promise<
     get generation() {
       return generation;
     },
+    algorithms: () => (jwks === undefined ? new Set() : collectAlgorithms(jwks)),
     problem: () => problem,
-    fetch: () => {}, // its owner does
+    fetch: () => {}, // the owner fetches
   };
   return {
     keys,
@@ -107,7 +89,6 @@ function createFollowedKeys(issuer: string, fetch: (fetches: number) => Promise<
   };
 }
 
-/** Of a clock that never steps back. */
 function seconds(): number {
   return performance.now() / 1000;
 }

@@ -1,25 +1,25 @@
+import { readFile } from 'node:fs/promises';
 import { createMemoryReplayStore, type MemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
-import { createRedisReplayStore } from '../../dpop/replay-redis.ts';
+import { createRedisReplayStore, type RedisReplayOptions } from '../../dpop/replay-redis.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
+import { type ReplayHealth, watchReplay } from '../observation/replay-health.ts';
 import type { Settings } from '../settings/settings.ts';
 import { openPrimaryReplay, type PrimaryReplay } from './replay-ipc.ts';
 
-/** What the replay store is opened with. */
 export interface OpenReplayOptions {
-  readonly settings: Pick<Settings, 'replayStore' | 'replayTimeout' | 'replayNamespace'>;
+  readonly settings: RedisSettings;
   readonly log: Log;
   readonly metrics: Metrics;
 }
 
-/** The store that `REPLAY_STORE` names. */
 export interface OpenedReplay {
   readonly store: ReplayStore | 'off';
   close(): Promise<void>;
 }
 
-/** Opens the replay store and registers its metrics. Rejects with `StartFailure` where Redis' client is not installed. */
+/** Opens the replay store and registers its metrics. Rejects with `StartFailure` if the client of Redis is not installed. */
 export async function openReplay({ settings, log, metrics }: OpenReplayOptions): Promise<OpenedReplay> {
   if (settings.replayStore === 'off') {
     log.write('warn', 'replay_store_off', { effect: 'a DPoP proof can be used again until it is too old' });
@@ -33,13 +33,12 @@ export async function openReplay({ settings, log, metrics }: OpenReplayOptions):
   return openRedis({ settings, log, metrics });
 }
 
-/** Whether used proofs are remembered by a store that cannot be asked now. */
-export function isReplayAway(replay: ReplayStore | 'off'): boolean {
+export function isReplayUnreachable(replay: ReplayStore | 'off'): boolean {
   return replay !== 'off' && 'connected' in replay && replay.connected === false;
 }
 
-/** What readiness says of a store that cannot be asked. */
-export const replayAway = { replay: 'Redis cannot be asked: DPoP is answered with 503' } as const;
+/** Readiness check of an unreachable store. */
+export const replayUnreachable = { replay: 'Redis is unreachable: DPoP requests get 503' } as const;
 
 /** Opens the replay memory that the workers of this process share, and registers its metrics. */
 export function openSharedReplay(metrics: Metrics): PrimaryReplay {
@@ -49,39 +48,75 @@ export function openSharedReplay(metrics: Metrics): PrimaryReplay {
 }
 
 function registerMemory(store: MemoryReplayStore, metrics: Metrics): void {
-  metrics.gauge({
-    name: 'portcullis_replay_store_entries',
-    help: 'Used proofs that are remembered.',
-    aggregate: 'sum',
-    read: () => store.size,
-  });
+  metrics.gauge({ name: 'portcullis_replay_store_entries', help: 'Recorded proofs.', read: () => store.size });
 }
 
 async function openRedis({ settings, log, metrics }: OpenReplayOptions): Promise<OpenedReplay> {
-  const store = await createRedisReplayStore(settings.replayStore, {
-    timeout: settings.replayTimeout / 1000,
-    namespace: settings.replayNamespace,
-    onConnection: (state, cause) => {
-      const message = cause instanceof Error ? { message: cause.message } : {};
-      log.write(state === 'up' ? 'info' : 'warn', `replay_store_${state}`, message);
-    },
+  let health: ReplayHealth | undefined;
+  const redis = await createRedisReplayStore(settings.replayStore, {
+    ...(await readRedisOptions(settings)),
+    onConnection: (_, cause) => health?.noteConnection(cause),
   }).catch((cause: unknown) => {
     throw new StartFailure(cause instanceof Error ? cause.message : 'Redis cannot be used', exitCodes.config, {
       cause,
     });
   });
+  const latency = metrics.histogram('portcullis_replay_store_seconds', 'Time of a Redis call for a proof.').series();
+  health = watchReplay(redis, {
+    onDuration: latency.observe,
+    onChange: (state, cause) =>
+      log.write(state === 'up' ? 'info' : 'warn', `replay_store_${state}`, {
+        message: cause instanceof Error ? cause.message : undefined,
+      }),
+  });
+  const { store, wasUsable } = health;
   metrics.gauge({
     name: 'portcullis_replay_store_errors_total',
-    help: 'Times that Redis could not be asked, or did not answer in time.',
+    help: 'Redis calls that failed or timed out.',
     type: 'counter',
-    aggregate: 'sum',
     read: () => store.errors,
   });
   metrics.gauge({
     name: 'portcullis_replay_store_connected',
-    help: 'Whether Redis can be asked: 1 or 0.',
-    aggregate: 'max',
-    read: () => (store.connected ? 1 : 0),
+    help: '1 if Redis recorded the proofs of the last 30 s for every worker, otherwise 0.',
+    aggregate: 'min',
+    read: () => (wasUsable() ? 1 : 0),
   });
   return { store, close: async () => store.close() };
+}
+
+export type RedisSettings = Pick<Settings, (typeof redisSettings)[number]>;
+const redisSettings = [
+  ...(['replayStore', 'replayTimeout', 'replayNamespace', 'replayCa', 'replayCert', 'replayKey'] as const),
+  ...(['sentinelUsername', 'sentinelPassword'] as const),
+] as const;
+
+/** Reads the options of the replay store, with the PEM files. Rejects with `StartFailure` if one cannot be read. */
+export async function readRedisOptions(settings: RedisSettings): Promise<RedisReplayOptions> {
+  const { replayCa, replayCert, replayKey, sentinelUsername: username, sentinelPassword: password } = settings;
+  if ((replayCert === '') !== (replayKey === '')) {
+    throw new StartFailure('REPLAY_CERT and REPLAY_KEY: set both, or none', exitCodes.config);
+  }
+  const read = async (name: 'ca' | 'cert' | 'key', setting: string, file: string) =>
+    file === '' ? {} : { [name]: await readPem(setting, file) };
+  const tls = {
+    ...(await read('ca', 'REPLAY_CA', replayCa)),
+    ...(await read('cert', 'REPLAY_CERT', replayCert)),
+    ...(await read('key', 'REPLAY_KEY', replayKey)),
+  };
+  return {
+    timeout: settings.replayTimeout / 1000,
+    namespace: settings.replayNamespace,
+    ...(Object.keys(tls).length > 0 && { tls }),
+    ...(password !== '' && { sentinel: { ...(username !== '' && { username }), password } }),
+  };
+}
+
+async function readPem(setting: string, file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+    throw new StartFailure(`${setting} cannot be read (${code}). Set a readable PEM file`, exitCodes.config, { cause });
+  }
 }

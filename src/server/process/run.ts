@@ -3,36 +3,45 @@ import type { RequestListener } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
-import { type AdminSources, createAdmin } from '../admin/admin.ts';
+import { type AdminSources, createAdmin, type Readiness } from '../admin/admin.ts';
 import type { OpenedConsole } from '../console/opened-console.ts';
 import { openKeyOwner } from '../keys/open-keys.ts';
-import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import { exitCodes, StartFailure, watchSignals } from '../lifecycle/exit.ts';
 import { watchReloads } from '../lifecycle/reload.ts';
-import { watchSignals } from '../lifecycle/shutdown.ts';
 import { flushSpans } from '../lifecycle/spans.ts';
 import { findActivatedSocket, notifySystemd } from '../lifecycle/systemd.ts';
-import { createConnectionLimit } from '../listener/descriptors.ts';
-import { type AddressSettings, describeListenFailure } from '../listener/listen-failure.ts';
-import { type ListenAddress, type Listener, listen } from '../listener/listener.ts';
+import { createConnectionLimit } from '../listener/limits.ts';
+import {
+  type AddressSettings,
+  describeListenFailure,
+  type ListenAddress,
+  type Listener,
+  listen,
+} from '../listener/listener.ts';
 import { openTls } from '../listener/open-tls.ts';
 import type { Log } from '../observation/log.ts';
 import { createMetrics, formatMetrics, mergeSnapshots } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
+import { openTraces } from '../observation/traces.ts';
+import { type OwnedRevocations, openRevocations } from '../revocation/open-revocations.ts';
+import { openRevokeEndpoint } from '../revocation/revoke-endpoint.ts';
 import type { Settings } from '../settings/settings.ts';
 import { openHandOver } from './hand-over.ts';
-import { tryDenyList } from './open-deny-list.ts';
-import { openReplay, openSharedReplay } from './open-replay.ts';
+import { readDenyList } from './open-deny-list.ts';
+import { openReplay, openSharedReplay, readRedisOptions } from './open-replay.ts';
 import { startWorkers } from './primary.ts';
-import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
+import { createRevocationRelay } from './revocation-ipc.ts';
+import { type RunOptions, readHttpOptions, stopGrace } from './service.ts';
 import { runWorker } from './worker.ts';
 
-/** Seconds after which a worker that has not ended by itself is killed. */
+/** Seconds after which a worker that has not ended is killed. */
 const killAfter = 9.5;
 
-/** Runs the service until it is asked to stop; the exit status. Rejects with `StartFailure`. */
+/** Runs the service until a signal. Returns the exit status. Rejects with `StartFailure`. */
 export async function run(options: RunOptions): Promise<number> {
   const { workers } = options.settings;
   const count = workers === 'auto' ? availableParallelism() : workers;
+  await openTraces(options.environment, cluster.isWorker ? undefined : options.log);
   if (cluster.isWorker) return runWorker(options);
   const { settings, log } = options;
   const opened = settings.console === 'on' ? await options.console.openConsole(options) : undefined;
@@ -51,17 +60,23 @@ async function runSingle(options: RunOptions, opened: OpenedConsole | undefined)
   const metrics = createMetrics();
   const replay = await openReplay({ ...options, metrics });
   const keySource = await openKeyOwner({ ...options, metrics });
+  const owned = await openRevocations({ ...options, metrics, readRedis: readRedisOptions });
   const service = await command.createService({
     ...{ ...options, metrics, reloads, keySource, replay: replay.store },
+    ...(owned !== undefined && { revocations: owned.revocations, signals: owned.signals }),
     watchDecisions: opened?.watchDecisions,
   });
-  const { readiness, routes } = service;
+  const { routes, assertionKeys } = service;
+  const readiness = (): Readiness => addReadiness(owned, service.readiness());
   const admin = await openAdmin(
     settings,
-    { readiness, metrics: () => formatMetrics(metrics.snapshot()) },
+    {
+      ...{ readiness, assertionKeys, metrics: () => formatMetrics(metrics.snapshot()) },
+      revoke: openRevokeEndpoint({ settings, owned, keys: keySource, reloads, log }),
+    },
     opened?.createListener({ command, workers: 1, readiness, routes, keys: keySource.views }),
   );
-  const createTlsServer = await openTls({ settings, reloads, log });
+  const createTlsServer = await openTls({ settings, reloads, log, metrics });
   const limit = createConnectionLimit(log, metrics);
   const api = await open(
     (address) => listen({ ...readHttpOptions(settings, service), createTlsServer, limit, ...address }),
@@ -78,6 +93,7 @@ async function runSingle(options: RunOptions, opened: OpenedConsole | undefined)
   service.close();
   await admin?.close(0);
   await replay.close();
+  owned?.close();
   await keySource.close();
   await flushSpans();
   return exitCodes.ok;
@@ -87,13 +103,14 @@ async function runPrimary(options: RunOptions, count: number, opened: OpenedCons
   const { settings, log, command } = options;
   const shutdown = watchSignals();
   const reloads = watchReloads(log, { onSignal: 'reload' });
-  if (settings.denyList !== '') tryDenyList(settings.denyList);
+  if (settings.denyList !== '') readDenyList(settings.denyList);
   const metrics = createMetrics();
   registerProcessMetrics(metrics);
-  // A remote store is shared by itself; the one in memory lives here, so that workers share it too.
+  // The store in memory is here, so that workers share it.
   const replay = settings.replayStore === 'memory' ? openSharedReplay(metrics) : undefined;
   const keyOwner = await openKeyOwner({ ...options, metrics });
-  const { onReady, routes } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
+  const owned = await openRevocations({ ...options, metrics, readRedis: readRedisOptions });
+  const { onReady, routes, assertionKeys } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
   const scheme = settings.tlsCert === '' ? 'http' : 'https';
   const limit = createConnectionLimit(log, metrics);
   const handOver = await open((address) => openHandOver({ ...address, scheme, limit }), readApi(options));
@@ -101,6 +118,7 @@ async function runPrimary(options: RunOptions, count: number, opened: OpenedCons
   const workers = startWorkers({
     ...{ count, log, keyOwner, handOver },
     replay,
+    relay: owned && createRevocationRelay(owned.parts, owned.signals),
     onDecisions: opened?.take,
     onReady() {
       announce(options, handOver.url, adminUrl);
@@ -108,12 +126,15 @@ async function runPrimary(options: RunOptions, count: number, opened: OpenedCons
     },
   });
   reloads.add(workers.reload);
-  const { readiness } = workers;
+  reloads.add(() => log.select(options.readAgain()));
+  const readiness = async (): Promise<Readiness> => addReadiness(owned, await workers.readiness());
   const admin = await openAdmin(
     settings,
     {
       readiness,
+      assertionKeys,
       metrics: async () => formatMetrics(mergeSnapshots([metrics.snapshot(), await workers.metrics()])),
+      revoke: openRevokeEndpoint({ settings, owned, keys: keyOwner, reloads, log }),
     },
     opened?.createListener({ command, workers: count, readiness, routes, keys: keyOwner.views }),
   );
@@ -127,24 +148,28 @@ async function runPrimary(options: RunOptions, count: number, opened: OpenedCons
   });
   const status = await workers.ended;
   await admin?.close(0);
+  owned?.close();
   await keyOwner.close();
   return status;
 }
 
-/** An address, and the settings that decide about it. */
+function addReadiness(owned: OwnedRevocations | undefined, readiness: Readiness): Readiness {
+  return owned === undefined ? readiness : owned.addReadiness(readiness);
+}
+
 interface NamedAddress extends ListenAddress {
   readonly settings: AddressSettings;
 }
 
-/** The variables as they are spelled where they are set. */
 function nameAddress({ spellings }: Settings, prefix: '' | 'ADMIN_'): AddressSettings {
   const [host, port] = [`${prefix}HOST`, `${prefix}PORT`];
   return { host: spellings[host] ?? host, port: spellings[port] ?? port };
 }
 
 function readApi({ settings, environment }: RunOptions): NamedAddress {
-  const { host, port } = settings;
-  return { host, port, descriptor: findActivatedSocket(environment), settings: nameAddress(settings, '') };
+  const { host, port, socketMode: mode, socketGroup: group } = settings;
+  const descriptor = findActivatedSocket(environment);
+  return { host, port, socket: { mode, group }, descriptor, settings: nameAddress(settings, '') };
 }
 
 async function openAdmin(
@@ -164,10 +189,11 @@ async function openAdmin(
 }
 
 async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: NamedAddress): Promise<T> {
-  const { host, port, descriptor, settings } = address;
+  const { settings, ...place } = address;
+  const { host, port, descriptor } = place;
   const isUnix = host.startsWith('unix:');
   try {
-    return await openAt({ host, port, descriptor });
+    return await openAt(place);
   } catch (cause) {
     const name = isUnix ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
     const shown = descriptor === undefined ? name : 'the socket of systemd';
@@ -181,7 +207,7 @@ function announce({ log, environment }: RunOptions, url: string, adminUrl: strin
   process.send?.({ type: 'listening', url, adminUrl });
 }
 
-/** Connections are accepted until whoever sends them here has noticed that this instance is not ready any more. */
+/** Accepts connections until the load balancer has noticed that this instance is not ready. */
 async function drain({ drainDelay }: Settings, log: Log): Promise<void> {
   if (drainDelay === 0) return;
   log.write('info', 'draining', { seconds: drainDelay });

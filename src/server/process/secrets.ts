@@ -1,42 +1,67 @@
+import { createDescribeIdentity, type DescribeIdentity } from '../../audit/identity.ts';
 import { createNonces, type Nonces } from '../../dpop/nonce.ts';
 import type { Reloads } from '../lifecycle/reload.ts';
 import type { Log } from '../observation/log.ts';
 import type { Settings } from '../settings/settings.ts';
 
-/** The settings whose values may change while the service runs, if they come from files. */
-export type Secrets = Pick<Settings, 'dpopNonceSecret' | 'logIdentitySecret' | 'replayStore'>;
-
-/** What secrets are followed with. */
-export interface FollowSecretsOptions {
-  readonly secrets: Secrets;
-  /** Reads the settings once more. Throws if they are wrong. */
-  readonly readAgain: () => Secrets;
+export interface OpenSecretsOptions {
+  readonly settings: Settings;
+  /** Reads the settings again. Throws if they are invalid. */
+  readonly readAgain: () => Settings;
   readonly reloads: Reloads;
   readonly log: Log;
+  /** For nonces that are required after a start, if the settings have no secret. */
+  readonly startNonceSecret?: string | undefined;
 }
 
-/** Seconds for which a nonce under the secret before is taken: as long as the last one that was given out. */
-const overlap = 240;
+/** Parts that depend on secrets. They follow the secrets at a reload. */
+export interface OpenedSecrets {
+  /** For the resource servers; empty if each has its own nonces. */
+  readonly nonceOptions: { readonly nonces?: Nonces; readonly nonceDemand?: 'always' | 'after-start' };
+  readonly describeIdentity: DescribeIdentity;
+}
 
-/** Calls with the secrets when a reload has brought others. */
-export function followSecrets(options: FollowSecretsOptions, onChange: (secrets: Secrets) => void): void {
-  const { readAgain, reloads, log } = options;
-  let { secrets } = options;
+/** Opens the nonces and the identity of log lines, under the secrets of the settings. A reload also applies the settings of the log. */
+export function openSecrets(options: OpenSecretsOptions): OpenedSecrets {
+  const { settings, readAgain, reloads, log, startNonceSecret } = options;
+  const nonces = openNonces(settings, startNonceSecret);
+  let describeIdentity = createDescribeIdentity(settings.logIdentity, settings.logIdentitySecret);
+  let current = settings;
   reloads.add(() => {
     const next = readAgain();
-    const isChanged = (name: keyof Secrets): boolean => next[name] !== secrets[name];
+    log.select(next);
+    const isChanged = (name: 'replayStore' | 'dpopNonceSecret' | 'logIdentitySecret'): boolean =>
+      next[name] !== current[name];
     if (isChanged('replayStore')) log.write('warn', 'restart_needed', { setting: 'REPLAY_STORE' });
     if (isChanged('dpopNonceSecret') || isChanged('logIdentitySecret')) {
-      onChange(next);
+      if (next.dpopNonceSecret !== '') nonces?.rotate(next.dpopNonceSecret);
+      describeIdentity = createDescribeIdentity(settings.logIdentity, next.logIdentitySecret);
       log.write('info', 'secrets_reloaded');
     }
-    secrets = next;
+    current = next;
   });
+  const nonceDemand = settings.dpopNonce === 'required' ? 'always' : 'after-start';
+  return {
+    nonceOptions: nonces === undefined ? {} : { nonces, nonceDemand },
+    describeIdentity: settings.logIdentity === 'off' ? () => undefined : (claims) => describeIdentity(claims),
+  };
 }
+
+/** Nonces that are required always, or only after a start: under the secret of the settings, or of the primary process. */
+function openNonces(
+  { dpopNonce, dpopNonceSecret }: Settings,
+  startSecret: string | undefined,
+): RotatingNonces | undefined {
+  if (dpopNonce === 'required' || dpopNonceSecret !== '') return createRotatingNonces(dpopNonceSecret);
+  return startSecret === undefined ? undefined : createRotatingNonces(startSecret);
+}
+
+/** Seconds for which a nonce under the previous secret is accepted: the lifetime of the last one. */
+const overlap = 240;
 
 /** Nonces whose secret can be replaced. */
 export interface RotatingNonces extends Nonces {
-  /** From now on nonces are made under this secret; those under the one before are taken for a while. */
+  /** Issues nonces under this secret. Nonces under the previous secret are accepted for their lifetime. */
   rotate(secret: string): void;
 }
 

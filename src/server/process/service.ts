@@ -1,51 +1,97 @@
 import type { RequestListener } from 'node:http';
 import type { ReplayStore } from '../../dpop/replay.ts';
+import { parseTrust } from '../../http/peer.ts';
+import { errorBodyFormats } from '../../refusal/error-body.ts';
 import type { Readiness } from '../admin/admin.ts';
-import type { CreateDecisionWatch } from '../console/opened-console.ts';
+import type { ConsoleLoader, CreateDecisionWatch } from '../console/opened-console.ts';
 import type { RouteView } from '../console/wire.ts';
+import type { Answer } from '../http/answer.ts';
+import type { KeyOwner } from '../keys/open-keys.ts';
 import type { KeySource } from '../keys/service-keys.ts';
 import type { Reloads } from '../lifecycle/reload.ts';
+import type { HttpServerOptions } from '../listener/http-server.ts';
+import { createPeers } from '../listener/limits.ts';
 import type { UpgradeListener } from '../listener/upgrades.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
+import type { RevocationService } from '../revocation/service-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
 
-/** What one process of the service is made from. */
-export interface ServiceOptions {
-  readonly settings: Settings;
-  readonly log: Log;
-  readonly metrics: Metrics;
+export interface ServiceOptions extends RevocationService {
   readonly keySource: KeySource;
   readonly reloads: Reloads;
-  /** Reads the settings once more. Throws if they are wrong. */
+  /** Reads the settings again. Throws if they are invalid. */
   readonly readAgain: () => Settings;
-  /** Where used proofs are remembered. */
   readonly replay: ReplayStore | 'off';
-  /** For nonces that are asked for after a start, if no secret is set. Default: one of this process. */
+  /** For nonces that are required after a start, if no secret is set. Default: a secret of this process. */
   readonly startNonceSecret?: string | undefined;
-  /** Watches decisions for the console; absent if it is off. */
+  /** Absent if the console is off. */
   readonly watchDecisions?: CreateDecisionWatch | undefined;
 }
 
-/** The service without its sockets. */
 export interface Service {
   readonly onRequest: RequestListener;
-  /** Refuses a request that expects what no server can promise. */
   readonly onExpectation: RequestListener;
-  /** Of a service of streams. */
   readonly onUpgrade?: UpgradeListener;
-  /** Sends what is answered and not yet sent: a connection is about to be closed. */
+  /** Sends pending responses: a connection is about to be closed. */
   sendReady(): void;
-  /** Counts a request that was not HTTP enough to reach the app. */
+  /** Counts a malformed request, which does not reach the app. */
   noteMalformed(status: number): void;
   /** Counts a connection that was opened (1) or closed (-1). */
   noteConnection(change: 1 | -1): void;
   readiness(): Readiness;
-  /** The routes or rules in force. */
   routes(): readonly RouteView[];
-  /** Fetches the keys in the background. Called once the service listens: loading the HTTP client would delay that. */
+  assertionKeys?(): Answer | undefined;
+  /** Fetches the keys in the background. Called once the service listens, because loading the HTTP client would delay that. */
   fetchKeys(): void;
-  /** From now on not ready: the process is about to end. */
+  /** Reports the service as not ready: the process is about to end. */
   drain(): void;
   close(): void;
+}
+
+export interface RunOptions {
+  readonly settings: Settings;
+  /** Reads the settings again, for a reload. Throws if they are invalid. */
+  readonly readAgain: () => Settings;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly log: Log;
+  readonly command: Command;
+  readonly console: ConsoleLoader;
+}
+
+export interface PrimaryParts {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly reloads: Reloads;
+  readonly keyOwner: KeyOwner;
+}
+
+export interface Command {
+  readonly name: 'serve' | 'gate';
+  createService(options: ServiceOptions): Promise<Service>;
+  /** Opens the parts that workers share. `onReady` is called when the first worker can take connections. */
+  openPrimary(parts: PrimaryParts): Promise<OpenedPrimary>;
+}
+
+export interface OpenedPrimary extends Pick<Service, 'routes' | 'assertionKeys'> {
+  onReady(): void;
+}
+
+/** Seconds for accepted requests; the process ends within 10. */
+export const stopGrace = 9;
+
+export function readHttpOptions(settings: Settings, service: Service): HttpServerOptions {
+  const { keepAlive, errorBody, peerShare, tunnelTimeout, trustProxy } = settings;
+  return {
+    ...{ keepAlive, tunnelTimeout },
+    peers: createPeers({ share: peerShare, isTrusted: parseTrust(trustProxy) }),
+    errorBody: errorBodyFormats[errorBody],
+    onRequest: service.onRequest,
+    onExpectation: service.onExpectation,
+    ...(service.onUpgrade !== undefined && { onUpgrade: service.onUpgrade }),
+    onMalformed: service.noteMalformed,
+    onConnection: service.noteConnection,
+    beforeCut: service.sendReady,
+  };
 }

@@ -1,37 +1,38 @@
 import type { Socket } from 'node:net';
 import type { DecisionBatch } from '../console/wire.ts';
-import { exitCodes } from '../lifecycle/exit.ts';
+import { exitCodes, watchSignals } from '../lifecycle/exit.ts';
 import { watchReloads } from '../lifecycle/reload.ts';
-import { watchSignals } from '../lifecycle/shutdown.ts';
 import { flushSpans } from '../lifecycle/spans.ts';
-import { createConnectionLimit } from '../listener/descriptors.ts';
 import { createHttpServer } from '../listener/http-server.ts';
+import { createConnectionLimit } from '../listener/limits.ts';
 import { openTls } from '../listener/open-tls.ts';
 import { createMetrics } from '../observation/metrics.ts';
+import { hasRevocations, openWorkerRevocations } from '../revocation/open-revocations.ts';
 import { followKeys } from './followed-keys.ts';
 import type { ToPrimary, ToWorker } from './messages.ts';
 import { openReplay } from './open-replay.ts';
-import { askForReplay, createPrimaryReplayStore, type PrimaryChannel } from './replay-ipc.ts';
-import { type RunOptions, readHttpOptions, stopGrace } from './run-options.ts';
+import { createPrimaryReplayStore, type PrimaryChannel, requestSharedReplay } from './replay-ipc.ts';
+import { createForwardingReceiver, createWorkerRevocationStore } from './revocation-ipc.ts';
+import { type RunOptions, readHttpOptions, stopGrace } from './service.ts';
 
-/** Milliseconds between two reports of what a worker has counted: at most so much is lost if it is killed. */
+/** Milliseconds between two reports of counters: a killed worker loses the counts of this time. */
 const countInterval = 500;
 
-/** Runs one worker, which takes its connections from the primary process, until that tells it to stop. */
+/** Runs one worker with connections of the primary process, until the primary process stops it. */
 export async function runWorker(options: RunOptions): Promise<number> {
   const { settings, log, command } = options;
   const channel = createPrimaryChannel();
-  // Who signals a worker usually signals all processes: the primary process decides what ends when.
+  // A signal usually reaches all processes of a terminal: the primary process decides which one ends.
   const shutdown = watchSignals({ onSignal: () => channel.send({ type: 'leaving' }) });
   const reloads = watchReloads(log, { onSignal: 'ignore' });
-  // From the first moment on: loading may take long on a busy machine.
+  // Listen before loading, which may take long on a busy host.
   channel.onMessage((message) => {
     if (message.type === 'alive') channel.send({ type: 'alive' });
     if (message.type === 'shutdown') shutdown.request();
     if (message.type === 'reload') reloads.request();
   });
   const metrics = createMetrics();
-  const shared = settings.replayStore === 'memory' ? await askForReplay(channel) : undefined;
+  const shared = settings.replayStore === 'memory' ? await requestSharedReplay(channel) : undefined;
   const replay =
     shared === undefined
       ? await openReplay({ ...options, metrics })
@@ -40,6 +41,10 @@ export async function runWorker(options: RunOptions): Promise<number> {
     ...options,
     ...{ metrics, reloads },
     replay: replay.store,
+    ...(hasRevocations(settings) && {
+      revocations: openWorkerRevocations(settings, createWorkerRevocationStore(channel)),
+      ...(settings.sharedSignals !== '' && { signals: createForwardingReceiver(channel) }),
+    }),
     startNonceSecret: shared?.nonceSecret,
     keySource: followKeys(channel),
     watchDecisions: settings.console === 'on' ? await options.console.openDecisionWatch(sendDecisions) : undefined,
@@ -50,12 +55,11 @@ export async function runWorker(options: RunOptions): Promise<number> {
       channel.send({ ...message, readiness: service.readiness(), metrics: metrics.snapshot() });
     }
   });
-  // What a worker has counted outlives it, but for the last part of a second.
-  const tellCounts = (): void => channel.send({ type: 'counted', metrics: metrics.snapshot() });
-  setInterval(tellCounts, countInterval).unref();
+  const reportCounts = (): void => channel.send({ type: 'counted', metrics: metrics.snapshot() });
+  setInterval(reportCounts, countInterval).unref();
   const http = createHttpServer({
     ...readHttpOptions(settings, service),
-    createTlsServer: await openTls({ settings, reloads, log }),
+    createTlsServer: await openTls({ settings, reloads, log, metrics }),
     limit: createConnectionLimit(log, metrics),
   });
   onConnection(http.take, channel);
@@ -64,17 +68,17 @@ export async function runWorker(options: RunOptions): Promise<number> {
   log.write('info', 'shutting_down', { grace_seconds: stopGrace });
   service.drain();
   await http.finish(stopGrace);
-  tellCounts();
+  reportCounts();
   service.close();
   await replay.close();
   await flushSpans();
-  // The process ends with its channel: what waits to be written must be written before.
+  // The process ends with its channel, so the log is written first.
   await log.end();
   process.disconnect();
   return exitCodes.ok;
 }
 
-/** The next batch waits until the channel has taken this one: what the primary process does not read must not pile up here. */
+/** The next batch waits until the channel has taken this one, so that messages do not pile up here. */
 function sendDecisions(batch: DecisionBatch, onTaken: () => void): void {
   const message: ToPrimary = { type: 'decisions', batch };
   if (process.send === undefined || !process.connected) return;
@@ -91,7 +95,7 @@ function createPrimaryChannel(): PrimaryChannel {
 function onConnection(take: (socket: Socket) => void, channel: PrimaryChannel): void {
   process.on('message', (message: ToWorker, socket: Socket | undefined) => {
     if (message.type !== 'connection') return;
-    // A connection that has ended on its way comes as the message only.
+    // A connection that was closed meanwhile arrives as a message without a socket.
     if (socket !== undefined) take(socket);
     channel.send({ type: 'taken', id: message.id });
   });

@@ -4,41 +4,38 @@ import type { SettingProblem } from './setting-report.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-/** A name that may be set in the environment. */
 export interface KnownName {
   readonly name: string;
-  /** Whether `NAME_FILE` may name a file that holds the value. */
+  /** True if the value may be in a file, which `NAME_FILE` names. */
   readonly isSecret: boolean;
 }
 
-/** A variable that is probably a misspelt setting. */
 export interface Misspelling {
   readonly name: string;
   readonly likely: string;
 }
 
-/** How variables are spelled that are set under another name than the plain one, by the plain name. */
+/** Variables that are set under another name than the plain one, by the plain name. */
 export type Spellings = Readonly<Record<string, string>>;
 
-/** The environment, as far as settings are concerned. */
 export interface SettingEnvironment {
-  /** Values by the plain name, whatever spelling or file they came from. */
+  /** Values by the plain name, for every spelling. */
   readonly values: Variables;
   readonly spellings: Spellings;
   readonly problems: readonly SettingProblem[];
   readonly misspellings: readonly Misspelling[];
 }
 
-/** Any setting may be spelled with it. */
+/** Prefix that every variable may have. */
 export const prefix = 'PORTCULLIS_';
 const fileSuffix = '_FILE';
 const maxFileBytes = 64 * 1024;
-/** A shorter name has neighbours that mean something else: `HOME` is no misspelt `HOST`. */
+/** A shorter name differs by one letter from unrelated names: `HOME` is not a misspelt `HOST`. */
 const leastLength = 7;
 
 /**
- * Reads the variables of settings: `PORTCULLIS_NAME` before `NAME`, and `NAME_FILE` for secrets. An unknown name under the
- * prefix is a problem; another that is nearly the name of a setting is told.
+ * Reads the variables of settings: `PORTCULLIS_NAME` before `NAME`, and `NAME_FILE` for secrets. An unknown name with the
+ * prefix is a problem; without the prefix, a name that is nearly a setting is a misspelling.
  */
 export function readEnvironment(environment: Variables, known: readonly KnownName[]): SettingEnvironment {
   const variables = new Map(
@@ -61,7 +58,7 @@ export function readEnvironment(environment: Variables, known: readonly KnownNam
       continue;
     }
     if (spelling !== undefined) {
-      problems.push({ name: file, value: undefined, fix: `${spelling} is set too. Write one of the two.` });
+      problems.push({ name: file, value: undefined, fix: `${spelling} is set too. Remove one of the two.` });
       continue;
     }
     const secret = readSecret(variables.get(file) ?? '');
@@ -84,9 +81,9 @@ function findSpelling(variables: ReadonlyMap<string, string>, name: string): str
   return [`${prefix}${name}`, name].find((spelling) => variables.has(spelling));
 }
 
-const fileFix = 'Name a readable file that holds the secret, and nothing else.';
+const fileFix = 'Set the path of a readable file that has only the secret in it.';
 
-/** Reads the secret in a file, without the line break with which editors and shells end the file. */
+/** Reads a secret without the line break that editors and shells add. */
 function readSecret(path: string): string | { readonly problem: string } {
   try {
     if (statSync(path).size > maxFileBytes) return { problem: `The file has more than ${maxFileBytes} bytes.` };
@@ -102,19 +99,19 @@ function refuseUnknown(name: string, names: ReadonlySet<string>): SettingProblem
   const plain = name.slice(prefix.length);
   const likely = findLikeliest(plain, names, leastLength);
   const fix = isOutbound(plain)
-    ? `There is no such setting. Write ${plain}, without the prefix.`
+    ? `There is no such setting. Set ${plain}, without the prefix.`
     : likely === undefined
       ? 'There is no such setting. Remove it; portcullis --help lists all.'
-      : `There is no such setting. ${prefix}${likely} is probably meant.`;
+      : `There is no such setting. Did you mean ${prefix}${likely}?`;
   return { name, value: undefined, fix };
 }
 
-/** What Node and the HTTP client read by themselves. */
+/** Reports whether Node or the HTTP client reads this variable. */
 function isOutbound(name: string): boolean {
   return /^(?:HTTPS?_PROXY|NO_PROXY|NODE_EXTRA_CA_CERTS)$/.test(name);
 }
 
-/** Kubernetes sets these for every Service of a namespace; one may be called `portcullis`, another `admin`. */
+/** Kubernetes sets these for every Service of a namespace, whose name may be `portcullis` or `admin`. */
 function isOfKubernetes(name: string, value: string): boolean {
   return (
     /^(?:tcp|udp):\/\//.test(value) ||

@@ -2,7 +2,7 @@ import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
 import { readProxyAddress } from '../../outbound/proxy-address.ts';
 import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
 
-/** The outbound settings that the client and Node read by themselves; shown, and held to their form. */
+/** Shows and checks the outbound settings that Node and the HTTP client read. */
 export function readProxies(
   environment: Readonly<Record<string, string | undefined>>,
   problems: SettingProblem[],
@@ -16,7 +16,7 @@ export function readProxies(
     const shown = (isProxy ? showUrl : hideUserInfo)(value);
     effective.push({ name, value: shown, source: 'environment' });
     if (isProxy && readProxyAddress(value) === undefined) {
-      problems.push({ name, value: shown, fix: 'Write a URL such as http://proxy.example.com:3128.' });
+      problems.push({ name, value: shown, fix: 'Set a URL such as http://proxy.example.com:3128.' });
     }
   }
   return effective;

@@ -1,8 +1,8 @@
 import type { EffectiveSetting } from './setting-report.ts';
-import { type SettingRow, settingTable } from './setting-table.ts';
+import { readCommand, type SettingRow } from './setting-row.ts';
+import { settingTable } from './setting-table.ts';
 import type { Settings, SettingsResult } from './settings.ts';
 
-/** A log for warnings. */
 interface SettingLog {
   write(level: 'warn', event: string, fields: Readonly<Record<string, string>>): void;
 }
@@ -16,19 +16,19 @@ export function warnOfSettings(
   log: SettingLog,
 ): void {
   for (const { name, likely } of misspellings) {
-    log.write('warn', 'setting_unknown', { variable: name, fix: `It has no effect. ${likely} is probably meant.` });
+    log.write('warn', 'setting_unknown', { variable: name, fix: `It has no effect. Did you mean ${likely}?` });
   }
   const isWritten = ({ value, source }: EffectiveSetting): boolean => source !== 'default' && value !== '';
   for (const { name } of effective.filter(isWritten)) {
-    const { readBy = command } = rows.find(({ environment }) => environment === name) ?? {};
-    if (readBy === command) continue;
-    const fix = `portcullis ${command} does not read it. Remove it, or run portcullis ${readBy}.`;
+    const row = rows.find(({ environment }) => environment === name);
+    const other = row === undefined ? undefined : readCommand(row);
+    if (other === undefined || other === command) continue;
+    const fix = `portcullis ${command} does not read it. Remove it, or run portcullis ${other}.`;
     log.write('warn', 'setting_unread', { setting: name, fix });
   }
 }
 
-/** The settings, when they are read once more. Throws an `Error` that names everything that is wrong. */
-export function demandSettings(
+export function requireSettings(
   result: { readonly kind: 'settings'; readonly settings: Settings } | Extract<SettingsResult, { kind: 'problems' }>,
 ): Settings {
   if (result.kind === 'settings') return result.settings;

@@ -1,8 +1,10 @@
+import type { Setting, SettingLabel, SettingLabels } from '../../explain/facts.ts';
 import type { Concept, Failure, FailureContext } from '../../failures.ts';
+import type { EffectiveSetting, Source } from './setting-report.ts';
+import type { SettingRow } from './setting-row.ts';
 import { type SettingName, settingTable } from './setting-table.ts';
 import { environmentName, type Settings } from './settings.ts';
 
-/** The setting that decides about what a fix is about. */
 const settings = {
   issuer: 'domain',
   audience: 'audience',
@@ -12,16 +14,17 @@ const settings = {
   replayStore: 'replayStore',
   trustProxy: 'trustProxy',
   externalUrl: 'externalUrl',
-} as const satisfies Readonly<Record<Concept, SettingName>>;
+  algorithms: 'algorithms',
+  maxTokenLifetime: 'maxTokenLifetime',
+  statusLists: 'statusLists',
+} as const satisfies Readonly<Record<Concept | Setting, SettingName>>;
 
-/** The variable of the service for each concept of the core. */
-export type SettingNames = Readonly<Record<Concept, string>>;
+/** The variable for each concept of the core. */
+export type SettingNames = Readonly<Record<keyof typeof settings, string>>;
 
-/** Names the variables of a variant as they are spelled where they are set, for texts of the core, which knows none. */
-export function nameSettings({
-  variant,
-  spellings = {},
-}: Pick<Settings, 'variant'> & Partial<Pick<Settings, 'spellings'>>): SettingNames {
+type NamingSettings = Pick<Settings, 'variant'> & Partial<Pick<Settings, 'spellings'>>;
+
+export function nameSettings({ variant, spellings = {} }: NamingSettings): SettingNames {
   const names = Object.entries(settings).map(([concept, name]) => [
     concept,
     environmentName(settingTable[name], variant, spellings),
@@ -29,16 +32,58 @@ export function nameSettings({
   return Object.fromEntries(names) as SettingNames; // one for each concept of the map above
 }
 
-/** What an operator reads about a refusal: its fix, and the variable that it is about. */
+/** Formats the fix of a refusal for the operator, with the variable that it is about. */
 export function formatFix({ fix, concept }: Failure, names: SettingNames): string {
   return concept === undefined ? fix : `${fix} Setting: ${names[concept]}.`;
 }
 
-/** The facts about a refused request, with a hint that begins with a concept told by the name of the variable. */
+/** Replaces the concept that a hint begins with by the name of its variable. */
 export function nameHint(context: FailureContext | undefined, names: SettingNames): FailureContext | undefined {
   const hint = context?.['hint'];
   if (typeof hint !== 'string') return context;
   const [concept = '', ...rest] = hint.split(' ');
   if (!Object.hasOwn(names, concept) || rest.length === 0) return context;
-  return { ...context, hint: [names[concept as Concept], ...rest].join(' ') }; // an own member, as just seen
+  return { ...context, hint: [names[concept as keyof SettingNames], ...rest].join(' ') }; // an own member, as just seen
+}
+
+const sources: Readonly<Record<Source, string>> = {
+  flag: 'from a flag',
+  environment: 'from the environment',
+  file: 'from the settings file',
+  default: 'the default',
+};
+
+/** Describes the settings for `explain`: the spelling of each, the source of its value, and the line that changes it. */
+export function labelSettings(
+  { variant, spellings }: Pick<Settings, 'variant' | 'spellings'>,
+  effective: readonly EffectiveSetting[],
+): SettingLabels {
+  const label = (setting: SettingName): SettingLabel & { readonly isWritten: boolean } => {
+    const row: SettingRow = settingTable[setting];
+    const plain = environmentName(row, variant);
+    const source = effective.find((each) => each.name === plain)?.source;
+    const name = spellings[plain] ?? plain;
+    return {
+      name,
+      isWritten: source !== undefined && source !== 'default',
+      source: source && sources[source],
+      // A flag takes precedence over every variable.
+      set: (value) => (source === 'flag' ? `--${row.flag}=${value}` : `${name}=${value}`),
+    };
+  };
+  const [domain, issuer] = [label('domain'), label('issuer')];
+  return {
+    issuer: issuer.isWritten ? issuer : { ...domain, set: (url) => setIssuer(url, domain, issuer) },
+    audience: label(settings.audience),
+    dpopAccepted: label(settings.dpopAccepted),
+    trustProxy: label(settings.trustProxy),
+    algorithms: label(settings.algorithms),
+    externalUrl: label(settings.externalUrl),
+  };
+}
+
+/** The domain gives the issuer `https://<domain>/`, and only one of the two settings may be set. */
+function setIssuer(url: string, domain: SettingLabel, issuer: SettingLabel): string {
+  const [, host] = /^https:\/\/([^/]+)\/$/.exec(url) ?? [];
+  return host === undefined ? `${issuer.name}=${url}, and remove ${domain.name}` : domain.set(host);
 }

@@ -1,22 +1,19 @@
-/** Where a value came from; the first that has one wins. */
 export type Source = 'flag' | 'environment' | 'file' | 'default';
 
-/** One line of `portcullis config`: the value as it was written, secrets redacted. */
+/** One line of `portcullis config`: the written value, secrets redacted. */
 export interface EffectiveSetting {
   readonly name: string;
   readonly value: string;
   readonly source: Source;
 }
 
-/** One thing that is wrong with the settings. */
 export interface SettingProblem {
   readonly name: string;
-  /** What was seen, secrets redacted; absent where nothing was. */
+  /** The written value, secrets redacted. */
   readonly value: string | undefined;
   readonly fix: string;
 }
 
-/** What a person reads when the settings are wrong: one line a problem. */
 export function formatProblems(problems: readonly SettingProblem[]): string {
   const lines = problems.map(
     ({ name, value, fix }) =>

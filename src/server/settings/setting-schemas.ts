@@ -1,31 +1,42 @@
 import * as v from 'valibot';
 import { isRedisUrl } from '../../dpop/redis-url.ts';
 import { parseBaseUrl } from '../../http/external-url.ts';
-import { parseTrust } from '../../http/trust.ts';
-import { isDomain } from '../../resource-server/issuer-name.ts';
+import { parseTrust } from '../../http/peer.ts';
+import { showUrl } from '../../http/shown-url.ts';
+import { isDomain } from '../../resource-server/trusted-issuer.ts';
+import { isListPrefix } from '../../token-status/status-list.ts';
 
-const booleans: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
-  ['true', true],
-  ['false', false],
-  [true, true],
-  [false, false],
-]);
+export const hidden = '***';
 
-function parseBoolean(value: unknown): boolean | undefined {
-  return booleans.get(typeof value === 'string' ? value.toLowerCase() : value);
+function parsed<T>(parse: (value: unknown) => T | undefined) {
+  return v.pipe(
+    v.unknown(),
+    v.rawTransform(({ dataset, addIssue, NEVER }) => {
+      const value = parse(dataset.value);
+      if (value !== undefined) return value;
+      addIssue();
+      return NEVER;
+    }),
+  );
 }
 
-export const boolean = v.pipe(
-  v.unknown(),
-  v.rawTransform(({ dataset, addIssue, NEVER }) => {
-    const parsed = parseBoolean(dataset.value);
-    if (parsed !== undefined) return parsed;
-    addIssue();
-    return NEVER;
-  }),
-);
+function emptyOr(check: (text: string) => boolean) {
+  return v.pipe(
+    v.string(),
+    v.check((text) => text === '' || check(text)),
+  );
+}
 
-/** A whole number, written as digits or as a JSON number. */
+export function textLike(pattern: RegExp) {
+  return v.pipe(v.string(), v.regex(pattern));
+}
+
+function parseBoolean(value: unknown): boolean | undefined {
+  const written = typeof value === 'string' ? value.toLowerCase() : value;
+  if (written === true || written === 'true') return true;
+  return written === false || written === 'false' ? false : undefined;
+}
+
 export function integer(least: number, most: number) {
   return v.pipe(
     v.union([v.number(), v.pipe(v.string(), v.regex(/^\d{1,9}$/), v.transform(Number))]),
@@ -35,83 +46,111 @@ export function integer(least: number, most: number) {
   );
 }
 
-/** A part of one, written as a decimal number or as a JSON number. */
+export function number(least: number, most: number, unit?: 'seconds' | 'milliseconds') {
+  const what = unit === undefined ? 'a number' : `a number of ${unit}`;
+  return { schema: integer(least, most), fix: `Set ${what} from ${least} to ${most}.` };
+}
+
+export function oneOf<Name extends string>(...names: readonly Name[]) {
+  const fix = names.length > 2 ? `Set one of: ${names.join(', ')}.` : `Set ${names.join(' or ')}.`;
+  return { schema: v.picklist(names), fix };
+}
+
+export const flag = { schema: parsed(parseBoolean), fix: 'Set true or false.' };
+
+export const filePath = { schema: textLike(/^\P{Cc}*$/u), defaultValue: '' } as const;
+
+export const secretBytes = {
+  secret: 'always',
+  schema: emptyOr((text) => Buffer.byteLength(text) >= 32),
+  defaultValue: '',
+  fix: 'Set at least 32 random bytes, for example the output of: openssl rand -base64 48.',
+  redact: (value: string): string => (value === '' ? '' : hidden),
+} as const;
+
+/** A part of one, as a decimal number or as a JSON number. */
 export const share = v.pipe(
   v.union([v.number(), v.pipe(v.string(), v.regex(/^(?:[01]|[01]?\.\d{1,6})$/), v.transform(Number))]),
   v.gtValue(0),
   v.maxValue(1),
 );
 
-/** A list, comma-separated or as a JSON array. */
+/** Comma-separated, or a JSON array. */
 const list = v.union([
   v.array(v.string()),
   v.pipe(
     v.string(),
-    v.transform((text) =>
-      text
-        .split(',')
-        .map((item) => item.trim())
-        .filter((item) => item !== ''),
-    ),
+    v.transform((text) => text.split(',').flatMap((item) => item.trim() || [])),
   ),
 ]);
+
+export const filePaths = v.pipe(list, v.array(textLike(/^\P{Cc}+$/u)));
 
 export function algorithmList<Name extends string>(allowed: readonly Name[]) {
   return v.pipe(list, v.array(v.picklist(allowed)), v.minLength(1));
 }
 
-/** One number for all, or the form in which a variant may have two. */
+/** One number for both, or the form for a variant with two. */
 export const clockTolerance = v.union([
   v.pipe(
     integer(0, 60),
     v.transform((seconds) => ({ exp: seconds, nbf: seconds })),
   ),
   v.pipe(
-    v.string(),
-    v.regex(/^exp \d{1,2}, nbf \d{1,3}$/),
+    textLike(/^exp \d{1,2}, nbf \d{1,3}$/),
     v.transform((text) => text.match(/\d+/g)?.map(Number) ?? []),
     v.strictTuple([v.pipe(v.number(), v.maxValue(60)), v.pipe(v.number(), v.maxValue(300))]),
     v.transform(([exp, nbf]) => ({ exp, nbf })),
   ),
 ]);
 
-/** The domain, or `scheme` for the known user error that the service must survive. */
-export const domain = v.pipe(
-  v.string(),
-  v.rawTransform(({ dataset: { value: text }, addIssue, NEVER }) => {
-    if (/^https:\/\//i.test(text)) return { kind: 'scheme', text } as const;
-    if (isDomain(text)) return { kind: 'host', text } as const;
-    addIssue();
-    return NEVER;
-  }),
+/** A host. `scheme` is a known user error, with which the service must start. */
+export const domain = parsed((text) => {
+  if (typeof text !== 'string') return undefined;
+  if (/^https:\/\//i.test(text)) return { kind: 'scheme', text } as const;
+  return isDomain(text) ? ({ kind: 'host', text } as const) : undefined;
+});
+
+/** The value of `iss` (RFC 8414 §2); empty if the domain gives it. */
+export const issuerUrl = emptyOr(
+  (text) => /^https:\/\/[^/?#@\\\s\p{Cc}]+(?:\/[^?#\\\s\p{Cc}]*)?$/u.test(text) && URL.canParse(text),
 );
 
-/** The issuer in full, as `iss` has it (RFC 8414 §2); empty if the domain names it. */
-export const issuerUrl = v.pipe(
-  v.string(),
-  v.check(
-    (text) =>
-      text === '' || (/^https:\/\/[^/?#@\\\s\p{Cc}]+(?:\/[^?#\\\s\p{Cc}]*)?$/u.test(text) && URL.canParse(text)),
+export const trust = parsed((value) => {
+  const all = parseBoolean(value);
+  if (all !== undefined) return all ? 'all' : 'none';
+  const entries = v.safeParse(list, value);
+  if (!entries.success || entries.output.length === 0) return undefined;
+  try {
+    parseTrust(entries.output);
+    return entries.output;
+  } catch {
+    return undefined;
+  }
+});
+
+/** Secret, default and redaction of a store that instances share. */
+export const redisUrl = {
+  secret: 'credentials',
+  defaultValue: 'memory',
+  // Neither a word nor a URL: it may be a password.
+  redact: (value: string): string =>
+    /^(?:[a-z]{0,10}|rediss?(?:\+[a-z]+)?:\/\/.*)$/is.test(value) ? showUrl(value) : hidden,
+} as const;
+
+export const revocationStore = v.union([v.literal('memory'), v.pipe(v.string(), v.check(isRedisUrl))]);
+
+/** Names, comma-separated or as a JSON array. */
+export const names = v.pipe(list, v.array(v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,256}$/))));
+
+export const statusLists = v.pipe(
+  list,
+  v.array(
+    v.pipe(
+      v.string(),
+      v.check((url) => isListPrefix(url)),
+    ),
   ),
-);
-
-export const trust = v.pipe(
-  v.unknown(),
-  v.rawTransform(({ dataset: { value }, addIssue, NEVER }) => {
-    const flag = parseBoolean(value);
-    if (flag !== undefined) return flag ? ('all' as const) : ('none' as const);
-    const entries = v.safeParse(list, value);
-    if (entries.success && entries.output.length > 0) {
-      try {
-        parseTrust(entries.output);
-        return entries.output;
-      } catch {
-        // reported below, with the fix
-      }
-    }
-    addIssue();
-    return NEVER;
-  }),
 );
 
 export const replayStore = v.union([v.picklist(['memory', 'off']), v.pipe(v.string(), v.check(isRedisUrl))]);
@@ -122,10 +161,7 @@ export const hostNames = v.pipe(
   v.array(v.pipe(v.string(), v.toLowerCase(), v.regex(/^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/))),
 );
 
-export const externalUrl = v.pipe(
-  v.string(),
-  v.check((text) => text === '' || parseBaseUrl(text) !== undefined),
-);
+export const externalUrl = emptyOr((text) => parseBaseUrl(text) !== undefined);
 
 export const origins = v.pipe(
   list,
@@ -137,11 +173,6 @@ export const origins = v.pipe(
   ),
 );
 
-/** Text that has the form of a pattern. */
-export function textLike(pattern: RegExp) {
-  return v.pipe(v.string(), v.regex(pattern));
-}
-
 export const printable = textLike(/^[^\p{Cc}]+$/u);
 
-export const replayNamespace = v.pipe(v.string(), v.regex(/^[\w.-]{1,64}$/));
+export const replayNamespace = textLike(/^[\w.-]{1,64}$/);

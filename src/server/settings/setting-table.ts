@@ -1,491 +1,497 @@
 import * as v from 'valibot';
-import { showUrl } from '../../http/shown-url.ts';
+import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
 import { isUpstream } from '../../http/upstream-address.ts';
 import { proofAlgorithms, tokenAlgs } from '../../jose/algorithms.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
-import { type Variant, type VariantName, variants } from '../variants/variants.ts';
+import { type VariantName, variants } from '../variants/variants.ts';
+import { consumedBy } from './setting-row.ts';
 import {
   algorithmList,
-  boolean,
   clockTolerance,
   domain,
   externalUrl,
+  filePath,
+  filePaths,
+  flag,
+  hidden,
   hostNames,
   integer,
   issuerUrl,
+  names,
+  number,
+  oneOf,
   origins,
   printable,
+  redisUrl,
   replayNamespace,
   replayStore,
+  revocationStore,
+  secretBytes,
   share,
+  statusLists,
   textLike,
   trust,
 } from './setting-schemas.ts';
 
-/** One setting: where it is read from, what it may be, and its fix. */
-export interface SettingRow {
-  /** Flag without dashes. */
-  readonly flag: string;
-  /** Environment variable, or its name by variant; the settings file takes the same name, in lower case too. */
-  readonly environment: string | ((variant: Variant) => string);
-  /** Turns what was written (text, or a value of the JSON file) into the setting's value. */
-  readonly schema: v.GenericSchema;
-  /** Written form of the default; `undefined` where the setting is required. */
-  readonly defaultValue: string | ((variant: Variant) => string) | undefined;
-  readonly meaning: string;
-  /** What to do when the value is refused. */
-  readonly fix: string;
-  /**
-   * Whether the value is a secret (`always`), or may hold one in the user information of a URL (`credentials`). A secret
-   * can be read from `NAME_FILE`, and is refused as a flag.
-   */
-  readonly secret?: 'always' | 'credentials';
-  /** The one command that reads it. Default: `serve` and `gate`. */
-  readonly readBy?: 'serve' | 'gate';
-  /** How the value is shown where it is, or may hold, a secret. */
-  readonly redact?: (value: string) => string;
-}
+/** Hides the content of a PEM file that was set instead of its path. */
+const pemFile = {
+  ...filePath,
+  fix: 'Set the path of a file in PEM.',
+  redact: (value: string): string => (/-----|\p{Cc}/u.test(value) ? hidden : hideUserInfo(value)),
+} as const;
+const tlsFile = { ...pemFile, reload: 'change' } as const;
 
-const booleanFix = 'Write true or false.';
-/** Replacement for a secret in output. */
-export const hidden = '***';
-/** Hides what should be in the file that the setting names. */
-const hidePem = (value: string): string => (/-----|\p{Cc}/u.test(value) ? hidden : value);
-
-/** Every setting, in the order of the documentation. */
+/** Every setting, in the order of the documentation. Its key gives its flag and its variable. */
 export const settingTable = {
-  variant: {
-    flag: 'variant',
-    environment: 'VARIANT',
-    schema: v.pipe(v.string(), v.toLowerCase(), v.picklist(Object.keys(variants) as VariantName[])), // the keys are the names
-    defaultValue: 'a',
-    meaning: 'Which reference behaviour: `a` or `b`.',
-    fix: `Write one of: ${Object.keys(variants).join(', ')}.`,
-  },
-  domain: {
-    flag: 'domain',
-    environment: ({ names }) => names.domain,
-    schema: domain,
-    defaultValue: undefined,
-    meaning:
-      'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; another one goes into `ISSUER`.',
-    fix: 'Write only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash. An issuer with a path goes into ISSUER.',
-    redact: showUrl,
-  },
-  issuer: {
-    flag: 'issuer',
-    environment: 'ISSUER',
-    schema: issuerUrl,
-    defaultValue: '',
-    meaning:
-      'The issuer in full, in place of the domain: any https URL, with a path too; compared byte for byte with `iss`.',
-    fix: 'Write the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials or space.',
-    redact: showUrl,
-  },
-  audience: {
-    flag: 'audience',
-    environment: ({ names }) => names.audience,
-    schema: printable,
-    defaultValue: undefined,
-    meaning: 'The API identifier, compared byte for byte with `aud`.',
-    fix: 'Write the identifier of this API as the provider knows it, such as https://api.example.com/.',
-  },
-  dpopEnabled: {
-    flag: 'dpop-enabled',
-    environment: 'DPOP_ENABLED',
-    schema: boolean,
-    defaultValue: ({ defaults }) => String(defaults.dpopEnabled),
-    meaning: 'Whether DPoP-bound tokens are accepted.',
-    fix: booleanFix,
-  },
-  dpopRequired: {
-    flag: 'dpop-required',
-    environment: 'DPOP_REQUIRED',
-    schema: boolean,
-    defaultValue: 'false',
-    meaning: '`true` refuses Bearer.',
-    fix: booleanFix,
-  },
-  dpopAlgorithms: {
-    flag: 'dpop-algorithms',
-    environment: 'DPOP_ALGORITHMS',
-    schema: algorithmList(proofAlgorithms),
-    defaultValue: 'ES256',
-    meaning: `Algorithms accepted in proofs: any of ${proofAlgorithms.map((alg) => `\`${alg}\``).join(', ')}, comma-separated.`,
-    fix: `Write any of ${proofAlgorithms.join(', ')}, separated by commas.`,
-  },
-  dpopNonce: {
-    flag: 'dpop-nonce',
-    environment: 'DPOP_NONCE',
-    schema: v.picklist(['off', 'required']),
-    defaultValue: 'off',
-    meaning: '`off`, or `required`: proofs must carry a nonce of this server.',
-    fix: 'Write off or required.',
-  },
-  dpopNonceSecret: {
-    flag: 'dpop-nonce-secret',
-    secret: 'always',
-    environment: 'DPOP_NONCE_SECRET',
-    schema: v.pipe(
-      v.string(),
-      v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
-    ),
-    defaultValue: '',
-    meaning:
-      'At least 32 bytes, the same for all instances; needed with `DPOP_NONCE=required`, and with Redis for clients to get through right after a restart of it.',
-    fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
-    redact: (value) => (value === '' ? '' : hidden),
-  },
-  replayStore: {
-    flag: 'replay-store',
-    secret: 'credentials',
-    environment: 'REPLAY_STORE',
-    schema: replayStore,
-    defaultValue: 'memory',
-    meaning:
-      'Where used proofs are remembered: `memory`, `off`, or a URL shared by instances: `redis://`, `redis+sentinel://` or `redis+cluster://`, each with `rediss` for TLS.',
-    fix: 'Write memory, off, or a URL such as redis://localhost:6379, redis+sentinel://one:26379,two:26379/NAME or redis+cluster://one:6379,two:6379.',
-    // Neither a word nor a URL: it may be a password.
-    redact: (value) => (/^(?:[a-z]{0,10}|rediss?(?:\+[a-z]+)?:\/\/.*)$/is.test(value) ? showUrl(value) : hidden),
-  },
-  replayTimeout: {
-    flag: 'replay-timeout',
-    environment: 'REPLAY_TIMEOUT',
-    schema: integer(1, 10_000),
-    defaultValue: '250',
-    meaning: 'Milliseconds that an answer of Redis is waited for.',
-    fix: 'Write a number of milliseconds from 1 to 10000.',
-  },
-  replayNamespace: {
-    flag: 'replay-namespace',
-    environment: 'REPLAY_NAMESPACE',
-    schema: replayNamespace,
-    defaultValue: 'serve',
-    meaning:
-      'Services of other names in one Redis do not know the proofs of each other. `portcullis gate` has the default `gate`.',
-    fix: 'Write 1 to 64 letters, digits, _, . or -.',
-  },
-  trustProxy: {
-    flag: 'trust-proxy',
-    environment: 'TRUST_PROXY',
-    schema: trust,
-    defaultValue: 'false',
-    meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is believed.',
-    fix: 'Write true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
-  },
-  externalUrl: {
-    flag: 'external-url',
-    environment: 'EXTERNAL_URL',
-    schema: externalUrl,
-    defaultValue: '',
-    meaning:
-      'Origin (and prefix) under which clients call this API. DPoP proofs are held against it, whatever `Host` and `X-Forwarded-*` say.',
-    fix: 'Write the URL that clients call, without query and fragment, such as https://api.example.com or https://example.com/orders.',
-    redact: showUrl,
-  },
-  drainDelay: {
-    flag: 'drain-delay',
-    environment: 'DRAIN_DELAY',
-    schema: integer(0, 300),
-    defaultValue: '0',
-    meaning:
-      'Seconds from SIGTERM for which new connections are still accepted while `/readyz` says 503, 0 to 300; as long as the load balancer takes to notice.',
-    fix: 'Write a number of seconds from 0 to 300.',
-  },
-  host: {
-    flag: 'host',
-    environment: 'HOST',
-    schema: textLike(/^(?:[a-z0-9._:-]+|unix:\P{Cc}+)$/iu),
-    defaultValue: '0.0.0.0',
-    meaning: 'Address of the API listener, or `unix:` and the path of a unix socket.',
-    fix: 'Write an address or host name of this machine, such as 127.0.0.1, or unix:/run/portcullis.sock.',
-  },
-  port: {
-    flag: 'port',
-    environment: 'PORT',
-    schema: integer(0, 65_535),
-    defaultValue: '8000',
-    meaning: 'Port of the API listener; `0` picks a free one and prints it.',
-    fix: 'Write a number from 0 to 65535.',
-  },
-  adminHost: {
-    flag: 'admin-host',
-    environment: 'ADMIN_HOST',
-    schema: textLike(/^[a-z0-9._:-]+$/i),
-    defaultValue: '127.0.0.1',
-    meaning: 'Address of the admin listener: `/healthz`, `/readyz`, `/metrics`.',
-    fix: 'Write an address or host name of this machine, such as 127.0.0.1.',
-  },
-  adminPort: {
-    flag: 'admin-port',
-    environment: 'ADMIN_PORT',
-    schema: v.union([v.literal('off'), integer(0, 65_535)]),
-    defaultValue: '9464',
-    meaning: 'Port of the admin listener; `0` picks a free one, `off` disables it.',
-    fix: 'Write a number from 0 to 65535, or off.',
-  },
-  adminHosts: {
-    flag: 'admin-hosts',
-    environment: 'ADMIN_HOSTS',
-    schema: hostNames,
-    defaultValue: '',
-    meaning: 'Comma-separated host names under which `/metrics` answers, besides addresses and names of loopback.',
-    fix: 'Write host names without a port, such as portcullis.monitoring.svc.',
-  },
-  console: {
-    flag: 'console',
-    environment: 'CONSOLE',
-    schema: v.picklist(['off', 'on']),
-    defaultValue: 'off',
-    meaning:
-      '`on` shows the last decisions at `/console` of the admin listener, on this machine only. `dev` turns it on.',
-    fix: 'Write off or on.',
-  },
-  consoleKeyFile: {
-    flag: 'console-key-file',
-    environment: 'CONSOLE_KEY_FILE',
-    schema: textLike(/^\P{Cc}*$/u),
-    defaultValue: '',
-    meaning:
-      'File that the key of the console is written to, readable by the user of the service only; `explain --admin` reads it too. `dev` chooses one.',
-    fix: 'Write the path of a file in a folder that only this service can write to, such as /run/portcullis/console-key.',
-  },
-  tlsCert: {
-    flag: 'tls-cert',
-    environment: 'TLS_CERT',
-    schema: textLike(/^\P{Cc}*$/u),
-    defaultValue: '',
-    meaning: 'File with the certificate of the API listener and its chain, in PEM; read again on SIGHUP.',
-    fix: 'Write the path of a file in PEM.',
-    redact: hidePem,
-  },
-  tlsKey: {
-    flag: 'tls-key',
-    environment: 'TLS_KEY',
-    schema: textLike(/^\P{Cc}*$/u),
-    defaultValue: '',
-    meaning: 'File with the private key that belongs to `TLS_CERT`, in PEM; read again on SIGHUP.',
-    fix: 'Write the path of a file in PEM.',
-    redact: hidePem,
-  },
-  tlsClientCa: {
-    flag: 'tls-client-ca',
-    environment: 'TLS_CLIENT_CA',
-    schema: textLike(/^\P{Cc}*$/u),
-    defaultValue: '',
-    meaning:
-      'File with the authorities of client certificates, in PEM: every client must present one, and tokens that are bound to one (RFC 8705) are accepted.',
-    fix: 'Write the path of a file in PEM.',
-  },
-  workers: {
-    flag: 'workers',
-    environment: 'WORKERS',
-    schema: v.union([v.literal('auto'), integer(1, 256)]),
-    defaultValue: '1',
-    meaning: 'Number of processes, or `auto` for one a core.',
-    fix: 'Write a number from 1 to 256, or auto.',
-  },
-  clockTolerance: {
-    flag: 'clock-tolerance',
-    environment: 'CLOCK_TOLERANCE',
-    schema: clockTolerance,
-    defaultValue: ({
-      defaults: {
-        clockTolerance: { exp, nbf },
-      },
-    }) => (exp === nbf ? String(exp) : `exp ${exp}, nbf ${nbf}`),
-    meaning: 'Seconds by which clocks may differ, 0 to 60; `nbf` goes for `iat` too.',
-    fix: 'Write a number of seconds from 0 to 60.',
-  },
-  algorithms: {
-    flag: 'algorithms',
-    environment: 'ALGORITHMS',
-    schema: algorithmList(tokenAlgs),
-    defaultValue: 'RS256',
-    meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
-    fix: `Write any of ${tokenAlgs.join(', ')}, separated by commas.`,
-  },
-  keysStale: {
-    flag: 'keys-stale',
-    environment: 'KEYS_STALE',
-    schema: integer(0, 86_400),
-    defaultValue: '3600',
-    meaning:
-      'Seconds for which the last good key set is used beyond its freshness while the provider is down, 0 to 86400.',
-    fix: 'Write a number of seconds from 0 to 86400.',
-  },
-  keysCache: {
-    flag: 'keys-cache',
-    environment: 'KEYS_CACHE',
-    schema: textLike(/^\P{Cc}*$/u),
-    defaultValue: '',
-    meaning:
-      'File that keeps the last good key set, so that a restart while the provider is down can judge tokens; nobody else may be able to write to it.',
-    fix: 'Write the path of a file in a folder that only this service can write to, such as /var/lib/portcullis/keys.json.',
-  },
-  denyList: {
-    flag: 'deny-list',
-    environment: 'DENY_LIST',
-    schema: textLike(/^\P{Cc}*$/u),
-    defaultValue: '',
-    meaning:
-      'JSON file with lists of `jti`, `sub` and `kid` whose tokens are refused; read again when it changes, and on SIGHUP.',
-    fix: 'Write the path of a JSON file, such as { "jti": ["..."], "sub": [], "kid": [] }.',
-  },
-  errorBody: {
-    flag: 'error-body',
-    environment: 'ERROR_BODY',
-    schema: v.picklist(Object.keys(errorBodyFormats) as (keyof typeof errorBodyFormats)[]), // the keys are the names
-    defaultValue: ({ defaults }) => defaults.errorBody,
-    meaning: 'Form of error bodies: `detail`, `flat`, `message`, `problem`.',
-    fix: `Write one of: ${Object.keys(errorBodyFormats).join(', ')}.`,
-  },
-  customClaim: {
-    flag: 'custom-claim',
-    environment: 'CUSTOM_CLAIM',
-    readBy: 'serve',
-    schema: printable,
-    defaultValue: 'https://portcullis.example/claim',
-    meaning: 'Name of the claim that `/api/profile` shows.',
-    fix: 'Write the name of a claim, such as https://my-app.example/claim.',
-  },
-  docs: {
-    flag: 'docs',
-    environment: 'DOCS',
-    readBy: 'serve',
-    schema: boolean,
-    defaultValue: 'true',
-    meaning: 'Whether `/openapi.json` and `/docs` are served.',
-    fix: booleanFix,
-  },
-  corsOrigins: {
-    flag: 'cors-origins',
-    environment: 'CORS_ORIGINS',
-    readBy: 'serve',
-    schema: origins,
-    defaultValue: '',
-    meaning: 'Comma-separated origins that browsers may call from.',
-    fix: 'Write origins such as https://app.example.com: scheme, host and port, no path.',
-  },
-  logIdentity: {
-    flag: 'log-identity',
-    environment: 'LOG_IDENTITY',
-    schema: v.picklist(['off', 'plain', 'hashed']),
-    defaultValue: 'off',
-    meaning:
-      'Whether log lines of calls with a verified token name `sub` and `client_id`: `off`, `plain`, or `hashed`.',
-    fix: 'Write off, plain or hashed.',
-  },
-  logIdentitySecret: {
-    flag: 'log-identity-secret',
-    secret: 'always',
-    environment: 'LOG_IDENTITY_SECRET',
-    schema: v.pipe(
-      v.string(),
-      v.check((text) => text === '' || Buffer.byteLength(text) >= 32),
-    ),
-    defaultValue: '',
-    meaning: 'At least 32 bytes, the same for all instances; needed with `LOG_IDENTITY=hashed`.',
-    fix: 'Write at least 32 random bytes, for example the output of: openssl rand -base64 48.',
-    redact: (value) => (value === '' ? '' : hidden),
-  },
-  logGrants: {
-    flag: 'log-grants',
-    environment: 'LOG_GRANTS',
-    schema: v.union([v.picklist(['all', 'none']), integer(1, 1_000_000)]),
-    defaultValue: 'all',
-    meaning:
-      'Which admitted calls are logged: `all`, `none`, or a number N for one call in N. Refused calls always are.',
-    fix: 'Write all, none, or a number from 1 to 1000000.',
-  },
-  keepAlive: {
-    flag: 'keep-alive',
-    environment: 'KEEP_ALIVE',
-    schema: integer(1, 3600),
-    defaultValue: '5',
-    meaning: "Seconds an idle connection is kept; set it above the load balancer's own.",
-    fix: 'Write a number of seconds from 1 to 3600.',
-  },
-  peerShare: {
-    flag: 'peer-share',
-    environment: 'PEER_SHARE',
-    schema: share,
-    defaultValue: '0.25',
-    meaning:
-      'The part of each limit that all clients share (connections, waiting requests, bytes held, places of the proxy) that one address may take; of IPv6 one /64. Proxies in `TRUST_PROXY` and unix sockets are exempt: their requests count by client address. `1` turns it off.',
-    fix: 'Write a number over 0 and at most 1, such as 0.25.',
-  },
-  tunnelTimeout: {
-    flag: 'tunnel-timeout',
-    environment: 'TUNNEL_TIMEOUT',
-    readBy: 'gate',
-    schema: integer(1, 86_400),
-    defaultValue: '3600',
-    meaning: 'Seconds after which an idle tunnel (WebSocket) is closed.',
-    fix: 'Write a number of seconds from 1 to 86400.',
-  },
-  uploadTimeout: {
-    flag: 'upload-timeout',
-    environment: 'UPLOAD_TIMEOUT',
-    readBy: 'gate',
-    schema: integer(1, 3600),
-    defaultValue: '60',
-    meaning: 'As the proxy: seconds without a byte of an upload after which it is refused with 408.',
-    fix: 'Write a number of seconds from 1 to 3600.',
-  },
-  rules: {
-    flag: 'rules',
-    environment: 'RULES',
-    readBy: 'gate',
-    schema: v.string(),
-    defaultValue: '',
-    meaning: 'File with the rules; read again when it changes, and on SIGHUP.',
-    fix: 'Name a file with rules, in JSON or YAML.',
-  },
-  upstream: {
-    flag: 'upstream',
-    environment: 'UPSTREAM',
-    readBy: 'gate',
-    schema: v.union([v.literal(''), v.pipe(v.string(), v.check(isUpstream))]),
-    defaultValue: '',
-    meaning:
-      'Server that requests go on to, `http://host:port`, `https://host:port` or `unix:/path`. Without it the gate only answers other proxies.',
-    fix: 'Write http://host:port, https://host:port or unix:/path/of/socket, with nothing behind it.',
-    redact: showUrl,
-  },
-  upstreamTimeout: {
-    flag: 'upstream-timeout',
-    environment: 'UPSTREAM_TIMEOUT',
-    readBy: 'gate',
-    schema: integer(1, 3600),
-    defaultValue: '60',
-    meaning: 'Seconds for the upstream to take a connection, to begin its answer, and between two parts of it.',
-    fix: 'Write a number of seconds from 1 to 3600.',
-  },
-  upstreamKeepAlive: {
-    flag: 'upstream-keep-alive',
-    environment: 'UPSTREAM_KEEP_ALIVE',
-    readBy: 'gate',
-    schema: v.picklist(['on', 'off']),
-    defaultValue: 'on',
-    meaning:
-      '`off` opens a connection to the upstream for each request, for an upstream that may send more bytes than its `Content-Length`.',
-    fix: 'Write on or off.',
-  },
-  scope: {
-    flag: 'scope',
-    environment: 'SCOPE',
-    readBy: 'gate',
-    schema: textLike(/^(?:[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*)?$/),
-    defaultValue: '',
-    meaning: 'Without rules: scopes that every token must have, separated by spaces.',
-    fix: 'Write scopes separated by single spaces, such as "read:orders".',
-  },
-} as const satisfies Readonly<Record<string, SettingRow>>;
+  ...consumedBy('token', {
+    variant: {
+      schema: v.pipe(v.string(), v.toLowerCase(), v.picklist(Object.keys(variants) as VariantName[])), // the keys are the names
+      defaultValue: 'a',
+      meaning: 'The reference behaviour: `a` or `b`.',
+      fix: `Set one of: ${Object.keys(variants).join(', ')}.`,
+    },
+    domain: {
+      environment: ({ names }) => names.domain,
+      schema: domain,
+      defaultValue: undefined,
+      meaning:
+        'Host (and optional port) of the identity provider, without a scheme. The issuer is `https://<domain>/`; for another issuer, set `ISSUER`.',
+      fix: 'Set only the host of the provider, such as tenant.eu.auth0.com: no scheme, path, space, credentials or slash. If the issuer has a path, set ISSUER.',
+      redact: showUrl,
+    },
+    issuer: {
+      schema: issuerUrl,
+      defaultValue: '',
+      meaning:
+        'The complete issuer, instead of the domain: any https URL, including one with a path; compared byte for byte with `iss`.',
+      fix: 'Set the issuer as tokens have it in iss, such as https://id.example.com/realms/main: https, no query, fragment, credentials or space.',
+      redact: showUrl,
+    },
+    audience: {
+      environment: ({ names }) => names.audience,
+      schema: printable,
+      defaultValue: undefined,
+      meaning: 'The API identifier, compared byte for byte with `aud`.',
+      fix: 'Set the identifier that the provider has for this API, such as https://api.example.com/.',
+    },
+    clockTolerance: {
+      schema: clockTolerance,
+      defaultValue: ({
+        defaults: {
+          clockTolerance: { exp, nbf },
+        },
+      }) => (exp === nbf ? String(exp) : `exp ${exp}, nbf ${nbf}`),
+      meaning: 'Seconds by which clocks may differ, 0 to 60; `nbf` also applies to `iat`.',
+      fix: 'Set a number of seconds from 0 to 60.',
+    },
+    algorithms: {
+      schema: algorithmList(tokenAlgs),
+      defaultValue: 'RS256',
+      meaning: 'Algorithms accepted in access tokens, comma-separated; only asymmetric algorithms can be named.',
+      fix: `Set any of ${tokenAlgs.join(', ')}, separated by commas.`,
+    },
+  }),
+  ...consumedBy('dpop', {
+    dpopEnabled: {
+      ...flag,
+      defaultValue: ({ defaults }) => String(defaults.dpopEnabled),
+      meaning: '`true` accepts DPoP-bound tokens.',
+    },
+    dpopRequired: { ...flag, defaultValue: 'false', meaning: '`true` refuses Bearer.' },
+    dpopAlgorithms: {
+      schema: algorithmList(proofAlgorithms),
+      defaultValue: 'ES256',
+      meaning: `Algorithms accepted in proofs: any of ${proofAlgorithms.map((alg) => `\`${alg}\``).join(', ')}, comma-separated.`,
+      fix: `Set any of ${proofAlgorithms.join(', ')}, separated by commas.`,
+    },
+    dpopNonce: {
+      ...oneOf('off', 'required'),
+      defaultValue: 'off',
+      meaning: '`off`, or `required`: proofs must carry a nonce of this server.',
+    },
+    dpopNonceSecret: {
+      ...secretBytes,
+      meaning:
+        'At least 32 bytes, equal in all instances. `DPOP_NONCE=required` requires it; with Redis it lets clients through immediately after a restart of Redis.',
+    },
+    replayStore: {
+      ...redisUrl,
+      schema: replayStore,
+      meaning:
+        'Where used proofs are recorded: `memory`, `off`, or a URL shared by instances: `redis://`, `redis+sentinel://` or `redis+cluster://`, each with `rediss` for TLS.',
+      fix: 'Set memory, off, or a URL such as redis://localhost:6379, redis+sentinel://one:26379,two:26379/NAME or redis+cluster://one:6379,two:6379.',
+    },
+    replayTimeout: {
+      ...number(1, 10_000, 'milliseconds'),
+      defaultValue: '250',
+      meaning: 'Milliseconds until a Redis call times out.',
+    },
+    replayNamespace: {
+      schema: replayNamespace,
+      defaultValue: 'serve',
+      meaning:
+        'Services with different names in one Redis do not share proofs. `portcullis gate` has the default `gate`.',
+      fix: 'Set 1 to 64 letters, digits, _, . or -.',
+    },
+    replayCa: {
+      ...pemFile,
+      meaning: 'File with the authorities of Redis, in PEM, instead of those that Node trusts. For `rediss` URLs.',
+    },
+    replayCert: {
+      ...pemFile,
+      meaning: 'File with the client certificate for Redis, in PEM. For `rediss` URLs.',
+    },
+    replayKey: {
+      ...pemFile,
+      meaning: 'File with the key of `REPLAY_CERT`, in PEM.',
+    },
+    sentinelUsername: {
+      schema: textLike(/^\P{Cc}*$/u),
+      defaultValue: '',
+      meaning: 'User for sentinels. The credentials in `REPLAY_STORE` are for Redis itself.',
+      fix: 'Set the user name that the sentinels have.',
+    },
+    sentinelPassword: {
+      secret: 'always',
+      schema: textLike(/^\P{Cc}*$/u),
+      defaultValue: '',
+      meaning: 'Password for sentinels. Default: none.',
+      fix: 'Set the password that the sentinels have.',
+      redact: (value) => (value === '' ? '' : hidden),
+    },
+  }),
+  ...consumedBy('request', {
+    trustProxy: {
+      schema: trust,
+      defaultValue: 'false',
+      meaning: '`true`, or a list of peer addresses / CIDR ranges whose `X-Forwarded-*` is trusted.',
+      fix: 'Set true, false, or addresses and CIDR ranges separated by commas, such as 10.0.0.0/8,::1.',
+    },
+    externalUrl: {
+      schema: externalUrl,
+      defaultValue: '',
+      meaning:
+        'Origin (and prefix) under which clients call this API. DPoP proofs must match it, regardless of `Host` and `X-Forwarded-*`.',
+      fix: 'Set the URL that clients call, without query and fragment, such as https://api.example.com or https://example.com/orders.',
+      redact: showUrl,
+    },
+  }),
+  ...consumedBy('listener', {
+    host: {
+      schema: textLike(/^(?:[a-z0-9._:-]+|unix:\P{Cc}+)$/iu),
+      defaultValue: '0.0.0.0',
+      meaning: 'Address of the API listener, or `unix:` and the path of a unix socket.',
+      fix: 'Set an address or host name of this host, such as 127.0.0.1, or unix:/run/portcullis.sock.',
+    },
+    socketMode: {
+      schema: textLike(/^(?:0?[0-7]{3})?$/),
+      defaultValue: '',
+      meaning: 'Permissions of a unix socket, such as `0660`. Default: by the umask of the process.',
+      fix: 'Set three octal digits, such as 0660.',
+    },
+    socketGroup: {
+      schema: textLike(/^[\w.-]*$/),
+      defaultValue: '',
+      meaning: 'Group of a unix socket, by name or number. The user of the service must be a member.',
+      fix: 'Set the name or number of a group of this host.',
+    },
+    port: {
+      ...number(0, 65_535),
+      defaultValue: '8000',
+      meaning: 'Port of the API listener; `0` picks a free one and prints it.',
+    },
+    tlsCert: { ...pemFile, meaning: 'File with the certificate of the API listener and its chain, in PEM.' },
+    tlsKey: { ...pemFile, meaning: 'File with the private key that belongs to `TLS_CERT`, in PEM.' },
+    tlsClientCa: {
+      ...tlsFile,
+      meaning:
+        'File with the authorities of client certificates, in PEM. Every client must then present a certificate, and tokens that are bound to one (RFC 8705) are accepted.',
+    },
+    keepAlive: {
+      ...number(1, 3600, 'seconds'),
+      defaultValue: '5',
+      meaning: 'Seconds until an idle connection is closed. Set more than the load balancer has.',
+    },
+    peerShare: {
+      schema: share,
+      defaultValue: '0.25',
+      meaning:
+        'The part of each shared limit (connections, pending requests, bytes held, slots of the proxy) that one address may use; of IPv6 one /64. Proxies in `TRUST_PROXY` and unix sockets are exempt: their requests count by client address. `1` turns it off.',
+      fix: 'Set a number over 0 and at most 1, such as 0.25.',
+    },
+  }),
+  ...consumedBy('process', {
+    drainDelay: {
+      ...number(0, 300, 'seconds'),
+      defaultValue: '0',
+      meaning:
+        'Seconds from SIGTERM, 0 to 300, for which new connections are still accepted while `/readyz` responds with 503. Set as long as the load balancer takes to notice.',
+    },
+    workers: {
+      schema: v.union([v.literal('auto'), integer(1, 256)]),
+      defaultValue: '1',
+      meaning: 'Number of processes, or `auto` for one per core.',
+      fix: 'Set a number from 1 to 256, or auto.',
+    },
+  }),
+  ...consumedBy('admin', {
+    adminHost: {
+      schema: textLike(/^[a-z0-9._:-]+$/i),
+      defaultValue: '127.0.0.1',
+      meaning: 'Address of the admin listener: `/healthz`, `/readyz`, `/metrics`.',
+      fix: 'Set an address or host name of this host, such as 127.0.0.1.',
+    },
+    adminPort: {
+      schema: v.union([v.literal('off'), integer(0, 65_535)]),
+      defaultValue: '9464',
+      meaning: 'Port of the admin listener; `0` picks a free one, `off` disables it.',
+      fix: 'Set a number from 0 to 65535, or off.',
+    },
+    adminHosts: {
+      schema: hostNames,
+      defaultValue: '',
+      meaning: 'Comma-separated host names that `/metrics` accepts, in addition to addresses and names of loopback.',
+      fix: 'Set host names without a port, such as portcullis.monitoring.svc.',
+    },
+  }),
+  ...consumedBy('console', {
+    console: {
+      ...oneOf('off', 'on'),
+      defaultValue: 'off',
+      meaning:
+        '`on` shows the last decisions at `/console` of the admin listener, on this host only. `dev` turns it on.',
+    },
+    consoleKeyFile: {
+      ...filePath,
+      meaning:
+        'File that the key of the console is written to, readable by the user of the service only; `explain --admin` reads it too. `dev` chooses one.',
+      fix: 'Set the path of a file in a folder that only this service can write to, such as /run/portcullis/console-key.',
+    },
+  }),
+  ...consumedBy('keys', {
+    keysStale: {
+      ...number(0, 86_400, 'seconds'),
+      defaultValue: '3600',
+      meaning: 'Seconds, 0 to 86400, for which the last key set is used after its lifetime if the provider is down.',
+    },
+    keysCache: {
+      ...filePath,
+      meaning:
+        'File that stores the last key set, so that a service that restarts while the provider is down can validate tokens. Other users must not be able to write to it.',
+      fix: 'Set the path of a file in a folder that only this service can write to, such as /var/lib/portcullis/keys.json.',
+    },
+  }),
+  ...consumedBy('token-status', {
+    denyList: {
+      ...filePath,
+      reload: 'change',
+      meaning: 'JSON file with lists of `jti`, `sub` and `kid` whose tokens are refused.',
+      fix: 'Set the path of a JSON file, such as { "jti": ["..."], "sub": [], "kid": [] }.',
+    },
+  }),
+  ...consumedBy('revocation', {
+    revocationStore: {
+      ...redisUrl,
+      schema: revocationStore,
+      meaning:
+        'Store of cutoffs, which end access tokens early: `memory`, or a URL in any form of `REPLAY_STORE`, shared by instances.',
+      fix: 'Set memory, or a URL such as redis://localhost:6379.',
+    },
+    revocationStale: {
+      ...oneOf('accept', 'refuse'),
+      defaultValue: 'accept',
+      meaning:
+        'Treatment of tokens after 60 s without contact to `REVOCATION_STORE`: `accept`, or `refuse` with 503. Known cutoffs always apply.',
+    },
+    maxTokenLifetime: {
+      ...number(1, 31_536_000, 'seconds'),
+      defaultValue: '86400',
+      meaning:
+        'Longest lifetime of an access token (`exp` minus `iat`) in seconds. A cutoff is retained for this long. It applies if any source of revocations is configured.',
+    },
+    logoutClients: {
+      schema: names,
+      defaultValue: '',
+      meaning:
+        'Comma-separated client ids. Logout tokens for one of them (OpenID Connect Back-Channel Logout) end access tokens.',
+      fix: 'Set the ids of the clients that users log in to, separated by commas, such as app,spa.',
+    },
+    logoutPath: {
+      schema: textLike(/^\/[\w.~!$&'()*+,;=:@/-]*$/),
+      defaultValue: '/backchannel-logout',
+      meaning: 'Path of the endpoint for logout tokens.',
+      fix: 'Set a path such as /backchannel-logout.',
+    },
+    logoutSubject: {
+      ...flag,
+      defaultValue: 'false',
+      meaning: '`true` ends all tokens of the user at each logout, for providers whose access tokens have no `sid`.',
+    },
+    sharedSignals: {
+      ...filePath,
+      meaning: 'JSON file with the streams of Shared Signals transmitters that end access tokens.',
+      fix: 'Set the path of a JSON file, such as { "streams": { "okta": { "transmitter": "https://…" } } }.',
+    },
+    statusLists: {
+      schema: statusLists,
+      defaultValue: '',
+      meaning:
+        'Comma-separated https URLs that end in a slash. Token status lists (experimental) are fetched only below one of them.',
+      fix: 'Set https URLs that end in a slash, separated by commas, such as https://id.example.com/status/.',
+    },
+    adminKeyFile: {
+      ...filePath,
+      meaning: 'File with the key for `POST /revocations` on the admin listener. Without it, the path is 404.',
+      fix: 'Set the path of a file with at least 32 random bytes, for example the output of: openssl rand -base64 48.',
+    },
+  }),
+  ...consumedBy('refusal', {
+    errorBody: {
+      ...oneOf(...(Object.keys(errorBodyFormats) as (keyof typeof errorBodyFormats)[])), // the keys are the names
+      defaultValue: ({ defaults }) => defaults.errorBody,
+      meaning: 'Form of error bodies: `detail`, `flat`, `message`, `problem`.',
+    },
+  }),
+  ...consumedBy('serve', {
+    customClaim: {
+      schema: printable,
+      defaultValue: 'https://portcullis.example/claim',
+      meaning: 'Name of the claim that `/api/profile` returns.',
+      fix: 'Set the name of a claim, such as https://my-app.example/claim.',
+    },
+    docs: { ...flag, defaultValue: 'true', meaning: '`true` serves `/openapi.json` and `/docs`.' },
+    corsOrigins: {
+      schema: origins,
+      defaultValue: '',
+      meaning: 'Comma-separated origins that browsers may call from.',
+      fix: 'Set origins such as https://app.example.com: scheme, host and port, no path.',
+    },
+  }),
+  ...consumedBy('log', {
+    logIdentity: {
+      ...oneOf('off', 'plain', 'hashed'),
+      defaultValue: 'off',
+      meaning:
+        'How log lines of requests with a verified token name `sub` and `client_id`: `off` (not), `plain`, or `hashed`.',
+    },
+    logIdentitySecret: {
+      ...secretBytes,
+      meaning: 'At least 32 bytes, equal in all instances. `LOG_IDENTITY=hashed` requires it.',
+    },
+    logLevel: {
+      ...oneOf('info', 'warn', 'error'),
+      defaultValue: 'info',
+      reload: 'hangup',
+      meaning:
+        'Lowest level of logged events. `warn` and `error` also omit admitted requests; refused and failed requests are always logged.',
+    },
+    logFormat: {
+      ...oneOf('portcullis', 'ecs'),
+      defaultValue: 'portcullis',
+      meaning: 'Names of the members of a line: the names of this product, or the Elastic Common Schema.',
+    },
+    logGrants: {
+      reload: 'hangup',
+      schema: v.union([v.picklist(['all', 'none']), integer(1, 1_000_000)]),
+      defaultValue: 'all',
+      meaning:
+        'Admitted requests that are logged: `all`, `none`, or a number N for one request in N. Every refused request is logged.',
+      fix: 'Set all, none, or a number from 1 to 1000000.',
+    },
+  }),
+  ...consumedBy('audit', {
+    auditLog: {
+      schema: textLike(/^\P{Cc}+$/u),
+      defaultValue: 'off',
+      reload: 'hangup',
+      meaning: 'Audit trail, one JSON line per decision: the path of a file, `stdout`, `stderr`, or `off`.',
+      fix: 'Set the path of a file that this service can append to, stdout, stderr, or off.',
+    },
+    auditFull: {
+      ...oneOf('block', 'drop'),
+      defaultValue: 'block',
+      meaning:
+        'While lines cannot be written: `block` responds to requests that need a token with 503; `drop` drops and counts the lines.',
+    },
+    auditFormat: {
+      ...oneOf('portcullis', 'ecs'),
+      defaultValue: 'portcullis',
+      meaning: 'Names of the members: `portcullis`, or `ecs` for the Elastic Common Schema.',
+    },
+  }),
+  ...consumedBy('gate', {
+    rules: {
+      schema: v.string(),
+      defaultValue: '',
+      reload: 'change',
+      meaning: 'File with the rules.',
+      fix: 'Set the path of a file with rules, in JSON or YAML.',
+    },
+    upstream: {
+      schema: v.union([v.literal(''), v.pipe(v.string(), v.check(isUpstream))]),
+      defaultValue: '',
+      meaning:
+        'Server that admitted requests are forwarded to: `http://host:port`, `https://host:port` or `unix:/path`. Without it, the gate only decides for other proxies.',
+      fix: 'Set http://host:port, https://host:port or unix:/path/of/socket, with nothing after it.',
+      redact: showUrl,
+    },
+    mcp: {
+      environment: 'MCP_SERVER',
+      ...flag,
+      defaultValue: 'false',
+      meaning:
+        '`true` serves the metadata of MCP servers (RFC 9728), with the audience as the URL of the server. Without rules, as the proxy, it also protects that URL as an MCP server. `--mcp` without a value sets `true`.',
+    },
+    mcpTools: {
+      schema: textLike(/^(?:[^\s="\\]+=[\x21\x23-\x5b\x5d-\x7e]+(?: [^\s="\\]+=[\x21\x23-\x5b\x5d-\x7e]+)*)?$/),
+      defaultValue: '',
+      meaning:
+        'With `MCP_SERVER` and without rules: tools and their scopes, separated by spaces, such as `delete-*=files:write *=files:read`; a name or a prefix with `*`. Other tools are refused. Default: `SCOPE` admits to every tool.',
+      fix: 'Set tools and scopes, separated by spaces, such as "delete-*=files:write *=files:read".',
+    },
+    upstreamTimeout: {
+      ...number(1, 3600, 'seconds'),
+      defaultValue: '60',
+      meaning:
+        'Seconds for the upstream to accept a connection, to begin its response, and between two parts of the response.',
+    },
+    upstreamKeepAlive: {
+      ...oneOf('on', 'off'),
+      defaultValue: 'on',
+      meaning:
+        '`off` opens a connection to the upstream for each request, for an upstream that may send more bytes than its `Content-Length`.',
+    },
+    tunnelTimeout: {
+      ...number(1, 86_400, 'seconds'),
+      defaultValue: '3600',
+      meaning: 'Seconds after which an idle tunnel (WebSocket) is closed.',
+    },
+    uploadTimeout: {
+      ...number(1, 3600, 'seconds'),
+      defaultValue: '60',
+      meaning: 'As the proxy: seconds without a byte of an upload after which it is refused with 408.',
+    },
+    assertionKey: {
+      ...pemFile,
+      meaning:
+        'File with the private key that signs assertions, in PEM: P-256 or Ed25519. Rules that send assertions require it.',
+    },
+    assertionKeysPublished: {
+      schema: filePaths,
+      defaultValue: '',
+      reload: 'hangup',
+      meaning:
+        'Comma-separated PEM files of further keys, private or public, whose public parts are served: the next key, or the previous one.',
+      fix: 'Set paths of PEM files, separated by commas.',
+      redact: pemFile.redact,
+    },
+    scope: {
+      schema: textLike(/^(?:[\x21\x23-\x5b\x5d-\x7e]+(?: [\x21\x23-\x5b\x5d-\x7e]+)*)?$/),
+      defaultValue: '',
+      meaning: 'Without rules: scopes that every token must have, separated by spaces.',
+      fix: 'Set scopes separated by single spaces, such as "read:orders".',
+    },
+  }),
+} as const;
 
 export type SettingName = keyof typeof settingTable;
-
-/** Returns the meaning of a setting for the documentation, with the one command that reads it. */
-export function describeSetting({ readBy, meaning }: SettingRow): string {
-  return readBy === undefined ? meaning : `Only \`${readBy}\`. ${meaning}`;
-}

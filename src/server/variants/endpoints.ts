@@ -1,4 +1,5 @@
-import type { Endpoint } from './endpoint.ts';
+import type { Policy } from '../../policy/policy.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
 
 const messages = {
   public: 'Public endpoint: open to everybody, no access token is needed.',
@@ -24,7 +25,6 @@ function objectSchema(properties: Readonly<Record<string, unknown>>): Readonly<R
 
 const readMessages = { scopes: ['read:messages'] } as const;
 
-/** Endpoints of variant A. */
 export const endpointsOfA: readonly Endpoint[] = [
   {
     path: '/api/public',
@@ -73,7 +73,6 @@ export const endpointsOfA: readonly Endpoint[] = [
   },
 ];
 
-/** Endpoints of variant B. */
 export const endpointsOfB: readonly Endpoint[] = [
   {
     path: '/api/public',
@@ -98,7 +97,30 @@ export const endpointsOfB: readonly Endpoint[] = [
   },
 ];
 
-/** A list of strings from an unchecked claim; anything else in it is left out. */
 function readStrings(claim: unknown): readonly string[] {
   return Array.isArray(claim) ? claim.filter((item) => typeof item === 'string') : [];
 }
+
+export interface EndpointSettings {
+  readonly customClaim: string;
+}
+
+interface Description {
+  readonly path: string;
+  readonly summary: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+export interface OpenEndpoint extends Description {
+  readonly access: 'open';
+  readonly body: object;
+}
+
+/** An endpoint with a policy. Its body may depend on the claims. */
+export interface ProtectedEndpoint extends Description {
+  readonly access: Policy;
+  readonly answer: (claims: RegisteredClaims, settings: EndpointSettings) => object;
+}
+
+/** One route: the app, the OpenAPI document and the page are built from it. */
+export type Endpoint = OpenEndpoint | ProtectedEndpoint;

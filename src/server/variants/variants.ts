@@ -1,8 +1,6 @@
 import type { errorBodyFormats } from '../../refusal/error-body.ts';
-import type { Endpoint } from './endpoint.ts';
-import { endpointsOfA, endpointsOfB } from './endpoints.ts';
+import { type Endpoint, endpointsOfA, endpointsOfB } from './endpoints.ts';
 
-/** One reference behaviour, as data: nothing else in the service asks which variant it is. */
 export interface Variant {
   /** Names of the two required settings, in the environment and in the settings file. */
   readonly names: { readonly domain: string; readonly audience: string };
@@ -12,9 +10,8 @@ export interface Variant {
     /** Seconds. */
     readonly clockTolerance: { readonly exp: number; readonly nbf: number };
   };
-  /** `background`: starts without keys and keeps them fresh; `at-start`: loads once, or does not start. */
+  /** `background`: starts without keys and refreshes them; `at-start`: loads once, or does not start. */
   readonly keyLoading: 'background' | 'at-start';
-  /** Whether the well-known key set is used where discovery is unavailable. */
   readonly discoveryFallback: 'well-known' | 'none';
   readonly subject: 'required' | 'optional';
   readonly challenge: 'full' | 'bare';
@@ -22,7 +19,6 @@ export interface Variant {
   readonly endpoints: readonly Endpoint[];
 }
 
-/** The variants by the name that `VARIANT` takes. A third one is one more record. */
 export const variants = {
   a: {
     names: { domain: 'IDP_DOMAIN', audience: 'IDP_AUDIENCE' },

@@ -15,8 +15,12 @@ export interface Bend {
   lead?: number;
   keys?: readonly object[];
   status?: number;
-  /** Of the discovery document only. */
+  /** Status of the discovery document only. */
   discoveryStatus?: number;
+  /** Never responds. */
+  hangs?: boolean;
+  /** The document that is a page of HTML. */
+  html?: 'discovery' | 'keys';
 }
 
 /** A provider over TLS whose documents can be bent. */
@@ -47,11 +51,16 @@ export async function startBentProvider(validity?: TestValidity): Promise<BentPr
       keys = [jwk],
       status = 200,
       discoveryStatus,
+      hangs = false,
+      html,
     } = provider.bend;
+    if (hangs) return;
     response.sendDate = false;
     response.setHeader('date', new Date(Date.now() + lead * 1000).toUTCString());
     const document = request.url === '/jwks' ? { keys } : { issuer, jwks_uri: jwksUri };
     const isDiscovery = request.url !== '/jwks';
+    if (html === (isDiscovery ? 'discovery' : 'keys'))
+      return void response.end('<!doctype html><title>Sign in</title>');
     response
       .writeHead((isDiscovery ? discoveryStatus : undefined) ?? status, { 'content-type': 'application/json' })
       .end(JSON.stringify(document));

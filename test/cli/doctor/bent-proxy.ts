@@ -10,8 +10,12 @@ export interface ProxyBend {
   readonly strips?: readonly string[];
   /** Headers that it sets. */
   readonly sets?: Readonly<Record<string, string>>;
-  /** Methods that it answers by itself, with 405. */
+  /** Methods that the proxy refuses itself. */
   readonly answers?: readonly string[];
+  /** Status of these refusals. Default: 405. */
+  readonly answerStatus?: number;
+  /** Path prefix that the proxy strips. Other paths get 404. */
+  readonly prefix?: string;
   /** Paths that lead elsewhere: to this origin. */
   readonly elsewhere?: Readonly<Record<string, string>>;
   /** Ends TLS with this certificate. */
@@ -26,16 +30,21 @@ export interface BentProxy {
 
 /** Starts a reverse proxy in front of an origin, on a free loopback port. Host is passed on. */
 export async function startBentProxy(target: string, bend: ProxyBend): Promise<BentProxy> {
-  const { strips = [], sets = {}, answers = [], elsewhere = {}, tls } = bend;
+  const { strips = [], sets = {}, answers = [], answerStatus = 405, prefix = '', elsewhere = {}, tls } = bend;
   const pass = (incoming: IncomingMessage, outgoing: ServerResponse): void => {
     const { method = 'GET', url = '/' } = incoming;
-    if (answers.includes(method)) return void outgoing.writeHead(405).end();
+    if (answers.includes(method)) return void outgoing.writeHead(answerStatus).end();
+    if (!url.startsWith(prefix)) return void outgoing.writeHead(404).end();
     const headers = { ...incoming.headers, ...sets };
     for (const name of strips) delete headers[name];
-    const sent = request(new URL(url, elsewhere[url] ?? target), { method, headers, agent: false }, (response) => {
-      outgoing.writeHead(response.statusCode ?? 502, response.headers);
-      response.pipe(outgoing);
-    });
+    const sent = request(
+      new URL(url.slice(prefix.length), elsewhere[url] ?? target),
+      { method, headers, agent: false },
+      (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers);
+        response.pipe(outgoing);
+      },
+    );
     sent.once('error', () => outgoing.destroy());
     sent.end();
   };

@@ -29,30 +29,30 @@ const doctor = async (...args: readonly string[]) => {
 };
 const good = { provider: 'ok', keys: 'ok', tls: 'ok', clock: 'ok' };
 
-describe('doctor without settings, beside a running dev', () => {
-  const note = () => `portcullis: there are no settings here: looking at portcullis dev, which runs ${idp.issuer}\n`;
+describe('doctor without settings, with a running dev', () => {
+  const note = () => `portcullis: no settings are set: checking portcullis dev, which runs ${idp.issuer}\n`;
 
-  it('only the provider runs → it is examined, by its own certificate', async () => {
+  it('provider only → checked, with its own certificate', async () => {
     expect(await doctor('--only', 'provider,keys,tls,clock')).toEqual({ status: 0, stderr: note(), levels: good });
   });
 
-  it('a service beside it → that is examined too, as its clients see it', async () => {
-    await idp.announceService(service.url, { IDP_DOMAIN: idp.domain, IDP_AUDIENCE: audience });
+  it('provider and service → both are checked', async () => {
+    await idp.announceService({ service: service.url }, { IDP_DOMAIN: idp.domain, IDP_AUDIENCE: audience });
     const { status, stderr, levels } = await doctor();
     expect([status, stderr]).toEqual([0, note()]);
     expect(levels).toMatchObject({ ...good, outside: 'ok', headers: 'ok' });
   });
 
-  it('a flag of a setting → the settings are meant, and what is missing is named', async () => {
+  it('flag of a setting → missing settings are named', async () => {
     await expect(doctor('--clock-tolerance', '1')).rejects.toThrow('IDP_DOMAIN: It is required.');
   });
 
-  it('something else is examined → what dev runs is left out', async () => {
+  it('--from-outside → dev is not checked', async () => {
     const { stderr, levels } = await doctor('--from-outside', service.url);
     expect([stderr, levels['provider']]).toEqual(['', 'skipped']);
   });
 
-  it('none of it runs any more → the settings are missing', async () => {
+  it('dev was stopped → settings are missing', async () => {
     await idp.close();
     await expect(doctor()).rejects.toThrow('IDP_DOMAIN: It is required.');
   });

@@ -1,5 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
@@ -8,6 +10,7 @@ import { findFreePort } from '../../support/free-port.ts';
 import { passRedisStart, passStart } from '../../support/pass-start.ts';
 import { needs } from '../../support/programs.ts';
 import { startTestRedis, type TestRedis } from '../../support/redis.ts';
+import { answerCheck, startImpostor } from '../../support/redis-store.ts';
 import type { ServiceProcess } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
 import { findVariant, readEnvironment, startVariant } from '../../support/variant-service.ts';
@@ -50,7 +53,7 @@ async function start(...each: readonly Readonly<Record<string, string>>[]): Prom
 const nonces = (secret: string) => ({ DPOP_NONCE: 'required', DPOP_NONCE_SECRET: secret.repeat(32) });
 
 describe('nonces', () => {
-  it('one secret → nothing is wrong', async () => {
+  it('one secret → ok', async () => {
     const peers = await start(nonces('a'), nonces('a'));
     const { status, findings } = await runDoctor(['--only', 'nonces', ...peers, ...credentials], environment());
     expect(findings).toMatchObject([{ level: 'ok' }]);
@@ -65,7 +68,7 @@ describe('nonces', () => {
     expect(status).toBe(1);
   });
 
-  it('without a token, and each instance has its own memory → skipped, and says what it needs', async () => {
+  it('no token, a memory for each instance → skipped with the needed flags', async () => {
     const { findings } = await runDoctor(
       ['--only', 'nonces', ...(await start(nonces('a'), nonces('b')))],
       environment(),
@@ -73,12 +76,12 @@ describe('nonces', () => {
     expect(findings).toMatchObject([{ level: 'skipped', seen: expect.stringContaining('replay stores') }]);
   });
 
-  it('without a token, and nonces are not demanded → skipped, and says what it needs', async () => {
+  it('no token, nonces off → skipped with the needed flags', async () => {
     const { findings } = await runDoctor(['--only', 'nonces', ...(await start({}, {}))], environment());
     expect(findings).toMatchObject([{ level: 'skipped', seen: expect.stringContaining('--dpop-key-file') }]);
   });
 
-  it('an instance is away → D141 with its address', async () => {
+  it('unreachable instance → D141 with its address', async () => {
     const peers = await start(nonces('a'));
     const away = `http://127.0.0.1:${await findFreePort()}`;
     const { findings } = await runDoctor(['--only', 'nonces', ...peers, '--peer', away, ...credentials], environment());
@@ -87,8 +90,19 @@ describe('nonces', () => {
   });
 });
 
+describe('audiences', () => {
+  it('equal → ok; different → D142 with both', async () => {
+    const peers = await start({}, {}, { IDP_AUDIENCE: 'urn:other' });
+    const same = await runDoctor(['--only', 'audiences', ...peers.slice(0, 4)], environment());
+    expect(same.findings).toMatchObject([{ level: 'ok' }]);
+    const { findings } = await runDoctor(['--only', 'audiences', ...peers], environment());
+    expect(codesOf(findings)).toEqual(['D142']);
+    expect(findings[0]?.seen).toBe(`${running[2]?.url} has urn:other`);
+  });
+});
+
 describe('the replay store', () => {
-  it('without a token and its key → skipped, and says what it needs', async () => {
+  it('no token and key → skipped with the needed flags', async () => {
     const peers = await start({}, {});
     const { status, findings } = await runDoctor(['--only', 'replay', ...peers], environment());
     expect(findings).toMatchObject([{ level: 'skipped', seen: expect.stringContaining('--dpop-key-file') }]);
@@ -129,13 +143,13 @@ describe('Redis', needs('redis-server'), () => {
     const peers = await start(shared('a'), shared('a'), shared('b'));
     const examineNonces = (...flags: readonly string[]) => runDoctor(['--only', 'nonces', ...flags], environment());
     const same = await examineNonces(...peers.slice(0, 4));
-    expect(same.findings).toMatchObject([{ level: 'ok', seen: '2 instances give the same nonce' }]);
+    expect(same.findings).toMatchObject([{ level: 'ok', seen: '2 instances send the same nonce' }]);
     const other = await examineNonces(...peers);
     expect(codesOf(other.findings)).toEqual(['D140']);
     expect(other.findings[0]?.seen).toContain(`${running[2]?.url} does not know`);
   });
 
-  it('away → D150 without the password', async () => {
+  it('unreachable → D150 without the password', async () => {
     const { status, findings } = await examine(`redis://:right-password@127.0.0.1:${await findFreePort()}`);
     expect(codesOf(findings)).toEqual(['D150']);
     expect(findings[0]?.seen).toContain('ECONNREFUSED');
@@ -149,19 +163,63 @@ describe('Redis', needs('redis-server'), () => {
     expect(JSON.stringify(findings)).not.toContain('wrong-password');
   });
 
-  it('it is a node of a cluster → D152', async () => {
+  it.each([
+    ['replica', 'D155', ['REPLICAOF', '127.0.0.1', '1']],
+    ['out of memory', 'D156', ['CONFIG', 'SET', 'maxmemory', '1']],
+    ['user without EVAL', 'D157', ['ACL', 'SETUSER', 'default', '-eval', '-evalsha']],
+  ])('%s → %s', async (_, code, command) => {
+    const own = await startTestRedis();
+    try {
+      await own.command(...command);
+      const { status, findings } = await examine(own.url);
+      expect([codesOf(findings), status]).toEqual([[code], 1]);
+      expect(findings[0]?.fix).not.toContain('Start Redis');
+    } finally {
+      await own.stop();
+    }
+  });
+
+  it('no free connection → D158', async () => {
+    const own = await startTestRedis({ flags: ['--maxclients', '1'] });
+    const held = connect(own.port, '127.0.0.1');
+    try {
+      await once(held, 'connect');
+      const { findings } = await examine(own.url);
+      expect(codesOf(findings)).toEqual(['D158']);
+    } finally {
+      held.destroy();
+      await own.stop();
+    }
+  });
+
+  it('slower than REPLAY_TIMEOUT → D159', async () => {
+    const slow = await startImpostor(answerCheck);
+    const { findings } = await examine(slow.url);
+    expect(codesOf(findings)).toEqual(['D159']);
+    expect(findings[0]?.seen).toContain('no response within 250 ms');
+  });
+
+  it.each(['redis+sentinel', 'redis+cluster'])('%s that is unreachable → D150', async (scheme) => {
+    const port = await findFreePort();
+    const { status, findings } = await runDoctor(['--only', 'redis', '--timeout', '3'], {
+      ...environment(),
+      REPLAY_STORE: `${scheme}://127.0.0.1:${port}${scheme.endsWith('sentinel') ? '/gate' : ''}`,
+    });
+    expect([codesOf(findings), status]).toEqual([['D150'], 1]);
+  });
+
+  it('node of a cluster → D152', async () => {
     const cluster = await startTestRedis({ flags: ['--cluster-enabled', 'yes'] });
     try {
       const { status, findings } = await examine(cluster.url);
       expect(codesOf(findings)).toEqual(['D152']);
-      expect(findings[0]?.seen).toContain('is a node of a cluster');
       expect(status).toBe(1);
     } finally {
       await cluster.stop();
     }
   });
 
-  it('it may evict → D153, a warning', async () => {
+  it('eviction allowed → D153, a warning', async () => {
     await redis.command('CONFIG SET maxmemory 100mb');
     await redis.command('CONFIG SET maxmemory-policy allkeys-lru');
     const { status, findings } = await examine(redis.url);

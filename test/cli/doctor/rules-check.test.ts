@@ -26,21 +26,21 @@ async function write(rules: readonly object[], issuers: object = {}): Promise<st
 const open = (path: string, id = path.replaceAll(/\W+/g, '-')) => ({ id: `r${id}`, path, access: 'open' });
 
 describe('the rules of a gate', () => {
-  it('good rules → ok, with their number', async () => {
+  it('valid rules → ok, with their number', async () => {
     const file = await write([open('/a'), open('/**', 'all')]);
     const { status, findings } = await runDoctor(['--only', 'rules'], { RULES: file });
     expect(findings).toMatchObject([{ level: 'ok', seen: `${file}: 2 rules` }]);
     expect(status).toBe(0);
   });
 
-  it('--rules names them too; without any → skipped, and says so', async () => {
+  it('--rules → checked; no rules → skipped', async () => {
     const file = await write([open('/a')]);
     expect((await runDoctor(['--only', 'rules', '--rules', file], {})).findings).toMatchObject([{ level: 'ok' }]);
     const { findings } = await runDoctor(['--only', 'rules'], { IDP_DOMAIN: 'localhost:9', IDP_AUDIENCE: 'x' });
     expect(findings).toMatchObject([{ level: 'skipped', seen: expect.stringContaining('RULES') }]);
   });
 
-  it('a rule that cannot be read as one → D210 with its line', async () => {
+  it('invalid rule → D210 with its line', async () => {
     const file = await write([{ id: 'a', path: 'a' }]);
     const { status, findings } = await runDoctor(['--only', 'rules'], { RULES: file });
     expect(codesOf(findings)).toEqual(['D210']);
@@ -51,12 +51,18 @@ describe('the rules of a gate', () => {
     expect(status).toBe(1);
   });
 
-  it('a file that is not there → D210', async () => {
+  it('invalid rules → the checks of the provider refer to rules', async () => {
+    const file = await write([{ id: 'a', path: 'a' }]);
+    const { findings } = await runDoctor(['--only', 'provider'], { RULES: file });
+    expect(findings).toMatchObject([{ level: 'skipped', seen: 'the rules are not valid: see rules' }]);
+  });
+
+  it('missing file → D210', async () => {
     const { findings } = await runDoctor(['--only', 'rules'], { RULES: join(folder, 'gone.json') });
     expect(codesOf(findings)).toEqual(['D210']);
   });
 
-  it('a rule that no request can reach → D211 with its id, a warning: exit 0', async () => {
+  it('unreachable rule → D211 with its id, a warning: exit 0', async () => {
     const file = await write([open('/a/**', 'shadowed'), open('/a'), open('/a/*/**')]);
     const { status, findings } = await runDoctor(['--only', 'rules'], { RULES: file });
     expect(codesOf(findings)).toEqual(['D211']);
@@ -66,7 +72,7 @@ describe('the rules of a gate', () => {
     expect(status).toBe(0);
   });
 
-  it('a rule that leaves methods to a weaker one → D212 with both ids, a warning: exit 0', async () => {
+  it('rule with a weaker one for other methods → D212 with both ids, a warning: exit 0', async () => {
     const closed = { id: 'closed', path: '/admin/**', methods: ['GET'], access: 'deny' };
     const file = await write([closed, open('/**', 'all')]);
     const { status, findings } = await runDoctor(['--only', 'rules'], { RULES: file });
@@ -77,7 +83,7 @@ describe('the rules of a gate', () => {
     expect(status).toBe(0);
   });
 
-  it('each provider that the rules name is looked at, and no other', async () => {
+  it('two issuers → both are checked', async () => {
     second.bend = { lead: 600 };
     const file = await write([{ id: 'all', path: '/**', issuers: ['one', 'two'] }], {
       one: { issuer: first.issuer, audience: 'x' },

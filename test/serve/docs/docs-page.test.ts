@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
+import { metadataPath } from '../../../src/refusal/challenge.ts';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
-import { metadataPath } from '../../../src/refusal/metadata-link.ts';
 import { createDocsPage, type DocsPageSources } from '../../../src/serve/docs/docs-page.ts';
-import type { Endpoint } from '../../../src/server/variants/endpoint.ts';
+import type { Endpoint } from '../../../src/server/variants/endpoints.ts';
 import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
 
 const names = Object.keys(variants) as VariantName[]; // the keys are the names
@@ -53,7 +53,7 @@ describe.each(names)('variant %s', (name) => {
     }
   });
 
-  it('loads nothing: no picture, no script of its own file, no address elsewhere', () => {
+  it('loads nothing: no picture, no separate script, no other address', () => {
     expect(html).not.toMatch(/<(?:script [^>]*|img|link|iframe|object|embed|form)\b/);
     expect(html).not.toMatch(
       /\bsrc=|<[^>]+ on\w+=|url\(|@import|\bstyle=|innerHTML|localStorage|sessionStorage|document\.cookie/,
@@ -91,7 +91,7 @@ describe.each(names)('variant %s', (name) => {
     expect(html).toContain('<dt>Audience</dt><dd><code>https://api.example/</code></dd>');
   });
 
-  it('shows a body for each answer, in the form of the service', () => {
+  it('shows a body for each response, in the form of the service', () => {
     for (const [index, article] of articles(html).entries()) {
       const statuses = [...article.matchAll(/<th scope="row">(\d+)</g)].map(([, status]) => status);
       const bodies = [...article.matchAll(/<pre>(\d+) {2}(.*?)<\/pre>/g)];
@@ -143,6 +143,6 @@ it.each([
   expect(html.includes('A call with DPoP')).toBe(mode !== 'off');
 });
 
-it('a base that is no plain text is escaped', () => {
+it('a base with special characters → escaped', () => {
   expect(createDocsPage(usual).write('https://a.example/"><b>')).not.toContain('<b>');
 });

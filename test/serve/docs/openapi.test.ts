@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { type Failure, failures, gateReasons, listenerReasons, type Reason } from '../../../src/failures.ts';
+import { type Failure, failures, type Reason, reasonsElsewhere } from '../../../src/failures.ts';
 import type { DpopMode } from '../../../src/http/credentials.ts';
+import { metadataPath } from '../../../src/refusal/challenge.ts';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
-import { metadataPath } from '../../../src/refusal/metadata-link.ts';
 import { createOpenApi, describeScopes, placeDocument } from '../../../src/serve/docs/openapi.ts';
 import { createFindFlows, readFlows } from '../../../src/serve/docs/provider-flows.ts';
 import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
@@ -144,7 +144,7 @@ describe('refusals', () => {
     const errorBody = errorBodyFormats[format];
     const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
     for (const [reason, { status, error, description }] of rows) {
-      if (gateReasons.has(reason) || listenerReasons.has(reason)) continue;
+      if (reasonsElsewhere.has(reason) || error === 'access_denied') continue;
       const { contentType, body } = errorBody({ status, error: error ?? 'unauthorized', description });
       const examples = responses[`Refused${status}`]?.content?.[contentType]?.examples ?? {};
       expect(Object.values(examples)).toContainEqual({ value: JSON.parse(body) });
@@ -184,7 +184,7 @@ describe('refusals', () => {
   });
 });
 
-describe('where it is read', () => {
+describe('location', () => {
   const { endpoints } = variants.a;
   const document = createOpenApi({
     endpoints,
@@ -197,7 +197,7 @@ describe('where it is read', () => {
   const issuer = 'https://idp.example/realms/main';
   const scopes = describeScopes(endpoints);
 
-  it('servers → the URL of the service; everything else stays as it was', () => {
+  it('servers → the URL of the service; everything else is unchanged', () => {
     const placed = placeDocument(document, undefined, { base, flows: undefined });
     expect(placed).toEqual({ ...document, servers: [{ url: base }] });
   });
@@ -233,7 +233,7 @@ describe('where it is read', () => {
       },
       clientCredentials: { tokenUrl: 'https://idp.example/token', scopes },
     };
-    expect(scopes).toEqual({ 'read:messages': 'Needed for /api/private-scoped' });
+    expect(scopes).toEqual({ 'read:messages': 'Required for /api/private-scoped' });
     expect(flows).toEqual(expected);
     expect(placeDocument(document, issuer, { base, flows })).toMatchObject({
       components: { securitySchemes: { Provider: { type: 'oauth2', flows: expected } } },
@@ -253,7 +253,7 @@ describe('where it is read', () => {
   });
 });
 
-describe('flows are read when somebody asks', () => {
+describe('flows are read on request', () => {
   const known = { token_endpoint: 'https://idp.example/token', grant_types_supported: ['client_credentials'] };
 
   it('many at once → one call; again after ten minutes', async () => {

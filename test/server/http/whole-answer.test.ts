@@ -149,12 +149,12 @@ describe('the test of itself', () => {
 });
 
 describe('in one piece', () => {
-  it('a byte of a header is one byte, as RFC 9110 has it; beside a text Node would make two of it', async () => {
+  it('a header byte → one byte, as in RFC 9110; appended to a string, Node would write two', async () => {
     const port = await serve(respondWith(sendWhole, createAnswer(200, ['x-name', 'J\xfcrgen'], 'a')));
     expect(await exchange(port, get)).toContain('x-name: J\xfcrgen\r\n');
   });
 
-  it('an answer is one write', async () => {
+  it('a response is one write', async () => {
     const writes = vi.spyOn(Socket.prototype, 'write');
     const port = await serve((_incoming, outgoing) => {
       writes.mockClear();
@@ -168,7 +168,7 @@ describe('in one piece', () => {
     expect(writes).toHaveBeenCalled();
   });
 
-  it('the time is that of the second in which an answer is sent', async () => {
+  it('the time is the second in which a response is sent', async () => {
     const port = await serve((_incoming, outgoing) => sendWhole(last, outgoing));
     const socket = call(port);
     const dates = [];
@@ -183,7 +183,7 @@ describe('in one piece', () => {
 });
 
 describe('order and end', () => {
-  it('answers that are ready backwards leave in the order of their requests', async () => {
+  it('responses that are ready backwards leave in the order of their requests', async () => {
     const waiting: ServerResponse[] = [];
     const port = await serve((_incoming, outgoing) => {
       waiting.push(outgoing);
@@ -213,14 +213,14 @@ describe('order and end', () => {
     expect([finished, outgoing.writableFinished]).toEqual([true, true]);
   });
 
-  it('a connection that breaks closes its answer', async () => {
+  it('a connection that breaks closes its response', async () => {
     const [outgoing, socket] = await serveOne((each) => sendWhole(large, each));
     socket.resetAndDestroy();
     await once(outgoing, 'close');
     expect(outgoing.writableEnded).toBe(true);
   });
 
-  it('many answers on one connection, one after the other', async () => {
+  it('many responses on one connection, one after the other', async () => {
     const port = await serve(respondWith(sendWhole, createAnswer(200, [], 'again')));
     expect((await exchange(port, get.repeat(200))).match(/again/g)).toHaveLength(200);
     const socket = call(port);

@@ -42,7 +42,7 @@ describe('the file that keeps the keys', () => {
     await cache.flush();
   });
 
-  it('is only its owner’s, and is left without temporary files beside it', async () => {
+  it('is only its owner’s, and leaves no temporary files', async () => {
     expect((await lstat(file)).mode & 0o777).toBe(0o600);
     expect(await readdir(folder)).toEqual(['keys.json']);
     expect(problems).toEqual([]);
@@ -130,7 +130,7 @@ describe('a restart while the provider is down', { timeout: 60_000 }, () => {
     ['a', '2'],
     ['b', '1'],
     ['b', '2'],
-  ] as const)('variant %s, WORKERS=%s → no good call is lost, and the service is ready', async (name, WORKERS) => {
+  ] as const)('variant %s, WORKERS=%s → no valid request is lost, and the service is ready', async (name, WORKERS) => {
     const before = await start(name, { WORKERS });
     await before.findLog(({ event }) => event === 'keys_fetched');
     expect(await before.stop()).toBe(0);

@@ -72,7 +72,7 @@ describe('keys with two workers', { timeout: 60_000 }, () => {
     await until(async () => (await readiness()).body.includes('2 of 2 ready'));
   });
 
-  it('provider down, one worker killed → every good call is 200, and the service stays ready', async () => {
+  it('provider down, one worker killed → every valid request is 200, and the service stays ready', async () => {
     await provider.down();
     const token = await provider.sign();
     const [victim = 0] = findChildren(service.pid);

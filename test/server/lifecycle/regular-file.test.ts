@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { IrregularFile, LargeFile, readRegularFile } from '../../../src/server/lifecycle/regular-file.ts';
+import { IrregularFile, LargeFile, readRegularFile } from '../../../src/server/lifecycle/file.ts';
 import { needs } from '../../support/programs.ts';
 
 let folder: string;
@@ -28,12 +28,12 @@ describe('a file that is read while the service runs', () => {
     expect(() => readRegularFile(path(), 13)).toThrow(IrregularFile);
   });
 
-  it('a pipe that nobody writes to → an error, at once', needs('mkfifo'), () => {
+  it('a pipe without a writer → an error, immediately', needs('mkfifo'), () => {
     execFileSync('mkfifo', [at('pipe')]);
     expect(() => readRegularFile(at('pipe'), 13)).toThrow(IrregularFile);
   });
 
-  it('too large → an error; none there → that of the system', () => {
+  it('too large → an error; absent → the system’s error', () => {
     expect(() => readRegularFile(at('file'), 12)).toThrow(LargeFile);
     expect(() => readRegularFile(at('none'), 12)).toThrow('ENOENT');
   });

@@ -51,7 +51,7 @@ describe('a connection that never comes to TLS', () => {
     expect(malformed.slice(before)).toEqual([status]);
   });
 
-  it('a request over TLS that is none → answered, as without TLS', async () => {
+  it('an invalid request over TLS → the same response as without TLS', async () => {
     const { port } = new URL(listener.url);
     const socket = connectTls({ port: Number(port), host: '127.0.0.1', ca: certificates.ca });
     await once(socket, 'secureConnect');

@@ -68,6 +68,16 @@ async function grow(service: ServiceProcess, head: string): Promise<number> {
   return most - before;
 }
 
+/** Loads the code of a request by 20 requests whose clients disconnect: its memory does not belong to a body. */
+async function warmUp({ port }: ServiceProcess, request: string): Promise<void> {
+  for (let index = 0; index < 20; index++) {
+    const socket = connect(port, '127.0.0.1').on('error', () => {});
+    socket.write(request);
+    await sleep(20);
+    socket.destroy();
+  }
+}
+
 const canMeasure = process.platform === 'linux';
 
 describe.runIf(canMeasure)('a body that is not read', () => {
@@ -83,7 +93,9 @@ describe.runIf(canMeasure)('a body that is not read', () => {
       services.push(service);
       const token = await provider.sign();
       const chunk = framing.startsWith('T') ? `${bodyBytes.toString(16)}\r\n` : '';
-      const head = `POST / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n${framing}\r\n\r\n${chunk}`;
+      const request = `POST / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n`;
+      await warmUp(service, `${request}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n`);
+      const head = `${request}${framing}\r\n\r\n${chunk}`;
       expect(await grow(service, head)).toBeLessThan(maxGrowth);
     },
   );

@@ -147,6 +147,51 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
     expect(`${JSON.stringify(service.logs)}${service.stderr}`).not.toContain('no key');
   });
 
+  it('changed TLS files without a signal → the new certificate for new connections', async () => {
+    const files = await writeFiles(`watched-${WORKERS}`, certificates);
+    const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key };
+    const service = await startVariant(findVariant('a'), provider, environment);
+    await awaitWorkers(service, WORKERS);
+    const others = await createTestCertificates();
+    await writeFiles(`watched-${WORKERS}`, others);
+    const isReloaded = ({ event }: { readonly event?: unknown }) => event === 'tls_reloaded';
+    await expect.poll(() => service.logs.filter(isReloaded).length, { timeout: 10_000 }).toBe(Number(WORKERS));
+    expect((await getOverTls(service.port, { ca: others.ca }, await provider.sign())).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('expired certificate → a warning at startup, and its end as a metric', async () => {
+    const files = await writeFiles(`expired-${WORKERS}`, await createTestCertificates({ from: -2, to: -1 }));
+    const environment = { WORKERS, TLS_CERT: files.cert, TLS_KEY: files.key };
+    const service = await startVariant(findVariant('a'), provider, environment);
+    const { valid_to } = await service.findLog(({ event }) => event === 'tls_certificate_expired');
+    await awaitWorkers(service, WORKERS);
+    const { body } = await send(service.adminUrl ?? '', '/metrics');
+    const expires = Number(/^portcullis_tls_certificate_expires_seconds (\S+)$/m.exec(body)?.[1]);
+    expect(new Date(expires * 1000).toISOString()).toBe(valid_to);
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('SOCKET_MODE and SOCKET_GROUP → permissions and group of the unix socket', async () => {
+    const path = join(folder, `mode-${WORKERS}.sock`);
+    const group = String(process.getgid?.());
+    const environment = { WORKERS, HOST: `unix:${path}`, SOCKET_MODE: '0620', SOCKET_GROUP: group };
+    const service = await startVariant(findVariant('a'), provider, environment);
+    const { mode, gid } = await stat(path);
+    expect([(mode & 0o777).toString(8), String(gid)]).toEqual(['620', group]);
+    expect(await getOverSocket(path, bearer(await provider.sign()))).toBe(200);
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('SIGUSR1 → ignored by every process: no debugger', async () => {
+    const service = await startVariant(findVariant('a'), provider, { WORKERS });
+    await awaitWorkers(service, WORKERS);
+    for (const pid of [service.pid, ...findChildren(service.pid)]) process.kill(pid, 'SIGUSR1');
+    expect((await send(service.url, '/api/public')).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+    expect(service.stderr).not.toMatch(/debugger/i);
+  });
+
   it('TLS_CLIENT_CA → only clients with a certificate of it, and a token that is bound to one is accepted', async () => {
     const client = await createClientCertificate();
     const files = await writeFiles(`mtls-${WORKERS}`, { ...certificates, ca: client.cert });
@@ -161,6 +206,10 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
     expect(await get(await provider.sign({ cnf: { 'x5t#S256': thumbprint.toLowerCase() } }), client)).toBe(401);
     await expect(get(await provider.sign(), {})).rejects.toThrow();
     await expect(get(await provider.sign(), foreign)).rejects.toThrow();
+    const failed = await service.findLog(({ event }) => event === 'tls_handshake_failed');
+    expect(failed).toMatchObject({ client_ip: '127.0.0.1', problem: expect.stringMatching(/^[A-Z_0-9]+$/) });
+    const { body } = await send(service.adminUrl ?? '', '/metrics');
+    expect(body).toMatch(/^portcullis_tls_handshake_failures_total 2$/m);
     expect(await service.stop()).toBe(0);
   });
 
@@ -236,6 +285,14 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 40_000 }, (WORKERS) => {
   });
 });
 
+describe('a group that does not exist', () => {
+  it('SOCKET_GROUP → exit 69 with the setting', async () => {
+    const environment = { HOST: `unix:${join(folder, 'group.sock')}`, SOCKET_GROUP: 'no-such-group' };
+    const { end, stderr } = await startInVain(startVariant(findVariant('a'), provider, environment));
+    expect([end.code, stderr]).toEqual([69, expect.stringContaining('SOCKET_GROUP')]);
+  });
+});
+
 describe('wrong settings of TLS', { timeout: 40_000 }, () => {
   it.each(['1', '2'])(
     'a key that does not belong to the certificate, WORKERS=%s → exit 78 with the reason',
@@ -263,7 +320,7 @@ describe('wrong settings of TLS', { timeout: 40_000 }, () => {
 });
 
 describe('Host on the admin listener', { timeout: 40_000 }, () => {
-  it('/healthz and /readyz answer any; /metrics addresses, names of loopback and ADMIN_HOSTS', async () => {
+  it('/healthz and /readyz allow any Host; /metrics addresses, names of loopback and ADMIN_HOSTS', async () => {
     const service = await startVariant(findVariant('a'), provider, { ADMIN_HOSTS: 'Metrics.example, other.example' });
     await service.findLog(({ event }) => event === 'keys_fetched');
     const ask = async (path: string, host: string): Promise<number> =>

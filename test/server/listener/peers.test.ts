@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
+import { createPeers, type PeersOptions } from '../../../src/server/listener/limits.ts';
 import { type Listener, listen } from '../../../src/server/listener/listener.ts';
-import { createPeers, type PeersOptions } from '../../../src/server/listener/peers.ts';
 
 const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };
 afterEach(async () => {

@@ -76,7 +76,7 @@ async function until(holds: () => boolean): Promise<void> {
 }
 
 describe('requests that are pipelined', () => {
-  it('5,000 requests in one go from a client that reads → 5,000 answers, in order', async () => {
+  it('5,000 requests in one go from a client that reads → 5,000 responses, in order', async () => {
     const socket = await call(await open(echo));
     socket.write(pipeline(5000));
     expect(await readTargets(socket, 5000)).toEqual(expected(5000));
@@ -98,14 +98,17 @@ describe('requests that are pipelined', () => {
     expect(most).toBe(8);
   });
 
-  it.each([1, 3, 500])('%i requests from a client that then closes its half → all answers, in order', async (count) => {
-    const port = await open((incoming, outgoing) => void setTimeout(() => outgoing.end(`<${incoming.url}>`), 1));
-    const socket = await call(port);
-    socket.end(pipeline(count));
-    let text = '';
-    for await (const chunk of socket.setEncoding('latin1')) text += chunk;
-    expect(text.match(/<[^>]*>/g)).toEqual(expected(count));
-  });
+  it.each([1, 3, 500])(
+    '%i requests from a client that then closes its half → all responses, in order',
+    async (count) => {
+      const port = await open((incoming, outgoing) => void setTimeout(() => outgoing.end(`<${incoming.url}>`), 1));
+      const socket = await call(port);
+      socket.end(pipeline(count));
+      let text = '';
+      for await (const chunk of socket.setEncoding('latin1')) text += chunk;
+      expect(text.match(/<[^>]*>/g)).toEqual(expected(count));
+    },
+  );
 
   it('a client that closes its half in the middle of a request → 400, and the connection is closed', async () => {
     const socket = await call(await open(echo));
@@ -184,7 +187,7 @@ describe('requests that are pipelined', () => {
     expect(handled).toBeLessThan(200);
   });
 
-  it('no byte is taken for the time limit → the connection is closed', async () => {
+  it('no byte is read within the time limit → the connection is closed', async () => {
     let closed = 0;
     const port = await open((incoming, outgoing) => {
       if (incoming.url === '/0') incoming.socket.once('close', () => closed++);
@@ -194,7 +197,7 @@ describe('requests that are pipelined', () => {
     await until(() => closed === 1);
   });
 
-  it('a client that reads slowly, and never for the time limit → all answers', async () => {
+  it('a client that reads slowly, and never for the time limit → all responses', async () => {
     const port = await open((_, outgoing) => void outgoing.end(`${large}<end>`), 2);
     const socket = await callWithoutReading(port);
     socket.write(pipeline(20));

@@ -69,7 +69,7 @@ describe.each(['http', 'https'] as const)('the end of a server, %s', (scheme) =>
     expect(client.received).toBe('');
   });
 
-  it('a connection that is idle after an answer → closed', async () => {
+  it('an idle connection after a response → closed', async () => {
     const http = await open(scheme);
     const client = await call(http.port, scheme);
     client.write(request);
@@ -80,7 +80,7 @@ describe.each(['http', 'https'] as const)('the end of a server, %s', (scheme) =>
     expect(client.received).toMatch(/^connection: keep-alive\r$/im);
   });
 
-  it('a request that is on its way → answered with connection: close, and the end waits for it', async () => {
+  it('a request in flight → response with connection: close, and shutdown waits for it', async () => {
     const http = await open(scheme);
     const client = await call(http.port, scheme);
     client.write(request);
@@ -98,7 +98,7 @@ describe.each(['http', 'https'] as const)('the end of a server, %s', (scheme) =>
     expect(client.received).toContain('late');
   });
 
-  it('a request of which only a part has come → the rest may still come, and is answered', async () => {
+  it('a request of which only a part has come → the rest may still come, and gets a response', async () => {
     const http = await open(scheme);
     const client = await call(http.port, scheme);
     client.write(request.slice(0, 10));
@@ -124,7 +124,7 @@ it('a TLS handshake that is left half done → closed, and the end does not wait
   await closed;
 });
 
-it('two requests on one connection, of which none is answered → only the last answer says that it is the last', async () => {
+it('two pending requests on one connection → only the last response says that it is the last', async () => {
   const http = await open('http');
   const client = await call(http.port, 'http');
   client.write(request + request);

@@ -1,9 +1,13 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { createLog, type LogOptions } from '../../../src/server/observation/log.ts';
 import type { RequestLine } from '../../../src/server/observation/request-line.ts';
+import { findForeignFields } from '../../support/ecs-fields.ts';
+import { send } from '../../support/http-client.ts';
+import { startService } from '../../support/service-process.ts';
 
 const folders: string[] = [];
 afterEach(() => {
@@ -31,6 +35,25 @@ const lineOf = (index: number): RequestLine => ({
   ...{ reason: undefined, wouldRefuse: undefined, facts: undefined },
 });
 
+describe('closed standard output', () => {
+  it('pipe without a reader → lost lines are counted', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
+    folders.push(folder);
+    const pipe = join(folder, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const read = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
+    const write = openSync(pipe, constants.O_WRONLY);
+    closeSync(read);
+    const log = createLog({ fd: write, style: 'json' });
+    for (let count = 1; count <= 5; count++) {
+      log.write('info', 'lost');
+      await expect.poll(() => log.countDropped()).toBe(count);
+    }
+    await log.end();
+    closeSync(write);
+  });
+});
+
 describe('lines of requests', () => {
   it.each([false, true])(
     'shared: %s → all are written in order, each with its own time, before what came later',
@@ -46,9 +69,96 @@ describe('lines of requests', () => {
     },
   );
 
-  it('for people → the time at which the request was answered', async () => {
+  it('for people → the time of the response', async () => {
     const { log, finish } = openLog({ style: 'pretty' });
     log.writeRequest(lineOf(7));
     expect(await finish()).toEqual([expect.stringContaining('03:04:05.007')]);
+  });
+});
+
+describe('selection', () => {
+  const refused = { reason: 'expired', status: 401 } as const;
+
+  it.each([
+    ['info', ['info', 'warn', 'error']],
+    ['warn', ['warn', 'error']],
+    ['error', ['error']],
+  ] as const)('LOG_LEVEL=%s → events of %j; refused requests always', async (logLevel, levels) => {
+    const { log, finish } = openLog({ selection: { logLevel, logGrants: 'all' } });
+    for (const level of ['info', 'warn', 'error'] as const) log.write(level, 'event');
+    log.writeRequest({ ...lineOf(1), ...refused });
+    const lines = (await finish()).map((line): Record<string, unknown> => JSON.parse(line));
+    expect(lines.map(({ event, level }) => (event === 'request' ? 'request' : level))).toEqual([...levels, 'request']);
+  });
+
+  it.each([
+    [{ logLevel: 'info', logGrants: 'all' }, 1],
+    [{ logLevel: 'info', logGrants: 10 }, 10],
+    [{ logLevel: 'info', logGrants: 'none' }, 0],
+    [{ logLevel: 'warn', logGrants: 'all' }, 0],
+  ] as const)('%j → one in %d admitted requests', async (selection, interval) => {
+    const { log, finish } = openLog();
+    log.select(selection);
+    expect(log.grantInterval()).toBe(interval);
+    await finish();
+  });
+
+  it('SIGHUP → level and grants of the settings file, in every process', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'portcullis-log-'));
+    folders.push(folder);
+    const file = join(folder, 'settings.json');
+    const base = { IDP_DOMAIN: 'localhost:9', IDP_AUDIENCE: 'urn:api', WORKERS: 2 };
+    writeFileSync(file, JSON.stringify({ ...base, LOG_GRANTS: 'none' }));
+    const service = await startService({ args: ['--settings', file], environment: {} });
+    const requests = () => service.logs.filter(({ event }) => event === 'request').length;
+    for (let count = 0; count < 10; count++) await send(service.url, '/api/public');
+    expect(requests()).toBe(0);
+    writeFileSync(file, JSON.stringify({ ...base, LOG_GRANTS: 'all' }));
+    service.signal('SIGHUP');
+    await expect
+      .poll(async () => {
+        await send(service.url, '/api/public');
+        return requests();
+      })
+      .toBeGreaterThan(4);
+    expect(await service.stop()).toBe(0);
+  });
+});
+
+describe('Elastic Common Schema', () => {
+  it('event and request → its members, and `portcullis.` for others', async () => {
+    const { log, finish } = openLog({ style: 'ecs' });
+    log.write('warn', 'keys_fetch_failed', { issuer: 'https://idp.example/' });
+    log.writeRequest({ ...lineOf(1), reason: 'expired', status: 401, clientIp: '192.0.2.1' });
+    const [event, request] = (await finish()).map((line): Record<string, unknown> => JSON.parse(line));
+    expect(event).toMatchObject({
+      'log.level': 'warn',
+      message: 'keys_fetch_failed',
+      'portcullis.issuer': 'https://idp.example/',
+    });
+    expect(request).toMatchObject({
+      '@timestamp': new Date(start + 1).toISOString(),
+      'ecs.version': expect.stringMatching(/^8\./),
+      'event.action': 'request',
+      'event.outcome': 'failure',
+      'event.reason': 'expired',
+      'event.duration': 500_000,
+      'http.request.id': '1',
+      'http.request.method': 'GET',
+      'http.response.status_code': 401,
+      'client.ip': '192.0.2.1',
+      'portcullis.route': '/a',
+    });
+  });
+
+  it('every event and request → only fields of ECS with values of their type', async () => {
+    const { log, finish } = openLog({ style: 'ecs' });
+    log.write('error', 'audit_failed', { problem: 'ENOSPC' });
+    const facts = { sub: 'alice', client_id: 'web', actor: { sub: 'agent' }, expected: ['a'], received: 'b' };
+    const traced = { requestId: 'r-1', traceId: 'a'.repeat(32), clientIp: '192.0.2.1', facts };
+    log.writeRequest({ ...lineOf(1), ...traced });
+    log.writeRequest({ ...lineOf(2), ...traced, reason: 'expired', status: 401 });
+    log.writeRequest({ ...lineOf(3), ...traced, wouldRefuse: 'expired', routeKind: 'rule' });
+    for (const line of await finish()) expect(findForeignFields(JSON.parse(line))).toEqual([]);
   });
 });

@@ -20,7 +20,7 @@ function parse(text: string): ReadonlyMap<string, number> {
 }
 
 describe('counter', () => {
-  it('each label part → a series of its own', () => {
+  it('each label part → its own series', () => {
     const metrics = createMetrics();
     const counter = metrics.counter('requests_total', 'Requests.');
     counter.series('{route="/a"}').value++;
@@ -55,7 +55,7 @@ describe('counter', () => {
 describe('histogram', () => {
   it('observations → cumulative buckets, bounds included, with sum and count', () => {
     const metrics = createMetrics();
-    const histogram = metrics.histogram('seconds', 'Time.');
+    const histogram = metrics.histogram('seconds', 'Time.').series();
     for (const seconds of [0, 0.000_01, 0.000_02, 0.5, 5, 5.000_1, 100]) histogram.observe(seconds);
     const series = parse(formatMetrics(metrics.snapshot()));
     expect([...series.keys()].slice(0, 19)).toEqual(
@@ -70,9 +70,26 @@ describe('histogram', () => {
     expect(series.get('seconds_sum')).toBeCloseTo(110.500_13, 5);
   });
 
+  it('labels → buckets, sum and count of their own', () => {
+    const metrics = createMetrics();
+    const histogram = metrics.histogram('seconds', 'Time.');
+    histogram.series('{route="/a"}').observe(0.5);
+    histogram.series('{route="/b"}').observe(5);
+    histogram.series('{route="/b"}').observe(0.5);
+    const series = parse(formatMetrics(metrics.snapshot()));
+    const read = (route: string) =>
+      [`_bucket{route="${route}",le="0.5"}`, `_bucket{route="${route}",le="+Inf"}`, `_sum{route="${route}"}`].map(
+        (name) => series.get(`seconds${name}`),
+      );
+    expect([read('/a'), read('/b')]).toEqual([
+      [1, 1, 0.5],
+      [1, 2, 5.5],
+    ]);
+  });
+
   it('nothing observed → zeros', () => {
     const metrics = createMetrics();
-    metrics.histogram('seconds', 'Time.');
+    metrics.histogram('seconds', 'Time.').series();
     expect(new Set(parse(formatMetrics(metrics.snapshot())).values())).toEqual(new Set([0]));
   });
 });
@@ -96,7 +113,7 @@ describe('gauge', () => {
     expect([...parse(formatMetrics(metrics.snapshot()))]).toEqual(series);
   });
 
-  it('is read when asked for, and can call itself a counter', () => {
+  it('is read on request, and can call itself a counter', () => {
     const metrics = createMetrics();
     let value = 1;
     metrics.gauge({ name: 'cpu_total', help: 'CPU.', type: 'counter', aggregate: 'sum', read: () => value });
@@ -112,7 +129,7 @@ describe('several processes', () => {
     for (let i = 0; i < hits; i++) counter.series(`{parity="${i % 2}"}`).value++;
     metrics.gauge({ name: 'age_seconds', help: 'Age.', aggregate: 'max', read: () => age });
     metrics.gauge({ name: 'bytes', help: 'Memory.', aggregate: 'sum', read: () => age });
-    metrics.histogram('latency', 'Time.').observe(seconds);
+    metrics.histogram('latency', 'Time.').series().observe(seconds);
     return metrics.snapshot();
   };
 

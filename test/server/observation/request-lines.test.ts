@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { docsUrl } from '../../../src/failures.ts';
 import { send } from '../../support/http-client.ts';
 import type { LogLine, ServiceProcess } from '../../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
@@ -76,7 +77,7 @@ describe('the line of a request', () => {
     expect(other).not.toBe(one);
   });
 
-  it('LOG_GRANTS=none → only refused calls; a number → one call in so many', async () => {
+  it('LOG_GRANTS=none → only refused requests; a number N → one request in N', async () => {
     const none = await start({ LOG_GRANTS: 'none' });
     await send(none.url, '/api/public');
     await send(none.url, '/api/private');
@@ -148,7 +149,7 @@ describe('the line of a refused request', () => {
         ...claims(),
       });
       const line = await refusedLine(service, bearer(token));
-      expect(line).toMatchObject({ reason, docs: `refusals.md#${reason}`, kid: provider.kid, ...facts() });
+      expect(line).toMatchObject({ reason, docs: `${docsUrl}refusals.md#${reason}`, kid: provider.kid, ...facts() });
       const text = JSON.stringify(line);
       for (const secret of [...token.split('.'), 'alice', '"app"']) expect(text).not.toContain(secret);
     },
@@ -167,11 +168,11 @@ describe('the line of a refused request', () => {
 
   it('no token → only where to read on', async () => {
     const line = await refusedLine(service, []);
-    expect(line).toMatchObject({ reason: 'missing_credentials', docs: 'refusals.md#missing_credentials' });
+    expect(line).toMatchObject({ reason: 'missing_credentials', docs: `${docsUrl}refusals.md#missing_credentials` });
     for (const name of ['expected', 'received', 'kid']) expect(line).not.toHaveProperty(name);
   });
 
-  it('what a caller makes up → escaped, bounded, and no token', async () => {
+  it('input of a client → escaped, bounded, and no token', async () => {
     const odd = await refusedLine(service, bearer(await provider.sign({ aud: `a\u001b[31m\u202e${'x'.repeat(500)}` })));
     expect(odd['received']).toMatch(/^a\\u\{1b\}\[31m\\u\{202e\}x+… \(\d+ characters\)$/);
     expect(String(odd['received']).length).toBeLessThan(220);
@@ -184,7 +185,7 @@ describe('the line of a refused request', () => {
     expect(JSON.stringify(holding)).not.toContain(other.slice(0, 20));
   });
 
-  it('can be found by the address, the trace, and, where it may be told, the client', async () => {
+  it('can be found by the address, the trace, and, if allowed, the client', async () => {
     const told = await start({ LOG_IDENTITY: 'plain', TRUST_PROXY: '127.0.0.1' });
     const trace = '0af7651916cd43dd8448eb211c80319c';
     const expired = await provider.sign({ client_id: 'app', exp: now() - 600 });
@@ -204,7 +205,7 @@ describe('the line of a refused request', () => {
     expect(JSON.stringify(await refusedLine(told, bearer(forged)))).not.toContain('mallory');
   });
 
-  it('the refusals of a verified token are counted with its issuer, those of any other without', async () => {
+  it('the refusals of a verified token are counted with its issuer, all others without', async () => {
     await refusedLine(service, bearer(await provider.sign({ scope: 'openid' })));
     await refusedLine(service, bearer(await provider.sign({ iss: 'https://other.test/' })));
     const { body } = await send(service.adminUrl ?? '', '/metrics');

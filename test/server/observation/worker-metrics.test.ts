@@ -5,7 +5,7 @@ import { createWorkerMetrics } from '../../../src/server/observation/worker-metr
 function createWorker() {
   const metrics = createMetrics();
   const calls = metrics.counter('calls_total', 'Calls.').series();
-  const seconds = metrics.histogram('call_seconds', 'Time.');
+  const seconds = metrics.histogram('call_seconds', 'Time.').series();
   metrics.gauge({ name: 'open', help: 'Open.', aggregate: 'sum', read: () => 1 });
   return {
     call() {

@@ -61,7 +61,7 @@ describe.each(['1', '2'])('WORKERS=%s', { timeout: 60_000 }, (WORKERS) => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('DRAIN_DELAY → not ready at once, and every new connection is answered until it has passed', async () => {
+  it('DRAIN_DELAY → not ready immediately, and every new connection is served until it has passed', async () => {
     const service = await start({ WORKERS, DRAIN_DELAY: '2' });
     service.signal('SIGTERM');
     await service.findLog(({ event }) => event === 'draining');
@@ -99,7 +99,7 @@ describe('a signal to all processes at once, as a terminal and systemd send it',
     expect(service.logs.some(({ event }) => event === 'worker_exited')).toBe(false);
   });
 
-  it('SIGTERM to one worker only → it answers what it has, and another takes its place', async () => {
+  it('SIGTERM to one worker only → it completes its requests, and another replaces it', async () => {
     const service = await start({ WORKERS: '2' });
     const [victim = 0] = findChildren(service.pid);
     // On a connection of each: an answer, and a request that is not complete.
@@ -119,8 +119,8 @@ describe('a signal to all processes at once, as a terminal and systemd send it',
   });
 });
 
-describe('a worker that stands still', { timeout: 60_000 }, () => {
-  it('is passed over, told as not ready, and replaced; connections it had not taken are answered by another', async () => {
+describe('a worker that hangs', { timeout: 60_000 }, () => {
+  it('is skipped, reported as not ready, and replaced; another worker serves connections it had not accepted', async () => {
     const service = await start({ WORKERS: '2' });
     const [victim = 0] = findChildren(service.pid);
     process.kill(victim, 'SIGSTOP');
@@ -140,7 +140,7 @@ describe('a worker that stands still', { timeout: 60_000 }, () => {
     expect(await service.stop()).toBe(0);
   });
 
-  it('SIGTERM meanwhile → the service ends all the same', async () => {
+  it('SIGTERM meanwhile → the service still ends', async () => {
     const service = await start({ WORKERS: '2' });
     const [victim = 0] = findChildren(service.pid);
     process.kill(victim, 'SIGSTOP');
@@ -148,7 +148,7 @@ describe('a worker that stands still', { timeout: 60_000 }, () => {
     expect(isGone(victim)).toBe(true);
   });
 
-  it('the primary process stands still → no worker is taken for dead', async () => {
+  it('the primary process hangs → no worker is treated as dead', async () => {
     const service = await start({ WORKERS: '2' });
     const children = findChildren(service.pid);
     service.signal('SIGSTOP');

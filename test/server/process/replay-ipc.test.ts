@@ -3,11 +3,11 @@ import { createNonces } from '../../../src/dpop/nonce.ts';
 import { AccessError } from '../../../src/failures.ts';
 import type { ToPrimary, ToWorker } from '../../../src/server/process/messages.ts';
 import {
-  answerWitness,
-  askForReplay,
   createPrimaryReplayStore,
   openPrimaryReplay,
   type PrimaryChannel,
+  requestSharedReplay,
+  witnessProof,
 } from '../../../src/server/process/replay-ipc.ts';
 
 const jkt = 'A'.repeat(43);
@@ -30,7 +30,7 @@ async function connect({ silent = false } = {}) {
       tell({
         type: 'witnessed',
         id: message.id,
-        outcomes: message.proofs.map((proof) => answerWitness(primary, proof)),
+        outcomes: message.proofs.map((proof) => witnessProof(primary, proof)),
       });
     }
   };
@@ -38,7 +38,7 @@ async function connect({ silent = false } = {}) {
     onMessage: (listener) => void listeners.push(listener),
     send: (message) => setImmediate(answer, message),
   };
-  const open = async () => createPrimaryReplayStore(channel, await askForReplay(channel));
+  const open = async () => createPrimaryReplayStore(channel, await requestSharedReplay(channel));
   const witness = async (store: Awaited<ReturnType<typeof open>>, until: number, nonce?: string) => {
     const outcome = await store.witness(jkt, 'a', until, () =>
       nonce === undefined ? undefined : nonces.read(nonce, now()),
@@ -74,7 +74,7 @@ describe('the replay memory of the primary, seen from its workers', () => {
     expect(asked).toEqual([5, 1]);
   });
 
-  it('the primary does not answer → replay_store_unavailable for each proof of the message', async () => {
+  it('the primary does not respond → replay_store_unavailable for each proof of the message', async () => {
     const { open } = await connect({ silent: true });
     const store = await open();
     const witnessed = await Promise.all(['a', 'b'].map((jti) => store.witness(jkt, jti, now() + 310)));
@@ -84,7 +84,7 @@ describe('the replay memory of the primary, seen from its workers', () => {
     ]);
   });
 
-  it('a proof from before the start → a nonce is asked for, and with it from any worker → first', async () => {
+  it('a proof from before the start → a nonce is required, and with it from any worker → first', async () => {
     const { open, witness, nonces } = await connect();
     const [one, other] = [await open(), await open()];
     expect(await witness(one, now() + 180)).toBe('proof_before_start');

@@ -72,7 +72,7 @@ describe.each(variants)('listeners of variant $name', (variant) => {
   });
   afterAll(() => service.stop());
 
-  it('PORT=0, ADMIN_PORT=0 → free ports, told in the log', async () => {
+  it('PORT=0, ADMIN_PORT=0 → free ports, named in the log', async () => {
     const line = await service.findLog(({ event }) => event === 'listening');
     expect(line).toMatchObject({ url: service.url, admin_url: service.adminUrl, level: 'info' });
     expect(service.url).toMatch(/^http:\/\/127\.0\.0\.1:[1-9]\d+$/);
@@ -115,8 +115,9 @@ describe.each(variants)('listeners of variant $name', (variant) => {
     expect(moved('portcullis_requests_total', '{route="unmatched",status="404",scheme="none",issuer=""}')).toBe(1);
     expect(moved('portcullis_refusals_total', '{reason="missing_credentials",issuer=""}')).toBe(1);
     expect(moved('portcullis_refusals_total', '{reason="malformed_encoding",issuer=""}')).toBe(1);
-    expect(moved('portcullis_request_seconds', '_count')).toBe(7);
-    expect(moved('portcullis_request_seconds', '_bucket{le="+Inf"}')).toBe(7);
+    expect(moved('portcullis_request_seconds', '_count{route="/api/private"}')).toBe(5);
+    expect(moved('portcullis_request_seconds', '_bucket{route="/api/private",le="+Inf"}')).toBe(5);
+    expect(moved('portcullis_request_seconds', '_count{route="unmatched"}')).toBe(1);
     expect(moved('portcullis_token_cache_misses_total', '')).toBe(3);
     expect(moved('portcullis_token_cache_hits_total', '')).toBe(1);
     expect(moved('portcullis_token_cache_entries', '')).toBe(1);
@@ -191,7 +192,7 @@ describe('the log', () => {
   });
 });
 
-describe('an address that cannot be had', { timeout: 40_000 }, () => {
+describe('an unavailable address', { timeout: 40_000 }, () => {
   async function occupy(): Promise<{ readonly server: Server; readonly port: string }> {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -210,15 +211,15 @@ describe('an address that cannot be had', { timeout: 40_000 }, () => {
     server.close();
     expect(end).toEqual({ code: 69, signal: null });
     expect(stderr).toBe(
-      `portcullis: cannot listen on 127.0.0.1:${port}; choose another with ${setting}, or stop what uses it.\n`,
+      `portcullis: cannot listen on 127.0.0.1:${port}; set ${setting} to another port, or stop the program that uses it.\n`,
     );
   });
 
-  it('HOST is no address of this machine → says so and exits 69', async () => {
+  it('HOST is not an address of this machine → says so and exits 69', async () => {
     const { end, stderr } = await startInVain(startA(provider, { HOST: '192.0.2.1' }));
     expect(end.code).toBe(69);
     expect(stderr).toMatch(
-      /^portcullis: cannot listen on 192\.0\.2\.1:\d+; this machine has no such address\. Let HOST be/,
+      /^portcullis: cannot listen on 192\.0\.2\.1:\d+; this host has no such address\. Set HOST to/,
     );
   });
 
@@ -267,7 +268,7 @@ async function callUntilRefused(service: ServiceProcess): Promise<{ answered: nu
 
 // By itself, for a caller that is kept from its own sockets sends too late, and rightly gets nothing.
 describe('the end in mid-traffic', () => {
-  it('calls that go on along kept-alive connections → each that was sent is answered', async () => {
+  it('requests that continue along kept-alive connections → each sent one gets a response', async () => {
     const service = await startA(provider);
     const connections = Array.from({ length: 16 }, () => createConnection(service.port, '127.0.0.1'));
     let sent = 0;
@@ -299,7 +300,7 @@ describe('the end in mid-traffic', () => {
     expect(answered).toBe(sent);
   });
 
-  it('calls that came while the process stood still, along old connections and new ones → answered', async () => {
+  it('requests that came while the process hung, along old connections and new ones → all get a response', async () => {
     const service = await startA(provider);
     const call = 'GET /api/public HTTP/1.1\r\nHost: a\r\n\r\n';
     const old = Array.from({ length: 4 }, () => openRaw(service.port));
@@ -380,7 +381,7 @@ describe.concurrent('the end', { timeout: 40_000 }, () => {
   });
 });
 
-it('a provider that never answers → the service listens and serves what is open', async () => {
+it('a provider that never responds → the service listens and serves open endpoints', async () => {
   const service = await startA(hanging);
   expect((await send(service.url, '/api/public')).status).toBe(200);
   expect((await admin(service, '/readyz')).status).toBe(503);

@@ -14,7 +14,7 @@ import { findVariant, startVariant } from '../../support/variant-service.ts';
 const [first, second] = ['first-secret-of-at-least-32-bytes!', 'second-secret-of-at-least-32-bytes'] as const;
 
 describe('nonces whose secret is replaced', () => {
-  it('those under the secret before are taken for a while, and are answered with a new one', () => {
+  it('nonces under the previous secret are accepted for a while, and get a new one', () => {
     let now = 1000;
     const nonces = createRotatingNonces(first, () => now);
     const old = nonces.issue(now);
@@ -93,7 +93,7 @@ describe.each(['1', '2'])('the running service, WORKERS=%s', { timeout: 40_000 }
     expect(JSON.stringify(service.logs)).not.toContain('-secret-of-at-least');
   });
 
-  it('EXTERNAL_URL → proofs are held against it, whatever Host says', async () => {
+  it('EXTERNAL_URL → proofs must match it, whatever Host says', async () => {
     const service = await startVariant(findVariant('a'), provider, {
       WORKERS,
       EXTERNAL_URL: 'https://api.example/orders',

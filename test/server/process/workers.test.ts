@@ -55,7 +55,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
 const workerOf = (id: unknown): string => String(id).split('-')[0] ?? '';
 
 describe.each(variants)('variant $name with two workers', ({ name }) => {
-  it('many connections → both answer, and one log has the lines of both', async () => {
+  it('many connections → both serve, and one log has the lines of both', async () => {
     const service = findService(name);
     const answers = await Promise.all(Array.from({ length: 40 }, () => send(service.url, '/api/private')));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([401]));
@@ -82,7 +82,7 @@ describe.each(variants)('variant $name with two workers', ({ name }) => {
     expect(await count()).toBe(before + 30);
   });
 
-  it('good token → 200 on both', async () => {
+  it('valid token → 200 on both', async () => {
     const service = findService(name);
     const headers = bearer(await provider.sign());
     const answers = await Promise.all(Array.from({ length: 10 }, () => send(service.url, '/api/private', { headers })));

@@ -42,8 +42,8 @@ describe('PORTCULLIS_NAME', () => {
   });
 
   it.each<[Readonly<Record<string, string>>, readonly string[]]>([
-    [{ PORTCULLIS_PORT: 'x' }, ['PORTCULLIS_PORT: Write']],
-    [{ PORTCULLIS_PORT: 'x', PORT: 'y' }, ['PORTCULLIS_PORT: Write']],
+    [{ PORTCULLIS_PORT: 'x' }, ['PORTCULLIS_PORT: Set']],
+    [{ PORTCULLIS_PORT: 'x', PORT: 'y' }, ['PORTCULLIS_PORT: Set']],
     [{ ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: ISSUER is set too.']],
     [{ PORTCULLIS_ISSUER: 'https://id.example/a' }, ['IDP_DOMAIN: PORTCULLIS_ISSUER is set too.']],
     [
@@ -52,14 +52,14 @@ describe('PORTCULLIS_NAME', () => {
         'PORTCULLIS_DPOP_REQUIRED: DPoP cannot be required while DPOP_ENABLED is false. Set DPOP_ENABLED=true, or PORTCULLIS_DPOP_REQUIRED=false.',
       ],
     ],
-    [{ PORTCULLIS_DPOP_NONCE: 'required' }, ['DPOP_NONCE_SECRET: PORTCULLIS_DPOP_NONCE=required needs it.']],
-    [{ PORTCULLIS_TLS_CERT: 'a.pem' }, ['TLS_KEY: PORTCULLIS_TLS_CERT needs it.']],
+    [{ PORTCULLIS_DPOP_NONCE: 'required' }, ['DPOP_NONCE_SECRET: PORTCULLIS_DPOP_NONCE=required requires it.']],
+    [{ PORTCULLIS_TLS_CERT: 'a.pem' }, ['TLS_KEY: PORTCULLIS_TLS_CERT requires it.']],
     [
       { PORTCULLIS_CONSOLE: 'on', CONSOLE_KEY_FILE: '/tmp/k', PORTCULLIS_ADMIN_PORT: 'off' },
-      ['PORTCULLIS_CONSOLE: The console is on the admin listener. Let PORTCULLIS_ADMIN_PORT name'],
+      ['PORTCULLIS_CONSOLE: The console is on the admin listener. Set PORTCULLIS_ADMIN_PORT to'],
     ],
     [{ DPOP_NONCE_SECRET: 'short' }, ['DPOP_NONCE_SECRET: ']],
-  ])('%j → a problem that names the variable as it is spelled there', (environment, problems) => {
+  ])('%j → a problem that names the variable in its spelling', (environment, problems) => {
     const found = readBad(environment).map(({ name, fix }) => `${name}: ${fix}`);
     expect(found).toEqual(
       problems.map((start) => expect.stringMatching(new RegExp(`^${start.replaceAll('.', '\\.')}`))),
@@ -72,9 +72,9 @@ describe('PORTCULLIS_NAME', () => {
   });
 
   it.each([
-    ['PORTCULLIS_KEEPALIVE', /PORTCULLIS_KEEP_ALIVE is probably meant/],
+    ['PORTCULLIS_KEEPALIVE', /Did you mean PORTCULLIS_KEEP_ALIVE\?/],
     ['PORTCULLIS_WHATEVER', /no such setting/],
-    ['PORTCULLIS_HTTPS_PROXY', /Write HTTPS_PROXY, without the prefix/],
+    ['PORTCULLIS_HTTPS_PROXY', /Set HTTPS_PROXY, without the prefix/],
     ['PORTCULLIS_NODE_EXTRA_CA_CERTS', /without the prefix/],
     ['PORTCULLIS_PORT_FILE', /no such setting/],
   ])('%s, which there is not → a problem', (name, fix) => {
@@ -107,7 +107,7 @@ describe('NAME_FILE', () => {
       {
         name: 'DPOP_NONCE_SECRET_FILE',
         value: undefined,
-        fix: `${problem} Name a readable file that holds the secret, and nothing else.`,
+        fix: `${problem} Set the path of a readable file that has only the secret in it.`,
       },
     ]);
   });
@@ -124,19 +124,19 @@ describe('NAME_FILE', () => {
     ['DPOP_NONCE_SECRET', 'PORTCULLIS_DPOP_NONCE_SECRET_FILE'],
   ])('%s with %s → a problem', (name, file) => {
     expect(readBad({ [name]: secret, [file]: writeFile('secret', secret) })).toEqual([
-      { name: file, value: undefined, fix: `${name} is set too. Write one of the two.` },
+      { name: file, value: undefined, fix: `${name} is set too. Remove one of the two.` },
     ]);
   });
 });
 
-describe('names that are nearly those of settings', () => {
+describe('names similar to settings', () => {
   it.each([
     ['IDP_DOMIAN', 'IDP_DOMAIN'],
     ['IDP_AUDIENC', 'IDP_AUDIENCE'],
     ['TRUST_PROXYS', 'TRUST_PROXY'],
     ['trust_proxy', 'TRUST_PROXY'],
     ['DPOP_NONCE_SECRET_FIL', 'DPOP_NONCE_SECRET_FILE'],
-  ])('%s → told, and the likely one with it', (name, likely) => {
+  ])('%s → reported, with the likely one', (name, likely) => {
     expect(readGood({ [name]: 'x' }).misspellings).toEqual([{ name, likely }]);
   });
 
@@ -156,7 +156,7 @@ describe('names that are nearly those of settings', () => {
   });
 });
 
-describe('what Kubernetes sets for Services', () => {
+describe('variables that Kubernetes sets for Services', () => {
   it('a Service called portcullis, and one called admin → ignored, silently', () => {
     const { settings, misspellings } = readGood({
       PORTCULLIS_SERVICE_HOST: '10.0.0.1',
@@ -184,7 +184,7 @@ describe('secrets in flags', () => {
   ])('%s → refused, with the variable to use; the secret is not shown', (flag, value, name) => {
     const problems = readBad({}, [flag, value]);
     expect(problems).toHaveLength(1);
-    expect(problems[0]).toMatchObject({ name: flag, fix: expect.stringContaining(`Set ${name}, or let ${name}_FILE`) });
+    expect(problems[0]).toMatchObject({ name: flag, fix: expect.stringContaining(`Set ${name}, or set ${name}_FILE`) });
     expect(JSON.stringify(problems)).not.toContain(secret);
   });
 

@@ -37,7 +37,7 @@ describe('settings that a command does not read', () => {
     ],
     ['gate', { RULES: 'rules.json', UPSTREAM: 'http://127.0.0.1:1', UPSTREAM_TIMEOUT: '5' }, [], []],
     ['gate', { SCOPE: 'read', CORS_ORIGINS: '' }, [], []],
-    ['gate', { KEEP_ALIV: '10' }, [], ['setting_unknown KEEP_ALIV: It has no effect. KEEP_ALIVE is probably meant.']],
+    ['gate', { KEEP_ALIV: '10' }, [], ['setting_unknown KEEP_ALIV: It has no effect. Did you mean KEEP_ALIVE?']],
     ['serve', { CORS_ORIGINS: 'https://app.example', DOCS: 'false', UPSTREAM: '' }, [], []],
     [
       'serve',

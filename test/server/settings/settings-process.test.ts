@@ -57,18 +57,18 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
       ...{ REPLAY_STORE: 'http://user:store-password@redis', TRUST_PROXY: '10.0.0.0/99', CLOCK_TOLERANCE: '61' },
       ...{ ERROR_BODY: 'xml', DOCS: 'maybe', CORS_ORIGINS: '*', HTTPS_PROXY: 'ftp://user:proxy-password@proxy:21' },
     };
-    const args = ['--settings', file, '--keep-alive', '0', '--no-such-flag', 'its-value', 'stray'];
+    const args = ['--settings', file, '--keep-alive', '0', 'stray'];
     const { status, stderr } = await serveInVain(environment, args);
     expect(status).toBe(78);
     const names = [
       ...['VARIANT', 'IDP_DOMAIN', 'IDP_AUDIENCE', 'PORT', 'ADMIN_PORT', 'WORKERS', 'DPOP_REQUIRED', 'REPLAY_STORE'],
       ...['DPOP_NONCE_SECRET', 'TRUST_PROXY', 'CLOCK_TOLERANCE', 'ERROR_BODY', 'DOCS', 'CORS_ORIGINS', 'HTTPS_PROXY'],
-      ...['KEEP_ALIVE', 'no_such_setting', '--no-such-flag', 'argument'],
+      ...['KEEP_ALIVE', 'no_such_setting', 'argument'],
     ];
     const lines = stderr.trimEnd().split('\n').slice(1);
     expect(new Set(lines.map((line) => /^ {2}(\S+): /.exec(line)?.[1]))).toEqual(new Set(names));
     expect(stderr).toContain('PORT: "65536" is not valid.');
-    expect(stderr).toContain('ERROR_BODY: "xml" is not valid. Write one of: detail, flat, message, problem.');
+    expect(stderr).toContain('ERROR_BODY: "xml" is not valid. Set one of: detail, flat, message, problem.');
     expect(stderr).not.toMatch(/short-secret|store-password|proxy-password/);
   });
 
@@ -101,7 +101,7 @@ describe.concurrent('settings that are wrong', { timeout: 40_000 }, () => {
   });
 });
 
-describe('where a setting comes from', () => {
+describe('source of a setting', () => {
   it.each(variants)('variant $name, everything in the file → honoured', async (variant) => {
     const { domain, audience, caFile } = provider;
     const { names } = variant;

@@ -9,7 +9,8 @@ import {
   formatProblems,
   type SettingProblem,
 } from '../../../src/server/settings/setting-report.ts';
-import { type SettingRow, settingTable } from '../../../src/server/settings/setting-table.ts';
+import type { SettingRow } from '../../../src/server/settings/setting-row.ts';
+import { settingTable } from '../../../src/server/settings/setting-table.ts';
 import {
   environmentName,
   readSettings,
@@ -63,6 +64,7 @@ function find(effective: readonly EffectiveSetting[], name: string): EffectiveSe
 describe('defaults', () => {
   it('domain and audience alone → variant A as docs/behaviour.md has it', () => {
     expect(readGood()).toEqual({
+      ...{ auditLog: 'off', auditFull: 'block', auditFormat: 'portcullis', auditIdentity: 'hashed' },
       variant: variants.a,
       issuer: 'https://tenant.example.test/',
       spellings: {},
@@ -74,6 +76,7 @@ describe('defaults', () => {
       dpopNonceSecret: '',
       replayStore: 'memory',
       replayTimeout: 250,
+      ...{ replayCa: '', replayCert: '', replayKey: '', sentinelUsername: '', sentinelPassword: '' },
       replayNamespace: 'serve',
       trustProxy: 'none',
       externalUrl: '',
@@ -83,6 +86,8 @@ describe('defaults', () => {
       adminHost: '127.0.0.1',
       adminPort: 9464,
       adminHosts: [],
+      socketMode: '',
+      socketGroup: '',
       tlsCert: '',
       tlsKey: '',
       tlsClientCa: '',
@@ -92,6 +97,15 @@ describe('defaults', () => {
       keysStale: 3600,
       keysCache: '',
       denyList: '',
+      revocationStore: 'memory',
+      revocationStale: 'accept',
+      maxTokenLifetime: 86_400,
+      logoutClients: [],
+      logoutPath: '/backchannel-logout',
+      logoutSubject: false,
+      sharedSignals: '',
+      statusLists: [],
+      adminKeyFile: '',
       errorBody: 'detail',
       customClaim: expect.stringMatching(/^https:\/\//),
       docs: true,
@@ -101,6 +115,8 @@ describe('defaults', () => {
       logIdentity: 'off',
       logIdentitySecret: '',
       logGrants: 'all',
+      logLevel: 'info',
+      logFormat: 'portcullis',
       keepAlive: 5,
       peerShare: 0.25,
       tunnelTimeout: 3600,
@@ -110,6 +126,10 @@ describe('defaults', () => {
       upstreamTimeout: 60,
       upstreamKeepAlive: 'on',
       scope: '',
+      assertionKey: '',
+      assertionKeysPublished: [],
+      mcp: false,
+      mcpTools: '',
     });
   });
 
@@ -254,7 +274,7 @@ describe('settings file', () => {
   ])('%s → one problem that names the file', (_name, makePath) => {
     const path = makePath();
     expect(readBad({}, ['--settings', path])).toEqual([
-      { name: '--settings', value: path, fix: 'Name a readable file that holds one JSON object.' },
+      { name: '--settings', value: path, fix: 'Set the path of a readable file with one JSON object.' },
     ]);
   });
 
@@ -271,15 +291,15 @@ describe('settings file', () => {
 
 describe('one setting twice in the settings file', () => {
   it.each<[string, readonly string[]]>([
-    ['{"PORT":81,"port":82}', ['port: PORT stands in the settings file too']],
-    ['{"port":81,"PORT":81}', ['port: PORT stands in the settings file too']],
-    ['{"idp_domain":"a.example","IDP_DOMAIN":"b.example"}', ['idp_domain: IDP_DOMAIN stands']],
+    ['{"PORT":81,"port":82}', ['port: The settings file also has PORT']],
+    ['{"port":81,"PORT":81}', ['port: The settings file also has PORT']],
+    ['{"idp_domain":"a.example","IDP_DOMAIN":"b.example"}', ['idp_domain: The settings file also has IDP_DOMAIN']],
     [
       '{"variant":"b","idpdomain":"a.example","IdpDomain":"b.example","IdpApiIdentifier":"x"}',
-      ['idpdomain: IdpDomain stands'],
+      ['idpdomain: The settings file also has IdpDomain'],
     ],
-    ['{"port":81,"port":82}', ['--settings: A member stands in the file twice.']],
-    ['{"docs":true,"docs":false,"port":81,"PORT":82}', ['--settings: A member stands in the file twice.']],
+    ['{"port":81,"port":82}', ['--settings: The file has a duplicate name.']],
+    ['{"docs":true,"docs":false,"port":81,"PORT":82}', ['--settings: The file has a duplicate name.']],
   ])('%s → one problem that names both, and no pick', (text, starts) => {
     const args = ['--settings', writeSettingsFile(text)];
     const result = readSettings({ args, environment: text.includes('variant') ? {} : required });
@@ -353,13 +373,13 @@ describe('problems', () => {
     const text = formatProblems(result.problems);
     expect(text.split('\n')).toHaveLength(12);
     expect(text).toMatch(/^portcullis: 10 settings are wrong\n/);
-    expect(text).toContain('  PORT: "abc" is not valid. Write a number from 0 to 65535.\n');
-    expect(text).toContain('  IDP_DOMAIN: It is required. Write only the host');
+    expect(text).toContain('  PORT: "abc" is not valid. Set a number from 0 to 65535.\n');
+    expect(text).toContain('  IDP_DOMAIN: It is required. Set only the host');
   });
 
   it('a single one → said in the singular', () => {
     expect(formatProblems(readBad({ PORT: 'x' }))).toBe(
-      'portcullis: one setting is wrong\n  PORT: "x" is not valid. Write a number from 0 to 65535.\n',
+      'portcullis: one setting is wrong\n  PORT: "x" is not valid. Set a number from 0 to 65535.\n',
     );
   });
 
@@ -494,6 +514,25 @@ const rows: readonly Row[] = [
     good: [same('s'.repeat(32)), same('ß'.repeat(16))],
     bad: ['s', 's'.repeat(31), 'ß'.repeat(15)],
   },
+  {
+    name: 'REVOCATION_STORE',
+    key: 'revocationStore',
+    good: [same('memory'), same('redis+cluster://one,two')],
+    bad: ['off', 'http://redis'],
+  },
+  { name: 'REVOCATION_STALE', key: 'revocationStale', good: [same('refuse')], bad: ['Refuse', 'true'] },
+  { name: 'MAX_TOKEN_LIFETIME', key: 'maxTokenLifetime', good: [['3600', 3600]], bad: ['0', '-1', '31536001', '1h'] },
+  { name: 'LOGOUT_CLIENTS', key: 'logoutClients', good: [['app, spa', ['app', 'spa']]], bad: ['a b', 'a\nb'] },
+  { name: 'LOGOUT_PATH', key: 'logoutPath', good: [same('/oidc/logout')], bad: ['logout', '/log out', '/logout?x'] },
+  { name: 'LOGOUT_SUBJECT', key: 'logoutSubject', good: [['true', true]], bad: ['yes'] },
+  { name: 'SHARED_SIGNALS', key: 'sharedSignals', good: [same('/etc/portcullis/streams.json')], bad: ['a\nb'] },
+  {
+    name: 'STATUS_LISTS',
+    key: 'statusLists',
+    good: [['https://idp.example/status/', ['https://idp.example/status/']]],
+    bad: ['http://idp.example/', 'https://idp.example', 'https://idp.example/a/../', 'https://IDP.example/'],
+  },
+  { name: 'ADMIN_KEY_FILE', key: 'adminKeyFile', good: [same('/run/secrets/admin')], bad: ['a\nb'] },
   { name: 'DENY_LIST', key: 'denyList', good: [same('/etc/portcullis/denied.json')], bad: ['a\nb', '\0'] },
   {
     name: 'REPLAY_STORE',
@@ -693,7 +732,7 @@ it('an empty flag → seen as empty, not as absent', () => {
   ]);
 });
 
-describe('ISSUER, in the place of the domain', () => {
+describe('ISSUER instead of the domain', () => {
   const withIssuer = (text: string, others: Environment = {}) => ({ ISSUER: text, IDP_DOMAIN: '', ...others });
 
   it.each([
@@ -781,7 +820,7 @@ describe('outbound proxies', () => {
     expect(find(readEffective({ ...environment, https_proxy: '' }), 'HTTPS_PROXY')).toBeUndefined();
   });
 
-  it('what can hold no credentials → shown as it is', () => {
+  it('a value without credentials → shown unchanged', () => {
     const environment = { NO_PROXY: 'localhost,::1,10.0.0.0/8', NODE_EXTRA_CA_CERTS: '/etc/@pki/ca.pem' };
     const effective = readEffective(environment);
     for (const [name, value] of Object.entries(environment)) expect(find(effective, name)?.value).toBe(value);

@@ -67,7 +67,7 @@ describe.each(variants)('variant $name', (variant) => {
       expect(head.body).toBe('');
     });
 
-    it.each(protectedPaths)('%s with a good token → 200 as GET, no body', async (path) => {
+    it.each(protectedPaths)('%s with a valid token → 200 as GET, no body', async (path) => {
       const [get, head] = await Promise.all([callWith(path), callWith(path, {}, 'HEAD')]);
       expect(head.status).toBe(200);
       expect(lastingHeaders(head)).toEqual(lastingHeaders(get));
@@ -81,7 +81,7 @@ describe.each(variants)('variant $name', (variant) => {
     });
   });
 
-  describe('what is not served', () => {
+  describe('unknown endpoints', () => {
     it.each(['/', '/api', '/nowhere', '/api/private/x', '/favicon.ico', '/metrics', '/healthz', '/readyz'])(
       '%s → 404 without authentication',
       async (path) => {
@@ -104,7 +104,7 @@ describe.each(variants)('variant $name', (variant) => {
     });
 
     it.each([...foreignPaths, '/api/elsewhere'])(
-      '%s of another variant, or of none → 404 for a good token',
+      '%s of another variant, or unknown → 404 for a valid token',
       async (path) => {
         expect((await callWith(path)).status).toBe(404);
       },
@@ -144,7 +144,7 @@ describe.each(variants)('variant $name', (variant) => {
       ['ftp://127.0.0.1/api/private', 400],
       ['http://', 400],
       ['http:/api/private', 400],
-    ] as const)('%s → %i, with a good token too', async (path, status) => {
+    ] as const)('%s → %i, also with a valid token', async (path, status) => {
       expect((await call(path)).status).toBe(status);
       expect((await callWith(path)).status).toBe(status);
     });
@@ -180,7 +180,7 @@ describe.each(variants)('variant $name', (variant) => {
   });
 
   describe('caches', () => {
-    it.each(protectedPaths)('%s, let in or refused → no-store', async (path) => {
+    it.each(protectedPaths)('%s, granted or refused → no-store', async (path) => {
       const answers = await Promise.all([
         call(path),
         call(path, { headers: bearer('x.y.z') }),
@@ -309,7 +309,7 @@ describe('variant A', () => {
     expect(json).toEqual({ message: expect.stringMatching(/^Protected endpoint/) });
   });
 
-  it('without CORS_ORIGINS → OPTIONS is 405, and no answer speaks of origins', async () => {
+  it('without CORS_ORIGINS → OPTIONS is 405, and no response mentions origins', async () => {
     const headers = ['Origin', ownOrigin, 'Access-Control-Request-Method', 'GET'];
     const options = await send(service.url, '/api/private', { method: 'OPTIONS', headers });
     expect(options.status).toBe(405);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Endpoint, EndpointSettings } from '../../../src/server/variants/endpoint.ts';
+import type { Endpoint, EndpointSettings } from '../../../src/server/variants/endpoints.ts';
 import { type Variant, type VariantName, variants } from '../../../src/server/variants/variants.ts';
 
 const names = Object.keys(variants) as VariantName[]; // the keys are the names
@@ -93,7 +93,7 @@ describe('endpoints', () => {
     expect(endpoint.answer(claims, { customClaim: 'constructor' })).toMatchObject({ custom_claim: null });
   });
 
-  it.each(names)('variant %s → every answer has exactly the members its schema requires', (name) => {
+  it.each(names)('variant %s → every response has exactly the members its schema requires', (name) => {
     for (const { path, schema } of variants[name].endpoints) {
       const body = answer(variants[name], path);
       expect(schema, path).toMatchObject({

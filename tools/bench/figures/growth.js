@@ -1,7 +1,8 @@
 // What a request costs as tokens, key sets and scopes grow: in this process, where µs can be told apart.
 import { createStaticKeySet } from '../../../build/keys/static-key-set.js';
 import { createResourceServer } from '../../../build/resource-server/resource-server.js';
-import { makeClaims, makeKeyPair, signJws } from '../mint.js';
+import { median } from '../../shared/statistics.js';
+import { makeClaims, makeKeyPair, signJws } from '../../shared/tokens.js';
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example.com/';
@@ -12,7 +13,7 @@ const now = Math.floor(Date.now() / 1000);
 
 const pair = makeKeyPair('rsa', { modulusLength: 2048 });
 const describe = (publicKey, kid) => ({ ...publicKey.export({ format: 'jwk' }), kid, alg: 'RS256', use: 'sig' });
-/** Keys beside the one that signs: EC ones, which are made quickly and looked up alike. */
+/** Returns an EC key for the set, in addition to the signing key. */
 const otherKey = (_, i) => ({
   ...makeKeyPair('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' }),
   kid: `other-${i}`,
@@ -28,7 +29,7 @@ const pad = (bytes) => {
   return { pad: 'x'.repeat(Math.max(0, Math.floor(((bytes - plain) * 3) / 4))) };
 };
 let shortest = 0;
-/** As small as it gets, and no two alike. */
+/** Returns the smallest claims, different each time. */
 const short = () => ({
   ...{ azp: undefined, permissions: undefined, scope: 'openid', aud: audience, jti: undefined },
   sub: (shortest++).toString(36),
@@ -37,7 +38,7 @@ const short = () => ({
 /** @typedef {{ sizes: number[], claims?: (size: number) => object, keys?: (size: number) => object[], policy?: (size: number) => object }} Table */
 
 /**
- * By what grows: the sizes, and how claims, keys and policy follow from one.
+ * Sizes by table, and the claims, keys and policy of each size.
  *
  * @type {Record<string, Table>}
  */
@@ -80,14 +81,11 @@ function openCase({ claims, keys, policy }, size) {
 /** µs of one call, the median of the rounds that this is one of. */
 async function time(calls, act) {
   const startedAt = process.hrtime.bigint();
-  for (let i = 0; i < calls; i++) {
-    const answer = act(i);
-    if (answer instanceof Promise) await answer;
-  }
+  for (let i = 0; i < calls; i++) await act(i);
   return Number(process.hrtime.bigint() - startedAt) / calls / 1000;
 }
 
-/** By what grows, a row a size: bytes of the token, µs where it is new, µs where it was seen before; medians. */
+/** Returns medians by table and size: bytes of the token, µs of a new token, µs of a cached token. */
 export async function measureGrowth() {
   const opened = Object.entries(tables).map(([name, table]) => ({
     name,
@@ -107,7 +105,6 @@ export async function measureGrowth() {
       samples.bytes.push(tokens[0].length);
     }
   }
-  const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
   return Object.fromEntries(
     opened.map(({ name, rows }) => [
       name,

@@ -1,13 +1,13 @@
 // Resident memory of the service: idle, after as many tokens as its cache may hold, after many more.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { residentMemory } from '../children.js';
-import { load } from '../load.js';
+import { load } from '../../load/wrk.js';
+import { findFreePort } from '../../shared/network.js';
+import { residentMemory } from '../../shared/processes.js';
 import { startServer } from '../running.js';
-import { findFreePort } from '../scene.js';
 import { servers } from '../servers.js';
 
 const many = 200_000;
-/** A little more than a half: those under way when the lines end are not counted. */
+/** Slightly more than a half, because requests in flight at the end are not counted. */
 const batch = 100_100;
 const starts = 7;
 /** More than a cache of verified tokens holds by default; it keeps those that come twice. */
@@ -18,7 +18,7 @@ const patience = 60;
 /** Seconds until garbage of the last batch is gone. */
 const rest = 2;
 
-/** MiB of a service that has answered once, for each of some starts. */
+/** Returns the memory of the service after its first response, in MiB, for several starts. */
 async function measureIdle(about) {
   const mebibytes = [];
   for (let i = 1; i < starts; i++) {
@@ -30,17 +30,16 @@ async function measureIdle(about) {
 }
 
 /**
- * MiB by the number of distinct tokens seen. The tokens are signed with ES256, which costs a tenth to make, and the
- * service is told to allow it.
+ * Returns MiB by the number of distinct tokens. ES256 tokens take a tenth of the time to sign; the service allows them.
  */
 export async function measureMemory({ scene, say }) {
   const key = scene.makeTokenKey('ES256');
   const provider = await scene.startProvider([key]);
-  const about = { alg: 'ES256', kid: key.kid, key: key.key, issuer: provider.issuer };
+  const about = { alg: 'ES256', kid: key.kid, key: key.pem, issuer: provider.issuer };
   const told = {
     ...scene,
     ...provider,
-    mintOne: () => scene.mintOne({ iss: provider.issuer }, { alg: 'ES256', kid: key.kid }, key.key),
+    mintOne: () => scene.mintOne({ iss: provider.issuer }, { alg: 'ES256', kid: key.kid }, key.privateKey),
   };
   const environment = { ALGORITHMS: 'RS256,ES256' };
   const port = await findFreePort();

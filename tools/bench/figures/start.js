@@ -1,56 +1,46 @@
-// Time from spawn to the first connection that is accepted, while the provider cannot be reached.
+// Time from spawn until the service reports that it listens, while the provider is unreachable.
 import { once } from 'node:events';
-import { connect } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { endChild, processors, startChild } from '../children.js';
-import { serviceWords } from '../runtimes.js';
-import { findFreePort } from '../scene.js';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { endChild, processors, startChild } from '../../shared/processes.js';
 
 const times = 9;
-/** Milliseconds. */
-const patience = 10_000;
 
-async function isOpen(port) {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
-
-async function measureOnce() {
-  const [port, nobody] = [await findFreePort(), await findFreePort()];
+/**
+ * Milliseconds of one start of the build in a folder. The service chooses its port and reports it by message: a probe of a free
+ * port can connect to itself.
+ */
+export async function timeStart({ folder = '.', node = process.execPath } = {}) {
+  const cache = mkdtempSync(join(tmpdir(), 'portcullis-start-'));
   const startedAt = performance.now();
-  const running = startChild(serviceWords('here'), {
+  const running = startChild([node, resolve(folder, 'dist/cli/main.js'), 'serve'], {
     processor: processors.server,
     env: {
       PATH: process.env.PATH,
-      IDP_DOMAIN: `127.0.0.1:${nobody}`,
+      XDG_CACHE_HOME: cache,
+      IDP_DOMAIN: 'localhost:9', // the discard port, on which no server listens
       IDP_AUDIENCE: 'https://api.example.com/',
       HOST: '127.0.0.1',
-      PORT: port,
-      ADMIN_PORT: 'off',
+      PORT: '0',
+      ADMIN_PORT: '0',
     },
-    stdio: 'ignore',
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   });
   try {
-    while (!(await isOpen(port))) {
-      if (performance.now() - startedAt > patience) throw new Error('the service does not listen');
-      await sleep(1);
-    }
+    const ended = running.ended.then((status) => Promise.reject(new Error(`the service ended with ${status}`)));
+    ended.catch(() => {});
+    await Promise.race([once(running.child, 'message'), ended]);
     return performance.now() - startedAt;
   } finally {
     await endChild(running);
+    rmSync(cache, { recursive: true, force: true });
   }
 }
 
 /** Milliseconds of each start. */
 export async function measureStart() {
   const milliseconds = [];
-  for (let i = 0; i < times; i++) milliseconds.push(await measureOnce());
+  for (let i = 0; i < times; i++) milliseconds.push(await timeStart());
   return { milliseconds };
 }

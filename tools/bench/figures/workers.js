@@ -1,20 +1,21 @@
 // One process against two, on both processors, with the load on both as well: the load costs what it costs.
-import { processors } from '../children.js';
-import { load } from '../load.js';
+
+import { load } from '../../load/wrk.js';
+import { findFreePort } from '../../shared/network.js';
+import { processors } from '../../shared/processes.js';
 import { measureOpenssl } from '../openssl.js';
 import { startServer } from '../running.js';
-import { findFreePort } from '../scene.js';
 import { servers } from '../servers.js';
 
 const both = '0,1';
 const rounds = 5;
 const seconds = 1;
 const warmUpSeconds = 1.5;
-/** Share of calls that may be refused: a worker whose primary has no processor for a quarter of a second answers 503. */
+/** Accepted share of refused requests: without a processor for 250 ms, the primary causes a 503 in a worker. */
 const tolerated = 0.005;
-/** More calls with a proof a second than two workers answer. */
+/** DPoP requests a second, more than two workers can serve. */
 const pace = 18_000;
-/** Of each worker: a worker that has fewer does less in a turn of its event loop, and each turn costs more. */
+/** Connections for each worker. With fewer, each event-loop iteration does less work and costs more per request. */
 const connections = 32;
 
 /** µs of processor time of OpenSSL's ES256 check, by how many processes make such checks at the same time. */
@@ -27,9 +28,9 @@ async function measureChecks() {
 }
 
 /**
- * Requests a second and processor time of each, by the number of workers: with a repeated token (`rates`, `cpu`), and with
- * new proofs of one key (`dpopRates`, `dpop`). `checks`: what OpenSSL's own ES256 check costs in so many processes, since
- * two processors that are threads of one core slow each other.
+ * Requests a second and processor time by the number of workers: with one token (`rates`, `cpu`), and with new proofs
+ * of one key (`dpopRates`, `dpop`). `checks` is the cost of OpenSSL's ES256 check in N processes, because two
+ * processors can be threads of one core.
  */
 export async function measureWorkers({ scene }) {
   const oneToken = scene.write('workers.txt', `${(await scene.makeBearer(1))[0]}\n`);

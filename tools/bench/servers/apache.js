@@ -1,4 +1,4 @@
-// Apache with mod_auth_openidc as an OAuth 2.0 resource server; the answer shows the subject by server-side include.
+// Apache with mod_auth_openidc as an OAuth 2.0 resource server; the response has the subject by server-side include.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messages } from './settings.js';

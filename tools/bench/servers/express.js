@@ -1,4 +1,4 @@
-// express-oauth2-jwt-bearer on Express; its DPoP is on by default, beside Bearer.
+// express-oauth2-jwt-bearer on Express; it accepts DPoP and Bearer by default.
 import express from 'express';
 import { auth } from 'express-oauth2-jwt-bearer';
 import { audience, host, issuer, openAnswer, port, privateAnswer } from './settings.js';

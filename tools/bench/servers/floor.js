@@ -1,10 +1,10 @@
-// Raw node:http that answers the bytes of the service, and does nothing else but the signature checks of FLOOR.
+// Raw node:http with the responses of the service and only the signature checks of FLOOR.
 import { createPublicKey, verify } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 
 const { PORT, FLOOR = '', ANSWERS = '', TOKEN_KEY = '', PROOF_KEY = '' } = process.env;
-/** By path, as the service wrote them: `{headers, body}`. */
+/** Responses of the service by path: `{headers, body}`. */
 const answers = new Map(Object.entries(JSON.parse(ANSWERS)));
 const rsaKey = createPublicKey(readFileSync(TOKEN_KEY));
 const signedAsJws = /** @type {const} */ ({ dsaEncoding: 'ieee-p1363' });

@@ -1,4 +1,4 @@
-// HAProxy's own jwt_verify, as its documentation joins it with rules on the claims; the proxy answers by itself.
+// HAProxy's jwt_verify with the claim rules of its documentation; the proxy responds itself.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messages } from './settings.js';

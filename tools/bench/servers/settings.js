@@ -1,4 +1,4 @@
-// What every server of the bench is started with, and what it answers: the same endpoints, the same checks.
+// Settings and bodies of every server of the bench: the same endpoints and checks.
 const { ISSUER = '', JWKS_URI = '', AUDIENCE = '', PORT } = process.env;
 
 export const issuer = ISSUER;
@@ -8,7 +8,7 @@ export const port = Number(PORT);
 export const host = '127.0.0.1';
 
 export const messages = {
-  public: 'Public endpoint: open to everybody, no access token is needed.',
+  public: 'Public endpoint: open to all clients, no access token is needed.',
   private: 'Private endpoint: any valid access token opens it.',
 };
 

@@ -1,9 +1,12 @@
-// What stands behind the proxies: bytes over a raw socket, so that it costs next to nothing; and an echo behind an upgrade.
+// The upstream of the proxies: prepared bytes over a raw socket, and an echo after an upgrade.
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:net';
 
 const { PORT } = process.env;
-const body = JSON.stringify({ message: 'What an upstream answers, somewhat longer than nothing.', items: [1, 2, 3] });
+const body = JSON.stringify({
+  message: 'The response of an upstream, somewhat longer than nothing.',
+  items: [1, 2, 3],
+});
 const answer = Buffer.from(
   `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: Sun, 22 Nov 2026 12:00:00 GMT\r\nETag: "bench"\r\nConnection: keep-alive\r\nKeep-Alive: timeout=60\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
 );

@@ -1,4 +1,4 @@
-// The floor of a gate beside a proxy: raw node:http that answers 200 to whatever it is asked.
+// The floor of a gate next to a proxy: raw node:http that responds with 200 to every request.
 import { createServer } from 'node:http';
 
 const { PORT } = process.env;

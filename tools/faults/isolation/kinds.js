@@ -89,7 +89,7 @@ const serve = [
   ...fatal.map((kind) => ({ ...kind, weight: kind.weight * 0.1 })),
 ];
 
-/** What the upstream or a handler has received must be what was sent. */
+/** Checks that the upstream or a handler has received the sent bytes. */
 function expectEcho(response, sent) {
   const status = expectStatus(response, 200);
   if (status !== undefined) return status;
@@ -133,7 +133,7 @@ const handshake = {
   'Sec-WebSocket-Key': 'AAAAAAAAAAAAAAAAAAAAAA==',
 };
 
-/** A WebSocket on an open route: the end of the head arrives with the first bytes of the tunnel, in a write of their own. */
+/** A WebSocket on an open route: one write has the end of the head and the first bytes of the tunnel. */
 function webSocket(weight, mode) {
   return {
     weight,
@@ -199,7 +199,7 @@ function expectTrailer({ trailers }, { marker }) {
   return expectEqual({ trailer: [trailers.get('x-trailer'), marker] });
 }
 
-/** What a proxy sends for a request of its client. */
+/** Headers of a proxy for a request of its client. */
 const forwarded = (target) =>
   Object.entries({
     'X-Forwarded-Method': 'GET',

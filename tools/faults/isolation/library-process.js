@@ -1,5 +1,5 @@
-// The adapters of the library, each in a server of its own, for tokens of one key set: the argument has issuer, audience and
-// key set. The servers respond with what their handlers have received, and each refusal is one line on stdout.
+// The adapters of the library, each with its own server, for tokens of one key set: the argument has issuer, audience
+// and key set. The servers return the received values, and each refusal is one line on stdout.
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { text } from 'node:stream/consumers';

@@ -46,7 +46,7 @@ function shuffle(list, random) {
   return list.map(() => left.splice(random.between(0, left.length - 1), 1)[0]);
 }
 
-/** What an upstream or a handler reports about the request that it received. */
+/** Returns the report of an upstream or a handler about its request. */
 export function digest(body) {
   return createHash('sha1').update(body, 'latin1').digest('hex');
 }

@@ -14,7 +14,7 @@ export const libraryProgram = fileURLToPath(new URL('library-process.js', import
 const width = 48;
 const readySeconds = 35;
 
-/** What is started, and its `share` of the requests. */
+/** Servers to test, with their `share` of the requests. */
 export const targets = [
   { name: 'serve', share: 28, kinds: 'serve', command: 'serve' },
   { name: 'serve, TLS', share: 6, kinds: 'serve', command: 'serve', tls: true },
@@ -26,7 +26,7 @@ export const targets = [
   { name: 'library', share: 12, kinds: 'library', command: 'library' },
 ];
 
-/** In CI the same cuts each time, elsewhere others; `PROPERTY_SEED` repeats a run. */
+/** A fixed seed in CI, otherwise a random one; `PROPERTY_SEED` repeats a run. */
 export function chooseSeed() {
   const { PROPERTY_SEED: seed, CI: ci } = process.env;
   return Number(seed ?? (ci === undefined ? Math.floor(Math.random() * 2 ** 31) : 20_260_101));

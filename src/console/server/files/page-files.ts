@@ -5,10 +5,8 @@ import { type Answer, createAnswer } from '../../../server/http/answer.ts';
 import { pageHtml } from './page-html.ts';
 import { pageStyle } from './page-style.ts';
 
-/** The scripts of the page: always of the build. */
 const folder = join(packageFolder, 'dist/console');
 
-/** What no answer of the console goes without. */
 export const consoleHeaders = [
   ...['cache-control', 'no-store'],
   ...['x-content-type-options', 'nosniff'],
@@ -31,7 +29,6 @@ export const consoleHeaders = [
   ].join('; '),
 ] as const;
 
-/** The page, its style and its scripts, by path; read once, when the first of them is asked for. */
 export function readPageFiles(): ReadonlyMap<string, Answer> {
   const scripts = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => name.replaceAll('\\', '/'))

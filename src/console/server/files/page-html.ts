@@ -1,4 +1,3 @@
-/** The page: everything in it is drawn by its script. */
 export const pageHtml = `<!doctype html>
 <html lang="en">
 <head>
@@ -11,13 +10,13 @@ export const pageHtml = `<!doctype html>
 <script type="module" src="/console/page.js"></script>
 </head>
 <body>
-<noscript><p>The console needs JavaScript. <code>portcullis explain --id ID --admin URL</code> does without.</p></noscript>
+<noscript><p>The console needs JavaScript. <code>portcullis explain --id ID --admin URL</code> works without it.</p></noscript>
 <div id="page"></div>
 </body>
 </html>
 `;
 
-/** Leads on to the page: a cookie that is Strict goes along only if this site itself leads there. */
+/** Redirects to the page by HTML: browsers send a SameSite=Strict cookie only for a navigation from the same site. */
 export const enteredHtml = `<!doctype html>
 <html lang="en">
 <head>

@@ -1,4 +1,4 @@
-/** What is in the panes: rows, checks, code, the form. */
+/** Styles of the panes: rows, checks, code, the form. */
 export const partsStyle = `
 .status { display: inline-block; min-width: 2.9rem; padding: .05rem .45rem; border-radius: .35rem; text-align: center;
   font: 600 .87em/1.55 var(--mono); font-variant-numeric: tabular-nums; background: var(--code); color: var(--soft); }
@@ -44,7 +44,7 @@ time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums
 .detail header { display: grid; gap: .3rem; }
 .detail h2 { display: flex; align-items: baseline; flex-wrap: wrap; gap: .3rem .6rem; }
 .detail h2 .reason { font-weight: 600; }
-.detail .told { margin-top: .7rem; }
+.detail .response { margin-top: .7rem; }
 .tried .detail > pre { margin-top: .8rem; }
 .tried .detail + .detail { margin-top: 1.8rem; padding-top: 1.6rem; border-top: 1px solid var(--line); }
 .decisive { margin-top: 1rem; padding: .9rem 1.1rem; border-radius: .6rem; background: var(--bad-ground); }

@@ -1,6 +1,6 @@
 import { partsStyle } from './page-style-parts.ts';
 
-/** The frame of the page: colours, type, the bar on top, two panes that become one on a phone. */
+/** Styles of the frame: colours, type, top bar, two panes (one on a phone). */
 const frameStyle = `
 :root {
   color-scheme: light dark;
@@ -88,5 +88,4 @@ main { max-width: 84rem; margin: 0 auto; padding: 1.5rem; }
 }
 `;
 
-/** How the page looks. */
 export const pageStyle = frameStyle + partsStyle;

@@ -1,0 +1,85 @@
+import type { IncomingMessage } from 'node:http';
+import type { EventReceiver } from '../../http/event-post.ts';
+import { type BackchannelLogoutOptions, openBackchannelLogout } from '../../logout/backchannel-logout.ts';
+import type { ResourceServer } from '../../resource-server/resource-server.ts';
+import { openSignalsReceiver, type SignalsReceiverOptions } from '../../signals/receiver.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
+import { checkNodeHttp } from '../admission.ts';
+import { readNodeRequest } from '../node-request.ts';
+import type { NodeMiddleware } from '../node-response.ts';
+import { readNodeBody } from './node-body.ts';
+
+/** Middleware with connections to close. */
+export type ClosableMiddleware = NodeMiddleware & {
+  /** Ends all streams of this process. The transmitter keeps them. */
+  close(): void;
+};
+
+/**
+ * Creates middleware that receives logout tokens (OpenID Connect Back-Channel Logout 1.0) at `/backchannel-logout`. The server
+ * needs `revocations`. Mount it at the root. Throws `TypeError` for invalid options.
+ *
+ * @example
+ * app.use(createBackchannelLogout(resourceServer, { clientIds: ['app', 'spa'] }));
+ */
+export function createBackchannelLogout(
+  server: ResourceServer<RegisteredClaims>,
+  options: BackchannelLogoutOptions,
+): NodeMiddleware {
+  checkNodeHttp('createBackchannelLogout');
+  return receiveEvents(openBackchannelLogout(server, options));
+}
+
+/**
+ * Creates middleware that receives security events (Shared Signals Framework 1.0) below `/shared-signals/`, and registers its
+ * streams in the background. The server needs `revocations`. Mount it at the root. Throws `TypeError` for invalid options.
+ *
+ * @example
+ * app.use(createSignalsReceiver(resourceServer, { streams: { okta: {
+ *   transmitter: 'https://example.okta.com', issuer: 'https://example.okta.com/oauth2/default', delivery: 'push',
+ *   endpoint: 'https://api.example/shared-signals/okta', authorization: `Bearer ${secret}`, credentials: { token },
+ * } } }));
+ */
+export function createSignalsReceiver(
+  server: ResourceServer<RegisteredClaims>,
+  options: SignalsReceiverOptions,
+): ClosableMiddleware {
+  checkNodeHttp('createSignalsReceiver');
+  const signals = openSignalsReceiver(server, options);
+  return Object.assign(receiveEvents(signals), { close: signals.close });
+}
+
+function receiveEvents(receiver: EventReceiver): NodeMiddleware {
+  return (incoming, outgoing, next) => {
+    const target = incoming.originalUrl ?? String(incoming.url);
+    const path = target.replace(/\?.*$/s, '');
+    if (!receiver.serves(path)) return next();
+    const request = readNodeRequest(incoming, target);
+    const readBody = (maxBytes: number): Promise<string | undefined> => readParsedBody(incoming, maxBytes);
+    receiver.respond({ request, connection: incoming.socket, readBody }, path).then(({ status, headers, body }) => {
+      if (!incoming.complete) outgoing.shouldKeepAlive = false;
+      outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) }).end(body);
+    }, next);
+  };
+}
+
+/** Reads a body that a parser of the framework may have read before. */
+async function readParsedBody(
+  incoming: IncomingMessage & { readonly body?: unknown },
+  maxBytes: number,
+): Promise<string | undefined> {
+  const { body } = incoming;
+  if (body === undefined || incoming.readable) return readNodeBody(incoming, maxBytes);
+  const text = formatBody(body);
+  return Buffer.byteLength(text) > maxBytes ? undefined : text;
+}
+
+/** Restores a parsed body: a string, bytes, or the fields of a form. */
+export function formatBody(body: unknown): string {
+  if (typeof body === 'string') return body;
+  if (body instanceof Uint8Array) return Buffer.from(body).toString('utf8');
+  const fields = Object.entries(Object(body) as Readonly<Record<string, unknown>>);
+  return new URLSearchParams(
+    fields.flatMap(([name, value]) => [value].flat().map((each): [string, string] => [name, String(each)])),
+  ).toString();
+}

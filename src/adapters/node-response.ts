@@ -1,0 +1,48 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Refusal } from '../refusal/refusal.ts';
+import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
+import { checkNodeHttp } from './admission.ts';
+import { type Metadata, type MetadataOptions, openMetadata } from './metadata.ts';
+
+/**
+ * Sends a refusal as described: no framework adds a charset or an ETag. Headers set before, for example by CORS, remain.
+ * Node omits the body if the method is HEAD.
+ */
+export function sendRefusal({ status, headers, body }: Refusal, outgoing: ServerResponse): void {
+  outgoing.writeHead(status, { ...headers, 'content-length': Buffer.byteLength(body) });
+  outgoing.end(body);
+}
+
+/** Sets the new nonce of an admitted request on its response (RFC 9449 §8.2). */
+export function setNonce({ dpopNonce }: Access<unknown>, outgoing: ServerResponse): void {
+  if (dpopNonce !== undefined) outgoing.setHeader('dpop-nonce', dpopNonce);
+}
+
+/** Middleware as Express, connect and similar servers call it. Its types leave parameters and bodies unchanged. */
+export type NodeMiddleware = (
+  request: IncomingMessage & { readonly originalUrl?: string },
+  response: ServerResponse,
+  next: (error?: unknown) => void,
+) => void;
+
+/**
+ * Creates middleware that serves the metadata of the resource (RFC 9728), and turns on the link to it in challenges. Mount it
+ * at the root. Throws `TypeError` for invalid options.
+ *
+ * @example
+ * app.use(createMetadata(resourceServer, { resource: 'https://api.example/', authorizationServers: ['https://idp.example/'] }));
+ */
+export function createMetadata(server: ResourceServer<RegisteredClaims>, options: MetadataOptions): NodeMiddleware {
+  checkNodeHttp('createMetadata');
+  return serveMetadata(openMetadata(server, options));
+}
+
+/** Serves metadata; requests for other paths are passed to `next`. */
+export function serveMetadata(metadata: Metadata): NodeMiddleware {
+  return (incoming, outgoing, next) => {
+    const response = metadata.answer(incoming.method, incoming.originalUrl ?? String(incoming.url));
+    if (response === undefined) return next();
+    outgoing.writeHead(response.status, { ...response.headers }).end(response.body ?? undefined);
+  };
+}

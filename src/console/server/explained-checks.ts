@@ -1,0 +1,72 @@
+import { decideBy } from '../../explain/deciding-rule.ts';
+import { secretsOf } from '../../explain/facts.ts';
+import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
+import type { DecisionFacts } from '../../server/console/wire.ts';
+import type { Exchange } from '../../server/http/exchange.ts';
+import { describeRefusal } from '../../server/observation/refusal-facts.ts';
+import { createWithhold, shorten, showValue } from '../../shown-text.ts';
+
+export interface CheckExplainerOptions extends DecisionWatchOptions {
+  readonly deliver: (facts: DecisionFacts) => void;
+}
+
+/** Rate limit of explained requests: burst, then requests per second. */
+const burst = 200;
+const perSecond = 50;
+const reservedForRefused = 100;
+
+/** Evaluates every check of a request again, right after its response. Its token is not kept longer. */
+export type ExplainChecks = (exchange: Exchange) => void;
+
+/** Explains one request per event-loop iteration, within the rate limit. */
+export function createCheckExplainer(options: CheckExplainerOptions): ExplainChecks {
+  const waiting: { readonly exchange: Exchange; readonly at: number }[] = [];
+  let isBusy = false;
+  let left = burst;
+  let filledAt = performance.now();
+
+  const explainNext = async (): Promise<void> => {
+    const next = waiting.shift();
+    if (next !== undefined) options.deliver(await describe(next.exchange, next.at, options));
+    if (waiting.length > 0) setImmediate(() => void explainNext());
+    else isBusy = false;
+  };
+
+  return (exchange) => {
+    const now = performance.now();
+    left = Math.min(burst, left + ((now - filledAt) / 1000) * perSecond);
+    filledAt = now;
+    const isRefused = exchange.reason !== undefined || exchange.wouldRefuse !== undefined;
+    if (left < (isRefused ? 1 : reservedForRefused)) return;
+    left--;
+    waiting.push({ exchange, at: Date.now() / 1000 });
+    if (isBusy) return;
+    isBusy = true;
+    setImmediate(() => void explainNext());
+  };
+}
+
+async function describe(exchange: Exchange, at: number, options: CheckExplainerOptions): Promise<DecisionFacts> {
+  const { id, request, evidence, context, cause } = exchange;
+  const withhold = createWithhold(secretsOf(request));
+  const { kid, ...logged } = evidence === undefined ? {} : describeRefusal(evidence);
+  const facts = Object.entries({
+    ...logged,
+    ...(typeof kid === 'string' && { kid: shorten(kid) }),
+    ...context,
+    ...(cause instanceof Error && { cause: `${cause.name}: ${cause.message}` }),
+  }).map(([name, value]) => [name, withhold(showValue(value))] as const);
+  const authorizer = options.findAuthorizer(exchange);
+  if (authorizer === undefined) return { id, facts };
+  try {
+    // Loaded only if the console is on.
+    const { explain } = await import('../../explain/explain.ts');
+    const { server, policy, connection, rule } = authorizer;
+    const { labels, domainHasScheme } = options;
+    const explanation = await explain(server, request, policy, connection, { at, labels, domainHasScheme });
+    return { id, facts, explanation: rule === undefined ? explanation : decideBy(rule, explanation) };
+  } catch {
+    // The console shows the request without its checks.
+    return { id, facts };
+  }
+}

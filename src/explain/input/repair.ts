@@ -1,0 +1,122 @@
+import { isJsonObject } from '../../jose/json.ts';
+import type { Repaired } from './input.ts';
+
+const jwtForm = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;
+/** Spaces other than the ASCII space, and invisible characters. */
+const hidden = /[\u00a0\u00ad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]/g;
+const tokenNames = ['access_token', 'accessToken', 'token'];
+
+export function isHidden(text: string): boolean {
+  return text.search(hidden) >= 0;
+}
+
+/** Removes invisible characters; a space remains after a scheme. */
+export function removeHidden(text: string): string {
+  return text
+    .replace(hidden, ' ')
+    .replace(/^\s*(bearer|dpop)\s+/i, '$1 ')
+    .trim();
+}
+
+/** Decodes `%20` and the like, and a plus after the scheme; `undefined` if an escape is not valid. */
+export function decodePercent(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text.replace(/^(bearer|dpop)\+/i, '$1 '));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The token that base64 contains; `undefined` if it contains none. */
+export function decodeBase64(text: string): string | undefined {
+  const joined = text.replace(/\s+/g, '');
+  // Base64 of "ey".
+  if (!/^ZX[k-n][\w+/-]+=*$/.test(joined)) return undefined;
+  const decoded = Buffer.from(joined, 'base64').toString('latin1').trim();
+  return jwtForm.test(decoded) ? decoded : undefined;
+}
+
+/** The access token of a token response, at any depth of it, or of a part of its JSON; `undefined` without one. */
+export function findTokenMember(text: string): string | undefined {
+  try {
+    return findMember(JSON.parse(text), 0);
+  } catch {
+    const form = /["'](?:access_?token|token)["']\s*:\s*["']([^"'\s]+)["']/i;
+    return form.exec(text)?.[1];
+  }
+}
+
+function findMember(value: unknown, depth: number): string | undefined {
+  if (!isJsonObject(value) || depth > 4) return undefined;
+  const own = tokenNames.map((name) => value[name]).find((each) => typeof each === 'string');
+  if (typeof own === 'string') return own;
+  return Object.values(value)
+    .map((each) => findMember(each, depth + 1))
+    .find((each) => each !== undefined);
+}
+
+/** Removes line breaks, their quotation (`> `) and white space. */
+function joinLines(text: string): string | undefined {
+  return /\s/.test(text) ? text.replace(/\s+(?:> ?)*/g, '') : undefined;
+}
+
+function decodeQuotedPrintable(text: string): string | undefined {
+  if (!/=\r?\n/.test(text)) return undefined;
+  return text
+    .replace(/=\r?\n/g, '')
+    .replace(/=([\dA-F]{2})/g, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+}
+
+/** Something that copying does to a token. */
+interface Repair extends Repaired {
+  /** Returns the repaired text; `undefined` if it does not match. */
+  readonly apply: (text: string) => string | undefined;
+}
+
+const repairs: readonly Repair[] = [
+  { id: 'quoted_printable', note: 'decoded quoted-printable, as e-mails have it', apply: decodeQuotedPrintable },
+  {
+    id: 'hidden_characters',
+    note: 'removed invisible characters, such as a no-break space',
+    apply: (text) => (isHidden(text) ? text.replace(hidden, '').trim() : undefined),
+  },
+  {
+    id: 'token_response',
+    note: 'read access_token of a token response',
+    apply: (text) => (/["'](?:access_?token|token)["']/i.test(text) ? findTokenMember(text) : undefined),
+  },
+  { id: 'base64', note: 'decoded base64 around the token', apply: decodeBase64 },
+  { id: 'line_breaks', note: 'removed line breaks inside the token', apply: joinLines },
+  {
+    id: 'quotation_marks',
+    note: 'removed quotation marks around the token',
+    apply: (text) => /^["'`“‘](.*)["'`”’]$/.exec(text)?.[1],
+  },
+  {
+    id: 'percent_encoding',
+    note: 'decoded percent-encoding',
+    apply: (text) => (/%[\da-f]{2}/i.test(text) ? decodePercent(text) : undefined),
+  },
+];
+
+export interface RepairedToken {
+  readonly token: string;
+  readonly repairs: readonly Repaired[];
+}
+
+/** Repairs what copying breaks, or `only` some of it; `undefined` if the result is not a JWT, or nothing was broken. */
+export function repairToken(text: string, only?: readonly string[]): RepairedToken | undefined {
+  if (jwtForm.test(text)) return undefined;
+  const made: Repair[] = [];
+  let token = text;
+  for (const repair of repairs) {
+    if (only?.includes(repair.id) === false) continue;
+    const repaired = repair.apply(token);
+    if (repaired === undefined || repaired === token) continue;
+    made.push(repair);
+    token = repaired;
+  }
+  return jwtForm.test(token) && made.length > 0
+    ? { token, repairs: made.map(({ id, note }) => ({ id, note })) }
+    : undefined;
+}

@@ -1,0 +1,77 @@
+import { type Failure, failures, type Reason } from '../../failures.ts';
+import { isJsonObject, type JsonObject } from '../../jose/json.ts';
+import type { ResponseInput } from './input.ts';
+
+const statusLine = /^(?:< )?(?:HTTP\/[\d.]+ )?([1-5]\d\d)(?: [A-Z][a-zA-Z -]+)?\s*$/m;
+const challengeLine = /^(?:< )?(?:www-authenticate: *)?((?:bearer|dpop)(?: +[\w-]+="[^"]*"[\s\S]*)?)$/im;
+const idForm = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/i;
+const start =
+  /^(?:< )?(?:HTTP\/\d|www-authenticate: |x-request-id: |[45]\d\d(?: [A-Z]|$)|(?:bearer|dpop) +(?:realm|error|error_description|scope|resource_metadata|algs)=")/i;
+
+/** Reports whether a string is a response, or a part of one: status line, challenge, id. */
+export function isResponse(text: string): boolean {
+  return start.test(text) || idForm.test(text);
+}
+
+export function readResponse(text: string): ResponseInput {
+  const [, status] = statusLine.exec(text) ?? [];
+  const [, challenge] =
+    /^(?:< )?www-authenticate:/im.test(text) || !/^(?:< )?HTTP/i.test(text) ? (challengeLine.exec(text) ?? []) : [];
+  const id = idForm.test(text) ? text : /^(?:< )?x-request-id: *(\S+)/im.exec(text)?.[1];
+  const body = readBody(/(?:^|\n)(\{[\s\S]*\})\s*$/.exec(text)?.[1]);
+  const parameter = (name: string): string | undefined =>
+    new RegExp(`\\b${name}="([^"]*)"`, 'i').exec(challenge ?? '')?.[1];
+  return {
+    ...readResponseBody(body),
+    ...(status !== undefined && { status: Number(status) }),
+    ...(challenge !== undefined && { error: parameter('error') ?? null }),
+    ...(parameter('error_description') !== undefined && { description: parameter('error_description') }),
+    ...(id !== undefined && { id }),
+  };
+}
+
+export function readResponseBody(body: JsonObject): ResponseInput {
+  const {
+    error,
+    error_description: described,
+    detail = described,
+    message = detail,
+    status,
+    statusCode = status,
+  } = body;
+  return {
+    kind: 'response',
+    ...(typeof error === 'string' && /^[a-z_]+$/.test(error) && { error }),
+    ...(typeof message === 'string' && { description: message }),
+    ...(typeof statusCode === 'number' && { status: statusCode }),
+  };
+}
+
+export function isResponseBody({ error, error_description: described, detail, message }: JsonObject): boolean {
+  return [error, described, detail, message].some((each) => typeof each === 'string');
+}
+
+export function findReasons({ status, error, description }: ResponseInput): readonly Reason[] {
+  if (status === undefined && error === undefined && description === undefined) return [];
+  const all = Object.entries(failures) as readonly (readonly [Reason, Failure])[]; // the entries of the table
+  return all
+    .filter(
+      ([, failure]) =>
+        (description === undefined || failure.description === description) &&
+        (error === undefined || failure.error === error) &&
+        // Variants use 401 or 403 for missing scopes.
+        (status === undefined ||
+          failure.status === status ||
+          (failure.error === 'insufficient_scope' && status === 401)),
+    )
+    .map(([reason]) => reason);
+}
+
+function readBody(text: string | undefined): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text ?? '{}');
+    return isJsonObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}

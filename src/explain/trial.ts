@@ -1,0 +1,101 @@
+import { parseJsonObject } from '../jose/json.ts';
+import { checkPolicy } from '../policy/checked-policy.ts';
+import type { Policy } from '../policy/policy.ts';
+import { Refused } from '../refused.ts';
+import { type DryCall, dryRun } from '../resource-server/dry-run.ts';
+import type { JudgementRules } from '../resource-server/judgement.ts';
+import type { Step } from '../resource-server/walk.ts';
+import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
+import type { Trial } from './causes/cause.ts';
+
+export interface TriedRun {
+  readonly rules: JudgementRules;
+  readonly call: DryCall;
+  readonly policy: Policy<unknown>;
+  readonly steps: readonly Step[];
+}
+
+/** Checks of signatures, which an edited token or proof cannot pass: its issuer would sign it again. */
+const signed: ReadonlySet<string> = new Set(['signature', 'proof_signature', 'proof_token']);
+
+/**
+ * Applies a fix to a copy of the request and the rules, and evaluates it. Reports whether the failed check passes, and no
+ * other check fails that passed before.
+ */
+export async function passesTrial(trial: Trial, failed: string, run: TriedRun): Promise<boolean> {
+  const isEdited = [trial.header, trial.claims, trial.proofClaims].some((members) => members !== undefined);
+  const { steps } = await dryRun(changeRules(run.rules, trial), changeCall(run, trial));
+  const passed = new Set(run.steps.flatMap(({ id, verdict }) => (verdict === 'pass' ? [id] : [])));
+  const isBroken = steps.some(
+    ({ id, verdict }) => verdict === 'fail' && passed.has(id) && !(isEdited && signed.has(id)),
+  );
+  return !isBroken && steps.some(({ id, verdict }) => id === failed && verdict === 'pass');
+}
+
+function changeRules(rules: JudgementRules, trial: Trial): JudgementRules {
+  const { url, mode } = trial;
+  const parsed = url === undefined ? undefined : new URL(url);
+  return {
+    ...rules,
+    ...(mode !== undefined && { mode }),
+    ...(parsed !== undefined && {
+      readExternalUrl: () => ({ origin: parsed.origin, prefix: '', path: parsed.pathname }),
+    }),
+    issuers: {
+      ...rules.issuers,
+      find: async (...call: Parameters<JudgementRules['issuers']['find']>) => {
+        const found = await rules.issuers.find(...call);
+        return found instanceof Refused ? found : changeTrusted(found, trial);
+      },
+    },
+  };
+}
+
+function changeTrusted(trusted: AccessTokenRules, trial: Trial): AccessTokenRules {
+  const { algorithm, issuer } = trial;
+  const add = (algorithms: ReadonlySet<string>): ReadonlySet<string> =>
+    algorithm === undefined ? algorithms : new Set([...algorithms, algorithm]);
+  const change = (name: string, rules: IssuerRules): IssuerRules => ({
+    ...rules,
+    issuer: name,
+    algorithms: add(rules.algorithms),
+    ...(trial.audience !== undefined && { audiences: new Set([...rules.audiences, trial.audience]) }),
+    ...(trial.clientId !== undefined && { audiences: new Set<string>(), clientIds: new Set([trial.clientId]) }),
+    ...(trial.scopeClaim !== undefined && { scopeClaim: trial.scopeClaim }),
+    ...(trial.subject !== undefined && { subject: trial.subject }),
+  });
+  const issuers = [...trusted.issuers].map(([name, rules]) => [name, change(name, rules)] as const);
+  const [first] = issuers;
+  const named = issuer === undefined || first === undefined ? [] : [[issuer, change(issuer, first[1])] as const];
+  return { ...trusted, algorithms: add(trusted.algorithms), issuers: new Map([...issuers, ...named]) };
+}
+
+function changeCall({ call, policy }: TriedRun, trial: Trial): DryCall {
+  const { headers, method, url, target, bindings } = call.request;
+  const authorization = trial.authorization ?? headers.get('authorization') ?? '';
+  const [, scheme = '', token = ''] = /^(\S+) +(.*)$/s.exec(authorization) ?? [];
+  const isProven = /^dpop$/i.test(scheme);
+  const proof = headers.get('dpop') ?? (isProven ? 'a proof' : null);
+  const changed = new Map<string, string | null>([
+    ['authorization', token === '' ? authorization : `${scheme} ${edit(token, trial.header, trial.claims)}`],
+    ['dpop', proof === null ? null : edit(proof, undefined, trial.proofClaims)],
+  ]);
+  const get = (name: string): string | null => changed.get(name.toLowerCase()) ?? headers.get(name);
+  return {
+    ...call,
+    request: { method, url, target, headers: { get }, ...(bindings !== undefined && { bindings }) },
+    ...(trial.scopes !== undefined && { policy: checkPolicy({ ...policy, scopes: trial.scopes } as Policy<unknown>) }),
+  };
+}
+
+/** Changes members of a JWT. Its signature stays, and no longer matches. */
+function edit(jwt: string, header: object | undefined, claims: object | undefined): string {
+  const [first = '', second = '', ...rest] = jwt.split('.');
+  const change = (part: string, members: object | undefined): string => {
+    const value = members === undefined ? undefined : parseJsonObject(Buffer.from(part, 'base64url'));
+    return value === undefined ? part : Buffer.from(JSON.stringify({ ...value, ...members })).toString('base64url');
+  };
+  return header === undefined && claims === undefined
+    ? jwt
+    : [change(first, header), change(second, claims), ...rest].join('.');
+}

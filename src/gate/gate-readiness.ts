@@ -1,0 +1,58 @@
+import type { Readiness } from '../server/admin/admin.ts';
+import { describeReadyKeys } from '../server/keys/service-keys.ts';
+import { replayUnreachable } from '../server/process/open-replay.ts';
+import { readDpop } from '../server/process/service-parts.ts';
+import type { Settings } from '../server/settings/settings.ts';
+import type { GateServers } from './gate-servers.ts';
+import type { UpstreamMap } from './proxy/upstreams.ts';
+import type { Rules } from './rules/rules.ts';
+
+/** Reports whether some rules or none can validate tokens while the replay store is unreachable. */
+function describeProofs({ rules }: Rules, settings: Settings): 'some' | 'none' {
+  const judging = rules.filter(({ access }) => access === 'token' || access === 'optional');
+  const usual = readDpop(settings).mode;
+  // A rule in report mode refuses no request, and looks up no proof.
+  const areBound = judging.every(({ mode, dpop = usual }) => mode === 'enforce' && dpop === 'required');
+  return judging.length > 0 && areBound ? 'none' : 'some';
+}
+
+/** State of a gate that decides on its readiness. */
+interface ReadinessFacts {
+  readonly servers: GateServers;
+  readonly rules: Rules;
+  readonly settings: Settings;
+  readonly isReplayAway: boolean;
+  /** True until the cutoffs are loaded. */
+  readonly isLoading: boolean;
+  readonly upstreams: UpstreamMap;
+}
+
+/** Describes readiness. One usable issuer is enough: the outage of one partner must not stop all others. */
+export function describeReadiness(facts: ReadinessFacts): Readiness {
+  const { servers, rules, settings, isReplayAway, isLoading, upstreams } = facts;
+  const proofs = isReplayAway ? describeProofs(rules, settings) : undefined;
+  const enabledFor = (issuer: string): readonly string[] =>
+    [...rules.issuers.values()]
+      .filter((each) => each.issuer === issuer)
+      .flatMap(({ rules: own }) => own?.algorithms ?? settings.algorithms);
+  const unreachable = [...upstreams].flatMap(([name, proxy]) => (proxy.isReachable() ? [] : [`upstream ${name}`]));
+  const all = [...servers.keys().values()];
+  const states = all.map((keys) => ({ issuer: keys.issuer, state: describeReadyKeys(keys, enabledFor(keys.issuer)) }));
+  const away = states.filter(({ state }) => state !== 'ok');
+  const ready = (all.length === 0 || away.length < all.length) && proofs !== 'none' && !isLoading;
+  // For an issuer with keys at several addresses, the address without keys is shown.
+  const checks = Object.fromEntries([
+    ...all.map(({ issuer }) => [`keys of ${issuer}`, 'ok']),
+    ...away.map(({ issuer, state }) => [`keys of ${issuer}`, state]),
+    ...(proofs === undefined ? [] : Object.entries(replayUnreachable)),
+    ...(isLoading ? [['revocation', 'the cutoffs are not loaded yet']] : []),
+    ...[...upstreams.keys()].map((name) => [`upstream ${name}`, 'ok']),
+    ...unreachable.map((name) => [name, 'unreachable']),
+  ]);
+  const degraded = [
+    ...(ready ? new Set(away.map(({ issuer }) => `keys of ${issuer}`)) : []),
+    ...(proofs === undefined ? [] : ['replay']),
+    ...unreachable,
+  ];
+  return { ready, checks, ...(degraded.length > 0 && { degraded }) };
+}

@@ -1,0 +1,31 @@
+import type { ReadMessage } from '../mcp/node-message.ts';
+import type { PlainPolicy } from '../policy/policy.ts';
+import type { RuleMcp } from './rules/rules.ts';
+
+export interface McpCall {
+  readonly policy: PlainPolicy;
+  /** `undefined` until it is read. */
+  readonly message: ReadMessage | undefined;
+  read(): Promise<ReadMessage>;
+}
+
+/** Opens a request whose message is read once, when the policy needs it. */
+export function openCall(
+  { policies }: RuleMcp,
+  readMessage: () => Promise<ReadMessage>,
+  onRead: (message: ReadMessage) => void,
+): McpCall {
+  let message: ReadMessage | undefined;
+  const read = async (): Promise<ReadMessage> => {
+    message ??= await readMessage();
+    onRead(message);
+    return message;
+  };
+  return {
+    policy: policies.requestPolicy(async () => (await read()).operations) as PlainPolicy, // no entry of a rule has a schema
+    get message() {
+      return message;
+    },
+    read,
+  };
+}

@@ -1,0 +1,80 @@
+import { BoundValue } from '../../policy/claim-conditions.ts';
+import type { PlainPolicy } from '../../policy/policy.ts';
+import { slashMark } from '../match/request-path.ts';
+import { bindingForm, matchHost, type RuleHost } from '../match/rule-host.ts';
+import type { RulePath } from '../match/rule-path.ts';
+import type { Rule } from './rules.ts';
+import type { RuleEntry } from './schema/rules-schema.ts';
+import type { ReportProblem } from './text/rules-text.ts';
+
+type Conditions = NonNullable<RuleEntry['claims']>;
+type Value = string | number | boolean;
+
+export interface RuleTarget {
+  readonly hosts: readonly RuleHost[];
+  readonly path: RulePath;
+}
+
+/** Compiles the conditions of a rule into its policy. Returns the function that binds `{name}`, if one is used. */
+export function compileConditions(
+  { claims }: RuleEntry,
+  policy: PlainPolicy,
+  { target, report }: { readonly target: RuleTarget; readonly report: ReportProblem },
+): Pick<Rule, 'policy' | 'bind'> {
+  if (claims === undefined) return { policy, bind: undefined };
+  const { hosts, path } = target;
+  const names = new Set<string>();
+  for (const [index, condition] of claims.entries()) {
+    for (const name of valuesOf(condition).flatMap((value) => readName(value) ?? [])) {
+      names.add(name);
+      const isInHosts = hosts.length > 0 && hosts.every((host) => host.names.has(name));
+      if (!isInHosts && !path.names.has(name)) {
+        report(
+          ['claims', index],
+          `Neither the path nor each host binds {${name}}. Write {${name}} as one segment or label.`,
+        );
+      }
+    }
+  }
+  return {
+    policy: { ...policy, claimConditions: claims.map(compileCondition) } as PlainPolicy, // with one operator each
+    bind:
+      names.size === 0
+        ? undefined
+        : (hostName, segments) => {
+            const bindings = new Map<string, string>();
+            for (const name of names) bindings.set(name, readValue(target, name, hostName, segments));
+            return bindings;
+          },
+  };
+}
+
+function valuesOf({ equals, contains, containsAny = [] }: Conditions[number]): readonly Value[] {
+  return [equals, contains, ...containsAny].filter((value) => value !== undefined);
+}
+
+function readName(value: Value): string | undefined {
+  return typeof value === 'string' ? bindingForm.exec(value)?.[1] : undefined;
+}
+
+function compileCondition({ claim, equals, contains, containsAny }: Conditions[number]) {
+  const compile = (value: Value): Value | BoundValue => {
+    const name = readName(value);
+    return name === undefined ? value : new BoundValue(name);
+  };
+  return {
+    claim,
+    ...(equals !== undefined && { equals: compile(equals) }),
+    ...(contains !== undefined && { contains: compile(contains) }),
+    ...(containsAny !== undefined && { containsAny: containsAny.map(compile) }),
+  };
+}
+
+/** Returns the bound value; empty if several hosts of the rule match and bind different values. */
+function readValue({ hosts, path }: RuleTarget, name: string, hostName: string, segments: readonly string[]): string {
+  const index = path.names.get(name);
+  if (index !== undefined) return (segments[index] ?? '').replaceAll(slashMark, '/');
+  const values = new Set(hosts.flatMap((host) => matchHost(host, hostName)?.[host.names.get(name) ?? -1] ?? []));
+  const [value = ''] = values;
+  return values.size === 1 ? value : '';
+}

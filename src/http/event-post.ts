@@ -1,0 +1,45 @@
+import type { Connection, ResourceRequest } from './request.ts';
+
+/** Request that brings an event, for any way of reading it. */
+export interface EventPost {
+  readonly request: ResourceRequest;
+  readonly connection: Connection | undefined;
+  /** Reads the body; `undefined` if it has more bytes. */
+  readonly readBody: (maxBytes: number) => Promise<string | undefined>;
+}
+
+export interface EventResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export interface EventReceiver {
+  readonly route: string;
+  readonly serves: (path: string) => boolean;
+  /** Responds to a request for such a path. Never rejects. */
+  readonly respond: (post: EventPost, path: string) => Promise<EventResponse>;
+}
+
+/** Creates a response that no cache stores. */
+export function eventResponse(
+  status: number,
+  value?: Readonly<Record<string, string>>,
+  headers?: Readonly<Record<string, string>>,
+): EventResponse {
+  return {
+    status,
+    headers: {
+      'cache-control': 'no-store',
+      ...(value !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    body: value === undefined ? '' : JSON.stringify(value),
+  };
+}
+
+export const onlyPost: EventResponse = eventResponse(405, undefined, { allow: 'POST' });
+
+export function isMediaType(contentType: string | null, type: string): boolean {
+  return contentType?.split(';')[0]?.trim().toLowerCase() === type;
+}

@@ -1,0 +1,135 @@
+import {
+  type EventPost,
+  type EventReceiver,
+  type EventResponse,
+  eventResponse,
+  isMediaType,
+  onlyPost,
+} from '../http/event-post.ts';
+import { namePeer } from '../http/peer-name.ts';
+import { checkOptionMembers } from '../option-members.ts';
+import { Refused } from '../refused.ts';
+import { requireOwnServer } from '../resource-server/own-server.ts';
+import type { ResourceServer } from '../resource-server/resource-server.ts';
+import { RevocationsFull } from '../revocation/record.ts';
+import { findIssuer } from '../token/access-token.ts';
+import type { RegisteredClaims } from '../token/claims.ts';
+import { verifyEventToken } from '../token/event-token.ts';
+import { cutoffsOfLogout, isLogoutToken, logoutTypes } from './logout-token.ts';
+import { createPeerLimit } from './peer-limit.ts';
+
+/** Options of `createBackchannelLogout`. */
+export interface BackchannelLogoutOptions {
+  /** Clients whose logout tokens are accepted: one of them is in `aud`. */
+  readonly clientIds: readonly string[];
+  /** Path of the endpoint. Default `/backchannel-logout`. */
+  readonly path?: string;
+  /** `true` also ends all tokens of the user, for providers whose access tokens have no `sid`. Default `false`. */
+  readonly subject?: boolean;
+  /** Called for each response. Errors it throws are ignored. */
+  readonly onLogout?: (outcome: LogoutOutcome, cause?: unknown) => void;
+}
+
+/** Result of one logout token. */
+export type LogoutOutcome = 'accepted' | 'invalid' | 'limited' | 'unavailable' | 'full';
+
+const maxBodyBytes = 16 * 1024;
+const pathGrammar = /^\/[\w.~!$&'()*+,;=:@/-]*$/;
+
+const accepted = eventResponse(200);
+const invalid = (status = 400): EventResponse =>
+  eventResponse(status, { error: 'invalid_request', error_description: 'The logout token is not valid.' });
+const invalidToken = invalid();
+const unavailable = eventResponse(400, {
+  error: 'temporarily_unavailable',
+  error_description: 'The logout cannot be processed at the moment. Send the token again.',
+});
+
+/**
+ * Opens the endpoint for logout tokens (OpenID Connect Back-Channel Logout 1.0). Throws `TypeError` for options that cannot
+ * work and for a server without `revocations`.
+ */
+export function openBackchannelLogout(
+  server: ResourceServer<RegisteredClaims>,
+  options: BackchannelLogoutOptions,
+): EventReceiver {
+  const caller = 'createBackchannelLogout';
+  const rules = requireOwnServer(caller, server);
+  checkOptionMembers<BackchannelLogoutOptions>(caller, options, {
+    ...{ clientIds: true, path: true, subject: true, onLogout: true },
+  });
+  const { clientIds, path = '/backchannel-logout', subject = false, onLogout } = options;
+  const { revocations, issuers, refetchKeys, readExternalUrl, readClientAddress, now } = rules;
+  if (revocations === undefined)
+    throw new TypeError(`${caller}: the server has no revocations; write createRevocations()`);
+  if (
+    !Array.isArray(clientIds) ||
+    clientIds.length === 0 ||
+    clientIds.some((id) => typeof id !== 'string' || id === '')
+  ) {
+    throw new TypeError('clientIds: write at least one client, in an array');
+  }
+  if (typeof path !== 'string' || !pathGrammar.test(path))
+    throw new TypeError('path: write a path such as /backchannel-logout');
+  const clients = new Set<string>(clientIds);
+  const limit = createPeerLimit();
+
+  const verify = async (token: string, { request, connection }: EventPost) => {
+    const url = readExternalUrl(request, connection);
+    if (url instanceof Refused) return url;
+    const trusted = await issuers.find(request, url, token);
+    if (trusted instanceof Refused) return trusted;
+    const read = () =>
+      verifyEventToken(token, {
+        findIssuer: (claims) => findIssuer(claims, trusted.issuers),
+        types: logoutTypes,
+        accepts: (claims, issuer) => isLogoutToken(claims, issuer, { clientIds: clients, now: now() }),
+      });
+    const verified = read();
+    if (!(verified instanceof Refused)) return verified;
+    const fetched = refetchKeys(verified, trusted, { request, connection });
+    if (fetched === undefined) return verified;
+    await fetched;
+    return read();
+  };
+
+  const receive = async (post: EventPost): Promise<readonly [EventResponse, LogoutOutcome, unknown?]> => {
+    if (!isMediaType(post.request.headers.get('content-type'), 'application/x-www-form-urlencoded'))
+      return [invalid(415), 'invalid'];
+    const body = await post.readBody(maxBodyBytes);
+    if (body === undefined) return [invalid(413), 'invalid'];
+    const [token = '', ...others] = new URLSearchParams(body).getAll('logout_token');
+    if (others.length > 0) return [invalidToken, 'invalid'];
+    const verified = await verify(token, post);
+    if (verified instanceof Refused) {
+      const isOurs = verified.reason === 'keys_unavailable';
+      return isOurs ? [unavailable, 'unavailable', verified.cause] : [invalidToken, 'invalid', verified];
+    }
+    await revocations.set(cutoffsOfLogout(verified.claims, subject ? 'always' : 'without sid'));
+    return [accepted, 'accepted'];
+  };
+
+  return {
+    route: path,
+    serves: (target) => target === path,
+    async respond(post) {
+      if (post.request.method !== 'POST') return onlyPost;
+      const peer = namePeer(readClientAddress(post.request, post.connection));
+      const blocked = limit.blockedFor(peer);
+      const [response, outcome, cause] =
+        blocked > 0
+          ? ([eventResponse(429, undefined, { 'retry-after': String(blocked) }), 'limited', undefined] as const)
+          : await receive(post).catch((error: unknown) => {
+              const result = error instanceof RevocationsFull ? 'full' : 'unavailable';
+              return [unavailable, result, error] as const;
+            });
+      if (outcome === 'invalid') limit.note(peer);
+      try {
+        onLogout?.(outcome, cause);
+      } catch {
+        // The response does not depend on the listener.
+      }
+      return response;
+    },
+  };
+}

@@ -1,0 +1,119 @@
+import type { IncomingMessage } from 'node:http';
+import { Refused } from '../refused.ts';
+import { collectBody, type HeldBody } from './held-body.ts';
+import { announcesJson, type McpMessages, maxMessageBytes, parseMessages, readMessages } from './messages.ts';
+import { matchesHeaders } from './operation-headers.ts';
+import { type Operation, readOperations } from './operations.ts';
+
+/** A request of `node:http`, with the body that a parser has set, if any. */
+export type McpIncoming = IncomingMessage & { body?: unknown };
+
+/** Operations of a request, and the id that an error response repeats. */
+export interface ReadMessage {
+  readonly operations: readonly Operation[] | Refused;
+  /** JSON-RPC id of the request; `null` for a batch, or if it cannot be read. */
+  readonly id: string | number | null;
+}
+
+/** Reading for a proxy, which forwards the bytes unchanged and releases them. */
+export interface ForwardedReading {
+  readonly idleMilliseconds: number;
+  /** Called before the first byte is read. */
+  onBegin(): void;
+}
+
+const withoutMessage: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS']);
+
+export function carriesMessage(method: string | undefined): boolean {
+  return !withoutMessage.has(method);
+}
+
+/**
+ * Reads the message of a request. Sets `body` if no parser did, so that the server finds it; a proxy gets the bytes in `held`
+ * instead.
+ */
+export async function readNodeMessage(
+  incoming: McpIncoming,
+  held: HeldBody,
+  forwarded?: ForwardedReading,
+): Promise<ReadMessage> {
+  const { body, rawHeaders } = incoming;
+  return (
+    readHead(incoming) ??
+    interpret(body === undefined ? await readBody(incoming, held, forwarded) : parsed(body), rawHeaders)
+  );
+}
+
+/** A request that was copied, with its complete body. */
+export interface CopiedMessage {
+  readonly method: string;
+  /** Names and values of the headers, alternately. */
+  readonly rawHeaders: readonly string[];
+  readonly body: string;
+}
+
+/** Reads the message of a copied request, for an explanation. */
+export function readCopiedMessage(copied: CopiedMessage): ReadMessage {
+  const { body, rawHeaders } = copied;
+  const isTooLarge = Buffer.byteLength(body) > maxMessageBytes;
+  return readHead(copied) ?? interpret(isTooLarge ? new Refused('message_too_large') : parsed(body), rawHeaders);
+}
+
+/** Decides by method and type; `undefined` if the body has to be read. */
+function readHead({
+  method,
+  rawHeaders,
+}: Pick<McpIncoming, 'method' | 'rawHeaders'> | CopiedMessage): ReadMessage | undefined {
+  if (!carriesMessage(method)) return { operations: [], id: null };
+  const [type = [], encoding = []] = ['content-type', 'content-encoding'].map((name) => linesOf(rawHeaders, name));
+  const isJson = type.length === 1 && announcesJson(type[0] ?? null, encoding[0] ?? null);
+  return isJson ? undefined : refuse(new Refused('malformed_message'));
+}
+
+function interpret(read: McpMessages | Refused | undefined, rawHeaders: readonly string[]): ReadMessage {
+  if (read === undefined || read instanceof Refused) return refuse(read ?? new Refused('malformed_message'));
+  const id = readId(read);
+  const headers = { method: linesOf(rawHeaders, 'mcp-method'), name: linesOf(rawHeaders, 'mcp-name') };
+  if (!matchesHeaders(read, headers)) return { operations: new Refused('mcp_header_mismatch'), id };
+  return { operations: read.list.flatMap(readOperations), id };
+}
+
+function refuse(operations: Refused): ReadMessage {
+  return { operations, id: null };
+}
+
+function readId({ list, isBatch }: McpMessages): string | number | null {
+  const id = isBatch ? undefined : list[0]?.['id'];
+  return typeof id === 'string' || typeof id === 'number' ? id : null;
+}
+
+/** A body that a parser has set: bytes or a string of a parser that does not read JSON, otherwise the parsed value. */
+function parsed(body: unknown): McpMessages | undefined {
+  if (body instanceof Uint8Array) return parseMessages(body);
+  return typeof body === 'string' ? parseMessages(Buffer.from(body)) : readMessages(body);
+}
+
+async function readBody(
+  incoming: McpIncoming,
+  held: HeldBody,
+  forwarded: ForwardedReading | undefined,
+): Promise<McpMessages | Refused | undefined> {
+  if (Number(incoming.headers['content-length']) > maxMessageBytes) return new Refused('message_too_large');
+  forwarded?.onBegin();
+  const bytes = await collectBody(incoming, held, forwarded?.idleMilliseconds);
+  if (forwarded === undefined) held.release();
+  else incoming.pause();
+  if (bytes === undefined || bytes instanceof Refused) return bytes;
+  const messages = parseMessages(bytes);
+  // Parsed again: the checked value is frozen, and servers may change theirs.
+  if (messages !== undefined && forwarded === undefined) incoming.body = JSON.parse(bytes.toString('utf8'));
+  return messages;
+}
+
+function linesOf(rawHeaders: readonly string[], name: string): readonly string[] {
+  const found: string[] = [];
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    if (rawHeaders[i]?.toLowerCase() === name) found.push(rawHeaders[i + 1] ?? '');
+  }
+  return found;
+}

@@ -1,0 +1,115 @@
+import { checkPolicy, registerPolicy } from '../policy/checked-policy.ts';
+import type { PlainCombinedPolicy, Policy } from '../policy/policy.ts';
+import { Refused } from '../refused.ts';
+import type { CheckedPolicy } from '../token/token-policy.ts';
+import { explainEntry, explainMissing, explainRefusal } from './explained-operations.ts';
+import { createOperationTable, type OperationMaps } from './operation-table.ts';
+import { type Operation, operationKinds } from './operations.ts';
+
+export interface OperationPolicyOptions extends OperationMaps<Policy<unknown>> {
+  readonly policy: Policy<unknown>;
+}
+
+export type ReadRequestOperations = () => Promise<readonly Operation[] | Refused>;
+
+export interface OperationPolicies {
+  readonly scopes: readonly string[];
+  /** True if operations need entries. */
+  readonly hasEntries: boolean;
+  /**
+   * Creates the policy of one request: `policy`, then the entries of its operations. The message is read only if the token
+   * satisfies `policy`; the replay store is queried only if all entries hold.
+   */
+  requestPolicy(read: ReadRequestOperations): Policy<unknown>;
+  /** The policy of a message that was read, as parts for an explanation. */
+  explainedPolicy(operations: readonly Operation[] | Refused): Policy<unknown>;
+}
+
+/** A compiled entry. */
+interface CheckedEntry {
+  readonly key: string;
+  readonly policy: Policy<unknown>;
+  readonly checked: CheckedPolicy;
+}
+
+export function createOperationPolicies(options: OperationPolicyOptions): OperationPolicies {
+  const { policy } = options;
+  const common = checkPolicy(policy);
+  const maps = Object.fromEntries(
+    operationKinds.flatMap((kind) => {
+      const entries = options[kind];
+      if (entries === undefined) return [];
+      const compiled = Object.entries(entries).map(([key, entry]): [string, CheckedEntry] => {
+        const implied = imply(entry, policy);
+        return [key, { key, policy: implied, checked: checkPolicy(implied) }];
+      });
+      return [[kind, Object.fromEntries(compiled)]];
+    }),
+  ) as OperationMaps<CheckedEntry>;
+  const find = createOperationTable(maps);
+  const all = Object.values(maps).flatMap((entries) => Object.values(entries ?? {}));
+  const unite = (entries: readonly CheckedEntry[]): readonly string[] => [
+    ...new Set([...common.scopes, ...entries.flatMap(({ checked }) => checked.scopes)]),
+  ];
+  // One array for each entry: lines of the audit trail are cached with it.
+  const unions = new Map<CheckedEntry | undefined, readonly string[]>(all.map((entry) => [entry, unite([entry])]));
+  /** Each entry with the first operation that it decides; or the first operation without an entry. */
+  const match = (operations: readonly Operation[]): Map<CheckedEntry, Operation> | Operation => {
+    const entries = new Map<CheckedEntry, Operation>();
+    for (const operation of operations) {
+      const entry = find(operation);
+      if (entry === undefined) return operation;
+      if (!entries.has(entry)) entries.set(entry, operation);
+    }
+    return entries;
+  };
+  const hasEntries = Object.keys(maps).length > 0;
+
+  return {
+    scopes: unite(all),
+    hasEntries,
+    requestPolicy(read) {
+      if (!hasEntries) return policy;
+      // The challenge of a refused token names the scopes of `policy`; after the message is read, also the scopes of its entries.
+      let scopes = common.scopes;
+      return registerPolicy({
+        ...common,
+        get scopes() {
+          return scopes;
+        },
+        async judge(facts) {
+          const given = await common.judge(facts);
+          if (given instanceof Refused) return given;
+          const operations = await read();
+          if (operations instanceof Refused) return operations;
+          const entries = match(operations);
+          if (!(entries instanceof Map)) return new Refused('no_operation_policy');
+          const found = [...entries.keys()];
+          scopes = (found.length === 1 && unions.get(found[0])) || unite(found);
+          for (const { checked } of found) {
+            const verdict = await checked.judge(facts);
+            if (verdict instanceof Refused) return verdict;
+          }
+          return given;
+        },
+      });
+    },
+    explainedPolicy(operations) {
+      const combine = (...parts: readonly Policy<unknown>[]) =>
+        ({ mode: 'all', policies: [policy, ...parts] }) as PlainCombinedPolicy; // the schema of `policy` is not read
+      if (operations instanceof Refused) return combine(...explainRefusal(operations));
+      const entries = match(operations);
+      if (!(entries instanceof Map)) return combine(explainMissing(entries, maps[entries.kind]));
+      const found = [...entries].map(([{ key }, operation]) => explainEntry(operation, key));
+      return combine(...found, ...[...entries.keys()].map((entry) => entry.policy));
+    },
+  };
+}
+
+function imply(entry: Policy<unknown>, common: Policy<unknown>): Policy<unknown> {
+  if (!('implies' in common) || common.implies === undefined || typeof entry !== 'object') return entry;
+  if ('policies' in entry) {
+    return { ...entry, policies: entry.policies.map((each) => imply(each, common)) } as PlainCombinedPolicy; // as before
+  }
+  return { ...entry, implies: { ...common.implies, ...entry.implies } };
+}

@@ -1,0 +1,57 @@
+import { isJsonObject, type JsonObject } from '../jose/json.ts';
+
+export const operationKinds = ['tools', 'resources', 'prompts'] as const;
+export type OperationKind = (typeof operationKinds)[number];
+
+export interface Operation {
+  readonly kind: OperationKind;
+  /** Name of the tool or prompt, or URI of the resource; `undefined` if the message has none. */
+  readonly name: string | undefined;
+}
+
+/** Operation of a method, the member of `params` that names it, and whether `Mcp-Name` repeats the name. */
+const methods: ReadonlyMap<unknown, readonly [kind: OperationKind, member: 'name' | 'uri', isInHeader: boolean]> =
+  new Map([
+    ['tools/call', ['tools', 'name', true]],
+    ['prompts/get', ['prompts', 'name', true]],
+    ['resources/read', ['resources', 'uri', true]],
+    ['resources/subscribe', ['resources', 'uri', false]],
+    ['resources/unsubscribe', ['resources', 'uri', false]],
+  ]);
+const listenMethod = 'subscriptions/listen';
+
+/** Operations of a message; none for methods that require only the policy. */
+export function readOperations({ method, params }: JsonObject): readonly Operation[] {
+  if (method === listenMethod) return readSubscriptions(params);
+  const row = methods.get(method);
+  if (row === undefined) return [];
+  const [kind, member] = row;
+  return [{ kind, name: readMember(params, member) }];
+}
+
+/** Operations that the headers of a request name, for a gate that does not see the body. */
+export function readHeaderOperations(method: string, name: string | null): readonly Operation[] {
+  const row = methods.get(method);
+  if (row !== undefined) return [{ kind: row[0], name: row[2] ? (name ?? undefined) : undefined }];
+  // Its URIs are in the body only.
+  return method === listenMethod ? [{ kind: 'resources', name: undefined }] : [];
+}
+
+/** Member of `params` that `Mcp-Name` repeats; `undefined` if the header is not compared. */
+export function findNamedMember(method: unknown): 'name' | 'uri' | undefined {
+  const row = methods.get(method);
+  return row?.[2] === true ? row[1] : undefined;
+}
+
+export function readMember(params: unknown, member: string): string | undefined {
+  const value = isJsonObject(params) && Object.hasOwn(params, member) ? params[member] : undefined;
+  return typeof value === 'string' ? value : undefined;
+}
+
+function readSubscriptions(params: unknown): readonly Operation[] {
+  const notifications = isJsonObject(params) ? params['notifications'] : undefined;
+  const uris = isJsonObject(notifications) ? notifications['resourceSubscriptions'] : undefined;
+  if (uris === undefined) return [];
+  const list: readonly unknown[] = Array.isArray(uris) ? uris : [undefined];
+  return list.map((uri) => ({ kind: 'resources', name: typeof uri === 'string' ? uri : undefined }));
+}

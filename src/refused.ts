@@ -1,0 +1,80 @@
+import {
+  AccessError,
+  type AccessErrorOptions,
+  type Failure,
+  type FailureContext,
+  failures,
+  type Reason,
+  refusalMark,
+  type StepUp,
+} from './failures.ts';
+
+/** Expected and received values of a failed check, for the operator's log: references, which the log formats. */
+export interface Comparison {
+  readonly expected?: string | Iterable<string> | undefined;
+  readonly received?: unknown;
+  /** Values that identify a user. The log hashes or omits them unless it shows identities. */
+  readonly identity?: 'received' | 'both';
+  /** For a time: the current time, and how many seconds before and after it are accepted. */
+  readonly time?: { readonly now: number; readonly past: number; readonly ahead: number };
+}
+
+/** Facts behind a refusal. They are private to it, so that printing a refusal does not print claims. */
+export interface Evidence {
+  readonly compare?: (() => Comparison) | undefined;
+  /** `kid` of the token's header, verified or not. */
+  readonly kid?: unknown;
+  /** Only claims that a trusted issuer has signed, or has returned. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+}
+
+/**
+ * A refused request as a value, with the members of {@link AccessError}. It is not an `Error`, because a refusal is a response
+ * and not a fault: a stack trace would be the larger part of its cost. `instanceof AccessError` is true for it.
+ */
+export class Refused {
+  readonly name = 'AccessError';
+  readonly reason: Reason;
+  readonly scopes: readonly string[] | undefined;
+  readonly stepUp: StepUp | undefined;
+  readonly context: FailureContext | undefined;
+  readonly cause: unknown;
+  #evidence: Evidence | undefined;
+
+  constructor(reason: Reason, options?: AccessErrorOptions, evidence?: Evidence) {
+    this.reason = reason;
+    this.scopes = options?.scopes;
+    this.stepUp = options?.stepUp;
+    this.context = options?.context;
+    this.cause = options?.cause;
+    this.#evidence = evidence;
+  }
+
+  get message(): string {
+    return failures[this.reason].description;
+  }
+
+  get failure(): Failure {
+    return failures[this.reason];
+  }
+
+  get evidence(): Evidence | undefined {
+    return this.#evidence;
+  }
+
+  attest(evidence: Evidence): this {
+    this.#evidence = { ...this.#evidence, ...evidence };
+    return this;
+  }
+
+  toError(): AccessError {
+    const { reason, scopes, stepUp, context, cause } = this;
+    return new AccessError(reason, {
+      ...(scopes !== undefined && { scopes }),
+      ...(stepUp !== undefined && { stepUp }),
+      ...(context !== undefined && { context }),
+      ...(cause !== undefined && { cause }),
+    });
+  }
+}
+Object.defineProperty(Refused.prototype, refusalMark, { value: true });

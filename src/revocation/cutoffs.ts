@@ -1,0 +1,137 @@
+import type { JsonObject } from '../jose/json.ts';
+import { type CutoffKind, isKind, type NoteKind, type RevocationRecord, timeOfMark } from './record.ts';
+
+export interface FoundCutoff {
+  readonly kind: CutoffKind;
+  readonly mark: number;
+  /** False for a token without `iat` where the time decides: only a new response of its issuer can tell. */
+  readonly isCertain: boolean;
+}
+
+export interface Cutoffs {
+  /** Adds a record. `now` is in seconds since the epoch. */
+  add(record: RevocationRecord, now: number): void;
+  find(claims: JsonObject): FoundCutoff | undefined;
+  markOf(scope: string, kind: string, name: string): number | undefined;
+  expire(now: number): void;
+  records(): Iterable<RevocationRecord>;
+  readonly size: number;
+}
+
+/** Marks of one issuer and kind, by value. The key is the string as parsed: a concatenated one takes five times the memory. */
+interface Table {
+  readonly scope: string;
+  readonly kind: string;
+  readonly marks: Map<string, number>;
+  /** Later ends of retention, of values that were added again. */
+  readonly renewed: Map<string, number>;
+}
+
+/** Tables of one issuer or stream, by kind. */
+type Tables = Partial<Record<CutoffKind | NoteKind, Table>>;
+
+/** Values that share their end of retention, by table. */
+type Bucket = Map<Table, Set<string>>;
+
+/** Buckets for one token lifetime. */
+const bucketsPerLifetime = 64;
+/** Expired values that one `add` removes. More than it adds, so that they cannot pile up. */
+const removedPerAdd = 8;
+
+/** Creates cutoffs without any. `lifetime` in seconds: retention ends at multiples of a part of it. */
+export function createCutoffs(lifetime: number): Cutoffs {
+  const width = Math.max(1, Math.ceil(lifetime / bucketsPerLifetime));
+  const scopes = new Map<string, Tables>();
+  const buckets = new Map<number, Bucket>();
+  let size = 0;
+
+  const tableOf = (scope: string, kind: keyof Tables): Table => {
+    const tables = scopes.get(scope) ?? {};
+    const table = tables[kind] ?? { scope, kind, marks: new Map(), renewed: new Map() };
+    tables[kind] = table;
+    scopes.set(scope, tables);
+    return table;
+  };
+
+  const retain = (table: Table, name: string, until: number): void => {
+    const end = Math.ceil(until / width) * width;
+    const bucket: Bucket = buckets.get(end) ?? new Map();
+    buckets.set(end, bucket);
+    const names = bucket.get(table) ?? new Set();
+    bucket.set(table, names);
+    names.add(name);
+    if (!table.marks.has(name)) return;
+    table.renewed.set(name, Math.max(end, table.renewed.get(name) ?? 0));
+  };
+
+  const remove = (table: Table, name: string, end: number): void => {
+    if ((table.renewed.get(name) ?? 0) > end) return;
+    table.renewed.delete(name);
+    if (table.marks.delete(name)) size--;
+  };
+
+  const removeExpired = (now: number, most: number): void => {
+    let left = most;
+    for (const [end, bucket] of buckets) {
+      if (end > now) continue;
+      for (const [table, names] of bucket) {
+        for (const name of names) {
+          if (left-- === 0) return;
+          names.delete(name);
+          remove(table, name, end);
+        }
+        bucket.delete(table);
+      }
+      buckets.delete(end);
+    }
+  };
+
+  return {
+    add([scope, kind, name, mark, until], now) {
+      removeExpired(now, removedPerAdd);
+      if (until <= now || !isKind(kind)) return;
+      const table = tableOf(scope, kind);
+      retain(table, name, until);
+      const known = table.marks.get(name);
+      if (known === undefined) size++;
+      if (known === undefined || known < mark) table.marks.set(name, mark);
+    },
+    find(claims) {
+      const { iss, iat, sub, sid, jti, client_id: clientId = claims['azp'] } = claims;
+      const tables = size === 0 || typeof iss !== 'string' ? undefined : scopes.get(iss);
+      if (tables === undefined) return undefined;
+      // Read one by one: a loop over names costs as much as the maps. Some providers number their tokens.
+      const ofSid = markIn(tables.sid, sid);
+      if (ofSid !== undefined) return { kind: 'sid', mark: ofSid, isCertain: true };
+      const ofJti = markIn(tables.jti, typeof jti === 'number' ? String(jti) : jti);
+      if (ofJti !== undefined) return { kind: 'jti', mark: ofJti, isCertain: true };
+      const ofSub = markIn(tables.sub, sub);
+      const ofClient = markIn(tables.client_id, clientId);
+      if (ofSub === undefined && ofClient === undefined) return undefined;
+      const isOfSub = (ofSub ?? 0) >= (ofClient ?? 0);
+      const mark = (isOfSub ? ofSub : ofClient) ?? 0;
+      if (typeof iat === 'number' && iat * 1000 > timeOfMark(mark)) return undefined;
+      return { kind: isOfSub ? 'sub' : 'client_id', mark, isCertain: typeof iat === 'number' };
+    },
+    markOf: (scope, kind, name) => (isKind(kind) ? scopes.get(scope)?.[kind]?.marks.get(name) : undefined),
+    expire: (now) => removeExpired(now, Number.POSITIVE_INFINITY),
+    *records() {
+      for (const [end, bucket] of buckets) {
+        for (const [table, names] of bucket) {
+          for (const name of names) {
+            const mark = table.marks.get(name);
+            if (mark !== undefined) yield [table.scope, table.kind, name, mark, end];
+          }
+        }
+      }
+    },
+    get size() {
+      return size;
+    },
+  };
+}
+
+/** Returns the mark of a value; no cutoff is about anything but a string. */
+function markIn(table: Table | undefined, value: unknown): number | undefined {
+  return typeof value === 'string' ? table?.marks.get(value) : undefined;
+}

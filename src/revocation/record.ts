@@ -1,0 +1,85 @@
+/**
+ * One fact of a store: its key (issuer or stream, kind, name), its mark, and the time until which it is retained, in seconds
+ * since the epoch. The larger mark of a key wins, so the order of arrival does not matter.
+ */
+export type RevocationRecord = readonly [scope: string, kind: string, name: string, mark: number, until: number];
+
+/** The process that a store keeps up to date. */
+export interface RevocationFollower {
+  /** Takes records, also known ones. */
+  apply(records: readonly RevocationRecord[]): void;
+  /** Called when the store responds and everything that it has was applied. */
+  onContact(): void;
+  /** Lists all records that this process knows: a store that has lost its own takes them back. */
+  records(): Iterable<RevocationRecord>;
+}
+
+/** Store of cutoffs. Write your own to share them between processes in another way. */
+export interface RevocationStore {
+  /**
+   * Stores records and passes them to every follower. Resolves after both, and after this process has applied them. Rejects
+   * with {@link RevocationsFull}, or with any other error if they are not stored.
+   */
+  write(records: readonly RevocationRecord[]): Promise<void>;
+  /** Passes what is stored to the follower, and then every change. Returns the function that ends this. */
+  follow(follower: RevocationFollower): () => void;
+  /** Reports whether only this process does a task for the next seconds, such as polling. It calls again to go on. */
+  lease(task: string, seconds: number): Promise<boolean>;
+}
+
+/** Kinds of cutoffs: the claim that is compared. */
+export const cutoffKinds = ['sub', 'sid', 'client_id', 'jti'] as const;
+export type CutoffKind = (typeof cutoffKinds)[number];
+
+/** Kinds of facts about streams, which stores share as well. */
+const noteKinds = ['state', 'verified', 'paused', 'polled', 'unverifiable', 'period'] as const;
+export type NoteKind = (typeof noteKinds)[number];
+
+const recordKinds: ReadonlySet<string> = new Set([...cutoffKinds, ...noteKinds]);
+
+export function isKind(kind: string): kind is CutoffKind | NoteKind {
+  return recordKinds.has(kind);
+}
+
+/** Events that set cutoffs. A mark holds the position in this list: append only. */
+export const cutoffEvents = [
+  ...(['revoke', 'logout', 'session-revoked', 'account-disabled', 'account-purged', 'credential-compromise'] as const),
+  ...(['sessions-revoked', 'credential-change', 'token-claims-change', 'assurance-level-change'] as const),
+] as const;
+export type CutoffEvent = (typeof cutoffEvents)[number];
+
+/** Positions of events in one mark: a power of two that leaves 49 bits to milliseconds. */
+const eventPlaces = 16;
+
+/** Encodes a time (seconds) and an event in one number that is ordered by time. */
+export function encodeMark(before: number, event: CutoffEvent): number {
+  return Math.round(before * 1000) * eventPlaces + cutoffEvents.indexOf(event);
+}
+
+/** Time of a mark in milliseconds. */
+export function timeOfMark(mark: number): number {
+  return Math.floor(mark / eventPlaces);
+}
+
+/** Event of a mark. An event of a later release is shown as `revoke`. */
+export function eventOfMark(mark: number): CutoffEvent {
+  return cutoffEvents[mark % eventPlaces] ?? 'revoke';
+}
+
+export function readRecord(value: unknown): RevocationRecord | undefined {
+  if (!Array.isArray(value) || value.length !== 5) return undefined;
+  const [scope, kind, name, mark, until]: readonly unknown[] = value;
+  const hasKey = typeof scope === 'string' && typeof kind === 'string' && typeof name === 'string';
+  if (!hasKey || !Number.isSafeInteger(mark) || typeof until !== 'number') return undefined;
+  return [scope, kind, name, mark as number, until]; // as was just seen
+}
+
+/** Thrown if a store has as many cutoffs as it can retain. No stored cutoff makes room. */
+export class RevocationsFull extends Error {
+  override readonly name = 'RevocationsFull';
+  constructor() {
+    super(`There are ${maxRecords} cutoffs, and no other is stored. Lower the lifetime of access tokens.`);
+  }
+}
+
+export const maxRecords = 1_000_000;

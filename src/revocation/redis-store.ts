@@ -1,0 +1,172 @@
+import { randomBytes } from 'node:crypto';
+import { keepLink } from '../dpop/kept-link.ts';
+import { limit, loadRedis } from '../dpop/redis-limit.ts';
+import { linkTo, type RedisLink, useClient } from '../dpop/redis-link.ts';
+import type { RedisClientLike } from '../dpop/redis-script.ts';
+import type { RedisConnectionOptions } from '../dpop/redis-url.ts';
+import { pickConnection } from '../dpop/replay-redis.ts';
+import { checkOptionMembers } from '../option-members.ts';
+import { refuseOnWorkerd } from '../platform.ts';
+import { type RevocationFollower, type RevocationRecord, type RevocationStore, RevocationsFull } from './record.ts';
+import { aliveChannel, channel, parseMessage, scanRecords, takeLease, writeRecords } from './redis-script.ts';
+
+/** A store in Redis, which all instances share. */
+export interface RedisRevocationStore extends RevocationStore {
+  /** True while Redis responds and changes arrive. */
+  readonly connected: boolean;
+}
+
+/** Options of {@link createRedisRevocationStore}. */
+export interface RedisRevocationOptions extends RedisConnectionOptions {
+  /** Seconds until a write is given up. Default 3. */
+  readonly timeout?: number;
+  /** Called when the connection comes and goes, with the error that ended it. Errors it throws, or rejects with, are ignored. */
+  readonly onConnection?: (state: 'up' | 'down', cause?: unknown) => unknown;
+}
+
+// Seconds.
+const connectTimeout = 5;
+const heartbeat = 1;
+/** Seconds without a sign of life after which the connection is made again. */
+const silentAfter = 3;
+const recordsPerWrite = 500;
+
+/**
+ * Creates a store in Redis. `target` is a URL in any form that a replay store accepts, or a client of `@redis/client` that
+ * you connect and close yourself. It connects when it is followed, and again after each loss; then it loads everything anew.
+ * Records and their publication are one script, so no change is stored and not published. A Redis that was emptied, or took
+ * over from another, gets back what each process knows. It must not evict (`maxmemory-policy noeviction`). Rejects as
+ * `createRedisReplayStore` does.
+ */
+export async function createRedisRevocationStore(
+  target: string | RedisClientLike,
+  options: RedisRevocationOptions = {},
+): Promise<RedisRevocationStore> {
+  checkOptionMembers<RedisRevocationOptions>('createRedisRevocationStore', options, {
+    timeout: true,
+    onConnection: true,
+    tls: true,
+    sentinel: true,
+  });
+  const { timeout = 3, onConnection } = options;
+  refuseOnWorkerd('createRedisRevocationStore', 'where no connection outlives a request');
+  const links =
+    typeof target === 'string' ? linkTo(await loadRedis(), target, pickConnection(options)) : useClient(target);
+  const instance = randomBytes(9).toString('base64url');
+  let follower: RevocationFollower | undefined;
+  /** Identity of the Redis that was loaded last: another one may lack records. */
+  let identity: string | undefined;
+  let aliveAt = 0;
+  const prepare = async (opened: RedisLink): Promise<void> => {
+    await limit(opened.connect(), connectTimeout);
+    await limit(
+      opened.subscribe([channel, aliveChannel(instance)], (message, from) => receive(opened, message, from)),
+      connectTimeout,
+    );
+    aliveAt = performance.now();
+    await load(opened);
+  };
+
+  const kept = keepLink(links, {
+    prepare,
+    onReady(opened) {
+      follower?.onContact();
+      beat(opened);
+    },
+    onAnswer: () => undefined,
+    onConnection,
+  });
+
+  const receive = (from: RedisLink, message: string, source: string): void => {
+    if (!kept.isCurrent(from)) return;
+    if (source === channel) {
+      follower?.apply(parseMessage(message));
+      return;
+    }
+    aliveAt = performance.now();
+    if (kept.ready === from) follower?.onContact();
+  };
+
+  /** Loads everything. Called after subscribing, so that no change is missed in between. */
+  const load = async (opened: RedisLink): Promise<void> => {
+    const before = identity;
+    const now = await send(opened, []);
+    // What is known only here was lost there.
+    if (before !== undefined && before !== now) await writeBack(opened);
+    for await (const records of scanRecords(opened.commands)) follower?.apply(records);
+    identity = now;
+  };
+
+  const writeBack = async (opened: RedisLink): Promise<void> => {
+    const known = [...(follower?.records() ?? [])];
+    for (let at = 0; at < known.length; at += recordsPerWrite) {
+      await send(opened, known.slice(at, at + recordsPerWrite)).catch((error: unknown) => {
+        // Then Redis has others, and these still apply here.
+        if (!(error instanceof RevocationsFull)) throw error;
+      });
+    }
+  };
+
+  const send = (to: RedisLink, records: readonly RevocationRecord[], alive?: string): Promise<string> => {
+    const options = { epoch: randomBytes(9).toString('base64url'), ...(alive !== undefined && { alive }) };
+    return limit(writeRecords(to.commands, records, options), timeout);
+  };
+
+  /** A message to only this instance: it arrives only if the subscription and Redis work. */
+  const beat = (on: RedisLink): void => {
+    setTimeout(() => {
+      if (!kept.isCurrent(on)) return;
+      if (performance.now() - aliveAt > silentAfter * 1000) return kept.drop(on, new Error('Redis does not respond'));
+      send(on, [], aliveChannel(instance))
+        .then(async (now) => {
+          if (now !== identity && kept.isCurrent(on)) await load(on);
+        })
+        .then(
+          () => kept.isCurrent(on) && beat(on),
+          (cause: unknown) => kept.drop(on, cause),
+        );
+    }, heartbeat * 1000).unref();
+  };
+
+  /** Writes of one batch go together: while one is in flight, the next is gathered. */
+  let gathered: { readonly records: RevocationRecord[]; readonly done: Promise<void> } | undefined;
+  let writing: Promise<unknown> = Promise.resolve();
+  const writeBatch = (records: readonly RevocationRecord[]): Promise<void> => {
+    if (gathered === undefined || gathered.records.length + records.length > recordsPerWrite) {
+      const batch: RevocationRecord[] = [];
+      const done = writing.then(async () => {
+        if (gathered?.records === batch) gathered = undefined;
+        await send(requireLink(), batch);
+      });
+      writing = done.catch(() => undefined);
+      gathered = { records: batch, done };
+    }
+    gathered.records.push(...records);
+    return gathered.done;
+  };
+
+  const requireLink = (): RedisLink => {
+    if (kept.ready === undefined) throw new Error('There is no connection to Redis');
+    return kept.ready;
+  };
+
+  return {
+    async write(records) {
+      requireLink();
+      for (let at = 0; at < records.length; at += recordsPerWrite) {
+        await writeBatch(records.slice(at, at + recordsPerWrite));
+      }
+      follower?.apply(records);
+    },
+    follow(next) {
+      if (follower !== undefined) throw new TypeError('store: a store in Redis is for one createRevocations()');
+      follower = next;
+      kept.connect();
+      return kept.close;
+    },
+    lease: async (task, seconds) => limit(takeLease(requireLink().commands, task, instance, seconds), timeout),
+    get connected() {
+      return kept.ready !== undefined;
+    },
+  };
+}

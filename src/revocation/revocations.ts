@@ -1,0 +1,284 @@
+import { isTime, type JsonObject } from '../jose/json.ts';
+import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
+import { Refused } from '../refused.ts';
+import { createCutoffs } from './cutoffs.ts';
+import { createMemoryRevocationStore } from './memory-store.ts';
+import {
+  type CutoffEvent,
+  type CutoffKind,
+  cutoffKinds,
+  encodeMark,
+  eventOfMark,
+  maxRecords,
+  type NoteKind,
+  type RevocationRecord,
+  type RevocationStore,
+  RevocationsFull,
+  timeOfMark,
+} from './record.ts';
+
+/** Options of {@link createRevocations}. */
+export interface RevocationsOptions {
+  /** Store of cutoffs. Default: the memory of this process. */
+  readonly store?: RevocationStore;
+  /** Longest lifetime of an access token in seconds (`exp` − `iat`); a longer one is refused. Default 86400. */
+  readonly maxTokenLifetime?: number;
+  /** Seconds by which clocks may differ. Default 5. */
+  readonly clockTolerance?: number;
+  /** Treatment of tokens after 60 s without contact to the store: `refuse` responds with 503. Default `accept`. */
+  readonly stale?: 'accept' | 'refuse';
+  /** Returns seconds since the epoch. Default: the clock of this host. */
+  readonly now?: () => number;
+}
+
+/** A cutoff, by exactly one of `sub`, `sid`, `client_id` and `jti`. */
+export interface Cutoff extends Partial<Readonly<Record<CutoffKind, string>>> {
+  /** Issuer of the tokens, compared byte for byte with `iss`. */
+  readonly issuer: string;
+  /**
+   * Seconds since the epoch. Tokens of a `sub` or `client_id` with this `iat` or an earlier one are refused; `sid` and `jti`
+   * refuse each token. A time later than now becomes now. Default: now plus the clock tolerance.
+   */
+  readonly before?: number;
+}
+
+/** State of revocations, safe to show to an operator. */
+export interface RevocationsStatus {
+  readonly cutoffs: number;
+  /** True once everything in the store was loaded. */
+  readonly loaded: boolean;
+  /** Seconds since the store last responded. */
+  readonly secondsWithoutContact: number;
+  /** Cutoffs that were rejected because there were too many. */
+  readonly rejected: number;
+}
+
+/** Cutoffs that end access tokens before they expire. */
+export interface Revocations {
+  /** Sets a cutoff. Resolves once it is stored and applied here. Rejects with `TypeError` for one that cannot work. */
+  revoke(cutoff: Cutoff): Promise<void>;
+  /** Resolves once everything in the store was loaded. */
+  ready(): Promise<void>;
+  status(): RevocationsStatus;
+  /** Ends the contact to the store. */
+  close(): void;
+}
+
+export interface EventCutoff {
+  readonly issuer: string;
+  readonly kind: CutoffKind;
+  readonly value: string;
+  /** Seconds since the epoch. */
+  readonly before: number;
+  readonly event: CutoffEvent;
+}
+
+/** Revocations as the rest of the package uses them. */
+export interface RevocationParts {
+  readonly maxTokenLifetime: number;
+  readonly store: RevocationStore;
+  /** Refuses a token that is valid otherwise. */
+  check(claims: JsonObject): Refused | undefined;
+  /** Mark of a cutoff that may refuse a token without `iat`: only a response of its issuer after that can tell. */
+  doubtOf(claims: JsonObject): number | undefined;
+  /** Sets cutoffs of events. Resolves once they are stored and applied here. */
+  set(cutoffs: readonly EventCutoff[]): Promise<void>;
+  /** Stores records. Rejects with `RevocationsFull` if there are too many. */
+  write(records: readonly RevocationRecord[]): Promise<void>;
+  /** True once everything in the store was loaded. */
+  isLoaded(): boolean;
+  /** Stores a fact about a stream, with a time (seconds) as its mark. */
+  note(
+    stream: string,
+    kind: NoteKind,
+    name: string,
+    note: { readonly mark: number; readonly seconds: number },
+  ): Promise<void>;
+  markOf(scope: string, kind: NoteKind, name: string): number | undefined;
+  records(): Iterable<RevocationRecord>;
+  /** Calls with records that were applied, and without any on contact. */
+  onRecords(listener: (records: readonly RevocationRecord[]) => void): void;
+  /** Adds a reason to refuse valid tokens of an issuer with `revocation_unknown`. */
+  addDoubt(isUnknown: (issuer: unknown) => boolean): void;
+  /** Calls for each checked token without `sid`. */
+  onNoSession: (() => void) | undefined;
+}
+
+/** Seconds without contact after which `stale` decides. */
+const staleAfter = 60;
+const maxValueLength = 1024;
+const maxLifetime = 366 * 86_400;
+
+const members: OptionMembers<RevocationsOptions> = {
+  ...{ store: true, maxTokenLifetime: true, clockTolerance: true, stale: true, now: true },
+};
+const parts = new WeakMap<object, RevocationParts>();
+
+/** Returns the parts of revocations. Throws `TypeError` for a value that this copy of the package has not created. */
+export function readRevocations(caller: string, revocations: unknown): RevocationParts {
+  const found = parts.get(Object(revocations));
+  if (found === undefined) throw new TypeError(`${caller}: write createRevocations(), of this copy of the package`);
+  return found;
+}
+
+/**
+ * Creates revocations. Pass them to the resource servers as `revocations`. Throws `TypeError` for options that cannot work.
+ *
+ * @example
+ * const revocations = createRevocations();
+ * const server = createResourceServer({ issuer: 'idp.example', audience: 'https://api.example/', revocations });
+ * await revocations.revoke({ issuer: 'https://idp.example/', sub: 'mallory' });
+ */
+export function createRevocations(options: RevocationsOptions = {}): Revocations {
+  checkOptionMembers<RevocationsOptions>('createRevocations', options, members);
+  const { store = createMemoryRevocationStore(), now = () => Date.now() / 1000, stale = 'accept' } = options;
+  const { maxTokenLifetime = 86_400, clockTolerance = 5 } = options;
+  checkOptions({ ...options, store, stale, maxTokenLifetime, clockTolerance });
+  const cutoffs = createCutoffs(maxTokenLifetime + clockTolerance);
+  const listeners = new Set<(records: readonly RevocationRecord[]) => void>();
+  const doubts = new Set<(issuer: unknown) => boolean>();
+  let contactAt = monotonic();
+  let rejected = 0;
+  let loaded = false;
+  let settle = (): void => {};
+  const whenLoaded = new Promise<void>((resolve) => {
+    settle = resolve;
+  });
+
+  const withoutContact = (): number => monotonic() - contactAt;
+  if (stale === 'refuse') doubts.add(() => withoutContact() > staleAfter);
+
+  const close = store.follow({
+    apply(records) {
+      const seconds = now();
+      for (const record of records) cutoffs.add(record, seconds);
+      for (const listener of listeners) listener(records);
+    },
+    onContact() {
+      contactAt = monotonic();
+      loaded = true;
+      settle();
+      for (const listener of listeners) listener([]);
+    },
+    records: () => cutoffs.records(),
+  });
+
+  /** A wrong clock or unit must not lock a user out: no time is later than now. */
+  const bound = (before: number, seconds: number): number => (before > seconds + clockTolerance ? seconds : before);
+
+  const write = async (records: readonly RevocationRecord[]): Promise<void> => {
+    try {
+      if (cutoffs.size >= maxRecords) cutoffs.expire(now());
+      const isNew = ([scope, kind, name]: RevocationRecord): boolean => cutoffs.markOf(scope, kind, name) === undefined;
+      if (cutoffs.size + records.filter(isNew).length > maxRecords) throw new RevocationsFull();
+      await store.write(records);
+    } catch (error) {
+      if (error instanceof RevocationsFull) rejected++;
+      throw error;
+    }
+  };
+
+  const set = (wanted: readonly EventCutoff[]): Promise<void> => {
+    const seconds = now();
+    return write(
+      wanted.map(({ issuer, kind, value, before, event }) => {
+        const time = bound(before, seconds);
+        const until = Math.ceil(Math.max(time, seconds) + maxTokenLifetime + clockTolerance);
+        return [issuer, kind, value, encodeMark(time, event), until];
+      }),
+    );
+  };
+
+  const own: RevocationParts = {
+    maxTokenLifetime,
+    store,
+    check(claims) {
+      const { exp, iat } = claims;
+      if (typeof exp === 'number' && typeof iat === 'number' && exp - iat > maxTokenLifetime) {
+        return new Refused('token_lifetime_too_long', {
+          context: { lifetime: exp - iat, longest: maxTokenLifetime },
+        });
+      }
+      if (own.onNoSession !== undefined && claims['sid'] === undefined) own.onNoSession();
+      const found = cutoffs.find(claims);
+      if (found?.isCertain === true) return refuseRevoked(found.mark, found.kind);
+      if (doubts.size > 0) {
+        for (const isUnknown of doubts) if (isUnknown(claims['iss'])) return new Refused('revocation_unknown');
+      }
+      return undefined;
+    },
+    doubtOf(claims) {
+      const found = cutoffs.find(claims);
+      return found?.isCertain === false ? found.mark : undefined;
+    },
+    set,
+    write,
+    isLoaded: () => loaded,
+    note: (stream, kind, name, { mark, seconds }) => write([[stream, kind, name, mark, Math.ceil(now() + seconds)]]),
+    markOf: cutoffs.markOf,
+    records: () => cutoffs.records(),
+    onRecords: (listener) => void listeners.add(listener),
+    addDoubt: (isUnknown) => void doubts.add(isUnknown),
+    onNoSession: undefined,
+  };
+  const revocations: Revocations = {
+    async revoke(cutoff) {
+      const { issuer, kind, value, before = now() + clockTolerance } = readCutoff(cutoff);
+      await set([{ issuer, kind, value, before, event: 'revoke' }]);
+    },
+    ready: () => whenLoaded,
+    status: () => ({
+      ...{ cutoffs: cutoffs.size, loaded, rejected },
+      secondsWithoutContact: withoutContact(),
+    }),
+    close,
+  };
+  parts.set(revocations, own);
+  return revocations;
+}
+
+/** Reads a cutoff. Throws `TypeError` for one that cannot work; the message does not repeat its value. */
+export function readCutoff(cutoff: Cutoff): Omit<EventCutoff, 'before' | 'event'> & { readonly before?: number } {
+  const members = Object.entries(Object(cutoff)).filter(([, value]) => value !== undefined);
+  const { issuer, before } = Object(cutoff) as Partial<Cutoff>;
+  const [key, ...others] = members.filter(([name]) => name !== 'issuer' && name !== 'before');
+  const kind = cutoffKinds.find((each) => each === key?.[0]);
+  const value = key?.[1];
+  if (kind === undefined || others.length > 0 || !isText(value) || value.length > maxValueLength) {
+    throw new TypeError(
+      `revoke: write exactly one of ${cutoffKinds.join(', ')}, with 1 to ${maxValueLength} characters`,
+    );
+  }
+  if (!isText(issuer)) throw new TypeError('revoke: write the issuer of the tokens, as iss has it');
+  if (before !== undefined && !isTime(before))
+    throw new TypeError('revoke: before is a time in seconds since the epoch');
+  return { issuer, kind, value, ...(before !== undefined && { before }) };
+}
+
+function refuseRevoked(mark: number, kind: CutoffKind): Refused {
+  const since = new Date(timeOfMark(mark)).toISOString();
+  return new Refused('revoked_token', { context: { revocation: eventOfMark(mark), by: kind, since } });
+}
+
+function checkOptions(options: Required<Omit<RevocationsOptions, 'now'>> & Pick<RevocationsOptions, 'now'>): void {
+  const { store, maxTokenLifetime, clockTolerance, stale, now } = options;
+  const isStore = (['write', 'follow', 'lease'] as const).every((name) => typeof Object(store)[name] === 'function');
+  if (!isStore)
+    throw new TypeError('store: write createMemoryRevocationStore(), or await createRedisRevocationStore(url)');
+  if (!(maxTokenLifetime >= 1 && maxTokenLifetime <= maxLifetime)) {
+    throw new TypeError(`maxTokenLifetime: write seconds from 1 to ${maxLifetime}`);
+  }
+  if (!(clockTolerance >= 0 && clockTolerance <= 300))
+    throw new TypeError('clockTolerance: write seconds from 0 to 300');
+  if (stale !== 'accept' && stale !== 'refuse') throw new TypeError('stale: write accept or refuse');
+  if (now !== undefined && typeof now !== 'function') throw new TypeError('now: write a function that returns seconds');
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
+/** Seconds on a clock that never steps back. */
+function monotonic(): number {
+  return performance.now() / 1000;
+}

@@ -1,0 +1,122 @@
+import type { DpopMode } from '../../http/credentials.ts';
+import { createReadClientAddress } from '../../http/peer.ts';
+import type { AnyServerOptions } from '../../resource-server/options.ts';
+import type { ResourceServer } from '../../resource-server/resource-server.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
+import type { Readiness } from '../admin/admin.ts';
+import type { Refuse, StreamApp } from '../http/exchange.ts';
+import { addAuditState, openAudit } from '../lifecycle/open-audit.ts';
+import { readBuild } from '../lifecycle/version.ts';
+import { createExchangeAudit } from '../observation/exchange-audit.ts';
+import { type Observed, observe } from '../observation/observe.ts';
+import { registerProcessMetrics } from '../observation/process-metrics.ts';
+import { createRequestLog, type WriteRequestLine } from '../observation/request-log.ts';
+import { registerServiceMetrics } from '../observation/service-metrics.ts';
+import { readRevocationOptions, receiveEvents } from '../revocation/service-revocations.ts';
+import type { Settings } from '../settings/settings.ts';
+import { openDenyList } from './open-deny-list.ts';
+import { openSecrets } from './secrets.ts';
+import type { Service, ServiceOptions } from './service.ts';
+
+/** Parts that every command with a listener opens. */
+export interface ServiceParts {
+  /** Options of each resource server. */
+  readonly serverOptions: Pick<AnyServerOptions, 'audit' | 'denyList' | 'revocations' | 'statusLists'>;
+  /** DPoP options of each resource server. */
+  readonly dpop: NonNullable<AnyServerOptions['dpop']>;
+  observe(options: ObservedOptions): ObservedApp;
+  /** Adds the audit trail, and a shutdown in progress, to a readiness. */
+  completeReadiness(readiness: Readiness): Readiness;
+  readonly drain: Service['drain'];
+  readonly close: Service['close'];
+}
+
+/** An app with log lines, spans and metrics, and the counters of its listener. */
+interface ObservedApp extends Observed {
+  noteMalformed(status: number): void;
+  noteConnection(change: 1 | -1): void;
+}
+
+interface ObservedOptions {
+  readonly app: StreamApp;
+  readonly refuse: Refuse;
+  /** Default: the settings of the service. */
+  readonly settings?: Settings;
+  /** Called after the line of each request. */
+  readonly watch: WriteRequestLine | undefined;
+  /** Returns the resource server that validates logout tokens. */
+  readonly findServer: () => ResourceServer<RegisteredClaims>;
+}
+
+/** Opens the parts. Throws `StartFailure` if a file of the settings is unusable. */
+export function openServiceParts(options: ServiceOptions): ServiceParts {
+  const { log, metrics, reloads, replay } = options;
+  const { denyList: file } = options.settings;
+  registerProcessMetrics(metrics);
+  const denied = file === '' ? undefined : openDenyList({ file, log, reloads, metrics });
+  const { nonceOptions, describeIdentity } = openSecrets(options);
+  const audit = openAudit(options);
+  let draining = false;
+
+  return {
+    serverOptions: {
+      ...(denied !== undefined && { denyList: denied.denyList }),
+      ...readRevocationOptions(options),
+      // The service records the decisions itself.
+      ...(audit !== undefined && { audit: { isAvailable: audit.isAvailable } }),
+    },
+    dpop: { ...readDpop(options.settings), ...nonceOptions, replay },
+    observe({ app, refuse, settings = options.settings, watch, findServer }) {
+      const malformed = metrics.counter('portcullis_malformed_requests_total', 'Requests that did not reach the app.');
+      let connections = 0;
+      metrics.gauge({ name: 'portcullis_connections', help: 'Open connections of clients.', read: () => connections });
+      registerServiceMetrics(metrics, log, readBuild());
+      const readClientAddress = createReadClientAddress(settings.trustProxy);
+      const writeRequestLine = createRequestLog({ log, readClientAddress, describeIdentity });
+      const writeLine: WriteRequestLine =
+        watch === undefined
+          ? writeRequestLine
+          : (exchange, status, milliseconds) => {
+              writeRequestLine(exchange, status, milliseconds);
+              watch(exchange, status, milliseconds);
+            };
+      return {
+        ...observe({
+          ...{
+            app: receiveEvents(app, options, findServer),
+            refuse,
+            metrics,
+            writeLine,
+            keepAlive: settings.keepAlive,
+          },
+          audit: audit && createExchangeAudit(audit, readClientAddress),
+        }),
+        noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
+        noteConnection: (change) => {
+          connections += change;
+        },
+      };
+    },
+    completeReadiness(readiness) {
+      const { checks } = readiness;
+      return draining
+        ? { ready: false, checks: { ...checks, shutdown: 'in progress' } }
+        : addAuditState(readiness, audit);
+    },
+    drain: () => {
+      draining = true;
+    },
+    close: () => {
+      denied?.close();
+      audit?.close();
+    },
+  };
+}
+
+/** Reads the DPoP mode and its algorithms. */
+export function readDpop({ dpopEnabled, dpopRequired, dpopAlgorithms: algorithms }: Settings): {
+  readonly mode: DpopMode;
+  readonly algorithms: Settings['dpopAlgorithms'];
+} {
+  return { mode: dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off', algorithms };
+}

@@ -1,0 +1,104 @@
+import { hash, timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { readNodeBody } from '../../adapters/events/node-body.ts';
+import { isMediaType } from '../../http/event-post.ts';
+import { isTime, type JsonObject, parseJsonObject } from '../../jose/json.ts';
+import { type Cutoff, readCutoff } from '../../revocation/revocations.ts';
+import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import { readRegularFile } from '../lifecycle/file.ts';
+import type { Reloads } from '../lifecycle/reload.ts';
+import type { Log } from '../observation/log.ts';
+import type { Settings } from '../settings/settings.ts';
+import type { OwnedRevocations } from './open-revocations.ts';
+
+export interface RevokeEndpointOptions {
+  readonly settings: Settings;
+  readonly owned: OwnedRevocations | undefined;
+  readonly keys: { views(): readonly { readonly issuer: string }[] };
+  readonly reloads: Reloads;
+  readonly log: Log;
+}
+
+const maxBodyBytes = 16 * 1024;
+const maxKeyBytes = 4096;
+const members: ReadonlySet<string> = new Set(['sub', 'sid', 'client_id', 'jti', 'issuer', 'before']);
+
+/** Opens `POST /revocations`; `undefined` without a key. Throws `StartFailure` if the key cannot be read. */
+export function openRevokeEndpoint({
+  settings,
+  owned,
+  keys,
+  reloads,
+  log,
+}: RevokeEndpointOptions): RequestListener | undefined {
+  const { adminKeyFile: file, clockTolerance } = settings;
+  if (file === '' || owned === undefined) return undefined;
+  const { revocations } = owned;
+  let key = readKey(file);
+  reloads.add(() => {
+    key = readKey(file);
+    log.write('info', 'admin_key_reloaded');
+  });
+
+  const respond = async (incoming: IncomingMessage): Promise<number> => {
+    if (incoming.method !== 'POST') return 405;
+    if (!isKey(incoming.headers.authorization, key)) return 401;
+    if (!isMediaType(incoming.headers['content-type'] ?? null, 'application/json')) return 400;
+    const body = await readNodeBody(incoming, maxBodyBytes);
+    const cutoff = body === undefined ? undefined : parseCutoff(body, clockTolerance.exp, keys);
+    if (cutoff === undefined) return 400;
+    try {
+      await revocations.revoke(cutoff);
+      return 204;
+    } catch {
+      return 503;
+    }
+  };
+
+  return (incoming, outgoing) => {
+    const send = (status: number): void => {
+      const challenge = status === 401 ? { 'www-authenticate': 'Bearer' } : status === 405 ? { allow: 'POST' } : {};
+      // What is left of a body is not read.
+      if (!incoming.complete) outgoing.shouldKeepAlive = false;
+      outgoing.writeHead(status, { 'cache-control': 'no-store', ...challenge }).end();
+    };
+    respond(incoming).then(send, () => send(400));
+  };
+}
+
+/** `undefined` for a body that is not a cutoff. A time later than now plus the tolerance is a mistake. */
+function parseCutoff(body: string, tolerance: number, keys: RevokeEndpointOptions['keys']): Cutoff | undefined {
+  const value: JsonObject | undefined = parseJsonObject(Buffer.from(body));
+  if (value === undefined || !Object.keys(value).every((name) => members.has(name))) return undefined;
+  const issuers = new Set(keys.views().map(({ issuer }) => issuer));
+  const { before, issuer = issuers.size === 1 ? [...issuers][0] : undefined } = value;
+  if (before !== undefined && (!isTime(before) || before > Date.now() / 1000 + tolerance)) return undefined;
+  const cutoff = { ...value, issuer } as Cutoff; // checked by the next line
+  try {
+    readCutoff(cutoff);
+    return cutoff;
+  } catch {
+    return undefined;
+  }
+}
+
+function isKey(authorization: string | undefined, key: string): boolean {
+  const [, sent = ''] = /^bearer +(.*)$/is.exec(authorization ?? '') ?? [];
+  // Compared by their hashes, in a time that says nothing about how much is equal.
+  return timingSafeEqual(hash('sha256', sent, 'buffer'), hash('sha256', key, 'buffer'));
+}
+
+function readKey(file: string): string {
+  let key = '';
+  try {
+    key = readRegularFile(file, maxKeyBytes).toString('utf8').trim();
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
+    throw new StartFailure(`ADMIN_KEY_FILE cannot be read${code}. Set the path of a readable file`, exitCodes.config, {
+      cause,
+    });
+  }
+  if (key === '')
+    throw new StartFailure('ADMIN_KEY_FILE is empty. Write at least 32 random bytes into it', exitCodes.config);
+  return key;
+}

@@ -1,0 +1,75 @@
+import type { EventReceiver } from '../../http/event-post.ts';
+import { type LogoutOutcome, openBackchannelLogout } from '../../logout/backchannel-logout.ts';
+import type { AnyServerOptions } from '../../resource-server/options.ts';
+import type { ResourceServer } from '../../resource-server/resource-server.ts';
+import { type Revocations, readRevocations } from '../../revocation/revocations.ts';
+import type { RegisteredClaims } from '../../token/claims.ts';
+import { serveEvents } from '../http/event-endpoints.ts';
+import type { StreamApp } from '../http/exchange.ts';
+import type { Log } from '../observation/log.ts';
+import type { Metrics } from '../observation/metrics.ts';
+import type { Settings } from '../settings/settings.ts';
+
+export interface RevocationService {
+  readonly settings: Settings;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Absent if no source of revocations is configured. */
+  readonly revocations?: Revocations | undefined;
+  readonly signals?: EventReceiver | undefined;
+}
+
+export function readRevocationOptions({
+  settings: { statusLists },
+  revocations,
+}: RevocationService): Pick<AnyServerOptions, 'revocations' | 'statusLists'> {
+  return { ...(revocations !== undefined && { revocations }), ...(statusLists.length > 0 && { statusLists }) };
+}
+
+/** Outcomes of logout tokens: each has a series from the start. */
+const outcomes: readonly LogoutOutcome[] = ['accepted', 'invalid', 'limited', 'unavailable', 'full'];
+
+/** Serves the endpoints for events before an app. `server`: the resource server with the issuers that are trusted now. */
+export function receiveEvents(
+  app: StreamApp,
+  { settings, metrics, log, revocations, signals }: RevocationService,
+  server: () => ResourceServer<RegisteredClaims>,
+): StreamApp {
+  if (revocations === undefined) return app;
+  const { logoutClients: clientIds, logoutPath: path, logoutSubject: subject } = settings;
+  const receivers: EventReceiver[] = signals === undefined ? [] : [signals];
+  if (clientIds.length > 0) {
+    const counter = metrics.counter('portcullis_logout_tokens_total', 'Logout tokens by outcome.');
+    for (const outcome of outcomes) counter.series(`{outcome="${outcome}"}`);
+    const noSession = metrics.counter(
+      'portcullis_tokens_without_session_total',
+      'Requests whose access token has no sid: a logout of its session does not end it.',
+    );
+    const parts = readRevocations('receiveEvents', revocations);
+    if (!subject) parts.onNoSession = () => void noSession.series().value++;
+    const open = (of: ResourceServer<RegisteredClaims>): EventReceiver =>
+      openBackchannelLogout(of, {
+        ...{ clientIds, path, subject },
+        onLogout(outcome, cause) {
+          counter.series(`{outcome="${outcome}"}`).value++;
+          if (outcome === 'unavailable') {
+            log.write('warn', 'logout_failed', { message: cause instanceof Error ? cause.message : 'unknown' });
+          }
+        },
+      });
+    let current = server();
+    let receiver = open(current);
+    receivers.push({
+      ...receiver,
+      respond(post, target) {
+        // Rules that were reloaded may trust other issuers.
+        if (server() !== current) {
+          current = server();
+          receiver = open(current);
+        }
+        return receiver.respond(post, target);
+      },
+    });
+  }
+  return serveEvents(app, receivers);
+}

@@ -1,0 +1,55 @@
+import { isJsonObject, type JsonObject } from '../jose/json.ts';
+
+/** A read-only set: every request with the same token shares it. */
+export class Scopes extends Set<string> {
+  constructor(names: readonly string[]) {
+    super();
+    for (const name of names) super.add(name);
+  }
+
+  override add(): never {
+    throw new TypeError('The scopes of an access token cannot be changed.');
+  }
+  override delete(): never {
+    return this.add();
+  }
+  override clear(): never {
+    return this.add();
+  }
+}
+
+export const noScopes = new Scopes([]);
+
+/** Returns the permissions of a verified token: the strings in its arrays of permissions. */
+export function readPermissions(claims: JsonObject, path: PermissionsPath): ReadonlySet<string> {
+  const value = findPermissions(claims, path);
+  return Array.isArray(value) ? new Scopes(value.filter((each) => typeof each === 'string')) : noScopes;
+}
+
+/** Name of a claim, or the names on the path to it from the outside in. */
+export type ClaimPath = string | readonly string[];
+
+/** Location of permissions: one claim, or several paths whose arrays are merged. */
+export type PermissionsPath = ClaimPath | readonly (readonly string[])[];
+
+export function listPaths(path: PermissionsPath): readonly ClaimPath[] {
+  return typeof path === 'object' && typeof path[0] === 'object' ? path : [path as ClaimPath]; // one path has strings only
+}
+
+/** Returns the value of the one claim with permissions; of several claims, the elements of those that are arrays. */
+export function findPermissions(claims: JsonObject, path: PermissionsPath): unknown {
+  const paths = listPaths(path);
+  if (paths[0] === path) return findClaim(claims, path as ClaimPath);
+  return paths.map((each) => findClaim(claims, each)).flatMap((value) => (Array.isArray(value) ? value : []));
+}
+
+/** Returns the value of a claim; `undefined` if it is absent. Inherited properties are ignored. */
+export function findClaim(claims: JsonObject, path: ClaimPath): unknown {
+  if (typeof path === 'string') return Object.hasOwn(claims, path) ? claims[path] : undefined;
+  let value: unknown = claims;
+  for (const name of path) {
+    if (!isJsonObject(value) || !Object.hasOwn(value, name)) return undefined;
+    value = value[name];
+  }
+  return value;
+}

@@ -1,0 +1,182 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createAdaptorServer } from '@hono/node-server';
+import { Module } from '@nestjs/common';
+import { NestFactory } from '@nestjs/core';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
+import express from 'express';
+import fastify from 'fastify';
+import { Hono } from 'hono';
+import { afterEach, describe, expect, it } from 'vitest';
+import * as inExpress from '../../src/adapters/express.ts';
+import * as inFastify from '../../src/adapters/fastify.ts';
+import * as inFetch from '../../src/adapters/fetch.ts';
+import * as inHono from '../../src/adapters/hono.ts';
+import * as inNest from '../../src/adapters/nest.ts';
+import * as inNode from '../../src/adapters/node.ts';
+import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createRevocations, readRevocations } from '../../src/revocation/revocations.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import { until } from '../support/redis-store.ts';
+import { eventTypes, startTransmitter, type TransmitterStream } from '../support/transmitter.ts';
+
+const issuer = createTestIssuer();
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+type Adapter = {
+  createBackchannelLogout: (server: ResourceServer, options: never) => unknown;
+  createSignalsReceiver: (server: ResourceServer, options: never) => unknown;
+};
+/** Makes the receiver under test with the adapter of a framework. */
+type Make = (adapter: Adapter) => never;
+
+async function listen(server: ReturnType<typeof createServer>): Promise<string> {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  closers.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+const serve = (listener: RequestListener) => listen(createServer(listener));
+
+async function serveNest(make: Make, adapter?: FastifyAdapter): Promise<string> {
+  class Root {}
+  Module({})(Root);
+  const app = await (adapter === undefined
+    ? NestFactory.create(Root, { logger: false })
+    : NestFactory.create(Root, adapter, { logger: false }));
+  app.use(make(inNest));
+  await app.listen(0, '127.0.0.1');
+  closers.push(() => app.close());
+  return app.getUrl();
+}
+
+const frameworks: readonly (readonly [string, (make: Make) => Promise<string>])[] = [
+  ['express', (make) => serve(express().use(make(inExpress)))],
+  [
+    'express after its parsers',
+    (make) => serve(express().use(express.urlencoded(), express.text({ type: '*/*' }), make(inExpress))),
+  ],
+  [
+    'fastify',
+    async (make) => {
+      const app = fastify();
+      app.register(make(inFastify));
+      await app.ready();
+      closers.push(() => app.close());
+      return app.listen({ port: 0, host: '127.0.0.1' });
+    },
+  ],
+  [
+    'hono',
+    (make) =>
+      listen(createAdaptorServer({ fetch: new Hono().use(make(inHono)).fetch }) as ReturnType<typeof createServer>),
+  ],
+  [
+    'fetch',
+    (make) => {
+      const receive = make(inFetch) as (request: Request) => Promise<Response> | undefined;
+      return listen(
+        createAdaptorServer({
+          fetch: async (request) => (await receive(request)) ?? new Response(null, { status: 404 }),
+        }) as ReturnType<typeof createServer>,
+      );
+    },
+  ],
+  [
+    'node',
+    (make) => {
+      const receive = make(inNode) as ReturnType<typeof inNode.createBackchannelLogout>;
+      return serve((request, response) => receive(request, response, () => response.writeHead(404).end()));
+    },
+  ],
+  ['nest', (make) => serveNest(make)],
+  ['nest on fastify', (make) => serveNest(make, new FastifyAdapter())],
+];
+
+function open() {
+  const revocations = createRevocations();
+  const server = createResourceServer({ issuers: [issuer], audience: issuer.audience, revocations });
+  const { check } = readRevocations('test', revocations);
+  const now = Math.floor(Date.now() / 1000);
+  const reason = () => check({ iss: issuer.issuer, sub: 'ann', sid: 's1', iat: now - 60, exp: now + 60 })?.reason;
+  return { server, reason, now };
+}
+
+describe.each(frameworks)('%s', (_name, mount) => {
+  it('logout token → 200, and the session is over; other paths and methods', async () => {
+    const { server, reason, now } = open();
+    const url = await mount(
+      (adapter) => adapter.createBackchannelLogout(server, { clientIds: ['app'] } as never) as never,
+    );
+    const token = issuer.token(
+      {
+        aud: 'app',
+        sid: 's1',
+        iat: now,
+        exp: now + 60,
+        jti: 'l',
+        events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
+      },
+      { typ: 'logout+jwt' },
+    );
+    const post = (body: URLSearchParams | string, path = '/backchannel-logout') =>
+      fetch(`${url}${path}`, { method: 'POST', body });
+    expect((await post(new URLSearchParams({ logout_token: 'nonsense' }))).status).toBe(400);
+    expect(reason()).toBeUndefined();
+    const response = await post(new URLSearchParams({ logout_token: token }));
+    expect([response.status, response.headers.get('cache-control'), await response.text()]).toEqual([
+      200,
+      'no-store',
+      '',
+    ]);
+    expect(reason()).toBe('revoked_token');
+    const got = await fetch(`${url}/backchannel-logout`);
+    expect([got.status, got.headers.get('allow')]).toEqual([405, 'POST']);
+    expect((await post(new URLSearchParams(), '/other')).status).toBe(404);
+    expect((await post(new URLSearchParams({ logout_token: 'a'.repeat(20_000) }))).status).toBe(413);
+  });
+
+  it('security event → 202, and the user is out', async () => {
+    const transmitter = await startTransmitter();
+    closers.push(() => transmitter.stop());
+    const { server, reason } = open();
+    const stream = {
+      transmitter: transmitter.url,
+      issuer: issuer.issuer,
+      delivery: 'push',
+      endpoint: 'https://api.test/shared-signals/idp',
+      authorization: 'Bearer p',
+    };
+    let receiver: { close?: () => void } = {};
+    const url = await mount((adapter) => {
+      receiver = adapter.createSignalsReceiver(server, {
+        streams: { idp: stream },
+        ca: transmitter.ca,
+      } as never) as object;
+      return receiver as never;
+    });
+    closers.push(() => receiver.close?.());
+    await until(() => transmitter.requests.includes('POST /verify'));
+    const [remote] = transmitter.streams as [TransmitterStream];
+    const body = transmitter.event(remote, eventTypes['account-disabled'], {
+      format: 'iss_sub',
+      iss: issuer.issuer,
+      sub: 'ann',
+    });
+    const push = (path: string) =>
+      fetch(`${url}${path}`, {
+        method: 'POST',
+        body,
+        headers: { authorization: 'Bearer p', 'content-type': 'application/secevent+jwt' },
+      });
+    expect((await push('/shared-signals/other')).status).toBe(404);
+    expect((await push('/shared-signals/idp')).status).toBe(202);
+    expect(reason()).toBe('revoked_token');
+  });
+});

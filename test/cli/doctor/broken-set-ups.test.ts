@@ -1,0 +1,64 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { findingCodes } from '../../../src/cli/doctor/finding.ts';
+import { needs } from '../../support/programs.ts';
+import {
+  type BrokenSetUp,
+  brokenDeployments,
+  brokenProviders,
+  closeWorkshop,
+  openWorkshop,
+  type Workshop,
+} from './broken-set-ups.ts';
+import { runDoctor } from './run-doctor.ts';
+
+let workshop: Workshop;
+const named: string[] = [];
+
+beforeAll(async () => {
+  workshop = await openWorkshop();
+});
+afterAll(() => closeWorkshop(workshop));
+beforeEach(() => {
+  workshop.provider.bend = {};
+});
+afterEach(async () => {
+  for (const stop of workshop.stops.splice(0).toReversed()) await stop();
+});
+
+/** Runs every check, as an operator does who does not know the cause. */
+async function examine({ title, code, fix, prepare }: BrokenSetUp): Promise<void> {
+  const { args = [], settings = {} } = await prepare(workshop);
+  const { provider } = workshop;
+  const healthy = { IDP_AUDIENCE: 'https://api.example/', HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0' };
+  const { findings } = await runDoctor(args, {
+    ...('RULES' in settings ? {} : { IDP_DOMAIN: provider.domain, NODE_EXTRA_CA_CERTS: provider.caFile, ...healthy }),
+    ...settings,
+  });
+  const { level } = findingCodes[code];
+  const failures = findings.filter((finding) => finding.level === 'fail').map((finding) => finding.code);
+  expect(failures).toEqual(level === 'fail' ? [code] : []);
+  expect(findings.find((finding) => finding.code === code)?.fix).toMatch(fix);
+  named.push(title);
+}
+
+describe.each([
+  ['37 broken deployments', 37, brokenDeployments],
+  ['29 broken set-ups of the provider', 29, brokenProviders],
+] as const)('%s', (_, count, all) => {
+  it('are different fixtures', () => {
+    expect(new Set(all.map(({ title }) => title)).size).toBe(count);
+  });
+  for (const each of all.filter(({ program }) => program === undefined)) {
+    it(`${each.title} → ${each.code}`, () => examine(each));
+  }
+  const withRedis = all.filter(({ program }) => program !== undefined);
+  if (withRedis.length === 0) return;
+  describe('Redis', needs('redis-server'), () => {
+    for (const each of withRedis) it(`${each.title} → ${each.code}`, () => examine(each));
+  });
+});
+
+it('named with the right fix → at least 60 of 66', needs('redis-server'), () => {
+  process.stdout.write(`doctor: ${named.length} of 66 set-ups named with the right fix\n`);
+  expect(named.length).toBeGreaterThanOrEqual(60);
+});

@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import {
+  allowsBreaking,
+  closeUnreleased,
+  nextVersion,
+  readNotes,
+  readUnreleased,
+} from '../../tools/release/changelog.js';
+import {
+  compareDeclarations,
+  formatDifferences,
+  mayBreak,
+  readDeclarations,
+} from '../../tools/release/declarations.js';
+
+const page = (code: string, name = 'Options') =>
+  `# Reference\n\n## \`portcullis\`\n\n### \`${name}\`\n\nText.\n\n\`\`\`ts\n${code}\n\`\`\`\n`;
+const options = 'interface Options {\n  /** Seconds. */\n  readonly age?: number;\n}';
+
+describe('differences of the public declarations', () => {
+  it.each([
+    ['nothing changed', options, options, []],
+    ['another comment', options, options.replace('Seconds', 'Minutes'), []],
+    ['new optional member', options, options.replace('}', '  readonly size?: number;\n}'), [['changed', false]]],
+    ['new required member', options, options.replace('}', '  readonly size: number;\n}'), [['changed', true]]],
+    ['member removed', options, 'interface Options {\n}', [['changed', true]]],
+    ['another type', options, options.replace('number', 'string'), [['changed', true]]],
+  ])('%s', (_, before, after, expected) => {
+    const found = compareDeclarations(readDeclarations(page(before)), readDeclarations(page(after)));
+    expect(found.map((each) => [each.kind, mayBreak(each)])).toEqual(expected);
+  });
+
+  it('renamed declaration → one removed, which may break, and one added', () => {
+    const found = compareDeclarations(readDeclarations(page(options)), readDeclarations(page(options, 'Settings')));
+    expect(found.map((each) => [each.name, each.kind, mayBreak(each)])).toEqual([
+      ['portcullis: Options', 'removed', true],
+      ['portcullis: Settings', 'added', false],
+    ]);
+    expect(formatDifferences(found)).toMatch(/^MAY BREAK {2}portcullis: Options \(removed\)\ncompatible/);
+  });
+
+  it('the reference of this version → declarations of every entry point', () => {
+    const declarations = readDeclarations(readFileSync('docs/reference.md', 'utf8'));
+    const { exports } = JSON.parse(readFileSync('package.json', 'utf8')) as { exports: Record<string, unknown> };
+    for (const entry of Object.keys(exports).filter((name) => !name.endsWith('.json')))
+      expect([...declarations.keys()].join('\n')).toContain(`portcullis${entry.slice(1)}: `);
+    expect(declarations.get('portcullis: createResourceServer')?.join()).toContain('createResourceServer');
+  });
+});
+
+const changelog =
+  '# Changelog\n\n## [Unreleased]\n\n### Fixed\n\n- One.\n\n### Added\n\n## [1.2.3] - 2026-01-01\n\n### Added\n\n- Zero.\n';
+
+describe('versions and changelog', () => {
+  it.each([
+    ['1.2.3', { breaks: false, kinds: ['Fixed', 'Security'] }, '1.2.4'],
+    ['1.2.3', { breaks: false, kinds: ['Fixed', 'Added'] }, '1.3.0'],
+    ['1.2.3', { breaks: true, kinds: ['Fixed'] }, '2.0.0'],
+    ['0.2.3', { breaks: true, kinds: ['Fixed'] }, '0.3.0'],
+  ])('%s with %j → %s', (version, changes, expected) => {
+    expect(nextVersion(version, changes)).toBe(expected);
+  });
+
+  it.each([
+    ['1.2.3', '2.0.0', true],
+    ['1.2.3', '1.3.0', false],
+    ['0.2.3', '0.3.0', true],
+    ['0.2.3', '0.2.4', false],
+  ])('breaking change from %s to %s → %s', (from, to, expected) => {
+    expect(allowsBreaking(from, to)).toBe(expected);
+  });
+
+  it('unreleased entries → the section of the version, under an empty one', () => {
+    expect(readUnreleased(changelog)).toEqual({ Fixed: ['- One.'], Added: [] });
+    const closed = closeUnreleased(changelog, '1.2.4', '2026-02-01');
+    expect(readUnreleased(closed)).toEqual({});
+    expect(readNotes(closed, '1.2.4')).toBe('### Fixed\n\n- One.\n\n### Added');
+    expect(() => readNotes(closed, '9.9.9')).toThrow(RangeError);
+  });
+
+  it('the changelog of this version → has unreleased entries', () => {
+    expect(Object.values(readUnreleased(readFileSync('CHANGELOG.md', 'utf8'))).flat().length).toBeGreaterThan(0);
+  });
+});

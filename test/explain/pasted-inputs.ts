@@ -1,0 +1,453 @@
+import type { Certainty } from '../../src/explain/causes/cause.ts';
+import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+
+export const issuer = createTestIssuer({ issuer: 'https://idp.example/', audience: 'https://api.example/' });
+export const now = Math.floor(Date.now() / 1000);
+
+/** A realistic input, and the cause that an explanation must name first. */
+export interface PastedInput {
+  readonly name: string;
+  readonly input: string;
+  /** Id of a cause, a repair or a kind of input. `admitted`: no cause, and the request passes. */
+  readonly cause: string;
+  readonly certainty?: Certainty;
+  /** Other causes that may be certain, because the input has several faults. */
+  readonly also?: readonly string[];
+  readonly server?: Partial<ResourceServerOptions>;
+  readonly scope?: string;
+}
+
+type Claims = Readonly<Record<string, unknown>>;
+const hour = 3600;
+const url = 'https://api.example/orders';
+const mint = (claims: Claims = {}, header: Claims = {}): string =>
+  issuer.token({ scope: 'read:messages', ...claims } as never, header as never);
+const token = mint();
+const encode = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+/** A token of another issuer; no key here verifies it. */
+const foreign = (claims: Claims, header: Claims = { alg: 'RS256', typ: 'JWT', kid: 'k1' }, bytes = 256): string =>
+  `${encode(header)}.${encode({ iat: now - 60, exp: now + hour, ...claims })}.${Buffer.alloc(bytes, 7).toString('base64url')}`;
+const wrap = (text: string, width: number, end = '\n'): string =>
+  text.match(new RegExp(`.{1,${width}}`, 'g'))?.join(end) ?? text;
+const curl = (header: string, target = url): string => `curl -H '${header}' '${target}'`;
+const bearer = (credentials: string): string => curl(`Authorization: Bearer ${credentials}`);
+const client = issuer.dpopClient();
+const proven = (called: string, sent = called): string => {
+  const { authorization, dpop } = client.headers({ method: 'GET', url: called, scope: 'read:messages' });
+  return `curl -H 'Authorization: ${authorization}' -H 'DPoP: ${dpop}' '${sent}'`;
+};
+/** The output of `portcullis token --dpop`: a token, a proof, a command. */
+const printed = (called: string): string => {
+  const command = proven(called);
+  const [, sent, proof] = /DPoP (\S+)' -H 'DPoP: (\S+)'/.exec(command) ?? [];
+  return `${sent}\n${proof}\n${command}`;
+};
+const bound = client.token({ scope: 'read:messages' });
+const guid = '11111111-2222-4333-8444-555555555555';
+const entra = (tenant: string): string => `https://login.microsoftonline.com/${tenant}/v2.0`;
+const trusting = (name: string): Partial<ResourceServerOptions> => ({ issuers: [{ issuer: name, keys: issuer.keys }] });
+const likely = 'likely';
+const certain = 'certain';
+
+/** Rows of one cause: name and input of each. */
+function rows(
+  cause: string,
+  certainty: Certainty | undefined,
+  inputs: Readonly<Record<string, string>>,
+  more: Partial<PastedInput> = {},
+): readonly PastedInput[] {
+  return Object.entries(inputs).map(([name, input]) => ({
+    name,
+    input,
+    cause,
+    ...(certainty !== undefined && { certainty }),
+    ...more,
+  }));
+}
+
+const har = (status: number): string =>
+  JSON.stringify({
+    log: {
+      entries: [
+        { request: { method: 'GET', url, headers: [] }, response: { status, headers: [] } },
+        {
+          request: {
+            method: 'GET',
+            url,
+            headers: [{ name: 'authorization', value: `Bearer ${mint({ aud: 'x:y' })}` }],
+          },
+          response: { status: 200, headers: [] },
+        },
+      ],
+    },
+  });
+
+/** Forms of one valid call in programs and tools. */
+const programs = {
+  'C# with AuthenticationHeaderValue': `using var client = new HttpClient();\nclient.DefaultRequestHeaders.Authorization = new AuthenticationHeaderValue("Bearer", "${token}");\nvar response = await client.GetAsync("${url}");`,
+  'C# with HttpRequestMessage': `var request = new HttpRequestMessage(HttpMethod.Post, "${url}");\nrequest.Headers.Add("Authorization", "Bearer ${token}");`,
+  RestSharp: `var request = new RestRequest("${url}", Method.Get);\nrequest.AddHeader("Authorization", "Bearer ${token}");`,
+  k6: `import http from 'k6/http';\nexport default function () {\n  http.get('${url}', { headers: { Authorization: 'Bearer ${token}' } });\n}`,
+  'axios.get': `axios.get('${url}', { headers: { Authorization: \`Bearer ${token}\` } })`,
+  'axios with a configuration': `const { data } = await axios({\n  method: 'get',\n  url: '${url}',\n  headers: { 'Authorization': 'Bearer ${token}' }\n});`,
+  'Python requests': `requests.get("${url}", headers={"Authorization": "Bearer ${token}"})`,
+  Go: `req, _ := http.NewRequest("GET", "${url}", nil)\nreq.Header.Set("Authorization", "Bearer ${token}")`,
+  'Java HttpClient': `HttpRequest.newBuilder(URI.create("${url}")).header("Authorization", "Bearer ${token}").GET().build();`,
+  'an Insomnia export': JSON.stringify({
+    _type: 'export',
+    resources: [{ _type: 'request', url, method: 'GET', headers: [], authentication: { type: 'bearer', token } }],
+  }),
+  'an Insomnia collection in YAML': `type: collection.insomnia.rest/5.0\ncollection:\n  - url: ${url}\n    method: GET\n    headers:\n      - name: Authorization\n        value: Bearer ${token}`,
+  fetch: `fetch("${url}", { "headers": { "authorization": "Bearer ${token}" }, "method": "GET" });`,
+  HTTPie: `https api.example/orders Authorization:"Bearer ${token}"`,
+  PowerShell: `Invoke-RestMethod -Uri ${url} -Headers @{ Authorization = "Bearer ${token}" }`,
+  'an .http file': `GET ${url}\nAuthorization: Bearer ${token}`,
+};
+
+/** Inputs whose token is valid once what copying broke is repaired. */
+const repaired: readonly PastedInput[] = [
+  ...rows('line_breaks', undefined, {
+    'an e-mail breaks the token at 76 characters': wrap(token, 76),
+    'an e-mail with CRLF and indentation': wrap(token, 64, '\r\n    '),
+    'a quoted e-mail': wrap(token, 70, '\n> '),
+    'a header line broken at 72 characters': `Authorization: Bearer ${wrap(token, 72)}`,
+    'a terminal breaks the token at spaces': wrap(token, 80, ' \n'),
+  }),
+  ...rows('quoted_printable', undefined, {
+    'quoted-printable with soft line breaks': wrap(token, 75, '=\n'),
+    'quoted-printable after its header': `Authorization: Bearer ${wrap(token, 60, '=\r\n')}`,
+  }),
+  ...rows('token_response', undefined, {
+    'the JSON of a token response': JSON.stringify({
+      id_token: mint({ aud: 'app' }),
+      access_token: token,
+      expires_in: 60,
+    }),
+    'the JSON of a token response, pretty': JSON.stringify({ token_type: 'Bearer', access_token: token }, null, 2),
+    'a line of a token response': `  "access_token": "${token}",`,
+    'a token response inside an envelope': JSON.stringify({ data: { session: { access_token: token } } }),
+    'a token response without its last brace': JSON.stringify({ access_token: token, scope: 'a' }).slice(0, -1),
+  }),
+  ...rows('base64', undefined, {
+    'a Kubernetes Secret': Buffer.from(token).toString('base64'),
+    'a Kubernetes Secret with line breaks': wrap(Buffer.from(`${token}\n`).toString('base64'), 76),
+  }),
+  ...rows('percent_encoding', undefined, { 'a token percent-encoded by a form': token.replaceAll('.', '%2E') }),
+  ...rows('hidden_characters', undefined, {
+    'a zero-width space after the token': `${token}\u200b`,
+    'a no-break space before the token': `\u00a0\u2060${token}`,
+  }),
+  ...rows('quotation_marks', undefined, {
+    'a token in quotation marks': `"${token}"`,
+    'a token in typographic quotation marks': `“${token}”`,
+  }),
+];
+
+/** Requests that send what is not a token, or not where it belongs. */
+const credentials: readonly PastedInput[] = [
+  ...rows('percent_encoded', certain, {
+    'Bearer%20 in a header': `Bearer%20${token}`,
+    'Bearer%20 in a curl command': curl(`Authorization: Bearer%20${token}`),
+    'a scheme with a plus': curl(`Authorization: Bearer+${token}`),
+  }),
+  ...rows('hidden_character', certain, {
+    'a no-break space after the scheme': curl(`Authorization: Bearer\u00a0${token}`),
+    'a byte order mark before the token': bearer(`\ufeff${token}`),
+  }),
+  ...rows('base64_token', certain, { 'base64 of a token in a header': bearer(Buffer.from(token).toString('base64')) }),
+  ...rows('token_response_sent', certain, {
+    'a whole token response in the header': curl(`Authorization: Bearer {"access_token":"${token}"}`),
+  }),
+  ...rows('token_quoted', certain, { 'quotation marks in the header': curl(`Authorization: Bearer "${token}"`) }),
+  ...rows('scheme_doubled', certain, {
+    'Bearer twice': bearer(`Bearer ${token}`),
+    'Bearer with a colon': curl(`Authorization: Bearer: ${token}`),
+  }),
+  ...rows('scheme_other', certain, {
+    'scheme JWT': curl(`Authorization: JWT ${token}`),
+    'scheme Token': curl(`Authorization: Token ${token}`),
+    'scheme OAuth': `OAuth ${token}`,
+  }),
+  ...rows('scheme_missing', certain, { 'no scheme': curl(`Authorization: ${token}`) }),
+  ...rows('token_in_other_header', certain, {
+    'Sec-WebSocket-Protocol': `GET /orders HTTP/1.1\nHost: api.example\nUpgrade: websocket\nSec-WebSocket-Protocol: bearer, ${token}`,
+    'X-Access-Token': curl(`X-Access-Token: ${token}`),
+  }),
+  ...rows('token_in_query', certain, { 'a token in the query': `curl '${url}?access_token=${token}'` }),
+  ...rows('token_in_cookie', certain, { 'a token in a cookie': `curl -b 'access_token=${token}' ${url}` }),
+  ...rows('placeholder_token', likely, {
+    'Bearer undefined': bearer('undefined'),
+    'Bearer null': 'Bearer null',
+    'a shell variable in single quotes': bearer('$TOKEN'),
+    'a variable of Postman': bearer('{{access_token}}'),
+  }),
+  ...rows('token_empty', likely, { 'an empty variable': curl('Authorization: Bearer ') }),
+  ...rows('token_truncated', likely, {
+    'a token cut by a column of 255 characters': token.slice(0, 255),
+    'a token that ends with dots': bearer(`${token.slice(0, 200)}...`),
+    'a token without its last characters': token.slice(0, -20),
+  }),
+  ...rows('token_with_more', certain, { 'an encoded line break after the token': bearer(`${token}Cg`) }),
+  ...rows('header_stripped', likely, {
+    'a request without its header': 'GET /orders HTTP/1.1\nHost: api.example',
+    'a HAR without sensitive data': har(401),
+  }),
+];
+
+/** Tokens that are not access tokens for this API. */
+const otherTokens: readonly PastedInput[] = [
+  ...rows('refresh_token', likely, {
+    'Auth0 refresh token': 'v1.MjA4ZjQ3YjYtNzA2Yy00YjM2LTk5NzItNTU4OTk0Mjg3ZDE0',
+    'Keycloak refresh token, HS512': foreign(
+      { iss: issuer.issuer, aud: issuer.issuer, typ: 'Refresh' },
+      { alg: 'HS512', typ: 'JWT', kid: 'h' },
+      64,
+    ),
+    'Keycloak offline token': foreign(
+      { iss: issuer.issuer, typ: 'Offline' },
+      { alg: 'HS512', typ: 'JWT', kid: 'h' },
+      64,
+    ),
+    'Google refresh token': '1//0gabcdefghijkLMNOPqrstuvWXYZ0123456789abcdefghijklmnop',
+    'Entra refresh token': '0.AXoAn2kQ3xV9bTq0Zp7LsW2nYdkQ3xV9bTq0Zp7LsW2nYdkQ3xV9bTq0Zp7',
+  }),
+  ...rows('google_token', likely, { 'Google access token': `Bearer ya29.a0AfB_${'byC3d4E5f6'.repeat(6)}` }),
+  ...rows('github_token', likely, {
+    'GitHub token': bearer(`ghp_${'a1B2c3D4e5'.repeat(3)}f6G7h8`),
+    'GitHub fine-grained token': `github_pat_11ABCDEFG0${'a1B2c3D4e5'.repeat(5)}`,
+  }),
+  ...rows('api_key', likely, {
+    'a Stripe key': bearer(`sk_live_${'a1B2c3D4'.repeat(3)}`),
+    'an OpenAI key': `Bearer sk-proj-${'a1B2c3D4'.repeat(5)}`,
+    'a GitLab token': `glpat-${'a1B2c3D4e5'.repeat(2)}`,
+    'a Slack token': `xoxb-123456789012-${'a1B2c3D4e5'.repeat(2)}`,
+  }),
+  ...rows('kubernetes_token', likely, {
+    'a service account token': foreign({
+      iss: 'https://kubernetes.default.svc.cluster.local',
+      aud: ['https://kubernetes.default.svc'],
+      'kubernetes.io': { namespace: 'x' },
+    }),
+  }),
+  ...rows('firebase_token', likely, {
+    'a Firebase ID token': foreign({
+      iss: 'https://securetoken.google.com/my-app',
+      aud: 'my-app',
+      firebase: { sign_in_provider: 'password' },
+    }),
+  }),
+  ...rows('supabase_key', likely, {
+    'a Supabase anon key': foreign(
+      { iss: 'supabase', ref: 'abcdefgh', role: 'anon' },
+      { alg: 'HS256', typ: 'JWT' },
+      32,
+    ),
+    'a Supabase service key': bearer(
+      foreign({ iss: 'supabase', role: 'service_role' }, { alg: 'HS256', typ: 'JWT' }, 32),
+    ),
+  }),
+  ...rows('encrypted_for_provider', likely, {
+    'an Auth0 token without an audience': `${encode({ alg: 'dir', enc: 'A256GCM', iss: 'https://t.auth0.com/' })}..aXZpdml2aXZpdml2.Y2lwaGVydGV4dA.dGFndGFndGFndGFn`,
+  }),
+  ...rows('id_token', likely, {
+    'an ID token': mint({ aud: 'my-app', at_hash: 'x', nonce: 'y' }, { typ: 'JWT' }),
+    'an ID token of Keycloak': mint({ aud: 'my-app', typ: 'ID' }, { typ: 'JWT' }),
+  }),
+  ...rows('opaque_no_audience', likely, { 'an opaque token': 'kQ3xV9bTq0Zp7LsW2nYdkQ3xV9bTq0Zp' }),
+  ...rows('symmetric_algorithm', likely, {
+    'a token signed with a secret': foreign(
+      { iss: issuer.issuer, aud: issuer.audience },
+      { alg: 'HS256', typ: 'JWT' },
+      32,
+    ),
+  }),
+  ...rows('entra_graph_token', likely, {
+    'a token for Microsoft Graph': foreign(
+      { iss: entra(guid), aud: '00000003-0000-0000-c000-000000000000', tid: guid },
+      { alg: 'RS256', typ: 'JWT', nonce: 'n', kid: issuer.kid },
+    ),
+  }),
+];
+
+/** Tokens with a claim, or settings, that do not match. */
+const claims: readonly PastedInput[] = [
+  ...rows(
+    'entra_common',
+    certain,
+    { 'Entra, the setting names /common': mint({ iss: entra(guid) }) },
+    { server: trusting(entra('common')) },
+  ),
+  ...rows(
+    'entra_common',
+    certain,
+    { 'Entra, the setting names /organizations': mint({ iss: entra(guid) }) },
+    { server: trusting(entra('organizations')) },
+  ),
+  ...rows(
+    'entra_v1_issuer',
+    certain,
+    { 'Entra, a token of version 1': mint({ iss: `https://sts.windows.net/${guid}/`, tid: guid }) },
+    { server: trusting(entra(guid)) },
+  ),
+  ...rows(
+    'entra_audience',
+    certain,
+    { 'Entra, a GUID instead of api://GUID': mint({ aud: guid }) },
+    { server: { audience: `api://${guid}` } },
+  ),
+  ...rows(
+    'entra_audience',
+    certain,
+    { 'Entra, api://GUID instead of a GUID': mint({ aud: `api://${guid}` }) },
+    { server: { audience: guid } },
+  ),
+  ...rows(
+    'entra_audience',
+    likely,
+    { 'Entra, a GUID instead of api://name': mint({ aud: guid }) },
+    { server: { audience: 'api://orders' } },
+  ),
+  ...rows(
+    'audience_space',
+    certain,
+    { 'an audience setting with a space at its end': mint() },
+    { server: { audience: 'https://api.example/ ' } },
+  ),
+  ...rows(
+    'audience_space',
+    certain,
+    { 'an audience setting with a no-break space': mint() },
+    { server: { audience: 'https://api.example/\u00a0' } },
+  ),
+  ...rows('audience_slash', certain, { 'an audience without its slash': mint({ aud: 'https://api.example' }) }),
+  ...rows('audience_case', certain, { 'an audience in upper case': mint({ aud: 'https://API.example/' }) }),
+  ...rows('audience_scheme', certain, { 'an audience with http': mint({ aud: 'http://api.example/' }) }),
+  ...rows('issuer_slash', certain, { 'an issuer without its slash': mint({ iss: 'https://idp.example' }) }),
+  ...rows('issuer_host_alias', likely, { 'the internal name of the provider': mint({ iss: 'http://keycloak:8080/' }) }),
+  ...rows('cognito_no_audience', certain, {
+    'Cognito without aud': mint({ aud: undefined, token_use: 'access', client_id: 'app' }),
+  }),
+  ...rows('keycloak_account_audience', certain, { 'Keycloak, aud is account': mint({ aud: 'account' }) }),
+  ...rows(
+    'scope_prefixed',
+    certain,
+    { 'Cognito, scopes with a prefix': mint({ scope: 'https://api.example/read:messages openid' }) },
+    { scope: 'read:messages' },
+  ),
+  ...rows(
+    'scope_prefixed',
+    certain,
+    { 'Entra, a required scope with its URI': mint({ scope: 'read:messages' }) },
+    { scope: `api://${guid}/read:messages` },
+  ),
+  ...rows(
+    'scope_in_scopes',
+    certain,
+    { 'a claim scopes': mint({ scope: undefined, scopes: ['read:messages'] }) },
+    { scope: 'read:messages' },
+  ),
+  ...rows(
+    'scope_in_scp',
+    certain,
+    { 'a claim scp': mint({ scope: undefined, scp: ['read:messages'] }) },
+    { scope: 'read:messages' },
+  ),
+  ...rows(
+    'scope_with_commas',
+    certain,
+    { 'scopes with commas': mint({ scope: 'openid,read:messages' }) },
+    { scope: 'read:messages' },
+  ),
+  ...rows(
+    'scope_not_granted',
+    certain,
+    { 'a scope that was not granted': mint({ scope: 'openid' }) },
+    { scope: 'read:messages' },
+  ),
+  ...rows(
+    'roles_instead_of_scope',
+    likely,
+    { 'roles of Keycloak': mint({ scope: undefined, realm_access: { roles: ['read:messages'] } }) },
+    { scope: 'read:messages' },
+  ),
+  ...rows('scope_as_list', certain, { 'scope is an array': mint({ scope: ['read:messages'] }) }),
+  ...rows('time_as_string', certain, { 'exp is a string': mint({ exp: String(now + hour) }) }),
+  ...rows('time_as_string', certain, { 'iat is a date': mint({ iat: new Date(now * 1000).toISOString() }) }),
+  ...rows('milliseconds', certain, { 'times in milliseconds': mint({ iat: now * 1000, exp: (now + hour) * 1000 }) }),
+  ...rows('local_time', likely, {
+    'local time written as UTC, 2 h ahead': mint({
+      iat: now + 2 * hour - 3,
+      nbf: now + 2 * hour - 3,
+      exp: now + 3 * hour,
+    }),
+    'local time written as UTC, 5:30 h ahead': mint({ iat: now + 5.5 * hour, exp: now + 7 * hour }),
+    'local time written as UTC, 5 h behind': mint({ iat: now - 5 * hour - 2, exp: now - 4 * hour }),
+  }),
+  ...rows('token_expired', certain, { 'an expired token': mint({ iat: now - 2.4 * hour, exp: now - 1.4 * hour }) }),
+  ...rows('clock_behind', likely, {
+    'a clock that is 10 minutes behind': mint({ iat: now + 602, exp: now + 2 * hour }),
+  }),
+  ...rows('key_rotated', likely, { 'a key that was replaced': mint({ iat: now - 1800 }, { kid: 'old' }) }),
+  ...rows('algorithm_not_allowed', certain, { 'an algorithm that is not allowed': mint({}, { alg: 'ES256' }) }),
+  ...rows('machine_token_without_sub', certain, {
+    'a machine token without sub': mint({ sub: undefined, client_id: 'job' }),
+  }),
+];
+
+/** Proofs and bound tokens. */
+const proofs: readonly PastedInput[] = [
+  ...rows('proof_without_port', certain, {
+    'a proof without the port, no proxy': proven('http://localhost/orders', 'http://localhost:8000/orders'),
+  }),
+  ...rows('url_behind_proxy', likely, {
+    'a proof for the URL before a proxy': proven('https://www.example/orders', 'http://10.0.0.5:8000/orders'),
+  }),
+  ...rows('proof_for_other_url', certain, {
+    'a proof for another path': proven('https://api.example/orders', 'https://api.example/items'),
+  }),
+  ...rows('bound_token_needs_dpop', certain, { 'a bound token as Bearer': bearer(bound) }),
+  ...rows(
+    'bound_token_dpop_off',
+    certain,
+    { 'a bound token, DPoP is off': bearer(bound) },
+    { server: { dpop: { mode: 'off' } } },
+  ),
+];
+
+const challenge = 'WWW-Authenticate: Bearer error="invalid_token", error_description="The access token has expired."';
+
+/** A response alone: it names its reasons. */
+const responses: readonly PastedInput[] = [
+  ...rows('expired', undefined, {
+    'a response with a challenge': `HTTP/1.1 401 Unauthorized\n${challenge}\nX-Request-Id: 0b9f`,
+    'a challenge alone': challenge,
+    'a body alone': '{"error":"invalid_token","error_description":"The access token has expired."}',
+    'a body of application/problem+json':
+      '{"type":"about:blank","status":401,"title":"Unauthorized","detail":"The access token has expired."}',
+  }),
+  ...rows('request_id', undefined, { 'an id alone': 'X-Request-Id: 0190b3e2-7c1a-7f3e-9a52-d2c1f0b6a7e4' }),
+  ...rows('missing_credentials', undefined, {
+    'a status line with an empty challenge': 'HTTP/2 401\nwww-authenticate: Bearer realm="api"',
+  }),
+];
+
+/** Inputs with several requests, or with a path that no client normalises. */
+const requests: readonly PastedInput[] = [
+  ...rows('audience_slash', certain, {
+    'Chrome, copy all as cURL': `curl 'https://api.example/app.js' \\\n  -H 'accept: */*' ;\n${bearer(token)} ;\n${bearer(mint({ aud: 'https://api.example' }))}`,
+    'Chrome, copy all as cURL for cmd.exe': `curl ^"${url}^" -H ^"authorization: Bearer ${token}^" &\r\ncurl ^"${url}^" -H ^"authorization: Bearer ${mint({ aud: 'https://api.example' })}^"`,
+  }),
+  ...rows('admitted', undefined, { 'the output of token --dpop': printed(url) }),
+  ...rows('admitted', undefined, programs),
+];
+
+export const pastedInputs: readonly PastedInput[] = [
+  ...repaired,
+  ...credentials,
+  ...otherTokens,
+  ...claims,
+  ...proofs,
+  ...responses,
+  ...requests,
+];

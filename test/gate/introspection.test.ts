@@ -1,0 +1,118 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { ServiceStartError } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+
+let provider: TestProvider;
+let opaque: ListeningIssuer;
+let folder: string;
+let secretFile: string;
+let environment: Readonly<Record<string, string>>;
+
+beforeAll(async () => {
+  [provider, opaque] = await Promise.all([startTestProvider(), createTestIssuer().listen()]);
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-introspection-'));
+  secretFile = join(folder, 'secret');
+  const caFile = join(folder, 'ca.pem');
+  await writeFile(caFile, `${provider.ca}\n${opaque.ca}`);
+  await writeFile(secretFile, `${opaque.introspectionAccount.clientSecret}\n`);
+  environment = { NODE_EXTRA_CA_CERTS: caFile };
+});
+afterAll(async () => {
+  await Promise.all([provider?.close(), opaque?.close()]);
+  await rm(folder, { recursive: true });
+});
+
+const writeRules = (introspection: object = {}) => ({
+  issuers: {
+    jwt: { issuer: provider.issuer, audience: provider.audience },
+    opaque: {
+      issuer: opaque.issuer,
+      audience: opaque.audience,
+      introspection: {
+        endpoint: opaque.introspectionAccount.endpoint,
+        clientId: opaque.introspectionAccount.clientId,
+        clientSecretFile: secretFile,
+        maxSeconds: 0,
+        inactiveSeconds: 0,
+        ...introspection,
+      },
+    },
+  },
+  rules: [
+    { id: 'orders', path: '/orders/**', issuers: ['opaque'], scopes: ['read:orders'] },
+    { id: 'jwt', path: '/jwt/**', issuers: ['jwt'] },
+  ],
+});
+
+const bearer = (token: string) => ({ headers: ['Authorization', `Bearer ${token}`] });
+
+describe.each(['1', '2'])('opaque tokens at the gate, with %s workers', (WORKERS) => {
+  let gate: GateProcess;
+  const ask = async (token: string, path = '/orders/1') => {
+    const answer = await gate.ask({ path, ...bearer(token) });
+    const { reason } = await gate.findLog(({ id }) => id === answer.headers.get('x-request-id'));
+    return { status: answer.status, reason, subject: answer.headers.get('x-auth-subject') };
+  };
+
+  beforeAll(async () => {
+    await writeFile(secretFile, `${opaque.introspectionAccount.clientSecret}\n`);
+    gate = await startGate(provider, writeRules(), { ...environment, WORKERS });
+    await gate.findLog(({ event }) => event === 'keys_fetched');
+  });
+  afterAll(() => gate?.stop());
+
+  it('active → 200 with the identity of the introspection response; revoked → 401 at the next request', async () => {
+    const token = opaque.opaqueToken({ sub: 'alice', scope: 'read:orders' });
+    expect(await ask(token)).toMatchObject({ status: 200, subject: 'alice' });
+    opaque.revoke(token);
+    expect(await ask(token)).toMatchObject({ status: 401, reason: 'inactive_token' });
+  });
+
+  it.each([
+    ['without the scope', () => opaque.opaqueToken({ scope: 'read:other' }), 403, 'insufficient_scope'],
+    ['for another audience', () => opaque.opaqueToken({ scope: 'read:orders', aud: 'other' }), 401, 'invalid_audience'],
+    ['that the endpoint does not know', () => 'unknown-token', 401, 'inactive_token'],
+  ])('a token %s → %s', async (_what, token, status, reason) => {
+    expect(await ask(token())).toMatchObject({ status, reason });
+  });
+
+  it('an opaque token for a rule of another issuer → 401, and the endpoint is not queried', async () => {
+    const { status, reason } = await ask(opaque.opaqueToken({ scope: 'read:orders' }), '/jwt/1');
+    expect([status, reason]).toEqual([401, 'opaque_token']);
+  });
+
+  it('a wrong secret and SIGHUP → 503 and never 401; the right one and SIGHUP → 200', async () => {
+    const token = opaque.opaqueToken({ sub: 'bob', scope: 'read:orders' });
+    await writeFile(secretFile, 'another secret');
+    gate.signal('SIGHUP');
+    await expect.poll(async () => (await ask(token)).status, { timeout: 10_000 }).toBe(503);
+    await writeFile(secretFile, opaque.introspectionAccount.clientSecret);
+    gate.signal('SIGHUP');
+    await expect.poll(async () => (await ask(token)).subject, { timeout: 10_000 }).toBe('bob');
+  });
+});
+
+it.each([
+  ['missing', async () => join(folder, 'none')],
+  [
+    'empty',
+    async () => {
+      const file = join(folder, 'empty');
+      await writeFile(file, '\n');
+      return file;
+    },
+  ],
+])('a secret file that is %s at startup → 78, and the file is named', async (_what, make) => {
+  const file = await make();
+  const error = await startGate(provider, writeRules({ clientSecretFile: file }), environment).then(
+    (gate) => gate.stop(),
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(ServiceStartError);
+  expect(error).toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(`clientSecretFile ${file}`) });
+});

@@ -1,0 +1,344 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders, request as requestHttp, type Server } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createGate } from '../../src/gate/gate.ts';
+import { readRules } from '../../src/gate/rules/rules-reader.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+import { type GateProcess, startGate } from '../support/gate-process.ts';
+import { send } from '../support/http-client.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+
+const call = (name: unknown, method = 'tools/call') => ({ jsonrpc: '2.0', id: 7, method, params: { name } });
+const maps = {
+  tools: { 'delete-*': { scopes: ['files:write'] }, '*': { scopes: ['files:read'] } },
+  resources: { 'file:///notes/*': {} },
+};
+
+describe('as the proxy', () => {
+  interface Arrived {
+    readonly line: string;
+    readonly headers: IncomingHttpHeaders;
+    readonly body: string;
+  }
+  const arrived: Arrived[] = [];
+  let provider: TestProvider;
+  let upstream: Server;
+  let upstreamUrl: string;
+  let gate: GateProcess;
+  let flagged: ServiceProcess;
+  const resource = 'http://localhost:9/mcp';
+
+  beforeAll(async () => {
+    upstream = createServer((incoming, outgoing) => {
+      text(incoming).then(
+        (body) => {
+          arrived.push({ line: `${incoming.method} ${incoming.url}`, headers: incoming.headers, body });
+          outgoing.end(`${body.length}`);
+        },
+        () => {}, // a body that was cut off
+      );
+    });
+    await once(upstream.listen(0, '127.0.0.1'), 'listening');
+    upstreamUrl = `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`; // it listens on TCP
+    provider = await startTestProvider();
+    const issuers = { staff: { issuer: provider.issuer, audience: resource } };
+    const rules = [
+      { id: 'mcp', path: '/mcp', scopes: ['mcp'], implies: { admin: ['files:write', 'mcp'] }, mcp: maps },
+      { id: 'watched', path: '/watched', scopes: ['mcp'], mode: 'report', mcp: maps },
+      { id: 'mixed', path: '/mixed', access: 'optional', scopes: ['mcp'], mcp: maps },
+    ];
+    const UPLOAD_TIMEOUT = '1';
+    gate = await startGate(provider, { issuers, rules }, { UPSTREAM: upstreamUrl, MCP_SERVER: 'true', UPLOAD_TIMEOUT });
+    flagged = await startService({
+      command: 'gate',
+      args: ['--mcp', '--issuer', provider.issuer, '--audience', resource, '--upstream', upstreamUrl],
+      environment: { NODE_EXTRA_CA_CERTS: provider.caFile, MCP_TOOLS: 'delete-*=files:write *=files:read' },
+    });
+  }, 30_000);
+  afterAll(async () => {
+    await gate?.stop();
+    await flagged?.stop();
+    upstream?.closeAllConnections();
+    upstream?.close();
+    await provider?.close();
+  });
+
+  interface Post {
+    readonly path?: string;
+    readonly scope?: string | null;
+    readonly headers?: readonly string[];
+    readonly to?: string;
+  }
+  const json = ['Content-Type', 'application/json'];
+  async function post(body: unknown, { path = '/mcp', scope = 'mcp files:read', headers = json, to }: Post = {}) {
+    const token = scope === null ? [] : ['Authorization', `Bearer ${await provider.sign({ scope, aud: resource })}`];
+    const sent = typeof body === 'string' ? body : JSON.stringify(body);
+    const before = arrived.length;
+    const answer = await send(to ?? gate.url, path, { method: 'POST', headers: [...token, ...headers], body: sent });
+    return { ...answer, arrived: arrived.slice(before), sent };
+  }
+
+  it.each<readonly [string, unknown, string | null, string, number]>([
+    ['a tool with its scope', call('list'), 'mcp files:read', '/mcp', 200],
+    ['a tool without its scope', call('delete-all'), 'mcp files:read', '/mcp', 403],
+    ['implies of the rule', call('delete-all'), 'admin', '/mcp', 200],
+    ['a kind without a map', call('greet', 'prompts/get'), 'mcp files:read', '/mcp', 403],
+    ['no scope of the rule', { id: 1, method: 'tools/list' }, 'files:read', '/mcp', 403],
+    ['a method without entries', { id: 1, method: 'tools/list' }, 'mcp', '/mcp', 200],
+    ['a batch with one operation too many', [call('list'), call('delete-all')], 'mcp files:read', '/mcp', 403],
+    ['a duplicate member', '{"method":"ping","method":"tools/call"}', 'mcp', '/mcp', 400],
+    ['no body', '', 'mcp', '/mcp', 400],
+    ['an anonymous operation', call('list'), null, '/mixed', 401],
+    ['an anonymous tools/list', { id: 1, method: 'tools/list' }, null, '/mixed', 200],
+    ['an anonymous malformed message', '[]', null, '/mixed', 400],
+    ['report mode, a tool without its scope', call('delete-all'), 'mcp', '/watched', 200],
+    ['report mode, a malformed message', '[]', 'mcp', '/watched', 200],
+  ])('%s → %4$i', async (_input, message, scope, path, status) => {
+    const answer = await post(message, { scope, path });
+    expect(answer.status).toBe(status);
+    expect(answer.arrived.map(({ body }) => body)).toEqual(status === 200 ? [answer.sent] : []);
+  });
+
+  it.each(['GET', 'DELETE'])('%s → the policy alone', async (method) => {
+    const headers = async (scope: string) => [
+      ...['Authorization', `Bearer ${await provider.sign({ scope, aud: resource })}`],
+    ];
+    expect((await send(gate.url, '/mcp', { method, headers: await headers('mcp') })).status).toBe(200);
+    expect((await send(gate.url, '/mcp', { method, headers: await headers('other') })).status).toBe(403);
+    expect((await send(gate.url, '/mcp', { method })).status).toBe(401);
+  });
+
+  it('bytes of the body and its framing → unchanged, with spaces and escapes', async () => {
+    const body = `  {"jsonrpc":"2.0", "id":1, "method":"tools\\/call","params":{"name":"list","arguments":{"n":1e2}}}\n`;
+    const { arrived: got } = await post(body);
+    expect(got[0]?.body).toBe(body);
+    expect(got[0]?.headers['content-length']).toBe(String(Buffer.byteLength(body)));
+    const token = await provider.sign({ scope: 'mcp files:read', aud: resource });
+    const chunked = requestHttp(`${gate.url}/mcp`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', expect: '100-continue' },
+    });
+    let continued = 0;
+    chunked.on('continue', () => {
+      continued++;
+      chunked.write(body.slice(0, 10));
+      setTimeout(() => chunked.end(body.slice(10)), 20);
+    });
+    chunked.flushHeaders();
+    const [response] = (await once(chunked, 'response')) as [import('node:http').IncomingMessage];
+    expect([response.statusCode, await text(response), continued]).toEqual([200, String(body.length), 1]);
+    expect(arrived.at(-1)?.headers['transfer-encoding']).toBe('chunked');
+    expect(arrived.at(-1)?.headers.expect).toBeUndefined();
+  });
+
+  it('a body above 1 MiB → 413; in report mode it passes complete', async () => {
+    const large = JSON.stringify({ ...call('list'), pad: 'x'.repeat(3 * 1024 * 1024) });
+    const refused = await post(large);
+    expect([refused.status, refused.arrived]).toEqual([413, []]);
+    const passed = await post(large, { path: '/watched' });
+    expect([passed.status, passed.body]).toEqual([200, String(large.length)]);
+    expect(passed.arrived[0]?.body).toBe(large);
+    const token = await provider.sign({ scope: 'mcp files:read', aud: resource });
+    const chunked = requestHttp(`${gate.url}/watched`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    });
+    for (let at = 0; at < large.length; at += 65_536) chunked.write(large.slice(at, at + 65_536));
+    chunked.end();
+    const [response] = (await once(chunked, 'response')) as [import('node:http').IncomingMessage];
+    expect([response.statusCode, await text(response)]).toEqual([200, String(large.length)]);
+    expect(await gate.metrics()).toMatch(
+      /portcullis_would_refuse_total\{rule="watched",reason="message_too_large"\} 2/,
+    );
+  });
+
+  it('a header that differs from the body → 400 with the id', async () => {
+    const answer = await post(call('delete-all'), { headers: [...json, 'Mcp-Method', 'tools/list'] });
+    expect([answer.status, answer.json]).toEqual([
+      400,
+      { jsonrpc: '2.0', id: 7, error: { code: -32_020, message: 'Header mismatch' } },
+    ]);
+  });
+
+  it('a message that stops arriving → 408 upload_timeout, and the next request is served', async () => {
+    const token = await provider.sign({ scope: 'mcp', aud: resource });
+    const { port } = new URL(gate.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.write(
+      `POST /mcp HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"id":`,
+    );
+    expect(await text(socket)).toMatch(/^HTTP\/1\.1 408 /);
+    expect((await post(call('list'))).status).toBe(200);
+  });
+
+  it('a refused tool → challenge with every scope that the request needs, and the metadata, which the gate serves', async () => {
+    const { headers } = await post(call('delete-all'));
+    const challenge = headers.get('www-authenticate') ?? '';
+    expect(challenge).toContain('scope="mcp files:write"');
+    expect(challenge).toContain('resource_metadata="http://localhost:9/.well-known/oauth-protected-resource/mcp"');
+    for (const path of ['/mcp', '']) {
+      const served = await send(gate.url, `/.well-known/oauth-protected-resource${path}`);
+      expect([served.status, served.headers.get('access-control-allow-origin'), served.json]).toEqual([
+        200,
+        '*',
+        {
+          resource,
+          authorization_servers: [provider.issuer],
+          scopes_supported: ['mcp', 'files:write', 'files:read'],
+          bearer_methods_supported: ['header'],
+        },
+      ]);
+    }
+    const path = '/.well-known/oauth-protected-resource/mcp';
+    expect((await send(gate.url, path, { method: 'OPTIONS' })).status).toBe(204);
+    expect((await send(gate.url, path, { method: 'POST' })).status).toBe(405);
+    expect((await send(gate.url, `${path}/other`)).status).toBe(403);
+  });
+
+  it('--mcp with flags alone → metadata, challenge and rules by tool', async () => {
+    const to = flagged.url;
+    const status = async (message: unknown, scope: string | null) => (await post(message, { to, scope })).status;
+    expect(await status(call('list'), null)).toBe(401);
+    expect(await status(call('list'), 'files:read')).toBe(200);
+    expect(await status(call('delete-all'), 'files:read')).toBe(403);
+    expect(await status(call('delete-all'), 'files:write')).toBe(200);
+    expect(await status(call('greet', 'prompts/get'), 'none')).toBe(200);
+    expect((await send(to, '/other')).status).toBe(403);
+    const { json: document } = await send(to, '/.well-known/oauth-protected-resource');
+    expect(document).toMatchObject({ resource, scopes_supported: ['files:write', 'files:read'] });
+  });
+
+  it('32 MiB of messages that are being read → 503 for the next, and admitted after they end', async () => {
+    const token = await provider.sign({ scope: 'mcp files:read', aud: resource });
+    const { port } = new URL(gate.url);
+    const head = `POST /mcp HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: 1048576\r\n\r\n`;
+    const sockets = Array.from({ length: 33 }, () => {
+      const socket = connect(Number(port), '127.0.0.1');
+      socket.on('error', () => {});
+      socket.write(head + ' '.repeat(1024 * 1024 - 1));
+      return socket;
+    });
+    const replies = await Promise.all(sockets.map((socket) => text(socket).catch(() => '')));
+    expect(replies.some((reply) => reply.startsWith('HTTP/1.1 503 '))).toBe(true);
+    expect((await post(call('list'))).status).toBe(200);
+  });
+});
+
+const issuer = createTestIssuer();
+const issuers = { staff: { issuer: 'https://id.example/', audience: 'orders' } };
+const parse = (rule: object, members: object = {}) =>
+  readRules({
+    name: 'rules.json',
+    text: JSON.stringify({ issuers, ...members, rules: [{ id: 'a', path: '/**', ...rule }] }),
+  });
+
+describe('beside a proxy, with trustHeaders', () => {
+  async function decide(headers: Readonly<Record<string, string>>, { scope = 'files:read', method = 'POST' } = {}) {
+    const read = await parse({ mcp: { ...maps, trustHeaders: true } });
+    if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
+    const gate = createGate({
+      rules: read.rules,
+      openServer: () => createResourceServer({ issuers: [issuer], audience: issuer.audience }),
+    });
+    const all = { host: 'api.example', ...issuer.headers({ scope }), ...headers };
+    const request = { method, url: 'https://api.example/mcp', target: '/mcp', headers: new Headers(all) };
+    const decision = await gate.decide(request, { encrypted: true });
+    return decision.kind === 'admitted' ? 'admitted' : (decision.error as { reason: string }).reason;
+  }
+  const revision = { 'MCP-Protocol-Version': '2026-07-28' };
+  const headers = (method?: string, name?: string) => ({
+    ...revision,
+    ...(method !== undefined && { 'Mcp-Method': method }),
+    ...(name !== undefined && { 'Mcp-Name': name }),
+  });
+
+  it.each<readonly [string, Readonly<Record<string, string>>, string]>([
+    ['a tool with its scope', headers('tools/call', 'list'), 'admitted'],
+    ['a tool without its scope', headers('tools/call', 'delete-all'), 'insufficient_scope'],
+    ['an encoded tool', headers('tools/call', '=?base64?ZGVsZXRlLWFsbA==?='), 'insufficient_scope'],
+    ['an encoding that is not canonical', headers('tools/call', '=?base64?ZGVs?'), 'mcp_header_mismatch'],
+    ['a resource', headers('resources/read', 'file:///notes/1'), 'admitted'],
+    ['a resource without an entry', headers('resources/read', 'file:///etc/passwd'), 'no_operation_policy'],
+    [
+      'a subscription, whose URI is only in the body',
+      headers('resources/subscribe', 'file:///notes/1'),
+      'no_operation_policy',
+    ],
+    ['a kind without a map', headers('prompts/get', 'greet'), 'no_operation_policy'],
+    ['a method without entries', headers('tools/list'), 'admitted'],
+    ['no headers', {}, 'mcp_headers_missing'],
+    ['no revision', { 'Mcp-Method': 'tools/list' }, 'mcp_headers_missing'],
+    ['an older revision', { ...headers('tools/list'), 'MCP-Protocol-Version': '2025-11-25' }, 'mcp_headers_missing'],
+    ['a revision that is not a date', { ...headers('tools/list'), 'MCP-Protocol-Version': 'z' }, 'mcp_headers_missing'],
+    ['no method', headers(), 'mcp_headers_missing'],
+    ['no name', headers('tools/call'), 'mcp_headers_missing'],
+    ['an empty name', headers('tools/call', ''), 'mcp_headers_missing'],
+    ['a method twice', headers('tools/call, tools/list', 'list'), 'mcp_headers_missing'],
+    ['a method twice, joined by another proxy', headers('tools/list,tools/call', 'list'), 'mcp_headers_missing'],
+    ['a name twice', headers('tools/call', 'list, delete-all'), 'mcp_headers_missing'],
+  ])('%s → admitted, or its reason', async (_input, given, expected) => {
+    expect(await decide(given)).toBe(expected);
+  });
+
+  it.each(['GET', 'DELETE'])('%s without headers → the policy alone', async (method) => {
+    expect(await decide({}, { method })).toBe('admitted');
+  });
+});
+
+it.each<readonly [string, object, object, string]>([
+  ['no map', { mcp: { trustHeaders: true } }, {}, '"mcp" is not valid.'],
+  ['access open', { access: 'open', mcp: maps }, {}, 'validates no token, so "mcp" has no effect'],
+  ['access deny', { access: 'deny', mcp: maps }, {}, 'validates no token, so "mcp" has no effect'],
+  ['a key that is not a prefix', { mcp: { tools: { 'a*b': {} } } }, {}, 'neither a name nor a prefix'],
+  ['an empty key', { mcp: { tools: { '': {} } } }, {}, 'neither a name nor a prefix'],
+  ['an unknown requirement', { mcp: { tools: { a: { scope: 'x' } } } }, {}, 'scope'],
+  ['an empty list of actors', { actor: [] }, {}, '"actor" is not valid.'],
+  ['a cycle in implies', { implies: { a: ['b'], b: ['a'] } }, {}, 'implies has a cycle'],
+  [
+    'trustHeaders as the proxy',
+    { mcp: { ...maps, trustHeaders: true } },
+    { upstreams: { one: 'http://127.0.0.1:1' } },
+    'Remove "trustHeaders"',
+  ],
+])('rules with %s → an error', async (_name, rule, members, message) => {
+  const read = await parse(rule, members);
+  expect(read.kind === 'problems' ? read.problems.map((each) => each.message).join(' ') : '').toContain(message);
+});
+
+describe('startup', () => {
+  const rules = { issuers, rules: [{ id: 'a', path: '/**', mcp: maps }] };
+  const trusting = { issuers, rules: [{ id: 'a', path: '/**', mcp: { ...maps, trustHeaders: true } }] };
+  const fake = { caFile: '/dev/null' } as TestProvider;
+  it.each<readonly [string, object, Readonly<Record<string, string>>, string]>([
+    ['mcp beside a proxy without trustHeaders', rules, {}, '"trustHeaders": true'],
+    ['trustHeaders as the proxy', trusting, { UPSTREAM: 'http://127.0.0.1:1' }, 'Remove "trustHeaders"'],
+    [
+      'MCP with an audience that is not a URL',
+      rules,
+      { UPSTREAM: 'http://127.0.0.1:1', MCP_SERVER: 'true' },
+      'https URL',
+    ],
+    [
+      'MCP_TOOLS with rules',
+      rules,
+      { UPSTREAM: 'http://127.0.0.1:1', MCP_SERVER: 'true', MCP_TOOLS: 'a=b' },
+      'MCP_TOOLS',
+    ],
+  ])('%s → exit 78', async (_name, content, environment, message) => {
+    const started = startGate(fake, content, environment);
+    await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(message) });
+  });
+
+  it.each<readonly [string, readonly string[], string]>([
+    ['--mcp without --upstream', ['--audience', 'https://a.example/mcp'], 'UPSTREAM'],
+    ['--mcp with an audience that is not a URL', ['--audience', 'api', '--upstream', 'http://127.0.0.1:1'], 'https'],
+    ['--mcp with http elsewhere', ['--audience', 'http://a.example/mcp', '--upstream', 'http://127.0.0.1:1'], 'https'],
+  ])('%s → exit 78', async (_name, args, message) => {
+    const started = startService({ command: 'gate', args: ['--mcp', '--issuer', 'https://id.example/', ...args] });
+    await expect(started).rejects.toMatchObject({ end: { code: 78 }, stderr: expect.stringContaining(message) });
+  });
+});

@@ -1,0 +1,162 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { startGate } from '../support/gate-process.ts';
+import { send } from '../support/http-client.ts';
+import { type ServiceProcess, startService } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+
+const websocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+const now = (): number => Math.floor(Date.now() / 1000);
+let provider: TestProvider;
+const closers: (() => unknown)[] = [];
+beforeAll(async () => {
+  provider = await startTestProvider();
+});
+afterAll(() => provider.close());
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+const token = (sid: string, claims: object = {}) => provider.sign({ sid, sub: 'ann', ...claims });
+
+/** Sends a logout token of the session; returns the status. */
+async function endSession(service: ServiceProcess, sid: string): Promise<number> {
+  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
+  const claims = { aud: 'app', sid, jti: sid, iat: now(), exp: now() + 60, scope: undefined, events };
+  const body = new URLSearchParams({ logout_token: await provider.sign(claims, { header: { typ: 'logout+jwt' } }) });
+  return (await fetch(`${service.url}/backchannel-logout`, { method: 'POST', body })).status;
+}
+
+/** An upstream that agrees to upgrades, and knows `If-None-Match`; counts requests by kind. */
+async function startUpstream() {
+  const arrived = { requests: 0, upgrades: 0 };
+  const server = createServer((incoming, outgoing) => {
+    arrived.requests++;
+    incoming.resume();
+    const isKnown = incoming.headers['if-none-match'] === '"1"';
+    outgoing.writeHead(isKnown ? 304 : 200, { etag: '"1"', 'cache-control': 'max-age=60' }).end();
+  });
+  server.on('upgrade', (request, socket) => {
+    arrived.upgrades++;
+    const accept = createHash('sha1').update(`${request.headers['sec-websocket-key']}${websocketId}`).digest('base64');
+    socket.end(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+    );
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  closers.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, arrived }; // it listens on TCP
+}
+
+const rules = (more: object = {}) => ({
+  issuers: { idp: { issuer: provider.issuer, audience: provider.audience } },
+  rules: [{ id: 'all', path: '/**', ...more }],
+});
+const bearer = (value: string, ...more: readonly string[]) => ['Authorization', `Bearer ${value}`, ...more];
+
+describe('the gate as the proxy', () => {
+  it('a handshake of WebSocket: 101 before the logout, 401 after it, and nothing reaches the upstream', async () => {
+    const { url, arrived } = await startUpstream();
+    const gate = await startGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
+    closers.push(() => gate.stop());
+    const handshake = async (value: string): Promise<string> => {
+      const socket = connect(Number(new URL(gate.url).port), '127.0.0.1').setEncoding('latin1');
+      closers.push(() => socket.destroy());
+      socket.write(
+        `GET /chat HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
+          `Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer ${value}\r\n\r\n`,
+      );
+      const [head] = (await once(socket, 'data')) as [string];
+      return head.slice(9, 12);
+    };
+    const [ended, other] = [await token('s1'), await token('s2')];
+    expect([await handshake(ended), await handshake(other)]).toEqual(['101', '101']);
+    expect(await endSession(gate, 's1')).toBe(200);
+    expect([await handshake(ended), await handshake(other)]).toEqual(['401', '101']);
+    expect(arrived.upgrades).toBe(3);
+  });
+
+  it('a response that the client has cached: 304 before the logout, 401 after it', async () => {
+    const { url, arrived } = await startUpstream();
+    const gate = await startGate(provider, rules(), { LOGOUT_CLIENTS: 'app', UPSTREAM: url });
+    closers.push(() => gate.stop());
+    const headers = bearer(await token('s1'), 'If-None-Match', '"1"');
+    expect((await send(gate.url, '/notes', { headers })).status).toBe(304);
+    expect(await endSession(gate, 's1')).toBe(200);
+    expect((await send(gate.url, '/notes', { headers })).status).toBe(401);
+    expect(arrived.requests).toBe(1);
+  });
+
+  it('gate --mcp: a tool call, the stream of events and the end of its session → 401 after the logout', async () => {
+    const { url, arrived } = await startUpstream();
+    const resource = 'http://localhost:9/mcp';
+    const gate = await startService({
+      command: 'gate',
+      args: ['--mcp', '--issuer', provider.issuer, '--audience', resource, '--upstream', url],
+      environment: { NODE_EXTRA_CA_CERTS: provider.caFile, LOGOUT_CLIENTS: 'app' },
+    });
+    closers.push(() => gate.stop());
+    const headers = bearer(await token('s1', { aud: resource }), 'Content-Type', 'application/json');
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list' } });
+    const statuses = async () => [
+      (await send(gate.url, '/mcp', { method: 'POST', headers, body })).status,
+      (await send(gate.url, '/mcp', { headers })).status,
+      (await send(gate.url, '/mcp', { method: 'DELETE', headers })).status,
+    ];
+    expect(await statuses()).toEqual([200, 200, 200]);
+    expect(await endSession(gate, 's1')).toBe(200);
+    expect(await statuses()).toEqual([401, 401, 401]);
+    expect(arrived.requests).toBe(3);
+  });
+
+  it('the endpoint: any host, before the rules and before the upstream; 405 for GET, whatever ERROR_BODY is', async () => {
+    const { url, arrived } = await startUpstream();
+    const settings = { LOGOUT_CLIENTS: 'app', UPSTREAM: url, ERROR_BODY: 'problem' };
+    const gate = await startGate(provider, rules({ access: 'deny' }), settings);
+    closers.push(() => gate.stop());
+    const sent = {
+      method: 'POST',
+      headers: ['Host', 'other.example', 'Content-Type', 'application/x-www-form-urlencoded'],
+    };
+    const refused = await send(gate.url, '/backchannel-logout', { ...sent, body: 'logout_token=x' });
+    expect([refused.status, refused.json]).toEqual([
+      400,
+      { error: 'invalid_request', error_description: 'The logout token is not valid.' },
+    ]);
+    const asked = await send(gate.url, '/backchannel-logout');
+    expect([asked.status, asked.headers.get('allow'), asked.body]).toEqual([405, 'POST', '']);
+    expect((await send(gate.url, '/backchannel-logout/', { method: 'POST' })).status).toBe(403);
+    expect(arrived.requests).toBe(0);
+  });
+});
+
+describe('the gate beside a proxy', () => {
+  it('a logout token of a peer that is not a trusted proxy → 200', async () => {
+    const gate = await startGate(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '192.0.2.1' });
+    closers.push(() => gate.stop());
+    expect(await endSession(gate, 's1')).toBe(200);
+  });
+
+  it.each([['forward-auth'], ['ext-authz']])('%s: a session that has ended → 401', async (form) => {
+    const gate = await startGate(provider, rules(), { LOGOUT_CLIENTS: 'app', TRUST_PROXY: '127.0.0.1' });
+    closers.push(() => gate.stop());
+    const forwarded = [
+      ...['X-Forwarded-Method', 'GET', 'X-Forwarded-Proto', 'https', 'X-Forwarded-Host', 'api.example'],
+      ...['X-Forwarded-Uri', '/notes'],
+    ];
+    const ask = async (value: string) =>
+      form === 'forward-auth'
+        ? (await send(gate.url, '/forward-auth', { headers: bearer(value, ...forwarded) })).status
+        : (await send(gate.url, '/ext-authz/notes', { headers: bearer(value, 'X-Forwarded-Proto', 'https') })).status;
+    const [ended, other] = [await token('s1'), await token('s2')];
+    expect([await ask(ended), await ask(other)]).toEqual([200, 200]);
+    expect(await endSession(gate, 's1')).toBe(200);
+    expect([await ask(ended), await ask(other)]).toEqual([401, 200]);
+  });
+});

@@ -1,0 +1,223 @@
+import { describe, expect, it } from 'vitest';
+import { createGate } from '../../src/gate/gate.ts';
+import { readRules } from '../../src/gate/rules/rules-reader.ts';
+import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { createTestIssuer } from '../../src/testing/index.ts';
+
+const issuer = createTestIssuer();
+const issuers = { staff: { issuer: 'https://id.example/', audience: 'orders' } };
+
+/** Messages of a file with these rules and other members. */
+async function problemsOf(rules: readonly object[], members: object = {}): Promise<readonly string[]> {
+  const read = await readRules({ name: 'rules.json', text: JSON.stringify({ issuers, ...members, rules }) });
+  return read.kind === 'problems' ? read.problems.map(({ message }) => message) : [];
+}
+
+interface Sample {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Decides on a request with the rules of a file; tokens are from the test issuer. */
+async function decide(rules: readonly object[], url: string, { method = 'GET', headers = {} }: Sample = {}) {
+  const read = await readRules({ name: 'rules.json', text: JSON.stringify({ issuers, rules }) });
+  if (read.kind === 'problems') throw new Error(JSON.stringify(read.problems));
+  const gate = createGate({
+    rules: read.rules,
+    openServer: () => createResourceServer({ issuers: [issuer], audience: issuer.audience }),
+  });
+  const { host } = new URL(url);
+  const request = { method, url, target: url.slice(url.indexOf('/', 8)), headers: new Headers({ host, ...headers }) };
+  const decision = await gate.decide(request, { encrypted: true });
+  const error = decision.kind === 'refused' ? decision.error : undefined;
+  return { decision, rule: decision.rule?.id, error: error as { reason: string; context?: object } | undefined };
+}
+
+describe('named segments and labels', () => {
+  const rules = [
+    { id: 'exact', hosts: ['a.api.example'], path: '/x/**', access: 'open' },
+    { id: 'label', hosts: ['{tenant}.api.example'], path: '/x/**', access: 'open' },
+    { id: 'inner', hosts: ['{tenant}.eu.example'], path: '/x/**', access: 'open' },
+    { id: 'wildcard', hosts: ['*.example'], path: '/x/**', access: 'open' },
+    { id: 'literal', path: '/orders/all', access: 'open' },
+    { id: 'segment', path: '/orders/{id}', access: 'open' },
+  ];
+  it.each([
+    ['https://a.api.example/x', 'exact'],
+    ['https://b.api.example/x', 'label'],
+    ['https://b.API.example/x', 'label'],
+    ['https://c.b.api.example/x', 'wildcard'],
+    ['https://b.eu.example/x', 'inner'],
+    ['https://b.us.example/x', 'wildcard'],
+    ['https://other.test/orders/all', 'literal'],
+    ['https://other.test/orders/17', 'segment'],
+    ['https://other.test/orders/17/lines', undefined],
+  ])('%s → %s', async (url, id) => {
+    expect((await decide(rules, url)).rule).toBe(id);
+  });
+
+  it.each([
+    [{ path: '/{a}/{a}' }, '{a} is in the path twice.'],
+    [{ path: '/a{b}' }, 'A {name} is one complete segment'],
+    [{ path: '/{1a}' }, 'A {name} is one complete segment'],
+    [{ path: '/', hosts: ['{a}.{a}.example'] }, 'Item 1 of "hosts" is not valid.'],
+    [{ path: '/', hosts: ['a.{tld}'] }, 'Item 1 of "hosts" is not valid.'],
+    [{ path: '/', hosts: ['*.{a}.example'] }, 'Item 1 of "hosts" is not valid.'],
+    [{ path: '/', hosts: ['{a}.example:8443'] }, 'Item 1 of "hosts" is not valid.'],
+    [
+      { path: '/{a}', hosts: ['{a}.example'], claims: [{ claim: 't', equals: '{a}' }], access: 'token' },
+      '{a} is in the path and in a host.',
+    ],
+    [
+      { path: '/{a}', claims: [{ claim: 't', equals: '{b}' }], access: 'token' },
+      'Neither the path nor each host binds {b}.',
+    ],
+    [
+      { path: '/', hosts: ['{a}.example', 'b.example'], claims: [{ claim: 't', equals: '{a}' }], access: 'token' },
+      'Neither the path nor each host binds {a}.',
+    ],
+    [{ path: '/', claims: [{ claim: 't', equals: 'x' }] }, 'A rule with "access": "open" validates no token'],
+    [{ path: '/', claims: [{ claim: 't' }], access: 'token' }, 'Item 1 of "claims" is not valid.'],
+    [
+      { path: '/', claims: [{ claim: 't', equals: 1, contains: 2 }], access: 'token' },
+      'Item 1 of "claims" is not valid.',
+    ],
+    [{ path: '/', claims: [{ claim: 't', containsAny: [] }], access: 'token' }, '"containsAny" is not valid.'],
+    [{ path: '/', claims: [{ claim: 't', equals: null }], access: 'token' }, '"equals" is not valid.'],
+  ])('%j → %s', async (rule, message) => {
+    const problems = await problemsOf([{ id: 'a', access: 'open', ...rule }]);
+    expect(problems).toContainEqual(expect.stringContaining(message));
+  });
+});
+
+describe('conditions', () => {
+  const rules = [
+    {
+      ...{ id: 'tenant', hosts: ['{region}.example'], path: '/t/{tenant}/**', issuers: ['staff'] },
+      claims: [
+        { claim: 'tenant', equals: '{tenant}' },
+        { claim: ['realm_access', 'regions'], contains: '{region}' },
+        { claim: 'amr', containsAny: ['otp', 'hwk'] },
+        { claim: 'email_verified', equals: true },
+      ],
+    },
+  ];
+  const claims = { tenant: 'a b', realm_access: { regions: ['eu', 'us'] }, amr: ['pwd', 'otp'], email_verified: true };
+  const call = (url: string, changed: object = {}) =>
+    decide(rules, url, { headers: issuer.headers({ ...claims, ...changed }) as Record<string, string> });
+
+  it.each(['https://eu.example/t/a%20b', 'https://EU.example/t/a%20b/x?y', 'https://us.example/t/a%20b/'])(
+    '%s → admitted',
+    async (url) => {
+      expect((await call(url)).decision.kind).toBe('admitted');
+    },
+  );
+
+  it.each<[string, string, object]>([
+    ['another tenant', 'https://eu.example/t/c', {}],
+    ['a tenant in another case', 'https://eu.example/t/A%20b', {}],
+    ['another region', 'https://asia.example/t/a%20b', {}],
+    ['no tenant', 'https://eu.example/t/a%20b', { tenant: undefined }],
+    ['a list of tenants', 'https://eu.example/t/a%20b', { tenant: ['a b'] }],
+    ['regions in a string', 'https://eu.example/t/a%20b', { realm_access: { regions: 'eu' } }],
+    ['no accepted method', 'https://eu.example/t/a%20b', { amr: ['pwd'] }],
+    ['a string for a boolean', 'https://eu.example/t/a%20b', { email_verified: 'true' }],
+    ['a number of the same spelling', 'https://eu.example/t/1', { tenant: 1 }],
+  ])('%s → claim_not_allowed', async (_what, url, changed) => {
+    const { decision, error } = await call(url, changed);
+    expect(error).toMatchObject({ reason: 'claim_not_allowed' });
+    expect(decision).toMatchObject({ refusal: { status: 403 } });
+  });
+});
+
+describe('upstreams and prefixes', () => {
+  const upstreams = { orders: 'http://10.0.0.5:3000' };
+  it.each<[object, object, string]>([
+    [{ upstream: 'shop' }, { upstreams }, 'There is no upstream "shop". Write any of: orders.'],
+    [{ upstream: 'shop' }, {}, 'There is no upstream "shop". Add "upstreams".'],
+    [{ upstream: 'orders', access: 'deny' }, { upstreams }, 'A rule with "access": "deny" has no upstream.'],
+    [{}, { upstreams: { default: 'http://a' } }, '"default" is reserved for UPSTREAM.'],
+    [{}, { upstreams: { orders: 'http://a/path' } }, 'The upstream "orders" cannot be used: '],
+    [{}, { upstreams: { orders: 'http://u:p@a' } }, 'The upstream "orders" cannot be used: '],
+    [{}, { upstreams: { 'a b': 'http://a' } }, '"a b" is not valid. Write a name'],
+    [{ path: '/a/**', stripPrefix: '/b' }, {}, '"/b" is not how "/a/**" begins.'],
+    [{ path: '/*/**', stripPrefix: '/a' }, {}, '"/a" is not how "/*/**" begins.'],
+    [{ path: '/a/**', stripPrefix: '/a/' }, {}, '"stripPrefix" is not valid.'],
+    [{ path: '/a', stripPrefix: '/a/b' }, {}, '"/a/b" is not how "/a" begins.'],
+    [{ cors: { origins: ['*'], credentials: true } }, {}, '"cors" is not valid.'],
+    [{ cors: { origins: ['*', 'https://a'] } }, {}, '"cors" is not valid.'],
+    [{ cors: { origins: ['https://a/path'] } }, {}, 'Item 1 of "origins" is not valid.'],
+  ])('%j with %j → %s', async (rule, members, message) => {
+    const problems = await problemsOf([{ id: 'a', path: '/x', access: 'open', ...rule }], members);
+    expect(problems).toContainEqual(expect.stringContaining(message));
+  });
+
+  it('a remainder that begins with an encoded slash → ambiguous_path', async () => {
+    const rules = [{ id: 'a', path: '/a/**', stripPrefix: '/a', access: 'open', encodedSlash: 'allow' }];
+    expect((await decide(rules, 'https://x.test/a/b%2Fc')).rule).toBe('a');
+    expect((await decide(rules, 'https://x.test/a/%2Fc')).error).toMatchObject({ reason: 'ambiguous_path' });
+  });
+});
+
+describe('refused targets', () => {
+  const rules = [
+    { id: 'a', path: '/a', access: 'open' },
+    { id: 'b', path: '/b/**', access: 'deny' },
+  ];
+  it.each([
+    ['https://x.test/c?secret=1', 'no_rule', '/c'],
+    ['https://x.test/b/c?secret=1', 'denied_by_rule', '/b/c'],
+    ['https://x.test/a/../b', 'ambiguous_path', '/a/../b'],
+    [`https://x.test/${'c'.repeat(300)}`, 'no_rule', `/${'c'.repeat(254)}…`],
+    ['https://x.test/reset/eyJhbGciOiJFUzI1NiJ9.e30.c2ln', 'no_rule', '/reset/***'],
+  ])('%s → %s with host and path', async (url, reason, path) => {
+    expect((await decide(rules, url)).error).toMatchObject({ reason, context: { host: 'x.test', path } });
+  });
+});
+
+describe('CORS of a rule', () => {
+  const cors = { origins: ['https://app.example'], credentials: true };
+  const rules = [
+    { id: 'read', path: '/a', methods: ['GET'], issuers: ['staff'], cors },
+    { id: 'closed', path: '/b', access: 'deny', cors },
+    { id: 'plain', path: '/c', issuers: ['staff'] },
+  ];
+  const preflight = (origin = 'https://app.example', method = 'GET') => ({
+    method: 'OPTIONS',
+    headers: {
+      origin,
+      'access-control-request-method': method,
+      'access-control-request-headers': 'authorization,dpop',
+    },
+  });
+
+  it('preflight of a listed origin → admitted with its headers', async () => {
+    const { decision } = await decide(rules, 'https://x.test/a', preflight());
+    expect(decision).toMatchObject({ kind: 'admitted', isCorsPreflight: true });
+    expect(decision.cors).toEqual([
+      ...['vary', 'Origin'],
+      ...['access-control-expose-headers', 'WWW-Authenticate, DPoP-Nonce, Retry-After, X-Request-Id'],
+      ...['access-control-allow-origin', 'https://app.example', 'access-control-allow-credentials', 'true'],
+      ...['access-control-allow-methods', 'GET', 'access-control-allow-headers', 'authorization,dpop'],
+      ...['access-control-max-age', '600'],
+    ]);
+  });
+
+  it.each([
+    ['another origin', '/a', preflight('https://evil.example'), 'no_rule', false],
+    ['a denied rule', '/b', preflight(), 'denied_by_rule', true],
+    ['a rule without CORS', '/c', preflight(), 'missing_credentials', false],
+  ])('preflight of %s → refused', async (_what, path, sample, reason, hasOrigin) => {
+    const { decision, error } = await decide(rules, `https://x.test${path}`, sample);
+    expect(error).toMatchObject({ reason });
+    expect(decision.cors.includes('access-control-allow-origin')).toBe(hasOrigin);
+  });
+
+  it('a refusal → with the origin, so that a script can read it', async () => {
+    const { decision } = await decide(rules, 'https://x.test/a', { headers: { origin: 'https://app.example' } });
+    expect(decision).toMatchObject({ kind: 'refused', refusal: { status: 401 } });
+    expect(decision.cors).toContain('access-control-allow-origin');
+    const other = await decide(rules, 'https://x.test/a', { headers: { origin: 'https://evil.example' } });
+    expect(other.decision.cors).toEqual(['vary', 'Origin']);
+  });
+});

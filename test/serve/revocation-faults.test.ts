@@ -1,0 +1,175 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { runCommand } from '../support/command-runs.ts';
+import { needs } from '../support/programs.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
+import { startTlsRedis } from '../support/redis-tls.ts';
+import { awaitWorkers, type ServiceProcess, startService } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { eventTypes, startTransmitter, type TransmitterStream } from '../support/transmitter.ts';
+
+let provider: TestProvider;
+let folder: string;
+const closers: (() => unknown)[] = [];
+beforeAll(async () => {
+  provider = await startTestProvider();
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-'));
+});
+afterAll(async () => {
+  await provider.close();
+  await rm(folder, { recursive: true });
+});
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+type Environment = Readonly<Record<string, string>>;
+
+async function start(environment: Environment): Promise<ServiceProcess> {
+  const { issuer: ISSUER, audience: IDP_AUDIENCE, caFile: NODE_EXTRA_CA_CERTS } = provider;
+  const service = await startService({ environment: { ISSUER, IDP_AUDIENCE, NODE_EXTRA_CA_CERTS, ...environment } });
+  closers.push(() => service.stop());
+  await awaitWorkers(service, environment['WORKERS'] ?? '1');
+  return service;
+}
+
+async function startRedis(): Promise<TestRedis> {
+  const redis = await startTestRedis();
+  closers.push(() => redis.stop());
+  return redis;
+}
+
+const now = (): number => Math.floor(Date.now() / 1000);
+const token = (sid = 's1') => provider.sign({ sid, sub: 'ann', iat: now() - 30 });
+async function logoutBody(sid = 's1'): Promise<URLSearchParams> {
+  const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
+  const claims = { aud: 'app', sid, jti: sid, iat: now(), exp: now() + 60, scope: undefined, events };
+  return new URLSearchParams({ logout_token: await provider.sign(claims, { header: { typ: 'logout+jwt' } }) });
+}
+/** Sends a logout token; the status, or 0 if the connection broke. */
+const sendLogout = async (service: ServiceProcess, body: URLSearchParams): Promise<number> =>
+  fetch(`${service.url}/backchannel-logout`, { method: 'POST', body }).then(
+    ({ status }) => status,
+    () => 0,
+  );
+const status = async (service: ServiceProcess, bearer: string): Promise<number> =>
+  (await fetch(`${service.url}/api/private`, { headers: { authorization: `Bearer ${bearer}` } })).status;
+const limits = { timeout: 15_000, interval: 50 };
+
+/** Pids of the workers. */
+async function workersOf({ pid }: ServiceProcess): Promise<readonly number[]> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
+  return children.split(' ').filter(Boolean).map(Number);
+}
+
+describe('faults while a logout is being stored', { timeout: 60_000, ...needs('redis-server') }, () => {
+  it('SIGTERM → the sender gets 200 and every instance refuses, or its retry does', async () => {
+    const redis = await startRedis();
+    const settings = { LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url };
+    const [first, second] = [await start(settings), await start(settings)];
+    const ended = await token();
+    expect([await status(first, ended), await status(second, ended)]).toEqual([200, 200]);
+    const body = await logoutBody();
+    redis.freeze();
+    const sent = sendLogout(first, body);
+    await sleep(300); // the write is in flight
+    first.signal('SIGTERM');
+    await sleep(300);
+    redis.thaw();
+    const outcome = await sent;
+    if (outcome !== 200) await vi.waitFor(async () => expect(await sendLogout(second, body)).toBe(200), limits);
+    await vi.waitFor(async () => expect(await status(second, ended)).toBe(401), limits);
+    expect(await status(second, await token('s2'))).toBe(200);
+    expect(await first.stop()).toBe(0);
+  });
+
+  it('every worker killed between write and response → the retry gets 200, and the new workers refuse', async () => {
+    const redis = await startRedis();
+    const service = await start({ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url, WORKERS: '2' });
+    const [ended, other] = [await token(), await token('s2')];
+    expect(await status(service, ended)).toBe(200);
+    const body = await logoutBody();
+    redis.freeze();
+    const sent = sendLogout(service, body);
+    await sleep(300);
+    for (const pid of await workersOf(service)) process.kill(pid, 'SIGKILL');
+    expect(await sent).toBe(0);
+    redis.thaw();
+    await vi.waitFor(async () => expect(await sendLogout(service, body)).toBe(200), limits);
+    expect([await status(service, ended), await status(service, other)]).toEqual([401, 200]);
+  });
+
+  it('Redis out of memory → 400 and known cutoffs apply; with memory again the retry gets 200', async () => {
+    const redis = await startRedis();
+    const service = await start({ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url });
+    const [known, ended] = [await token('s1'), await token('s2')];
+    expect(await sendLogout(service, await logoutBody('s1'))).toBe(200);
+    await redis.command('CONFIG', 'SET', 'maxmemory', '1');
+    const body = await logoutBody('s2');
+    expect(await sendLogout(service, body)).toBe(400);
+    expect([await status(service, known), await status(service, ended)]).toEqual([401, 200]);
+    expect(await service.findLog(({ event }) => event === 'logout_failed')).toMatchObject({
+      message: expect.stringContaining('OOM'),
+    });
+    await redis.command('CONFIG', 'SET', 'maxmemory', '0');
+    await vi.waitFor(async () => expect(await sendLogout(service, body)).toBe(200), limits);
+    expect(await status(service, ended)).toBe(401);
+  });
+
+  it('Redis over TLS with a client certificate → two instances, revoke and revoke --list', async () => {
+    const { url, files, stop } = await startTlsRedis();
+    closers.push(stop);
+    const settings = {
+      ...{ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: url },
+      ...{ REPLAY_CA: files.ca, REPLAY_CERT: files.cert, REPLAY_KEY: files.key },
+    };
+    const [first, second] = [await start(settings), await start(settings)];
+    const ended = await token();
+    expect([await status(first, ended), await status(second, ended)]).toEqual([200, 200]);
+    expect(await sendLogout(first, await logoutBody())).toBe(200);
+    await vi.waitFor(async () => expect(await status(second, ended)).toBe(401), limits);
+    const environment = { ...settings, ISSUER: provider.issuer };
+    expect(await runCommand(['revoke', '--sub', 'bob'], environment)).toMatchObject({ status: 0, stderr: '' });
+    expect((await runCommand(['revoke', '--list'], environment)).stdout.split('\n').length).toBe(3);
+  });
+});
+
+describe.each(['1', '2'])('a polled stream, WORKERS=%s', (WORKERS) => {
+  it('an event → refused by all; one poller; paused with onStale refuse → 503 by all', async () => {
+    const transmitter = await startTransmitter();
+    closers.push(() => transmitter.stop());
+    const [secret, file] = [join(folder, 'management'), join(folder, `poll-${WORKERS}.json`)];
+    await writeFile(secret, 'management\n');
+    const stream = { transmitter: transmitter.url, delivery: 'poll', onStale: 'refuse', verifyEvery: 3 };
+    await writeFile(file, JSON.stringify({ streams: { idp: { ...stream, credentials: { tokenFile: secret } } } }));
+    // Both authorities: of the provider and of the transmitter.
+    const authorities = join(folder, 'authorities.pem');
+    await writeFile(authorities, `${await readFile(provider.caFile, 'utf8')}\n${transmitter.ca}`);
+    const service = await start({ SHARED_SIGNALS: file, WORKERS, NODE_EXTRA_CA_CERTS: authorities });
+    await service.findLog(({ event }) => event === 'signals_stream_opened');
+    const [ended, other] = [await token('s1'), await token('s2')];
+    const statuses = async (bearer: string) => [
+      ...new Set(await Promise.all(Array.from({ length: 12 }, () => status(service, bearer)))),
+    ];
+    expect([await statuses(ended), await statuses(other)]).toEqual([[200], [200]]);
+    const [remote] = transmitter.streams as [TransmitterStream];
+    const session = { format: 'complex', session: { format: 'opaque', id: 's1' } };
+    const jti = transmitter.hold(transmitter.event(remote, eventTypes['session-revoked'], session));
+    await vi.waitFor(() => expect(transmitter.acknowledged).toContain(jti), limits);
+    await vi.waitFor(async () => expect(await statuses(ended)).toEqual([401]), limits);
+    expect(await statuses(other)).toEqual([200]);
+    expect(transmitter.mostPolls).toBe(1);
+    transmitter.behaviour.streamStatus = 'paused';
+    await vi.waitFor(async () => expect(await statuses(other)).toEqual([503]), limits);
+    expect(await statuses(ended)).toEqual([401]);
+    await service.findLog(({ event }) => event === 'signals_stream_stale');
+    const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+    expect(metrics).toContain('portcullis_signals_stream_stale{stream="idp"} 1');
+    expect(await (await fetch(`${service.adminUrl}/readyz`)).json()).toMatchObject({ degraded: ['stream idp'] });
+    transmitter.behaviour.streamStatus = 'enabled';
+    await vi.waitFor(async () => expect(await statuses(other)).toEqual([200]), limits);
+  }, 60_000);
+});

@@ -1,0 +1,398 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { runCommand } from '../support/command-runs.ts';
+import { send } from '../support/http-client.ts';
+import { needs } from '../support/programs.ts';
+import { startTestRedis } from '../support/redis.ts';
+import { awaitWorkers, type ServiceProcess, ServiceStartError, startService } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { eventTypes, startTransmitter } from '../support/transmitter.ts';
+
+let provider: TestProvider;
+let folder: string;
+const closers: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  folder = await mkdtemp(join(tmpdir(), 'portcullis-revocation-'));
+});
+afterAll(async () => {
+  await provider.close();
+  await rm(folder, { recursive: true });
+});
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+type Environment = Readonly<Record<string, string>>;
+
+async function start(
+  environment: Environment,
+  options: { readonly command?: 'serve' | 'gate'; readonly args?: readonly string[] } = {},
+) {
+  const service = await startService({
+    environment: {
+      ISSUER: provider.issuer,
+      IDP_AUDIENCE: provider.audience,
+      NODE_EXTRA_CA_CERTS: provider.caFile,
+      ...environment,
+    },
+    ...options,
+  });
+  closers.push(() => service.stop());
+  await awaitWorkers(service, environment['WORKERS'] ?? '1');
+  return service;
+}
+
+const now = (): number => Math.floor(Date.now() / 1000);
+const token = (claims: object = {}) =>
+  provider.sign({ sid: 's1', sub: 'ann', client_id: 'app', iat: now() - 30, ...claims });
+const logout = async (claims: object = {}) =>
+  provider.sign(
+    {
+      aud: 'app',
+      sid: 's1',
+      sub: 'ann',
+      jti: 'l1',
+      scope: undefined,
+      iat: now(),
+      exp: now() + 60,
+      events: { 'http://schemas.openid.net/event/backchannel-logout': {} },
+      ...claims,
+    },
+    { header: { typ: 'logout+jwt' } },
+  );
+const post = (url: string, body: string, headers: Readonly<Record<string, string>> = {}) =>
+  fetch(url, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded', ...headers } });
+const sendLogout = async (service: ServiceProcess, claims: object = {}) =>
+  (
+    await post(
+      `${service.url}/backchannel-logout`,
+      new URLSearchParams({ logout_token: await logout(claims) }).toString(),
+    )
+  ).status;
+const status = async (service: ServiceProcess, bearer: string, path = '/api/private') =>
+  (await fetch(`${service.url}${path}`, { headers: { authorization: `Bearer ${bearer}` } })).status;
+/** Statuses of many connections, so that each worker has some. */
+const statuses = async (service: ServiceProcess, bearer: string) => {
+  const headers = ['authorization', `Bearer ${bearer}`];
+  const responses = await Promise.all(Array.from({ length: 12 }, () => send(service.url, '/api/private', { headers })));
+  return [...new Set(responses.map((response) => response.status))];
+};
+
+describe.each(['1', '2'])('WORKERS=%s', (WORKERS) => {
+  it('a logout → every worker refuses the tokens of the session, and the log says by which event', async () => {
+    const service = await start({ LOGOUT_CLIENTS: 'app', WORKERS });
+    const [ended, other] = [await token(), await token({ sid: 's2' })];
+    expect([await statuses(service, ended), await statuses(service, other)]).toEqual([[200], [200]]);
+    expect(await sendLogout(service)).toBe(200);
+    await vi.waitFor(async () => expect(await statuses(service, ended)).toEqual([401]), { timeout: 1000 });
+    expect(await statuses(service, other)).toEqual([200]);
+    const line = await service.findLog(({ reason }) => reason === 'revoked_token');
+    expect(line).toMatchObject({ revocation: 'logout', by: 'sid', since: expect.stringMatching(/^2/) });
+    expect(JSON.stringify(line)).not.toMatch(/"s1"|ann/);
+    const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+    expect(metrics).toContain('portcullis_logout_tokens_total{outcome="accepted"} 1');
+    expect(metrics).toMatch(/^portcullis_revocation_cutoffs 1$/m);
+  });
+
+  it('POST /revocations → 204, and the tokens of the user are refused everywhere', async () => {
+    const file = join(folder, `admin-key-${WORKERS}`);
+    await writeFile(file, 'k'.repeat(40));
+    const service = await start({ ADMIN_KEY_FILE: file, WORKERS });
+    const ann = await token();
+    expect(await statuses(service, ann)).toEqual([200]);
+    const url = `${service.adminUrl}/revocations`;
+    const revoke = async (value: unknown, headers: Environment = {}) =>
+      (
+        await post(url, JSON.stringify(value), {
+          authorization: `Bearer ${'k'.repeat(40)}`,
+          'content-type': 'application/json',
+          ...headers,
+        })
+      ).status;
+    expect(await revoke({ sub: 'ann' }, { authorization: 'Bearer wrong' })).toBe(401);
+    expect(await revoke({ sub: 'ann' }, { authorization: '' })).toBe(401);
+    for (const invalid of [
+      {},
+      { sub: 'a', sid: 'b' },
+      { sub: 7 },
+      { sub: 'a', before: now() + 60 },
+      { sub: 'a', other: 1 },
+      [],
+      { sub: '' },
+      { sub: 'a', before: 'x' },
+    ]) {
+      expect(await revoke(invalid), JSON.stringify(invalid)).toBe(400);
+    }
+    expect(await revoke({ sub: 'ann' }, { 'content-type': 'text/plain' })).toBe(400);
+    expect((await fetch(url)).status).toBe(405);
+    expect(await statuses(service, ann)).toEqual([200]);
+    expect(await revoke({ sub: 'ann' })).toBe(204);
+    await vi.waitFor(async () => expect(await statuses(service, ann)).toEqual([401]), { timeout: 1000 });
+    const revoked = await runCommand(['revoke', '--client', 'app', '--admin', String(service.adminUrl)], {
+      ADMIN_KEY_FILE: file,
+    });
+    expect(revoked).toMatchObject({ status: 0, stdout: '', stderr: '' });
+    expect(await statuses(service, await token({ sub: 'bob' }))).toEqual([401]);
+  });
+
+  it('SHARED_SIGNALS: pushed events → tokens refused; a stale stream is degraded', async () => {
+    const transmitter = await startTransmitter();
+    closers.push(() => transmitter.stop());
+    const [secret, file] = [join(folder, 'push'), join(folder, `streams-${WORKERS}.json`)];
+    await writeFile(secret, 'Bearer pushed\n');
+    await writeFile(
+      file,
+      JSON.stringify({
+        streams: {
+          idp: {
+            transmitter: transmitter.url,
+            delivery: 'push',
+            authorizationFile: secret,
+            credentials: { tokenFile: secret },
+          },
+        },
+      }),
+    );
+    const service = await startService({
+      environment: {
+        ...{ ISSUER: provider.issuer, IDP_AUDIENCE: provider.audience, WORKERS, SHARED_SIGNALS: file },
+        ...{ NODE_EXTRA_CA_CERTS: transmitter.caFile, EXTERNAL_URL: 'https://api.example' },
+      },
+    });
+    closers.push(() => service.stop());
+    await service.findLog(({ event }) => event === 'signals_stream_opened');
+    const [stream] = transmitter.streams;
+    expect(stream?.delivery.endpoint_url).toBe('https://api.example/shared-signals/idp');
+    const push = async (text: string, headers: Environment = {}) =>
+      (
+        await post(`${service.url}/shared-signals/idp`, text, {
+          authorization: 'Bearer pushed',
+          'content-type': 'application/secevent+jwt',
+          ...headers,
+        })
+      ).status;
+    if (stream === undefined) throw new Error('there is no stream');
+    const event = transmitter.event(stream, eventTypes['account-disabled'], {
+      format: 'iss_sub',
+      iss: provider.issuer,
+      sub: 'ann',
+    });
+    expect(await push(event, { authorization: 'Bearer other' })).toBe(400);
+    expect(await push('a'.repeat(100_000))).toBe(400);
+    expect(await push(event)).toBe(202);
+    const metrics = await (await fetch(`${service.adminUrl}/metrics`)).text();
+    expect(metrics).toContain('portcullis_signals_events_total{stream="idp",outcome="cutoff"} 1');
+    const paused = transmitter.event(
+      stream,
+      eventTypes['stream-updated'],
+      { format: 'opaque', id: stream.stream_id },
+      { status: 'paused' },
+    );
+    expect(await push(paused)).toBe(202);
+    const ready = (await (await fetch(`${service.adminUrl}/readyz`)).json()) as { degraded: readonly string[] };
+    expect(ready.degraded).toContain('stream idp');
+    expect((await post(`${service.url}/shared-signals/other`, 'x')).status).toBe(404);
+  });
+});
+
+it('no source → the endpoints do not exist, and a token of a year passes', async () => {
+  const service = await start({});
+  expect(await sendLogout(service)).toBe(404);
+  expect((await post(`${service.adminUrl}/revocations`, '{}')).status).toBe(404);
+  expect(await status(service, await token({ exp: now() + 365 * 86_400 }))).toBe(200);
+});
+
+it('a source → token_lifetime_too_long for a longer token', async () => {
+  const service = await start({ LOGOUT_CLIENTS: 'app', MAX_TOKEN_LIFETIME: '600' });
+  expect(await status(service, await token({ iat: now() - 5, exp: now() + 600 }))).toBe(401);
+  expect(await status(service, await token({ iat: now() - 5, exp: now() + 595 }))).toBe(200);
+  await service.findLog(({ reason }) => reason === 'token_lifetime_too_long');
+});
+
+it('LOGOUT_PATH and LOGOUT_SUBJECT → another path; all tokens of the user', async () => {
+  const service = await start({ LOGOUT_CLIENTS: 'app', LOGOUT_PATH: '/oidc/logout', LOGOUT_SUBJECT: 'true' });
+  const body = new URLSearchParams({ logout_token: await logout() }).toString();
+  expect((await post(`${service.url}/oidc/logout?x=y`, body)).status).toBe(200);
+  expect(await sendLogout(service)).toBe(404);
+  expect(await status(service, await token({ sid: 'another' }))).toBe(401);
+});
+
+it('tokens without sid → counted', async () => {
+  const service = await start({ LOGOUT_CLIENTS: 'app' });
+  expect(await status(service, await token({ sid: undefined }))).toBe(200);
+  expect(await (await fetch(`${service.adminUrl}/metrics`)).text()).toContain(
+    'portcullis_tokens_without_session_total 1',
+  );
+});
+
+describe('the gate', () => {
+  const rules = (issuer: string, audience: string) => ({
+    issuers: { idp: { issuer, audience } },
+    rules: [
+      { id: 'open', path: '/open', access: 'open' },
+      { id: 'deny', path: '/backchannel-logout', access: 'deny' },
+      { id: 'all', path: '/**' },
+    ],
+  });
+  const writeRules = async (): Promise<string> => {
+    const file = join(folder, 'rules.json');
+    await writeFile(file, JSON.stringify(rules(provider.issuer, provider.audience)));
+    return file;
+  };
+
+  it('beside a proxy: the endpoint precedes the rules, on any host; then forward-auth refuses', async () => {
+    const service = await start(
+      { LOGOUT_CLIENTS: 'app', ISSUER: '', IDP_AUDIENCE: '', TRUST_PROXY: '127.0.0.1' },
+      { command: 'gate', args: ['--rules', await writeRules()] },
+    );
+    const ask = async (bearer: string) =>
+      (
+        await fetch(`${service.url}/forward-auth`, {
+          headers: {
+            authorization: `Bearer ${bearer}`,
+            'x-forwarded-method': 'GET',
+            'x-forwarded-proto': 'https',
+            'x-forwarded-host': 'api.example',
+            'x-forwarded-uri': '/x',
+          },
+        })
+      ).status;
+    const ended = await token();
+    expect(await ask(ended)).toBe(200);
+    expect(await sendLogout(service)).toBe(200);
+    expect(await ask(ended)).toBe(401);
+  });
+
+  it('as the proxy: HTTP and an upgrade are refused after a logout', async () => {
+    const upstream = await start({ DOCS: 'false' });
+    const service = await start(
+      { LOGOUT_CLIENTS: 'app', ISSUER: '', IDP_AUDIENCE: '', UPSTREAM: upstream.url },
+      { command: 'gate', args: ['--rules', await writeRules()] },
+    );
+    const ended = await token();
+    expect(await status(service, ended, '/api/public')).toBe(200);
+    expect(await sendLogout(service)).toBe(200);
+    expect(await status(service, ended, '/api/public')).toBe(401);
+    const headers = ['authorization', `Bearer ${ended}`, 'connection', 'upgrade', 'upgrade', 'websocket'];
+    expect((await send(service.url, '/socket', { headers })).status).toBe(401);
+  });
+});
+
+describe('REVOCATION_STORE in Redis', needs('redis-server'), () => {
+  it('two instances → a logout at one is refused at the other; revoke and revoke --list', async () => {
+    const redis = await startTestRedis();
+    closers.push(() => redis.stop());
+    const environment = { LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url };
+    const [first, second] = [await start({ ...environment, WORKERS: '2' }), await start(environment)];
+    const ended = await token();
+    expect([await statuses(first, ended), await statuses(second, ended)]).toEqual([[200], [200]]);
+    expect(await sendLogout(first)).toBe(200);
+    await vi.waitFor(
+      async () => expect([await statuses(first, ended), await statuses(second, ended)]).toEqual([[401], [401]]),
+      { timeout: 1000 },
+    );
+    const settings = { REVOCATION_STORE: redis.url, ISSUER: provider.issuer };
+    expect(await runCommand(['revoke', '--sub', 'bob', '--before', new Date().toISOString()], settings)).toMatchObject({
+      status: 0,
+      stderr: '',
+    });
+    await vi.waitFor(async () => expect(await statuses(second, await token({ sub: 'bob', sid: 'x' }))).toEqual([401]), {
+      timeout: 1000,
+    });
+    const listed = await runCommand(['revoke', '--list'], settings);
+    expect(listed.stdout.split('\n').sort()).toEqual([
+      '',
+      expect.stringMatching(/^sid=s1 issuer=\S+ before=\S+ event=logout until=\S+$/),
+      expect.stringMatching(/^sub=bob issuer=\S+ .* event=revoke /),
+    ]);
+    await redis.kill();
+    await vi.waitFor(
+      async () => {
+        const response = await fetch(`${second.adminUrl}/readyz`);
+        expect([response.status, await response.json()]).toMatchObject([200, { degraded: ['revocation'] }]);
+      },
+      { timeout: 15_000, interval: 200 },
+    );
+    expect(await statuses(second, ended)).toEqual([401]);
+    expect(await sendLogout(first, { sid: 's3' })).toBe(400);
+    expect(await (await fetch(`${second.adminUrl}/metrics`)).text()).toMatch(
+      /^portcullis_revocation_store_contact_seconds [1-9]/m,
+    );
+    expect((await runCommand(['revoke', '--sub', 'x'], settings)).status).toBe(69);
+  }, 60_000);
+
+  it('Redis unreachable at startup → not ready; ready once it is loaded', async () => {
+    const redis = await startTestRedis();
+    closers.push(() => redis.stop());
+    await redis.kill();
+    const service = await startService({
+      environment: {
+        ISSUER: provider.issuer,
+        IDP_AUDIENCE: provider.audience,
+        NODE_EXTRA_CA_CERTS: provider.caFile,
+        REVOCATION_STORE: redis.url,
+      },
+    });
+    closers.push(() => service.stop());
+    expect((await fetch(`${service.adminUrl}/readyz`)).status).toBe(503);
+    await redis.restart();
+    await awaitWorkers(service, '1');
+  });
+});
+
+describe('portcullis revoke', () => {
+  it.each<[readonly string[], Environment, number]>([
+    [[], {}, 64],
+    [['--sub', 'a', '--sid', 'b'], {}, 64],
+    [['--subject', 'a'], {}, 64],
+    [['--sub', ''], {}, 64],
+    [['--sub', 'a', '--before', 'soon', '--issuer', 'https://x/'], {}, 64],
+    [['--sub', 'a', '--before', '99999999999', '--issuer', 'https://x/'], {}, 64],
+    [['--sub', 'a'], {}, 64],
+    [['--list', '--sub', 'a'], {}, 64],
+    [['--sub', 'a', '--issuer', 'https://x/'], {}, 78],
+    [['--list'], {}, 78],
+    [['--sub', 'a', '--admin', 'http://127.0.0.1:9'], {}, 78],
+    [['--sub', 'a', '--issuer', 'https://x/'], { REVOCATION_STORE: 'redis://127.0.0.1:9' }, 69],
+    [['--help'], {}, 0],
+  ])('%j with %j → exit status %i', async (args, environment, expected) => {
+    const { status: seen, stderr } = await runCommand(['revoke', ...args], environment);
+    expect([seen, stderr === '']).toEqual([expected, expected === 0]);
+  });
+});
+
+describe('settings that cannot work → 78', () => {
+  it.each<[string, Environment, unknown]>([
+    ['a file that does not exist', { SHARED_SIGNALS: '/nonexistent.json' }, undefined],
+    ['no streams', {}, { streams: {} }],
+    ['an unknown member', {}, { streams: { idp: { transmitter: 'https://t.example', delivery: 'poll', extra: 1 } } }],
+    [
+      'push without authorizationFile',
+      { EXTERNAL_URL: 'https://a.example' },
+      { streams: { idp: { transmitter: 'https://t.example', delivery: 'push' } } },
+    ],
+    [
+      'push without EXTERNAL_URL',
+      {},
+      { streams: { idp: { transmitter: 'https://t.example', delivery: 'push', authorizationFile: '/x' } } },
+    ],
+    ['a key that does not exist', { ADMIN_KEY_FILE: '/nonexistent' }, undefined],
+    ['a key without an admin listener', { ADMIN_KEY_FILE: '/dev/null', ADMIN_PORT: 'off' }, undefined],
+  ])('%s', async (_title, environment, streams) => {
+    const file = join(folder, 'bad.json');
+    await writeFile(file, JSON.stringify(streams ?? {}));
+    const settings = {
+      IDP_DOMAIN: 'idp.example',
+      IDP_AUDIENCE: 'a',
+      ...(streams !== undefined && { SHARED_SIGNALS: file }),
+      ...environment,
+    };
+    const error = await startService({ environment: settings }).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ServiceStartError);
+    expect((error as ServiceStartError).end.code).toBe(78);
+  });
+});

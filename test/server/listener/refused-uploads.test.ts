@@ -1,0 +1,115 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { connect } from 'node:net';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type ServiceProcess, startService } from '../../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../../support/test-provider.ts';
+import { findVariant, startVariant } from '../../support/variant-service.ts';
+
+const megabyte = 1_000_000;
+const tries = 10;
+
+let provider: TestProvider;
+let upstream: Server;
+const services: ServiceProcess[] = [];
+
+beforeAll(async () => {
+  provider = await startTestProvider();
+  upstream = createServer((incoming, outgoing) => incoming.resume().once('end', () => outgoing.end('{}')));
+  await once(upstream.listen(0, '127.0.0.1'), 'listening');
+});
+afterAll(async () => {
+  await Promise.all(services.map((service) => service.kill()));
+  upstream.close();
+  await provider.close();
+});
+
+async function startGate(): Promise<ServiceProcess> {
+  const address = upstream.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  return startService({
+    command: 'gate',
+    args: ['--issuer', provider.issuer, '--audience', provider.audience, '--upstream', `http://127.0.0.1:${port}`],
+    environment: { NODE_EXTRA_CA_CERTS: provider.caFile },
+  });
+}
+
+/** Sends a complete upload before it reads, as blocking clients do. Resolves with the status, or the error. */
+async function uploadBlocking(port: number, head: string, bytes: number): Promise<string> {
+  const socket = connect(port, '127.0.0.1').pause();
+  let failed: Error | undefined;
+  socket.on('error', (error) => {
+    failed = error;
+  });
+  await once(socket, 'connect');
+  socket.write(head);
+  await new Promise<void>((resolve) => {
+    socket.once('close', () => resolve()).write(Buffer.alloc(bytes, 0x61), () => resolve());
+  });
+  let text = '';
+  socket.setEncoding('latin1').on('data', (part: string) => {
+    text += part;
+    if (text.includes('\r\n\r\n')) socket.destroy();
+  });
+  socket.resume();
+  if (!socket.closed) await once(socket, 'close');
+  return /^HTTP\/1\.1 (\d+)/.exec(text)?.[1] ?? String(failed);
+}
+
+describe.each([
+  ['serve', 405, () => startVariant(findVariant('a'), provider)],
+  ['the gate as the proxy', 401, startGate],
+] as const)('%s: a refused upload', (_name, status, start) => {
+  const all = Array.from({ length: tries }, () => String(status));
+  let service: ServiceProcess;
+  beforeAll(async () => {
+    service = await start();
+    services.push(service);
+  });
+
+  it.each([5, 30])(`of %i MB by fetch → ${status}, in each of ${tries} tries`, async (size) => {
+    const body = Buffer.alloc(size * megabyte, 0x61);
+    const headers = { authorization: 'Bearer a.b.c' };
+    const statuses: string[] = [];
+    for (let i = 0; i < tries; i++) {
+      try {
+        const answer = await fetch(`${service.url}/api/private`, { method: 'POST', headers, body });
+        await answer.text();
+        statuses.push(String(answer.status));
+      } catch (error) {
+        statuses.push(String(error instanceof Error ? error.cause : error));
+      }
+    }
+    expect(statuses).toEqual(all);
+  });
+
+  it.each([
+    ['Content-Length: 5000000', 5 * megabyte, ''],
+    ['Content-Length: 30000000', 30 * megabyte, ''],
+    ['Transfer-Encoding: chunked', 5 * megabyte, `${(5 * megabyte).toString(16)}\r\n`],
+  ])(`%s, by a client that sends everything before it reads → ${status}`, async (framing, bytes, chunk) => {
+    const head = `POST /api/private HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a.b.c\r\n${framing}\r\n\r\n${chunk}`;
+    const statuses: string[] = [];
+    for (let i = 0; i < tries; i++) statuses.push(await uploadBlocking(service.port, head, bytes));
+    expect(statuses).toEqual(all);
+  });
+});
+
+it('the gate as the proxy: an upload of more than 64 MiB that is refused → the connection is closed', async () => {
+  const { port } = await startGate().then((service) => {
+    services.push(service);
+    return service;
+  });
+  const head = 'POST /a HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a.b.c\r\nContent-Length: 300000000\r\n\r\n';
+  const socket = connect(port, '127.0.0.1').on('error', () => {});
+  socket.write(head);
+  const part = Buffer.alloc(megabyte, 0x61);
+  for (let sent = 0; sent < 300 && !socket.closed; sent++) {
+    await new Promise<void>((resolve) => {
+      socket.once('close', resolve).write(part, () => resolve());
+    });
+    socket.removeAllListeners('close');
+  }
+  if (!socket.closed) await once(socket, 'close');
+  expect(socket.bytesWritten).toBeLessThan(150 * megabyte);
+});

@@ -1,0 +1,120 @@
+// Two instances over one Redis, with a provider that ends sessions: the scene of the rows about revocations.
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { Agent, request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { openAsker } from '../load/asker.js';
+import { until } from '../shared/network.js';
+import { childrenOf, processorCount, startChild } from '../shared/processes.js';
+import { startProvider } from '../shared/provider.js';
+import { makeIssuerKey, signJws } from '../shared/tokens.js';
+
+const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url));
+const audience = 'https://api.example/';
+const event = 'http://schemas.openid.net/event/backchannel-logout';
+const workers = 2;
+const path = '/api/private';
+export const now = () => Math.floor(Date.now() / 1000);
+
+/** Opens the provider of all rows. `sessionOf(sid)` has an access token and a logout token. */
+export async function openProvider(identity) {
+  // Cheaper to sign than RSA: rows need thousands of tokens.
+  const key = makeIssuerKey('ES256', 'key-1');
+  const provider = await startProvider({ identity, keys: [key], maxAge: undefined });
+  const { issuer } = provider;
+  const sign = (typ, claims) =>
+    signJws({ alg: 'ES256', kid: key.kid, typ }, { iss: issuer, iat: now(), ...claims }, key.privateKey);
+  const token = (sid) => sign('at+jwt', { aud: audience, sub: 'user', sid, exp: now() + 3600, scope: 'read:messages' });
+  const logoutToken = (sid) =>
+    sign('logout+jwt', { aud: 'app', sid, jti: sid, exp: now() + 600, events: { [event]: {} } });
+  return { issuer, identity, token, logoutToken, stop: () => provider.stop() };
+}
+
+/** Starts an instance with two workers. Resolves when it is ready. */
+export async function startInstance({ issuer, identity }, redis) {
+  const environment = {
+    ...{ PATH: process.env['PATH'], HOST: '127.0.0.1', PORT: '0', ADMIN_PORT: '0', LOG_GRANTS: 'none' },
+    ...{ ISSUER: issuer, IDP_AUDIENCE: audience, NODE_EXTRA_CA_CERTS: identity.certificateFile },
+    ...{ LOGOUT_CLIENTS: 'app', REVOCATION_STORE: redis.url, WORKERS: String(workers), ALGORITHMS: 'ES256' },
+  };
+  const started = startChild([process.execPath, main, 'serve'], {
+    env: environment,
+    // All of them: two instances and what sends to them share the host.
+    processor: `0-${processorCount - 1}`,
+    stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+  });
+  const { url, adminUrl } = await new Promise((resolve) => {
+    started.child.on('message', (message) => message.type === 'listening' && resolve(message));
+  });
+  await until(async () => (await fetch(`${adminUrl}/readyz`)).ok, 'the instance does not become ready');
+  return { ...started, url, adminUrl, port: Number(new URL(url).port) };
+}
+
+/** Status of one request on a new connection, so that any worker may get it; 0 if the connection broke. */
+export function send(url, target, { method = 'GET', headers = {}, body = '' } = {}) {
+  return new Promise((resolve) => {
+    const agent = new Agent({ keepAlive: false });
+    const sent = request(new URL(target, url), { method, headers, agent }, (response) => {
+      response.once('end', () => resolve(response.statusCode)).resume();
+    });
+    sent.once('error', () => resolve(0)).end(body);
+  });
+}
+
+/** Status of an access token, on a new connection. */
+export const ask = ({ url }, token) => send(url, path, { headers: { authorization: `Bearer ${token}` } });
+
+/** Status of a logout token, on a new connection. */
+export function logOut({ url }, logoutToken) {
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+  const body = new URLSearchParams({ logout_token: logoutToken }).toString();
+  return send(url, '/backchannel-logout', { method: 'POST', headers, body });
+}
+
+/** A request with an access token, as text. */
+export const formatRequest = (token) => `GET ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+
+/** A request with a logout token, as text. */
+export function formatLogout(logoutToken) {
+  const head = 'POST /backchannel-logout HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\n';
+  return `${head}Content-Length: ${13 + logoutToken.length}\r\n\r\nlogout_token=${logoutToken}`;
+}
+
+/** The kinds of a stream of valid tokens. */
+export const validKinds = (tokens) => [
+  { name: 'valid', weight: 1, expect: [200], timed: true, source: { type: 'fixed', path, tokens } },
+];
+
+/** Opens connections until each worker of an instance has one. Call it before the instance has other clients. */
+export async function openWatchers({ child, port }, token) {
+  const watchers = [];
+  const pids = childrenOf(child.pid);
+  for (let tries = 0; tries < 40; tries++) {
+    const asker = openAsker(port);
+    watchers.push(asker);
+    await asker.ask(formatRequest(token));
+    const isCovered = pids.every((pid) => countConnections(pid, port) > 0);
+    if (pids.length === workers && isCovered) return watchers;
+    await sleep(10);
+  }
+  throw new Error('a worker gets no connection');
+}
+
+/** Established connections of a process at a port. */
+function countConnections(pid, port) {
+  const local = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const inodes = new Set();
+  for (const line of readFileSync('/proc/net/tcp', 'utf8').split('\n').slice(1)) {
+    const [, address, , state, , , , , , inode] = line.trim().split(/\s+/);
+    if (address?.endsWith(local) && state === '01') inodes.add(`socket:[${inode}]`);
+  }
+  return readdirSync(`/proc/${pid}/fd`).filter((fd) => inodes.has(readLink(`/proc/${pid}/fd/${fd}`))).length;
+}
+
+function readLink(file) {
+  try {
+    return readlinkSync(file);
+  } catch {
+    return ''; // it was closed
+  }
+}

@@ -1,0 +1,222 @@
+// node tools/faults/revocation.js [--quick] [ROW…]: two instances over one Redis end sessions while things go wrong. No token may
+// pass later than a second after its logout was confirmed, and no other token may be refused. Needs redis-server and a build.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { startLoad } from '../load/streams.js';
+import { makeIdentity } from '../shared/identity.js';
+import { childrenOf, endChild } from '../shared/processes.js';
+import { startRedis, startSentinels } from '../shared/redis.js';
+import { quantile } from '../shared/statistics.js';
+import { loadRows } from './revocation-load.js';
+import { ask, logOut, openProvider, startInstance } from './revocation-scene.js';
+
+/** Milliseconds after the confirmation of a logout. */
+const bound = 1000;
+/** Sessions of a row; four of five are ended. */
+const sessionsPerRow = { full: 1500, quick: 250 };
+
+/** Ends sessions one after the other while all tokens are sent again and again, and counts what must not happen. */
+function play(scene, name) {
+  const { provider, quick } = scene;
+  const count = quick ? sessionsPerRow.quick : sessionsPerRow.full;
+  const sessions = Array.from({ length: count }, (_, i) => {
+    const sid = `${name}-${i}`;
+    const tokens = { token: provider.token(sid), logout: provider.logoutToken(sid) };
+    return { ...tokens, triedAt: Infinity, confirmedAt: Infinity };
+  });
+  const counts = { requests: 0, accepted: 0, refused: 0, broken: 0, retries: 0 };
+  /** Milliseconds from each confirmation until every instance has refused. */
+  const waits = [];
+  let isOver = false;
+  const pick = (list) => list[Math.floor(Math.random() * list.length)];
+
+  const check = async () => {
+    while (!isOver) {
+      const session = pick(sessions);
+      const sentAt = performance.now();
+      const status = await ask(pick(scene.instances), session.token);
+      counts.requests++;
+      if (status === 0) counts.broken++;
+      else if (status === 200 && sentAt > session.confirmedAt + bound) counts.accepted++;
+      else if (status !== 200 && performance.now() < session.triedAt) counts.refused++;
+    }
+  };
+  const revoke = async (session) => {
+    session.triedAt = performance.now();
+    while ((await logOut(pick(scene.instances), session.logout)) !== 200) {
+      counts.retries++;
+      await sleep(50);
+    }
+    session.confirmedAt = performance.now();
+    for (const instance of [...scene.instances])
+      while ((await ask(instance, session.token)) !== 401 && scene.instances.includes(instance));
+    waits.push(performance.now() - session.confirmedAt);
+  };
+  const revokeAll = async () => {
+    for (const session of sessions.slice(0, Math.floor(count * 0.8))) {
+      await revoke(session);
+      await sleep(4);
+    }
+  };
+  const finish = async () => {
+    await sleep(bound + 200);
+    isOver = true;
+    let left = 0;
+    const ended = sessions.filter(({ confirmedAt }) => confirmedAt < Infinity);
+    for (const { token } of ended)
+      for (const instance of scene.instances) if ((await ask(instance, token)) !== 401) left++;
+    return { ...counts, left, confirmed: ended.length, waits };
+  };
+  return { revokeAll, finish, begin: () => Promise.all(Array.from({ length: 6 }, check)) };
+}
+
+/** Plays a fault a second after the logouts have begun. */
+const during = (fault) => async (scene, name) => {
+  const played = play(scene, name);
+  const checking = played.begin();
+  const revoking = played.revokeAll();
+  await sleep(1000);
+  await fault(scene);
+  await revoking;
+  const result = await played.finish();
+  await checking;
+  return result;
+};
+
+/** Each row: the Redis, and what is played. `quick`: part of the short form. */
+/** @type {Record<string, { quick?: boolean, open: (folder: string) => Promise<any>, play: (scene: any, name: string) => Promise<any> }>} */
+const rows = {
+  undisturbed: { open: startRedis, play: during(async () => {}) },
+  ...loadRows,
+  'redis-killed': {
+    quick: true,
+    open: startRedis,
+    play: during(async ({ redis }) => {
+      await redis.kill();
+      await sleep(2000);
+      await redis.restart();
+    }),
+  },
+  'redis-failover': {
+    open: startSentinels,
+    play: during(async ({ redis }) => {
+      await redis.killMaster();
+      await redis.takenOver();
+    }),
+  },
+  'redis-slow': {
+    open: startRedis,
+    play: during(async ({ redis }) => {
+      for (let i = 0; i < 5; i++) {
+        await redis.command('CLIENT', 'PAUSE', '800', 'ALL');
+        await sleep(1200);
+      }
+    }),
+  },
+  'worker-killed': {
+    quick: true,
+    open: startRedis,
+    play: during(async ({ instances }) => {
+      for (let i = 0; i < 3; i++) {
+        const [worker] = childrenOf(instances[0].child.pid);
+        if (worker !== undefined) process.kill(worker, 'SIGKILL');
+        await sleep(1500);
+      }
+    }),
+  },
+  'stopped-during-logouts': {
+    open: startRedis,
+    play: during(async (scene) => {
+      const [first] = scene.instances;
+      scene.instances.shift();
+      await endChild(first);
+      scene.instances.push(await startInstance(scene.provider, scene.redis));
+    }),
+  },
+  'started-amid-10000-cutoffs': {
+    open: startRedis,
+    play: during(async (scene) => {
+      const { createRevocations, createRedisRevocationStore } = await import('../../dist/index.js');
+      const revocations = createRevocations({ store: await createRedisRevocationStore(scene.redis.url) });
+      await revocations.ready();
+      const writes = Array.from({ length: 10_000 }, (_, i) =>
+        revocations.revoke({ issuer: scene.provider.issuer, sub: `other-${i}` }),
+      );
+      const start = () => startInstance(scene.provider, scene.redis);
+      scene.instances.push(...(await Promise.all([start(), start()])));
+      await Promise.all(writes);
+      revocations.close();
+    }),
+  },
+};
+
+/** Names of the rows, or of the short form. */
+export const namesOf = ({ quick }) => Object.keys(rows).filter((name) => !quick || rows[name]?.quick === true);
+export const revocationNames = Object.keys(rows);
+
+/** Plays rows, prints a line for each, and resolves with the number of rows that were broken. */
+export async function playRevocations(names, { quick, folder, identity, load }) {
+  const provider = await openProvider(identity);
+  let broken = 0;
+  for (const name of names) {
+    const { open, play: playRow } = rows[name];
+    const redis = await open(folder);
+    const instances = await Promise.all([startInstance(provider, redis), startInstance(provider, redis)]);
+    const scene = { quick, load, provider, redis, instances };
+    let text;
+    try {
+      const result = await playRow(scene, name);
+      const isClean = result.accepted === 0 && result.refused === 0 && result.left === 0;
+      text = `${isClean ? 'ok  ' : 'FAIL'} ${name}: ${describe(result)}`;
+      if (!isClean) broken++;
+    } catch (error) {
+      // What the row is to show was not seen.
+      broken++;
+      text = `FAIL ${name}: ${error.message}`;
+    }
+    process.stdout.write(`${text}\n`);
+    await Promise.all(scene.instances.map(endChild));
+    await redis.stop();
+  }
+  await provider.stop();
+  return broken;
+}
+
+function describe({
+  confirmed,
+  retries,
+  requests,
+  accepted,
+  refused,
+  left,
+  broken,
+  waits,
+  note = 'refused by all, p99',
+}) {
+  const p99 = quantile(
+    waits.toSorted((a, b) => a - b),
+    0.99,
+  );
+  return (
+    `${confirmed} logouts (${retries} retried), ${requests} requests, ${accepted} accepted later than ${bound} ms, ` +
+    `${refused} valid refused, ${left} accepted at the end, ${broken} broken connections, ${note} ${Math.round(p99)} ms`
+  );
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values, positionals } = parseArgs({
+    options: { quick: { type: 'boolean', default: false } },
+    allowPositionals: true,
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-revocation-'));
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const load = startLoad();
+  const names = positionals.length > 0 ? positionals : namesOf(values);
+  const broken = await playRevocations(names, { ...values, folder, identity: await makeIdentity(folder), load });
+  await load.end();
+  process.exit(broken === 0 ? 0 : 1);
+}

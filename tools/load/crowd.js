@@ -1,0 +1,29 @@
+// The handle on the process that holds thousands of connections.
+import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { createRequests, endChild, processors, startChild } from '../shared/processes.js';
+
+const program = fileURLToPath(new URL('crowd-process.js', import.meta.url));
+/** Other open files of a process. */
+const spare = 500;
+
+/** So many connections as were wished for, or as one process may have open. */
+export function limitConnections(wished) {
+  const limit = execFileSync('/bin/sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
+  return limit === 'unlimited' ? wished : Math.min(wished, Number(limit) - spare);
+}
+
+/** Starts the process; it closes its connections with its end. */
+export function startCrowd() {
+  const helper = startChild([process.execPath, program], {
+    processor: processors.load,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const ask = createRequests(helper);
+  return {
+    /** Opens `count` connections of the `style`: `idle`, `slow` or `pipelining`. */
+    open: (options) => ask('open', options),
+    state: () => ask('state'),
+    end: () => endChild(helper),
+  };
+}

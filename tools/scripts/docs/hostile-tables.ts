@@ -1,0 +1,103 @@
+import { readFileSync } from 'node:fs';
+import { differenceTable } from '../../../test/differential/differences.ts';
+import { catalogue } from '../../../test/hostile/catalogue.ts';
+import { libraryCases } from '../../../test/hostile/library-cases.ts';
+import { providerFaults } from '../../../test/hostile/provider-faults.ts';
+import { slowClients } from '../../../test/hostile/slow-clients.ts';
+
+/** A row of the catalogue, whichever way it is run. */
+interface Row {
+  readonly attack: string;
+  readonly name: string;
+  readonly status: number;
+  readonly reason: string | null;
+  readonly source: string;
+}
+
+/** One line for all cases of an attack that end alike. */
+function table(rows: readonly Row[]): string {
+  const lines = new Map<string, { readonly row: Row; readonly names: string[] }>();
+  for (const row of rows) {
+    const key = JSON.stringify([row.attack, row.status, row.reason]);
+    const line = lines.get(key) ?? { row, names: [] };
+    line.names.push(row.name);
+    lines.set(key, line);
+  }
+  return [
+    '| attack | cases | status | reason | source |',
+    '| --- | --- | --- | --- | --- |',
+    ...[...lines.values()].map(
+      ({ row, names }) =>
+        `| ${row.attack} | ${names.map(show).join(' · ')} | ${row.status === 0 ? 'closed' : row.status} | ${row.reason === null ? '–' : `\`${row.reason}\``} | ${row.source} |`,
+    ),
+  ].join('\n');
+}
+
+/** A name in a cell of a table: nothing in it is read as markup. */
+function show(name: string): string {
+  return `\`${name
+    .replaceAll('`', 'ˋ')
+    .replaceAll('|', '¦')
+    .replaceAll(/[^\x20-\x7e’ˋ¦]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)}\``;
+}
+
+const vectorFiles: Readonly<Record<string, string>> = {
+  rsa_signature_2048_sha256: 'RS256 signatures',
+  ecdsa_secp256r1_sha256_p1363: 'ES256 signatures',
+  ed25519: 'EdDSA signatures',
+  json_web_signature: 'whole JWS',
+};
+
+function vectors(): string {
+  const rows = Object.entries(vectorFiles).map(([name, what]) => {
+    const url = new URL(`../../../test/vectors/wycheproof_${name}.json`, import.meta.url);
+    return `| ${what} | \`${name}\` | ${JSON.parse(readFileSync(url, 'utf8')).numberOfTests} |`;
+  });
+  return ['| what | file of Wycheproof | cases |', '| --- | --- | --- |', ...rows].join('\n');
+}
+
+const parts: Readonly<Record<string, readonly Row[]>> = {
+  ...catalogue,
+  'responses of the provider': providerFaults,
+  'slow clients': slowClients,
+  ...libraryCases,
+};
+
+function counts(): string {
+  const rows = Object.entries(parts);
+  const total = rows.reduce((sum, [, { length }]) => sum + length, 0);
+  return [
+    '| part | cases |',
+    '| --- | --- |',
+    ...rows.map(([name, { length }]) => `| ${name} | ${length} |`),
+    `| all | ${total} |`,
+  ].join('\n');
+}
+
+const of = (name: string): string => table(parts[name] ?? []);
+
+/** The tables of docs/evidence/attacks.md, by the name of their place. */
+export const hostileTables: Readonly<Record<string, string>> = {
+  hostileCounts: counts(),
+  hostileHeader: of('JOSE header'),
+  hostileEncoding: of('encoding'),
+  hostileClaims: of('claims'),
+  hostileSignatures: of('signatures'),
+  hostileVectors: vectors(),
+  hostileKeys: of('key set'),
+  hostileProvider: of('responses of the provider'),
+  hostileDpop: of('DPoP'),
+  hostileHttp: of('HTTP'),
+  hostileSlow: of('slow clients'),
+  hostileForwarded: of('forwarded headers'),
+  hostileDocuments: of('documents of the provider'),
+  hostileVerified: of('verified tokens'),
+  hostileReplay: of('DPoP replay and nonces'),
+  hostileIntrospection: of('introspection'),
+  hostileCertificates: of('client certificates'),
+  hostileProfile: of('profile of RFC 9068'),
+  hostileDenyList: of('deny list'),
+  hostileStepUp: of('step-up'),
+  hostileIssuers: of('several issuers'),
+  differences: differenceTable(),
+};

@@ -1,0 +1,98 @@
+import { auditMembers } from '../../../src/audit/decision.ts';
+import { formatReasonPage } from '../../../src/cli/explain/reason-page.ts';
+import { failures, type Reason } from '../../../src/failures.ts';
+import { ruleMembers } from '../../../src/gate/rules/schema/rule-members.ts';
+import { describeSetting, type SettingRow } from '../../../src/server/settings/setting-row.ts';
+import { settingTable } from '../../../src/server/settings/setting-table.ts';
+import { environmentName } from '../../../src/server/settings/settings.ts';
+import { type Variant, variants } from '../../../src/server/variants/variants.ts';
+import { migrationTable } from '../../../test/migration/differences.ts';
+import { explainTables } from './explain-tables.ts';
+import { hostileTables } from './hostile-tables.ts';
+import { formatSourceTree } from './source-tree.ts';
+
+const row = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`;
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [row(head), row(head.map(() => '---')), ...rows.map(row)].join('\n');
+const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
+
+/** Endpoints, by path, with the status of each variant. */
+function endpoints(): string {
+  const paths = [
+    ...new Set(Object.values(variants).flatMap((variant: Variant) => variant.endpoints.map(({ path }) => path))),
+  ];
+  return table(
+    ['endpoint', 'variant', 'no token', 'valid token', 'valid token, scope missing'],
+    paths.map((path) => {
+      const served = Object.entries<Variant>(variants).flatMap(([name, variant]) => {
+        const endpoint = variant.endpoints.find((candidate) => candidate.path === path);
+        return endpoint === undefined ? [] : [{ name: name.toUpperCase(), variant, endpoint }];
+      });
+      const access = served[0]?.endpoint.access;
+      const scopes = access === undefined || access === 'open' ? [] : (access.scopes ?? []);
+      return [
+        code(`GET ${path}`),
+        served.map(({ name }) => name).join(', '),
+        access === 'open' ? '200' : '401',
+        '200',
+        scopes.length === 0
+          ? ''
+          : `${served.map(({ name, variant }) => `${variant.insufficientScopeStatus} (${name})`).join(', ')}: needs ${scopes.map(code).join(' ')}`,
+      ];
+    }),
+  );
+}
+
+/** Members of a line of the audit trail, with their fields in the Elastic Common Schema. */
+function auditTable(): string {
+  return table(
+    ['member', 'field with `ecs`', 'meaning'],
+    Object.entries(auditMembers).map(([name, { ecs, meaning }]) => [code(name), code(ecs), meaning]),
+  );
+}
+
+function settings(): string {
+  const perVariant = (read: (variant: Variant) => string): string => {
+    const [a, b] = [read(variants.a), read(variants.b)];
+    return a === b ? code(a) : `${code(a)} (B: ${code(b)})`;
+  };
+  return table(
+    ['environment', 'flag', 'default', 'meaning'],
+    Object.values<SettingRow>(settingTable).map((setting) => {
+      const { defaultValue } = setting;
+      return [
+        perVariant((variant) => environmentName(setting, variant)),
+        setting.secret === 'always' ? '' : code(`--${setting.flag}`),
+        defaultValue === undefined
+          ? 'required'
+          : perVariant((variant) => (typeof defaultValue === 'function' ? defaultValue(variant) : defaultValue)),
+        describeSetting(setting),
+      ];
+    }),
+  );
+}
+
+/** A section for each reason, so that each has an anchor. */
+function refusals(): string {
+  return (Object.keys(failures) as Reason[]).map(formatReasonPage).join('\n\n'); // the keys of the table are the reasons
+}
+
+function rules(): string {
+  return table(
+    ['member', 'meaning'],
+    Object.entries(ruleMembers).map(([name, { docs }]) => [code(name), docs]),
+  );
+}
+
+/** The tables of the documentation that say what the code says, by the name of their place. */
+export const readmeTables: Readonly<Record<string, string>> = {
+  endpoints: endpoints(),
+  settings: settings(),
+  refusals: refusals(),
+  ruleMembers: rules(),
+  audit: auditTable(),
+  migration: migrationTable(),
+  layout: formatSourceTree(),
+  ...explainTables,
+  ...hostileTables,
+};

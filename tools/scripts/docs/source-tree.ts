@@ -1,0 +1,127 @@
+import { readdirSync } from 'node:fs';
+import { basename, sep } from 'node:path';
+
+/** One line for each folder and each top-level file of the sources, and for the other folders. */
+const lines: Readonly<Record<string, string>> = {
+  'src/index.ts': 'the public API',
+  'src/attempt.ts': 'a value, or what was thrown',
+  'src/check.ts': 'one check of the order, as a record',
+  'src/checks.ts': 'the table of checks: reason, name, expected and seen value',
+  'src/failures.ts': 'the table of reasons; AccessError',
+  'src/likeliest-name.ts': 'the name that a misspelled one is nearly',
+  'src/option-members.ts': 'members of an options object that do not exist',
+  'src/package-folder.ts': 'the folder of this package',
+  'src/shown-comparison.ts': 'expected and received value of a check, for the log',
+  'src/shown-text.ts': 'values from outside, escaped and of bounded length',
+  'src/platform.ts': 'the runtime: Node, Bun, Deno, workerd',
+  'src/refused.ts': 'a refusal as a value, with its evidence',
+  'src/certificate': 'certificates for the local provider and the test kit',
+  'src/jose': 'strict JWS, algorithms as a table, JSON, base64url, JWK',
+  'src/http': 'request, trust, external URL, credentials, client certificate, address of an upstream',
+  'src/outbound': 'JSON over HTTPS from the provider, and its errors',
+  'src/keys': 'discovery, JWKS, key sets',
+  'src/revocation': 'cutoffs, which end access tokens early, and their stores',
+  'src/token-status': 'introspection of opaque tokens; the deny list',
+  'src/token': 'the order of checks of an access token; claims; cache of verified tokens',
+  'src/dpop': 'proofs, htu, nonces, replay stores',
+  'src/policy': 'scopes, permissions, claims, step-up, combinations',
+  'src/mcp': 'messages of the Model Context Protocol, their operations and headers',
+  'src/audit': 'the audit trail: lines, file, identity',
+  'src/refusal': 'the response to a refused request: challenge, error bodies, protected resource metadata',
+  'src/resource-server': 'authorize, refuse, ready, close; options, events, tracing; trusted issuers',
+  'src/logout': 'logout tokens of OpenID Connect: the endpoint and its limit',
+  'src/signals': 'Shared Signals: streams, their transmitters, security event tokens',
+  'src/adapters': 'frameworks; what they share is admission.ts',
+  'src/adapters/nest': 'the guard of NestJS, and the requests of its contexts',
+  'src/adapters/events': 'endpoints for events in each framework',
+  'src/assertion': 'the signed identity that a gate sends, verified at an upstream',
+  'src/providers': 'presets for identity providers',
+  'src/explain': 'every check of one request, with causes; loaded on demand',
+  'src/explain/causes': 'possible causes of a failed check',
+  'src/explain/input': 'readers of what is pasted: a curl command, a HAR file, a log line',
+  'src/testing': 'the test kit',
+  'src/server': 'what serve and gate share',
+  'src/server/variants': 'the variants as records: names and defaults of settings, endpoints',
+  'src/server/settings': 'the table of settings, and readers of flags and environment',
+  'src/server/http': 'responses, router, one request and its outcome',
+  'src/server/observation': 'log, metrics, spans',
+  'src/server/admin': 'health, readiness and metrics on a separate listener',
+  'src/server/console': 'what the console needs of a server, as types',
+  'src/server/lifecycle': 'exit codes, signals, reloads, watched files, systemd',
+  'src/server/keys': 'the keys of a process, their cache on disk, their metrics',
+  'src/server/listener': 'sockets, TLS, connections, upgrades, limits for each peer',
+  'src/server/revocation': 'revocations of a process: their settings, endpoints and metrics',
+  'src/server/process': 'one process or a primary with workers; messages between them',
+  'src/serve': '`portcullis serve`: the app of the endpoints',
+  'src/serve/docs': 'OpenAPI document and documentation page',
+  'src/gate': '`portcullis gate`: settings, decisions, service',
+  'src/gate/rules': 'rules: text, schema, compilation, source',
+  'src/gate/rules/schema': 'schema of a rules file, one entry per member',
+  'src/gate/rules/text': 'parsing of JSON and YAML, with positions',
+  'src/gate/review': 'what `portcullis rules` reports: cases, warnings, rules that are weaker or never reached',
+  'src/gate/match': 'the rule for a host, a path and a method',
+  'src/gate/identity': 'headers with the identity of the client',
+  'src/gate/beside': 'forward-auth and ext-authz: the gate beside a proxy',
+  'src/gate/proxy': 'the gate as the reverse proxy',
+  'src/console': 'the console',
+  'src/console/page': 'its page, which runs in a browser',
+  'src/console/page/vendor': 'preact and htm, unchanged',
+  'src/console/server': 'its server: sessions, decisions, tries',
+  'src/console/server/files': 'HTML, styles and scripts as responses',
+  'src/dev': '`portcullis dev`: the provider and the service before it',
+  'src/dev/provider': 'the local identity provider',
+  'src/dev/tokens': 'tokens for tries and for `portcullis token`',
+  'src/cli': 'commands: flags, and one call of a feature',
+  'src/cli/doctor': '`portcullis doctor`',
+  'src/cli/explain': '`portcullis explain`',
+  'src/cli/revoke': '`portcullis revoke`',
+  test: 'mirrors src; `test/README.md` is its map',
+  'tools/bench': 'benches',
+  'tools/conformance': 'conformance scenarios of MCP against library and gate',
+  'tools/faults': 'the service under faults',
+  'tools/fuzz': 'the fuzzer and its corpus',
+  'tools/load': 'load generators: wrk, fixed rate, streams, thousands of connections',
+  'tools/prose': 'the house style: banned expressions and their counts',
+  'tools/release': 'version, changelog, tag and public declarations of a release',
+  'tools/scripts': 'bundling, checks of the package, figures',
+  'tools/shared': 'processes, ports, providers, Redis, tokens and statistics of the tools',
+  deploy: 'proxies, images, manifests, alert rules',
+  docs: 'for users; `docs/evidence` is generated and not in the package',
+  examples: 'an example for each framework, and recipes',
+  schema: 'JSON schemas of rules, explanations and the audit trail',
+};
+
+/** Folders under src/ in which something is. */
+function listFolders(): readonly string[] {
+  const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'));
+  const folders = files.flatMap((name) => {
+    const parts = name.split(sep).slice(0, -1);
+    return parts.map((_, index) => ['src', ...parts.slice(0, index + 1)].join('/'));
+  });
+  return [...new Set(folders)];
+}
+
+/** The current tree of the sources. Throws if a folder has no line, or a line has no folder. */
+export function formatSourceTree(): string {
+  const files = readdirSync('src')
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => `src/${name}`);
+  const others = Object.keys(lines).filter((path) => !path.startsWith('src/'));
+  const present = [...files, ...listFolders(), ...readdirSync('tools').map((name) => `tools/${name}`)];
+  const unnamed = present.filter((path) => !Object.hasOwn(lines, path));
+  const gone = Object.keys(lines).filter((path) => !present.includes(path) && !readdirSync('.').includes(path));
+  if (unnamed.length + gone.length > 0) {
+    throw new Error(`tools/scripts/docs/source-tree.ts: no line for ${unnamed.join()}; no folder for ${gone.join()}`);
+  }
+  const ofSource = Object.entries(lines).filter(([path]) => path.startsWith('src/'));
+  return [
+    '```',
+    'src/',
+    ...ofSource.map(([path, line]) => {
+      const indent = '  '.repeat(path.split('/').length - 1);
+      return `${`${indent}${basename(path)}${path.endsWith('.ts') ? '' : '/'}`.padEnd(24)} ${line}`;
+    }),
+    ...others.map((path) => `${`${path}/`.padEnd(24)} ${lines[path]}`),
+    '```',
+  ].join('\n');
+}
