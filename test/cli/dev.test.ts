@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { runDev } from '../../src/cli/dev.ts';
-import { findFreePort } from '../support/free-port.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { needs } from '../support/programs.ts';
 
 // Lets a test find the process that `runDev` starts.

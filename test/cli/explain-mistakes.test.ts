@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { calculateJwkThumbprint } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFreePort } from '../../tools/shared/network.js';
 import { runCommand } from '../support/command-runs.ts';
-import { findFreePort } from '../support/free-port.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createTestCertificates } from '../support/tls.ts';

@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Explanation } from '../../src/explain/explanation.ts';
 import { failures } from '../../src/failures.ts';
 import { readmeTables } from '../../tools/scripts/docs/readme-tables.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { runCommand, runProcess } from '../support/command-runs.ts';
-import { findFreePort } from '../support/free-port.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { findVariant, readEnvironment } from '../support/variant-service.ts';
 

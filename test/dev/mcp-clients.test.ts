@@ -16,8 +16,8 @@ import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { type LocalIdp, startLocalIdp } from '../../src/dev/provider/local-idp.ts';
 import { createKeySet, type ManagedKeySet } from '../../src/keys/key-set.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { createDpopClient } from '../support/dpop-client.ts';
-import { findFreePort } from '../support/free-port.ts';
 import { takeSigningKey } from '../support/rsa-keys.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';
 

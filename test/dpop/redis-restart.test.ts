@@ -4,8 +4,9 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { createNonces } from '../../src/dpop/nonce.ts';
 import { replayName } from '../../src/dpop/replay.ts';
 import type { RedisReplayOptions, RedisReplayStore } from '../../src/dpop/replay-redis.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { needs } from '../support/programs.ts';
-import { findFreePort, startTestRedis, type TestRedis } from '../support/redis.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { answerCheck, openStore, refusal, startImpostor, until } from '../support/redis-store.ts';
 
 const jkt = 'A'.repeat(43);

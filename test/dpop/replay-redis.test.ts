@@ -3,8 +3,9 @@ import { createClient } from '@redis/client';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { runScript } from '../../src/dpop/redis-script.ts';
 import { createRedisReplayStore } from '../../src/dpop/replay-redis.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { needs } from '../support/programs.ts';
-import { findFreePort, startTestRedis, type TestRedis } from '../support/redis.ts';
+import { startTestRedis, type TestRedis } from '../support/redis.ts';
 import { answerCheck, openStore, refusal, startImpostor, until, writeAnswer } from '../support/redis-store.ts';
 
 const jkt = 'A'.repeat(43);

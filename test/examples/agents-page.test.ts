@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
-import { findFreePort } from '../support/free-port.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { installPacked } from '../support/packed-package.ts';
 import { readCodeBlocks } from '../support/pages.ts';
 import { startService } from '../support/service-process.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTestIssuer, type ListeningIssuer } from '../../src/testing/index.ts';
-import { findFreePort } from '../support/free-port.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { buildPages } from '../support/packed-pages.ts';
 import { passStart } from '../support/pass-start.ts';
 

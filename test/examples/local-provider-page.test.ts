@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findFreePort } from '../support/free-port.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { installPacked, type PackedPackage } from '../support/packed-package.ts';
 import { readCodeBlocks } from '../support/pages.ts';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findFreePort } from '../support/free-port.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { installPacked, type PackedPackage } from '../support/packed-package.ts';
 import { readCodeBlocks } from '../support/pages.ts';
 

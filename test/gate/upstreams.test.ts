@@ -3,6 +3,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { findFreePort } from '../../tools/shared/network.js';
 import { runProcess } from '../support/command-runs.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/gate-edge.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
@@ -26,7 +27,7 @@ const listen = async (server: Server): Promise<string> => {
 beforeAll(async () => {
   [provider, orders, shop] = await Promise.all([
     startTestProvider(),
-    startRecordingUpstream(),
+    startRecordingUpstream(await findFreePort()), // it restarts there
     startRecordingUpstream(),
   ]);
   hangs = createServer(() => {});

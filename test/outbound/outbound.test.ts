@@ -7,7 +7,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, v
 import type { ByteStream, Fetch, FetchResponse } from '../../src/outbound/http-client.ts';
 import { createOutbound, type Outbound, type OutboundOptions } from '../../src/outbound/outbound.ts';
 import type { ProviderError } from '../../src/outbound/provider-error.ts';
-import { type ForwardProxy, findFreePort, startForwardProxy } from '../support/forward-proxy.ts';
+import { findFreePort } from '../../tools/shared/network.js';
+import { type ForwardProxy, startForwardProxy } from '../support/forward-proxy.ts';
 import { needs } from '../support/programs.ts';
 import { type ProviderFault, startTestProvider, type TestProvider } from '../support/test-provider.ts';
 

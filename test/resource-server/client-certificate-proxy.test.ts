@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
-import { findFreePort } from '../support/forward-proxy.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { needs, requireProgram } from '../support/programs.ts';
 import { superviseChild } from '../support/service-process.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';

@@ -1,9 +1,10 @@
 import { spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { findFreePort } from '../../tools/shared/network.js';
 import { requireProgram } from './programs.ts';
 
 /** A running HTTP proxy on loopback. */
@@ -57,16 +58,6 @@ export async function startForwardProxy({ port, credentials }: ForwardProxyOptio
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** A loopback port on which nothing listens now. */
-export async function findFreePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  // A TCP server that listens has an address of this shape.
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function waitForPort(port: number): Promise<void> {

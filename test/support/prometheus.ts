@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findFreePort } from './free-port.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { send } from './http-client.ts';
 import { requireProgram } from './programs.ts';
 import { superviseChild } from './service-process.ts';

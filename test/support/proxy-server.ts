@@ -5,8 +5,8 @@ import { connect } from 'node:net';
 import { tmpdir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findFreePort } from '../../tools/shared/network.js';
 import { type ProgramName, requireProgram } from './programs.ts';
-import { findFreePort } from './redis.ts';
 import { superviseChild } from './service-process.ts';
 import type { TestCertificates } from './tls.ts';
 

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort } from './free-port.ts';
+import { findFreePort } from '../../tools/shared/network.js';
 import { requireProgram } from './programs.ts';
 import { startTestRedis, type TestRedis } from './redis.ts';
 import { until } from './redis-store.ts';

@@ -1,7 +1,8 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort, startTestRedis, type TestRedis } from './redis.ts';
+import { findFreePort } from '../../tools/shared/network.js';
+import { startTestRedis, type TestRedis } from './redis.ts';
 import { createClientCertificate, createTestCertificates } from './tls.ts';
 
 /** A real Redis that requires TLS and a client certificate, with the PEM files of its clients. */

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { findFreePort } from '../../tools/shared/network.js';
 import { requireProgram } from './programs.ts';
 
 /** A real Redis on a loopback port, without persistence. */
@@ -80,17 +81,6 @@ export async function startTestRedis(options: TestRedisOptions = {}): Promise<Te
       await rm(folder, { recursive: true, force: true });
     },
   };
-}
-
-/** A port of the loopback interface on which nothing listens. */
-export async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no address');
-  return address.port;
 }
 
 /** Inline commands: authentication, the command, and QUIT, which ends the connection. */

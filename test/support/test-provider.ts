@@ -3,11 +3,11 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { type CompactJWSHeaderParameters, CompactSign } from 'jose';
+import { findFreePort } from '../../tools/shared/network.js';
 import { takeRsaKeys } from './rsa-keys.ts';
 import { createTestCertificates } from './tls.ts';
 
@@ -130,9 +130,8 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
   signingKeys.set(newest.kid, newest);
 
   const server = createServer({ cert: certificates.cert, key: certificates.key }, answer);
-  await listen(server, host, 0);
-  // A TCP server that listens has an address of this shape.
-  const { port } = server.address() as AddressInfo;
+  const port = await findFreePort();
+  await listen(server, host, port);
   const domain = `localhost:${port}`;
   const issuer = `https://${domain}${issuerPath}`;
   const jwksUri = `https://${domain}${base}${paths.jwks}`;

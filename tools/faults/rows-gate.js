@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { createServer as createSocketServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { findFreePort } from '../shared/network.js';
 import { isLevel, peaks } from './level.js';
 import { audience } from './tokens.js';
 
@@ -96,24 +97,19 @@ const failures = {
   hangs: {
     title: 'hangs',
     status: 504,
-    start: (port) =>
-      listen(
-        createSocketServer((socket) => void socket.on('error', () => {})),
-        port,
-      ),
+    start: () => listen(createSocketServer((socket) => void socket.on('error', () => {}))),
   },
   garbage: {
     title: 'sends garbage',
     status: 502,
-    start: (port) =>
+    start: () =>
       listen(
         createSocketServer((socket) => {
           socket.on('error', () => {}).once('data', () => void socket.end('\0garbage\r\n\r\n'));
         }),
-        port,
       ),
   },
-  restarts: { title: 'restarts again and again', status: 502, start: (port) => startRestarting(port) },
+  restarts: { title: 'restarts again and again', status: 502, start: startRestarting },
 };
 
 /** Listens on a port, 0 for a free one. Resolves with the port and `stop`, which also breaks every connection. */
@@ -134,15 +130,15 @@ async function listen(server, port = 0) {
   };
 }
 
-const startUpstream = (port) =>
+const startUpstream = (port = 0) =>
   listen(
     createServer((_incoming, outgoing) => void outgoing.end('{}')),
     port,
   );
 
 /** A server that is up for 200 ms, then down for 200 ms. */
-async function startRestarting(port) {
-  let current = await startUpstream(port);
+async function startRestarting() {
+  let current = await startUpstream(await findFreePort());
   let isOver = false;
   const turns = (async () => {
     while (!isOver) {

@@ -1,16 +1,28 @@
 // Ports on loopback, and conditions to await.
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Returns a port that no process uses. */
+/**
+ * Returns a port of 127.0.0.1 that no process uses. It is below the ports that systems give to clients (32,768 on Linux,
+ * 49,152 elsewhere), so that no connection takes it before its server starts, or while the server is down; above 10,080,
+ * to which browsers do not connect; and low enough for the bus of a Redis cluster, which is 10,000 higher.
+ * @returns {Promise<number>}
+ */
 export async function findFreePort() {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = /** @type {import('node:net').AddressInfo} */ (probe.address());
-  probe.close();
-  await once(probe, 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(10_100, 22_000);
+    const probe = createServer();
+    const failed = await new Promise((resolve) => {
+      probe.once('error', resolve).listen(port, '127.0.0.1', () => resolve(undefined));
+    });
+    if (failed === undefined) {
+      await once(probe.close(), 'close');
+      return port;
+    }
+    if (failed.code !== 'EADDRINUSE') throw failed;
+  }
 }
 
 /** Resolves when `holds` returns true. Rejects with `otherwise` after 15 s. */

@@ -1,6 +1,7 @@
 // An identity provider on loopback, over TLS, with faults on request.
 import { once } from 'node:events';
 import { createServer } from 'node:https';
+import { findFreePort } from './network.js';
 
 const discoveryPath = '/.well-known/openid-configuration';
 const jwksPath = '/.well-known/jwks.json';
@@ -21,8 +22,8 @@ export async function startProvider({ identity, keys, maxAge, host = 'localhost'
     if (mode !== 'sound') counts.misled++;
     answers[mode](request, response);
   });
-  await listen(0);
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
+  const port = await findFreePort();
+  await listen();
   const domain = `${host}:${port}`;
   const issuer = `https://${domain}/`;
 
@@ -57,8 +58,8 @@ export async function startProvider({ identity, keys, maxAge, host = 'localhost'
     response.end(JSON.stringify(document));
   }
 
-  async function listen(at) {
-    server.listen(at, '127.0.0.1');
+  async function listen() {
+    server.listen(port, '127.0.0.1');
     await once(server, 'listening');
   }
 
@@ -98,7 +99,7 @@ export async function startProvider({ identity, keys, maxAge, host = 'localhost'
       mode = next;
     },
     down,
-    up: () => listen(port),
+    up: listen,
     stop: down,
   };
 }

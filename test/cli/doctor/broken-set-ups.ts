@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { calculateJwkThumbprint } from 'jose';
 import type { Code } from '../../../src/cli/doctor/finding.ts';
-import { findFreePort } from '../../support/free-port.ts';
+import { findFreePort } from '../../../tools/shared/network.js';
 import { passStart } from '../../support/pass-start.ts';
 import { startTestRedis } from '../../support/redis.ts';
 import { answerCheck, startImpostor } from '../../support/redis-store.ts';

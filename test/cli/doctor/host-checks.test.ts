@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { findFreePort } from '../../support/free-port.ts';
+import { findFreePort } from '../../../tools/shared/network.js';
 import { startTestProvider } from '../../support/test-provider.ts';
 import { createTestCertificates } from '../../support/tls.ts';
 import { findVariant, readEnvironment, startVariant } from '../../support/variant-service.ts';
