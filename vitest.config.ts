@@ -47,6 +47,7 @@ export default defineConfig({
       provider: 'v8',
       include: ['src/**'],
       reporter: ['text', 'json-summary'],
+      reportOnFailure: true,
       // What decides about a request is covered to the last branch.
       thresholds: {
         'src/token/**': { branches: 100 },
