@@ -1,3 +1,4 @@
+import { AccessError } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -37,6 +38,11 @@ export async function admitOrRefuse<T, C>(
   if (access !== undefined) return admit(access);
   const context = { policy, connection, metadataUrl, realm: realm?.() };
   return refuse(server.describeRefusal(error, request, context), error);
+}
+
+/** Returns the refusal for `onRefused`: a defect becomes the cause of `unexpected`. */
+export function toAccessError(error: unknown): AccessError {
+  return error instanceof AccessError ? error : new AccessError('unexpected', { cause: error });
 }
 
 /** Refuses workerd, whose `node:http` keeps one of several values of a header: a second Authorization would be invisible. */

@@ -9,7 +9,7 @@ import type { Refusal } from '../refusal/refusal.ts';
 import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import { admitOrRefuse } from './admission.ts';
+import { admitOrRefuse, toAccessError } from './admission.ts';
 import { findAdmission, recordAdmission } from './admitted.ts';
 
 /** Parameters of `explain` for a refused request. */
@@ -23,10 +23,11 @@ export interface RefusedRequest {
 /** Options shared by all adapters. `Q` is the request of the framework. */
 export interface AdapterOptions<Q> {
   /**
-   * Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. `refused` has the parameters
+   * Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. A defect is the `cause` of
+   * the reason `unexpected`. `refused` has the parameters
    * of `explain(server, refused.request, refused.policy, refused.connection)`.
    */
-  readonly onRefused?: ((error: unknown, request: Q, refused: RefusedRequest) => unknown) | undefined;
+  readonly onRefused?: ((error: AccessError, request: Q, refused: RefusedRequest) => unknown) | undefined;
   /** Realm of the challenge, such as the name of the request's tenant. Default: the audiences of the server. */
   readonly realm?: ((request: Q) => string | undefined) | undefined;
   /** Body of a refusal, for example with the request's id. If it throws, and by default: the form of the server. */
@@ -98,7 +99,7 @@ export function createCheckpoint<Q>(
         },
         refuse: (refusal, error) => {
           if (!isWatched) hintOnce(refusal);
-          attempt(onRefused, error, original, { request, policy, connection });
+          attempt(onRefused, toAccessError(error), original, { request, policy, connection });
           return refuse(shape(refusal, original));
         },
       });

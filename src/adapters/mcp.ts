@@ -14,7 +14,7 @@ import type { Policy } from '../policy/policy.ts';
 import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import { admitOrRefuse } from './admission.ts';
+import { admitOrRefuse, toAccessError } from './admission.ts';
 import { createMetadataAnswers, metadataMembers } from './metadata.ts';
 import { readNodeRequest } from './node-request.ts';
 import { type NodeMiddleware, sendRefusal, serveMetadata, setNonce } from './node-response.ts';
@@ -42,8 +42,11 @@ export interface McpAuthOptions extends OperationMaps<Policy> {
   readonly scopesSupported?: readonly string[];
   /** Additional members of the metadata (RFC 9728 §2), merged over the others. Default: none. */
   readonly metadata?: Readonly<Record<string, unknown>>;
-  /** Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. */
-  readonly onRefused?: (error: unknown) => unknown;
+  /**
+   * Called for every refusal, for logs and metrics. Errors it throws, or rejects with, are ignored. A defect is the `cause` of
+   * the reason `unexpected`.
+   */
+  readonly onRefused?: (error: AccessError) => unknown;
   /**
    * Version of the MCP SDK whose `requireBearerAuth` gets `bearerAuth`: `1` for `@modelcontextprotocol/sdk`, `2` for
    * `@modelcontextprotocol/server`. Default: the installed one; 2 if both are.
@@ -122,7 +125,7 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
       refuse: (_refusal, refused) => ({ refused }),
     });
     if (!('refused' in error)) return error;
-    attempt(onRefused, error.refused);
+    attempt(onRefused, toAccessError(error.refused));
     throw error.refused instanceof AccessError ? await createSdkError(error.refused, sdk) : error.refused;
   };
 
@@ -156,7 +159,7 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
           return true;
         },
         refuse: (refusal, error) => {
-          attempt(onRefused, error);
+          attempt(onRefused, toAccessError(error));
           sendRefusal(describeMismatch(refusal, message), response);
           return false;
         },

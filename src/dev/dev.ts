@@ -1,14 +1,16 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { get } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { readRulesFiles } from '../gate/rules/rules-files.ts';
+import { readRules } from '../gate/rules/rules-reader.ts';
 import { packageFolder } from '../package-folder.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { prefix } from '../server/settings/environment.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings, type Settings } from '../server/settings/settings.ts';
 import { variants } from '../server/variants/variants.ts';
+import { showText } from '../shown-text.ts';
 import { announceProvider, announceService, type ConsoleLink, isGate, type Listening } from './dev-announcement.ts';
 import { offerTries } from './dev-tries.ts';
 import { listSharedVariables } from './local-service.ts';
@@ -38,7 +40,7 @@ export async function runLocally(flags: DevFlags, environment: NodeJS.ProcessEnv
     const idp = await startLocalIdp({ port: flags.idpPort, audience: flags.audience, customClaim, environment });
     try {
       if (flags.onlyProvider) return await waitForStop(announceProvider(idp, flags.audience));
-      return await runService(idp, serviceEnvironment(idp, flags, environment));
+      return await runService(idp, flags.audience, serviceEnvironment(idp, flags, environment));
     } finally {
       await idp.close();
     }
@@ -48,7 +50,7 @@ export async function runLocally(flags: DevFlags, environment: NodeJS.ProcessEnv
   }
 }
 
-async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promise<number> {
+async function runService(idp: LocalIdp, audience: string, environment: NodeJS.ProcessEnv): Promise<number> {
   const result = readSettings({ args: [], environment });
   if (result.kind === 'problems') return fail(formatProblems(result.problems), exitCodes.config);
   const { settings } = result;
@@ -70,17 +72,31 @@ async function runService(idp: LocalIdp, environment: NodeJS.ProcessEnv): Promis
   try {
     const first = await Promise.race([listening, exited]);
     if (typeof first !== 'number') {
-      await awaitResponse(new URL('/api/public', first.url));
       const { url: service, adminUrl: admin } = first;
       const announced = { service, ...(admin !== undefined && { admin }) };
       await idp.announceService(announced, listSharedVariables(result.effective));
       offerTries(child, { url: first.url, token: idp.token });
-      process.stdout.write(announceService(idp, settings, first, await describeConsole(settings, first)));
+      const warning = await warnOfAudience(settings.rules, idp.issuer, audience);
+      process.stdout.write(
+        `${warning}${announceService(idp, settings, first, await describeConsole(settings, first))}`,
+      );
     }
     return await exited;
   } finally {
     for (const signal of stopSignals) process.off(signal, stop);
   }
+}
+
+/** Returns a line if the rules refuse every token of the provider because of its audience. */
+async function warnOfAudience(path: string, issuer: string, audience: string): Promise<string> {
+  if (path === '') return '';
+  const result = await readRules(readRulesFiles(path));
+  if (result.kind === 'problems') return ''; // changed just now: the gate reports them
+  const trusted = [...result.rules.issuers.values()].filter((each) => each.issuer === issuer);
+  const accepted = trusted.flatMap(({ rules }) => rules?.audience ?? []);
+  if (accepted.length === 0 || accepted.includes(audience)) return '';
+  const shown = accepted.map((each) => showText(each));
+  return `Warning: tokens of this provider have the audience ${audience}, and the rules require ${shown.join(' or ')}. Start dev with --audience ${shown[0]}\n`;
 }
 
 /** Describes the console. Its key is printed only on a terminal. */
@@ -153,12 +169,6 @@ async function isInUse({ host, port }: Settings): Promise<boolean> {
   } finally {
     probe.close();
   }
-}
-
-function awaitResponse(url: URL): Promise<void> {
-  return new Promise((resolve, reject) => {
-    get(url, { agent: false }, (response) => response.resume().once('end', resolve)).once('error', reject);
-  });
 }
 
 function fail(message: string, status: number): number {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/api';
 import type { Audit } from '../audit/audit.ts';
 import { listRequiredScopes } from '../audit/required-scopes.ts';
-import { AccessError, type FailureContext, failures } from '../failures.ts';
+import { AccessError, type FailureContext, failures, type Reason } from '../failures.ts';
 import { readScheme } from '../http/credentials.ts';
 import type { ReadClientAddress } from '../http/peer.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
@@ -22,16 +22,15 @@ export function watchRefusals<Rest extends unknown[], Result>(
 ): (request: ResourceRequest, ...rest: Rest) => Promise<Result> {
   return async (request, ...rest) => {
     const { method } = request;
+    const refuse = (reason: Reason, context: FailureContext | undefined, cause: unknown): void =>
+      emit({ type: 'refused', reason, method, path: readPath(request), context, cause });
     try {
       const judged = await judge(request, ...rest);
       if (isAccess(judged)) emit({ type: 'granted', method, scheme: (judged as Access<unknown>).scheme });
-      else if (judged instanceof AccessError) {
-        const { reason, cause } = judged;
-        emit({ type: 'refused', reason, method, context: contextOf(judged), cause });
-      }
+      else if (judged instanceof AccessError) refuse(judged.reason, contextOf(judged), judged.cause);
       return judged;
     } catch (cause) {
-      emit({ type: 'refused', reason: 'unexpected', method, context: undefined, cause });
+      refuse('unexpected', undefined, cause);
       throw cause;
     }
   };
@@ -45,10 +44,16 @@ function contextOf(refused: AccessError | Refused): FailureContext | undefined {
   return { ...Object.fromEntries(shown), ...refused.context };
 }
 
+/** The path of a request. A segment that may be a token or an e-mail address is hidden. */
+function readPath({ target, url }: ResourceRequest): string {
+  const path = (target ?? url.replace(/^[a-z][a-z\d+.-]*:\/\/[^/?#]*/i, '')).replace(/[?#].*/s, '');
+  return path.replace(/[^/]{33,}|[^/]*(?:@|%40)[^/]*/gi, '…') || '/';
+}
+
 const maxMethod = 16;
 
 /**
- * Creates a listener that writes one line for each refusal: its reason, the expected and the received value, and the fix. Values
+ * Creates a listener that writes one line for each refusal: method, path, reason, the expected and the received value, and the fix. Values
  * of tokens are escaped and of bounded length; tokens, proofs and keys are never written. Default of `write`: `console.warn`.
  *
  * @example
@@ -62,9 +67,10 @@ export function explainRefusals(
 ): (event: ResourceServerEvent) => void {
   return (event) => {
     if (event.type !== 'refused') return;
-    const { reason, method, context = {} } = event;
+    const { reason, method, path, context = {} } = event;
     const facts = Object.entries(context).map(([name, value]) => `${name} ${value === '' ? '(empty)' : value}`);
-    write([`portcullis: ${showText(method, maxMethod)} refused: ${reason}`, ...facts, failures[reason].fix].join('; '));
+    const refused = `portcullis: ${showText(method, maxMethod)} ${showText(path)} refused: ${reason}`;
+    write([refused, ...facts, failures[reason].fix].join('; '));
   };
 }
 

@@ -156,6 +156,8 @@ export type ResourceServerEvent =
       readonly type: 'refused';
       readonly reason: Reason;
       readonly method: string;
+      /** Path of the URL. A segment of more than 32 characters, or with an `@`, is `…`. */
+      readonly path: string;
       readonly context: FailureContext | undefined;
       readonly cause: unknown;
     };

@@ -17,7 +17,7 @@ const options: McpAuthOptions = {
   resource,
   authorizationServers: [issuer.issuer],
   policy: { scopes: ['mcp'] },
-  onRefused: (error) => refusals.push((error as { readonly reason?: string }).reason),
+  onRefused: ({ reason }) => refusals.push(reason),
 };
 const maps: Partial<McpAuthOptions> = {
   tools: { 'delete-*': { scopes: ['files:write'] }, '*': { scopes: ['files:read'] } },

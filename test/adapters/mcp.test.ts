@@ -2,10 +2,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { OAuthError, requireBearerAuth } from '@modelcontextprotocol/server';
 import express from 'express';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it, vi } from 'vitest';
 import { createMcpAuth, type McpAuthOptions } from '../../src/adapters/mcp.ts';
 import { createNonces } from '../../src/dpop/nonce.ts';
-import { AccessError, failures } from '../../src/failures.ts';
+import { AccessError, failures, type Reason } from '../../src/failures.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
@@ -84,19 +84,23 @@ describe('the verifier', () => {
   });
 
   it('a refusal → onRefused is called with the reason', async () => {
-    const reasons: unknown[] = [];
-    const onRefused = (error: unknown) => reasons.push(error instanceof AccessError && error.reason);
+    const reasons: Reason[] = [];
+    const onRefused: McpAuthOptions['onRefused'] = ({ reason }) => reasons.push(reason);
     await refusalOf(verify(issuer.flawed('expired'), server, { onRefused }));
     expect(reasons).toEqual(['expired']);
+    expectTypeOf<NonNullable<McpAuthOptions['onRefused']>>().parameter(0).toEqualTypeOf<AccessError>();
   });
 
-  it('a defect → the same error is thrown', async () => {
+  it('a defect → the same error is thrown, and onRefused gets it as the cause', async () => {
     const defect = new RangeError('a defect');
     const broken = createResourceServer({ issuers: [issuer], audience: resource });
     broken.judge = () => {
       throw defect;
     };
-    expect(await refusalOf(verify(issuer.token(), broken))).toBe(defect);
+    const onRefused = vi.fn();
+    expect(await refusalOf(verify(issuer.token(), broken, { onRefused }))).toBe(defect);
+    expect(onRefused.mock.lastCall).toMatchObject([{ reason: 'unexpected', cause: defect }]);
+    expect(onRefused.mock.lastCall?.[0]).toBeInstanceOf(AccessError);
   });
 
   it('without a policy → every valid token; no scope in the challenge', async () => {

@@ -3,7 +3,6 @@ import { NestFactory } from '@nestjs/core';
 import { expect, it, onTestFinished } from 'vitest';
 import { createMcpAuth } from '../../src/adapters/mcp.ts';
 import { createGuard, Protect } from '../../src/adapters/nest.ts';
-import type { AccessError } from '../../src/failures.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createRevocations } from '../../src/revocation/revocations.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
@@ -43,7 +42,7 @@ it('the guard of Nest: a session that has ended → 401, and onRefused gets the 
   const { server, ended, other, endSession } = open();
   const reasons: string[] = [];
   const app = await NestFactory.create(Root, { logger: false });
-  app.useGlobalGuards(createGuard(server, { onRefused: (error) => reasons.push((error as AccessError).reason) }));
+  app.useGlobalGuards(createGuard(server, { onRefused: ({ reason }) => reasons.push(reason) }));
   await app.listen(0, '127.0.0.1');
   onTestFinished(() => app.close());
   const url = `${await app.getUrl()}/notes`;

@@ -138,6 +138,8 @@ describe('as a command', () => {
     const [, url = ''] = /^Gate +(\S+)$/m.exec(output) ?? [];
     expect(output).toMatch(/^Rules +\S+rules\.dev\.json$/m);
     expect(output).toContain('# /, token: as the rules decide');
+    expect(output).not.toContain('Warning');
+    expect(output).not.toContain('"reason"');
     const call = async (...args: readonly string[]) => {
       const bearer = `Bearer ${await token('--idp', issuer, ...args)}`;
       return (await fetch(new URL('/orders/1', url), { headers: { authorization: bearer } })).status;
@@ -146,6 +148,38 @@ describe('as a command', () => {
     expect(await call('--scope', 'read:messages')).toBe(403);
     child.kill('SIGTERM');
     expect(await exited).toBe(0);
+    server.close();
+    server.closeAllConnections();
+  });
+
+  test('--rules for another audience → a line with both audiences and --audience, which helps', async () => {
+    const idpPort = await findFreePort();
+    const issuer = `https://localhost:${idpPort}/`;
+    const server = createHttpServer((_incoming, outgoing) => outgoing.end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo; // a TCP server has an address of this shape
+    const file = join(base, 'rules.other.json');
+    const audience = 'https://orders.example/';
+    const rules = { issuers: { local: { issuer, audience } }, rules: [{ id: 'orders', path: '/**' }] };
+    await writeFile(file, JSON.stringify(rules));
+    const args = ['--rules', file, '--idp-port', String(idpPort), '--upstream', `http://127.0.0.1:${port}`];
+    const first = await start(args);
+    const decide = async (output: string) => {
+      const [, url = ''] = /^Gate +(\S+)$/m.exec(output) ?? [];
+      const authorization = `Bearer ${await token('--idp', issuer)}`;
+      return (await fetch(url, { headers: { authorization } })).status;
+    };
+    const warning =
+      /^Warning: .* https:\/\/api\.portcullis\.example\/, .* https:\/\/orders\.example\/\. .*(--audience \S+)$/m;
+    const [, flag = ''] = warning.exec(first.output) ?? [];
+    expect(await decide(first.output)).toBe(401);
+    first.child.kill('SIGTERM');
+    expect(await first.exited).toBe(0);
+    const second = await start([...args, ...flag.split(' ')]);
+    expect(second.output).not.toContain('Warning');
+    expect(await decide(second.output)).toBe(200);
+    second.child.kill('SIGTERM');
+    expect(await second.exited).toBe(0);
     server.close();
     server.closeAllConnections();
   });

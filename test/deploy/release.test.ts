@@ -1,5 +1,9 @@
-import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
 import {
   allowsBreaking,
   closeUnreleased,
@@ -81,5 +85,55 @@ describe('versions and changelog', () => {
 
   it('the changelog of this version → has unreleased entries', () => {
     expect(Object.values(readUnreleased(readFileSync('CHANGELOG.md', 'utf8'))).flat().length).toBeGreaterThan(0);
+  });
+});
+
+describe('release --dry-run', () => {
+  const main = fileURLToPath(new URL('../../tools/release/main.js', import.meta.url));
+  const files = {
+    'package.json': '{ "name": "gate", "version": "1.2.3" }',
+    'CHANGELOG.md': changelog,
+    'docs/reference.md': page(options),
+  };
+  const folder = mkdtempSync(join(tmpdir(), 'portcullis-release-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
+  const identity = ['-c', 'user.name=release', '-c', 'user.email=release@example.com', '-c', 'commit.gpgsign=false'];
+  const git = (...args: readonly string[]) => execFileSync('git', [...identity, ...args], { cwd: folder });
+  const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
+  const release = (...args: readonly string[]) =>
+    spawnSync(process.execPath, [main, '--dry-run', '--skip-package', ...args], { cwd: folder, encoding: 'utf8' });
+  mkdirSync(join(folder, 'docs'));
+  git('init', '--quiet');
+  for (const [name, text] of Object.entries(files)) write(name, text);
+  git('add', '.');
+  git('commit', '--quiet', '--message', 'First');
+
+  it('clean tree → 0, the version, and nothing changes', () => {
+    const { status, stdout } = release();
+    expect(stdout).toMatch(
+      /^Version 1\.2\.3, tag v1\.2\.3, .*\n {2}Fixed: 1 entries\n\nDry run: nothing was changed\.$/m,
+    );
+    expect(status).toBe(0);
+    expect(String(git('status', '--porcelain'))).toBe('');
+    expect(String(git('tag'))).toBe('');
+  });
+
+  it('a member removed since the last tag → the next major version; a smaller one is refused with 1', () => {
+    git('tag', 'v1.2.3');
+    write('docs/reference.md', page('interface Options {\n}'));
+    git('commit', '--quiet', '--all', '--message', 'Second');
+    const { status, stdout } = release();
+    expect(stdout).toContain('MAY BREAK  portcullis: Options (changed)');
+    expect(stdout).toContain('Version 2.0.0, tag v2.0.0');
+    expect(status).toBe(0);
+    expect(release('--version', '1.3.0')).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining('raise the major'),
+    });
+  });
+
+  it('changed file → 1', () => {
+    write('package.json', '{ "name": "gate", "version": "1.2.4" }');
+    expect(release()).toMatchObject({ status: 1, stderr: expect.stringContaining('commit first') });
   });
 });

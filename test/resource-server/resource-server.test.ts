@@ -337,6 +337,7 @@ describe('events', () => {
       type: 'refused',
       reason: 'unknown_kid',
       method: 'GET',
+      path: '/messages',
       context: { issuer: first.issuer },
       cause: undefined,
     });
@@ -364,11 +365,27 @@ describe('events', () => {
     expect(await judge(server, bearer(first.token(claims)), policy)).toBe(reason);
     expect(events).toMatchObject([{ type: 'refused', reason, context }]);
     const facts = Object.entries(context).map(([name, value]) => `${name} ${value}`);
-    for (const fact of [`portcullis: GET refused: ${reason}; `, ...facts, failures[reason].fix]) {
+    for (const fact of [`portcullis: GET /messages refused: ${reason}; `, ...facts, failures[reason].fix]) {
       expect(lines.join('\n')).toContain(fact);
     }
     expect(lines).toHaveLength(1);
     expect(lines[0]).not.toMatch(/\p{Cc}|eyJ/u);
+  });
+
+  const token = first.token();
+  it.each([
+    ['https://api.test/orders/7?access_token=a', undefined, '/orders/7'],
+    ['https://api.test', undefined, '/'],
+    ['https://api.test/x', '/as-sent?q#f', '/as-sent'],
+    [`https://api.test/reset/${token}/now`, undefined, '/reset/…/now'],
+    ['https://api.test/users/alice@example.com/bob%40example.com', undefined, '/users/…/…'],
+    ['https://api.test/\u001b[2J', undefined, '/\\u{1b}[2J'],
+    [`https://api.test/${'a/'.repeat(500)}`, undefined, `/${'a/'.repeat(79)}a… (1001 characters)`],
+  ])('a refusal of %s, target %s → a line with %s', async (url, target, path) => {
+    const lines: string[] = [];
+    const server = open({ ...shared, issuers: [first], onEvent: explainRefusals((line) => lines.push(line)) });
+    await server.judge({ method: 'POST', url, target, headers: new Headers() });
+    expect(lines).toEqual([expect.stringContaining(`portcullis: POST ${path} refused: missing_credentials; `)]);
   });
 
   it('a valid token → granted, without the token, and no line', async () => {
@@ -396,6 +413,7 @@ describe('events', () => {
       type: 'refused',
       reason: 'unexpected',
       method: 'GET',
+      path: '/messages',
       context: undefined,
       cause,
     });
