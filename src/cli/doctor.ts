@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { exitCodes } from '../server/lifecycle/exit.ts';
+import { commandTable } from './commands/command-table.ts';
+import { refuseUsage } from './commands/help.ts';
 import { type Deployment, readDeployments } from './doctor/deployments.ts';
 import { type ClientCredentials, createContext, type DoctorCheck, runChecks } from './doctor/examination.ts';
 import type { Finding } from './doctor/finding.ts';
@@ -10,10 +12,8 @@ import { providerChecks } from './doctor/provider-checks.ts';
 import { redisCheck } from './doctor/redis-check.ts';
 import { formatFindings } from './doctor/report.ts';
 import { rulesCheck } from './doctor/rules-check.ts';
-import { findUnknownFlag } from './flag-problem.ts';
-import { asksForHelp } from './help.ts';
 import { revocationCheck } from './revoke/revocation-check.ts';
-import { type FlagKinds, splitFlags } from './split-flags.ts';
+import { splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
 type Environment = NodeJS.ProcessEnv;
@@ -23,47 +23,14 @@ const checks: readonly DoctorCheck[] = [
   ...[redisCheck, revocationCheck, rulesCheck, ...hostChecks],
 ];
 
-const flagKinds: FlagKinds = {
-  'from-outside': 'text',
-  peer: 'texts',
-  only: 'text',
-  timeout: 'text',
-  'token-file': 'text',
-  'dpop-key-file': 'text',
-  json: 'switch',
-  'list-checks': 'switch',
-};
-
-const usage = `portcullis doctor checks the provider, the network, the host and the running service. It reads the settings of
-serve or gate; without any, it checks a running portcullis dev.
-  --from-outside URL     URL of the clients: an origin, or a route that requires a token
-  --peer URL             address of one instance; repeat it for each
-  --token-file FILE      DPoP-bound access token, for the checks of nonces and replay
-  --dpop-key-file FILE   key of that token, in PEM or as JWK
-  --only a,b             run only these checks
-  --list-checks          print the checks
-  --timeout SECONDS      limit of each request (default: 5)
-  --json                 print JSON
-`;
-
 /** Runs `portcullis doctor`. Returns 0 if no check failed, otherwise 1. */
 export async function runDoctor(args: readonly string[], environment: Environment): Promise<number> {
-  if (asksForHelp(args)) {
-    process.stdout.write(usage);
-    return exitCodes.ok;
-  }
-  const unknown = findUnknownFlag(args, Object.keys(flagKinds));
-  if (unknown !== undefined) {
-    process.stderr.write(`portcullis: ${unknown}\n`);
-    return exitCodes.usage;
-  }
-  const flags = splitFlags(args, flagKinds);
+  const flags = splitFlags(args, commandTable.doctor.flags);
   const chosen = flags === undefined ? undefined : choose(flags.texts.get('only')?.[0]);
   const parts = flags === undefined ? undefined : readTargets(flags.texts);
   if (flags === undefined || chosen === undefined || typeof parts !== 'object') {
-    const problem = flags === undefined ? 'a flag is unknown or has no value' : unknownCheck;
-    process.stderr.write(`portcullis: ${typeof parts === 'string' ? parts : problem}.\n${usage}`);
-    return exitCodes.usage;
+    const problem = flags === undefined ? 'a flag lacks its value, or is duplicated' : unknownCheck;
+    return refuseUsage('doctor', `${typeof parts === 'string' ? parts : problem}.`);
   }
   if (flags.switches.has('list-checks')) {
     process.stdout.write(chosen.map(({ id, title }) => `${id.padEnd(10)} ${title}\n`).join(''));

@@ -1,5 +1,6 @@
 import { explainResponse, formatResponse } from '../explain/explained-response.ts';
 import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
+import type { Input } from '../explain/input/input.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
 import type { ResourceRequest } from '../http/request.ts';
@@ -7,77 +8,29 @@ import { findLikeliest } from '../likeliest-name.ts';
 import type { Policy } from '../policy/policy.ts';
 import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
 import { showText } from '../shown-text.ts';
+import { commandTable } from './commands/command-table.ts';
+import { refuseUsage } from './commands/help.ts';
 import { readCall } from './explain/explained-call.ts';
 import { type AnyCall, explainById } from './explain/explained-id.ts';
 import { labelLogLine } from './explain/labels.ts';
 import { explainLogLine, findLogLine } from './explain/log-line.ts';
 import { openExplainer, readText, UsageError } from './explain/opening.ts';
 import { formatPage, pageNames } from './explain/reason-page.ts';
-import { findUnknownFlag } from './flag-problem.ts';
-import { asksForHelp } from './help.ts';
-import { type FlagKinds, type SplitFlags, splitFlags } from './split-flags.ts';
+import { type SplitFlags, splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
 
 type Environment = NodeJS.ProcessEnv;
 
-const flagKinds: FlagKinds = {
-  file: 'text',
-  entry: 'text',
-  issuer: 'text',
-  audience: 'texts',
-  jwks: 'text',
-  server: 'text',
-  id: 'text',
-  admin: 'text',
-  rules: 'text',
-  show: 'texts',
-  at: 'text',
-  method: 'text',
-  url: 'text',
-  scope: 'texts',
-  permission: 'texts',
-  expect: 'text',
-  offline: 'switch',
-  json: 'switch',
-};
-
-const usage = `portcullis explain NAME explains a reason, a cause or a code of doctor: expired, audience_slash, D113.
-portcullis explain reads a token, a header line, a curl command (or fetch, PowerShell, HTTPie), a HAR, a collection of
-Postman or Insomnia, a request, a response or a log line from standard input and shows every check. Nothing in it is run. It also accepts the
-flags of serve and reads its settings. Flags:
-  --file FILE            reads the file instead of standard input
-  --entry N              of a HAR or collection; default: the first request with a 401 or 403
-  --issuer URL --audience TEXT   instead of settings
-  --server URL           issuer and audience from the metadata that the service publishes
-  --id ID                a recent refusal of the running dev, or with --admin URL from the console of a service
-  --id ID --file LOG     the line of the log with this X-Request-Id
-  --rules FILE           the rules of a gate, instead of settings: evaluates like the gate, and names the rule
-  --jwks FILE            the keys of the issuer; nothing is fetched
-  --offline              fetches nothing
-  --at TIME              evaluates for this time: ISO 8601, or seconds since 1970
-  --method METHOD --url URL      of the request, if the input does not have them
-  --scope "a b" --permission P   requirements of the route
-  --show CLAIM           shows this claim too; it may be personal
-  --expect REASON        exit status 0 if this is the reason (or admitted), else 1
-  --json                 prints JSON
-`;
-
 /** `portcullis explain`: exit status 0 admitted, 1 refused, 69 undecided, 64 usage, 78 settings. */
 export async function runExplain(args: readonly string[], environment: Environment): Promise<number> {
-  if (asksForHelp(args)) {
-    process.stdout.write(usage);
-    return exitCodes.ok;
-  }
   const [first] = args;
   const page = args.length === 1 && first !== undefined ? formatPage(first) : undefined;
   if (page !== undefined) {
     process.stdout.write(`${page}\n`);
     return exitCodes.ok;
   }
-  const flags = splitFlags(args, flagKinds);
+  const flags = splitFlags(args, commandTable.explain.flags);
   try {
-    const unknown = findUnknownFlag(args, Object.keys(flagKinds));
-    if (unknown !== undefined) throw new UsageError(unknown.replace(/\.$/, ''));
     if (flags === undefined) throw new UsageError('a flag lacks its value, or is duplicated');
     if (flags.texts.has('issuer') && !flags.texts.has('audience')) throw new UsageError('--issuer needs --audience');
     if (flags.rest.some((arg, index) => !arg.startsWith('-') && !flags.rest[index - 1]?.startsWith('--'))) {
@@ -96,8 +49,7 @@ export async function runExplain(args: readonly string[], environment: Environme
       return error.exitCode;
     }
     if (!(error instanceof UsageError)) throw error;
-    process.stderr.write(`portcullis: ${error.message}${error.message.endsWith('?') ? '' : '.'}\n${usage}`);
-    return exitCodes.usage;
+    return refuseUsage('explain', `${error.message}${error.message.endsWith('?') ? '' : '.'}`);
   }
 }
 
@@ -105,11 +57,13 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
   const one = (name: string): string | undefined => flags.texts.get(name)?.[0];
   const at = readTime(one('at'));
   const policy = readPolicy(flags);
-  const [id, admin] = [one('id'), one('admin')];
+  const [id, admin, file] = [one('id'), one('admin'), one('file')];
   if (id !== undefined || admin !== undefined) {
     if (id === undefined) throw new UsageError('--admin needs --id');
-    const file = one('file');
-    if (file === undefined) return report(await explainNamed({ id, admin }, environment), flags, environment);
+    if (file === undefined) {
+      const call = { id, admin, keyFile: one('console-key-file'), settings: flags.rest };
+      return report(await explainNamed(call, environment), flags, environment);
+    }
     if (admin !== undefined) throw new UsageError('--admin and --file exclude each other');
     const line = findLogLine(await readText(file), id);
     if (line === undefined) throw new UsageError('the log has no line with this id');
@@ -117,8 +71,13 @@ async function explainInput(flags: SplitFlags, environment: Environment): Promis
     if (explained === undefined) throw new UsageError('the log line with this id is not of a refusal');
     return report(explained, flags, environment);
   }
-  const text = await readText(one('file'));
-  const input = readInput(text, { entry: readEntry(one('entry')) });
+  // A URL without input is a request without credentials.
+  const isOptional = one('url') !== undefined && file === undefined;
+  const text = isOptional && process.stdin.isTTY ? '' : await readText(file);
+  const input: Input =
+    isOptional && text.trim() === ''
+      ? { kind: 'request', method: undefined, url: undefined, headers: [] }
+      : readInput(text, { entry: readEntry(one('entry')) });
   if (input.kind === 'unread') {
     if (text.trim() === '') throw new UsageError(input.problem.replace(/\.$/, ''));
     process.stderr.write(`portcullis: ${input.problem} What it reads: portcullis explain --help\n`);

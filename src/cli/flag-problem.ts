@@ -1,5 +1,7 @@
 import { findLikeliest } from '../likeliest-name.ts';
 import { settingTable } from '../server/settings/setting-table.ts';
+import { listFlags } from './commands/command-flags.ts';
+import type { CommandRow } from './commands/command-table.ts';
 
 /** Shorter flags are too similar to each other. */
 const leastLetters = 4;
@@ -17,11 +19,18 @@ export function describeFlagError(error: unknown, known: Iterable<string>): stri
 }
 
 /** Describes the first flag that neither the command nor a setting has; `undefined` if all are known. */
-export function findUnknownFlag(args: readonly string[], own: readonly string[] = []): string | undefined {
-  const known = new Set([...own, ...Object.values(settingTable).map(({ flag }) => flag), 'settings']);
-  const flags = args.flatMap((arg) => /^--?[A-Za-z][\w-]*/.exec(arg)?.[0] ?? []);
-  const unknown = flags.find((flag) => !flag.startsWith('--') || !known.has(flag.slice(2)));
-  return unknown === undefined ? undefined : describeUnknown(unknown, known);
+export function findUnknownFlag(args: readonly string[], command: CommandRow): string | undefined {
+  const flags = listFlags(command);
+  // A setting of another command has no effect, or its own message.
+  const settings = command.settings === 'none' ? [] : Object.values(settingTable).map(({ flag }) => flag);
+  const known = new Set([...Object.keys(flags), ...settings]);
+  for (const [index, arg] of args.entries()) {
+    const [flag] = /^--?[A-Za-z][\w-]*/.exec(arg) ?? [];
+    if (flag === undefined || arg === '-h') continue;
+    const isValue = flags[args[index - 1]?.slice(2) ?? '']?.value !== undefined;
+    if (flag.startsWith('--') ? !known.has(flag.slice(2)) : !isValue) return describeUnknown(flag, known);
+  }
+  return undefined;
 }
 
 function describeUnknown(flag: string, known: Iterable<string>): string {

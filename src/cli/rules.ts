@@ -10,24 +10,12 @@ import { RulesError } from '../gate/rules/rules-source.ts';
 import { formatRulesProblems, type RulesProblem } from '../gate/rules/text/rules-text.ts';
 import { showUrl } from '../http/shown-url.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
-import { asksForHelp } from './help.ts';
-
-const usage = `portcullis rules checks a rules file of the gate. Write one of:
-  portcullis rules check FILE             lists every problem with its line, and warns of rules that are probably not meant
-  portcullis rules test FILE CASES        runs sample requests against expected decisions
-  portcullis rules which FILE METHOD URL  prints the rule of a request, and the runners-up
-FILE is a file, or a folder of rules files. Files are JSON, or YAML if the package yaml is installed. Examples: docs/gate/rules.md
-Exit status: 0 without problems, even with warnings; 1 for problems, a case with another decision, or a request without a rule.
-`;
+import { refuseUsage } from './commands/help.ts';
 
 /** Something is wrong with the file, or a case came out differently. */
 const failed = 1;
 
 export async function runRules(args: readonly string[]): Promise<number> {
-  if (asksForHelp(args)) {
-    process.stdout.write(usage);
-    return exitCodes.ok;
-  }
   const [command, file, cases, ...rest] = args;
   if (command === 'check' && file !== undefined && cases === undefined) return check(file);
   if (command === 'test' && file !== undefined && cases !== undefined && rest.length === 0) return test(file, cases);
@@ -35,15 +23,13 @@ export async function runRules(args: readonly string[]): Promise<number> {
   if (command === 'which' && file !== undefined && url !== undefined && rest.length === 1) {
     return which(file, cases ?? '', url);
   }
-  process.stderr.write(usage);
-  return exitCodes.usage;
+  return refuseUsage('rules', 'write check FILE, test FILE CASES, or which FILE METHOD URL.');
 }
 
 async function which(name: string, method: string, url: string): Promise<number> {
   const parsed = /^https?:\/\/[^/?#@\s]+/.test(url) && URL.canParse(url);
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(method) || !parsed) {
-    process.stderr.write('portcullis: rules which needs a method and a URL, as in GET https://api.example/orders\n');
-    return exitCodes.usage;
+    return refuseUsage('rules', 'which needs a method and a URL, as in GET https://api.example/orders.');
   }
   const file = open(name);
   const rules = file === undefined ? undefined : await load(file);

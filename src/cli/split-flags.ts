@@ -1,4 +1,4 @@
-export type FlagKinds = Readonly<Record<string, 'text' | 'texts' | 'switch'>>;
+import type { FlagRows } from './commands/command-table.ts';
 
 export interface SplitFlags {
   readonly texts: ReadonlyMap<string, readonly string[]>;
@@ -10,24 +10,24 @@ export interface SplitFlags {
  * Separates the flags of a command from the flags of settings. Returns `undefined` if a flag lacks its value, has a value
  * that it does not accept, or is duplicated and accepts one value.
  */
-export function splitFlags(args: readonly string[], kinds: FlagKinds): SplitFlags | undefined {
+export function splitFlags(args: readonly string[], flags: FlagRows): SplitFlags | undefined {
   const texts = new Map<string, string[]>();
   const switches = new Set<string>();
   const rest: string[] = [];
   for (let at = 0; at < args.length; at++) {
     const arg = args[at] ?? '';
     const [, name = '', written] = /^--([^=]+)(?:=(.*))?$/s.exec(arg) ?? [];
-    const kind = Object.hasOwn(kinds, name) ? kinds[name] : undefined;
-    if (kind === undefined) {
+    const flag = Object.hasOwn(flags, name) ? flags[name] : undefined;
+    if (flag === undefined) {
       rest.push(arg);
-    } else if (kind === 'switch') {
+    } else if (flag.value === undefined) {
       if (written !== undefined) return undefined;
       switches.add(name);
     } else {
       const value = written ?? args[++at];
       const known = texts.get(name) ?? [];
       if (value === undefined || (written === undefined && value.startsWith('--'))) return undefined;
-      if (kind === 'text' && known.length > 0) return undefined;
+      if (flag.isRepeated === undefined && known.length > 0) return undefined;
       texts.set(name, [...known, value]);
     }
   }

@@ -7,47 +7,20 @@ import { describeMissing } from '../dev/provider/libraries.ts';
 import { findRunning, findService } from '../dev/provider/running.ts';
 import type { TokenOptions } from '../dev/tokens/token-options.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
+import { parseOptionsOf } from './commands/command-flags.ts';
+import { commandTable } from './commands/command-table.ts';
+import { refuseUsage } from './commands/help.ts';
 import { describeFlagError } from './flag-problem.ts';
-import { asksForHelp } from './help.ts';
 
 const fallback = 'http://localhost:8000';
-
-const usage = `portcullis token prints an access token of the running local provider. Flags:
-  --scope "a b"     with these scopes; without the flag there are none
-  --expired         expired an hour ago
-  --not-yet-valid   valid in an hour
-  --sub TEXT        of another subject
-  --actor TEXT      for an agent that acts for the subject (act, RFC 8693)
-  --permissions "a b"  with these permissions
-  --acr TEXT        of this authentication level
-  --auth-time N     of a user who signed in N seconds ago
-  --claim NAME=VALUE  with another claim, as often as you like; a VALUE that is JSON is read as JSON, null leaves it out
-  --opaque          no JWT: only the introspection endpoint understands the token
-  --audience TEXT   for another API
-  --issuer TEXT     in the name of another issuer
-  --unknown-key     signed with a key that is not published
-  --idp URL         of this provider, where several run
-  --dpop            bound to a new key, with a DPoP proof and the curl command that uses both, once
-With --dpop:
-  --url URL         what is called (default: /api/private of the service that dev runs, or else of ${fallback})
-  --method METHOD   how it is called (default: GET)
-  --nonce TEXT      the DPoP-Nonce that the service has sent
-`;
 
 /**
  * `portcullis token`: prints an access token on stdout, and nothing else; with `--dpop` a line for each of token, proof
  * and command. The exit status.
  */
 export async function runToken(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
-  if (asksForHelp(args)) {
-    process.stdout.write(usage);
-    return exitCodes.ok;
-  }
   const request = readRequest(args);
-  if (typeof request === 'string') {
-    process.stderr.write(`portcullis: ${request}\n${usage}`);
-    return exitCodes.usage;
-  }
+  if (typeof request === 'string') return refuseUsage('token', request);
   const cacheFolder = findCacheFolder(environment);
   const idp = await findRunning(cacheFolder, request.issuer);
   if (idp === undefined) {
@@ -117,7 +90,7 @@ function readRequest(args: readonly string[]): TokenRequest | string {
 }
 
 function readClaims(flags: Flags): Readonly<Record<string, unknown>> | string {
-  const { sub, actor, permissions, acr, claim } = flags;
+  const { sub, actor, permissions, acr, claim = [] } = flags;
   const age = flags['auth-time'];
   if (age !== undefined && !/^\d{1,9}$/.test(age)) return '--auth-time takes a number of seconds.';
   const named = claim.map((text) => /^([^=]+)=(.*)$/s.exec(text));
@@ -160,34 +133,10 @@ function hasUserInfo({ username, password }: URL): boolean {
   return `${username}${password}` !== '';
 }
 
-const options = {
-  scope: { type: 'string' },
-  expired: { type: 'boolean', default: false },
-  'not-yet-valid': { type: 'boolean', default: false },
-  audience: { type: 'string' },
-  issuer: { type: 'string' },
-  'unknown-key': { type: 'boolean', default: false },
-  idp: { type: 'string' },
-  sub: { type: 'string' },
-  actor: { type: 'string' },
-  permissions: { type: 'string' },
-  acr: { type: 'string' },
-  'auth-time': { type: 'string' },
-  claim: { type: 'string', multiple: true, default: [] as string[] },
-  opaque: { type: 'boolean', default: false },
-  dpop: { type: 'boolean', default: false },
-  url: { type: 'string' },
-  method: { type: 'string' },
-  nonce: { type: 'string' },
-} as const;
-
 function parseFlags(args: readonly string[]) {
   try {
-    return parseArgs({
-      args: [...args],
-      options,
-    }).values;
+    return parseArgs({ args: [...args], options: parseOptionsOf(commandTable.token.flags) }).values;
   } catch (error) {
-    return describeFlagError(error, Object.keys(options));
+    return describeFlagError(error, Object.keys(commandTable.token.flags));
   }
 }

@@ -1,5 +1,11 @@
 import type { EffectiveSetting, SettingProblem } from '../server/settings/setting-report.ts';
-import { readSettings, type SettingSources, type Settings, type SettingsResult } from '../server/settings/settings.ts';
+import {
+  readSettings,
+  type SettingSources,
+  type Settings,
+  type SettingsResult,
+  unused,
+} from '../server/settings/settings.ts';
 import type { RulesFile } from './rules/rules-reader.ts';
 import type { RulesOrigin } from './rules/rules-source.ts';
 
@@ -16,8 +22,6 @@ export type GateSettingsResult =
   | { readonly kind: 'problems'; readonly problems: readonly SettingProblem[] };
 
 const loopback = '127.0.0.0/8,::1';
-/** Placeholders for settings that the rules file replaces. */
-const unused = { domain: 'unused.invalid', audience: 'unused' };
 /** Namespace in a Redis that an upstream service shares: both validate the same proof. */
 const namespace = 'gate';
 const policyFlags: ReadonlySet<string> = new Set(['--issuer', '--domain', '--audience', '--scope']);
@@ -30,6 +34,7 @@ export function readGateSettings({ args, environment }: SettingSources): GateSet
       args: written,
       // The gate has no variants.
       environment: { ...environment, VARIANT: undefined },
+      // The rules file replaces domain and audience.
       defaults: { ...unused, 'trust-proxy': trust, 'replay-namespace': namespace },
     });
   const first = read(loopback);

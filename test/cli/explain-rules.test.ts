@@ -65,6 +65,20 @@ describe('the rule decides', () => {
     expect(status).toBe(0);
   });
 
+  it.each([
+    [['--method', 'GET', '--url', `${api}/orders/1`], 1, { reason: 'missing_credentials', rule: { id: 'read' } }],
+    [['--url', `${api}/healthz`], 0, { verdict: 'admitted', rule: { id: 'health' } }],
+    [['--method', 'DELETE', '--url', `${api}/orders/1`], 1, { reason: 'no_rule' }],
+  ])('%j without input → the request without a token', async (args, status, expected) => {
+    for (const input of ['', '\n']) {
+      const { status: seen, explanation } = await runJson(input, ...args);
+      expect(explanation).toMatchObject(expected);
+      expect(seen).toBe(status);
+    }
+    const empty = await run('', ...args, '--file', '/dev/null');
+    expect([empty.status, empty.stderr]).toEqual([64, expect.stringContaining('The input is empty')]);
+  });
+
   it('requirements of the rule are checked', async () => {
     const { status, explanation } = await runJson(await good(), '--method', 'POST', '--url', `${api}/orders`);
     expect(explanation).toMatchObject({ reason: 'insufficient_scope', status: 403, rule: { id: 'write' } });

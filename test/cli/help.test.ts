@@ -4,6 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { listFlags } from '../../src/cli/commands/command-flags.ts';
+import { type CommandRow, commandTable, isCommand } from '../../src/cli/commands/command-table.ts';
+import { findUnknownFlag } from '../../src/cli/flag-problem.ts';
+import { readGateSettings } from '../../src/gate/gate-settings.ts';
+import { readSettings } from '../../src/server/settings/settings.ts';
 import { runCommand } from '../support/command-runs.ts';
 
 const run = promisify(execFile);
@@ -17,20 +22,52 @@ afterAll(() => rm(folder, { recursive: true, force: true }));
 
 const environment = () => ({ PATH: process.env['PATH'], XDG_CACHE_HOME: folder });
 
-test.each(['serve', 'gate', 'config', 'rules', 'dev', 'token', 'explain', 'doctor'])(
-  '%s --help → help, and 0',
-  async (command) => {
-    const { status, stdout, stderr } = await runCommand([command, '--help'], environment());
-    expect(status).toBe(0);
-    expect(stdout).toContain('portcullis');
-    expect(stdout.split('\n').length).toBeGreaterThan(5);
-    expect(stderr).toBe('');
-  },
-);
+const commands = Object.entries<CommandRow>(commandTable);
 
-test('--help → names the settings file', async () => {
+test.each(commands)('%s --help → every flag and three examples in 80 columns', async (name, command) => {
+  for (const args of [
+    [name, '--help'],
+    [name, '-h'],
+    ['help', name],
+  ]) {
+    const { status, stdout, stderr } = await runCommand(args, environment());
+    expect([status, stderr]).toEqual([0, '']);
+    expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
+    for (const flag of Object.keys(listFlags(command))) expect(stdout).toMatch(new RegExp(`^  --${flag}[ ,\n]`, 'm'));
+    expect(stdout.split('Examples:\n')[1]?.trimEnd().split('\n')).toHaveLength(3);
+  }
+});
+
+test.each(commands)('%s: no example has an unknown flag', (_name, { examples }) => {
+  for (const example of examples) {
+    const [, name = '', rest = ''] = /portcullis (\w+) ?([^|)]*)/.exec(example) ?? [];
+    if (!isCommand(name)) throw new Error(`there is no command ${name}`);
+    expect(findUnknownFlag(rest.split(' '), commandTable[name])).toBeUndefined();
+  }
+});
+
+test('the examples of serve and gate → valid settings', async () => {
+  for (const example of [...commandTable.serve.examples, ...commandTable.gate.examples]) {
+    const [, variables = '', name, flags = ''] = /^(.*?)portcullis (\w+) (.*)$/.exec(example) ?? [];
+    const written = Object.fromEntries(variables.split(' ').flatMap((text) => (text === '' ? [] : [text.split('=')])));
+    const read = name === 'gate' ? readGateSettings : readSettings;
+    expect(read({ args: flags.split(' '), environment: written }).kind, example).toBe('settings');
+  }
+});
+
+test.each([
+  ['serve', '--custom-claim', '--rules'],
+  ['gate', '--rules', '--docs'],
+])('%s --help → its own settings first, and not the settings of another command', async (name, own, other) => {
+  const { stdout } = await runCommand([name, '--help'], environment());
+  expect(stdout.indexOf(own)).toBeLessThan(stdout.indexOf('--domain,'));
+  expect(stdout).not.toContain(`  ${other},`);
+});
+
+test('--help → every command in 80 columns', async () => {
   const { stdout } = await run(process.execPath, [main, '--help'], { env: environment() });
-  expect(stdout).toContain('--settings ');
+  for (const [name] of commands) expect(stdout).toMatch(new RegExp(`^  ${name} `, 'm'));
+  expect(stdout.split('\n').filter((line) => line.length > 80)).toEqual([]);
 });
 
 test('dev --only-provider → a provider, how to use it, and no service', async () => {
@@ -66,7 +103,7 @@ test('dev: a flag wins over a variable with the prefix, and the local provider o
 
 test('help rules → the help of that command', async () => {
   const { stdout } = await run(process.execPath, [main, 'help', 'rules'], { env: environment() });
-  expect(stdout).toMatch(/^portcullis rules checks a rules file/);
+  expect(stdout).toMatch(/^Usage: portcullis rules check FILE/);
 });
 
 const named = ['explain', '--issuer', 'https://idp.test/', '--audience', 'a'];
@@ -88,10 +125,16 @@ test.each<[readonly string[], number, string]>([
   [[...named, '--scopes', 'write:x'], 64, 'portcullis: there is no flag --scopes. Did you mean --scope?'],
   [[...named, '--expct', 'expired'], 64, 'portcullis: there is no flag --expct. Did you mean --expect?'],
   [[...named, '--offlin'], 64, 'portcullis: there is no flag --offlin. Did you mean --offline?'],
+  [['rules', '--jsn', 'check'], 64, 'portcullis: there is no flag --jsn.'],
+  [['revoke', '--help', '--sbu'], 64, 'portcullis: there is no flag --sbu.'],
+  [['revoke', '--sub', '-secret'], 64, 'portcullis: --sub lacks its value.'],
   [['explain', '--server', 'http://a.test', '--jsn'], 64, 'portcullis: there is no flag --jsn. Did you mean --json?'],
 ])('%j → %i, and what was meant', async (words, code, text) => {
   const ended = await run(process.execPath, [main, ...words], { env: environment() }).catch((error) => error);
   expect(ended).toMatchObject({ code, stderr: expect.stringContaining(text) });
+  if (code === 64) expect(ended.stderr).not.toMatch(/^(Usage|Examples)|secret/m);
+  if (code === 64 && words[0] !== 'serv')
+    expect(ended.stderr).toMatch(new RegExp(`^Flags and examples: portcullis ${words[0]} --help\\n$`, 'm'));
   // The value behind a flag that does not exist is no second mistake.
   expect(ended.stderr).not.toContain('argument:');
 });

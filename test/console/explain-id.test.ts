@@ -62,6 +62,25 @@ describe('explain --id ID --admin URL', () => {
     expect((await explain(['--id', own, '--admin', admin], withKey())).stderr).toBe('');
   });
 
+  it('--console-key-file → no variable is needed; without --admin, the port of the settings', async () => {
+    const args = ['--id', await refuse('urn:other'), '--console-key-file', folder.file];
+    for (const more of [
+      ['--admin', admin],
+      ['--admin-port', new URL(admin).port],
+    ]) {
+      const { code, stdout } = await explain([...args, ...more], {});
+      expect([code, stdout]).toEqual([1, expect.stringMatching(/^refused: invalid_audience/)]);
+    }
+    // The file of the flag, not the file of the variable.
+    const { code, stderr } = await explain(
+      ['--id', 'a', '--admin', admin, '--console-key-file', '/nowhere/at/all'],
+      withKey(),
+    );
+    expect([code, stderr]).toEqual([64, expect.stringContaining('there is no key')]);
+    expect((await explain([...args, '--admin-port', 'off'], {})).code).toBe(64);
+    expect((await explain([...args, '--port', 'x'], {})).stderr).toContain('the settings are not valid');
+  });
+
   it('--json and --expect → as without --id', async () => {
     const id = await refuse('urn:other');
     const { code, stdout } = await explain(

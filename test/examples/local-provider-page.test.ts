@@ -124,7 +124,7 @@ process.exit();
     expect(named.length).toBeGreaterThan(10);
     for (const flag of named) expect(help).toContain(flag);
     for (const [, flag = ''] of help.matchAll(/^ {2}(--[a-z-]+)/gm)) {
-      if (!['--idp', '--method', '--nonce'].includes(flag)) expect(named).toContain(flag);
+      if (!['--idp', '--method', '--nonce', '--help'].includes(flag)) expect(named).toContain(flag);
     }
   });
 

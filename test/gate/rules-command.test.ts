@@ -141,11 +141,13 @@ leaving.json:3:3: warning: the rule "admin" names hosts, and requests for its pa
   });
 
   it.each([[[]], [['check']], [['check', good, good]], [['test', good]], [['look', good]]])(
-    '%j → usage, 64',
+    '%j → 64 and where the help is',
     async (args) => {
       const { status, stderr } = await run(args);
       expect(status).toBe(64);
-      expect(stderr).toContain('portcullis rules check FILE');
+      expect(stderr).toBe(
+        'portcullis: write check FILE, test FILE CASES, or which FILE METHOD URL.\nFlags and examples: portcullis rules --help\n',
+      );
     },
   );
 });

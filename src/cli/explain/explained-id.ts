@@ -8,6 +8,7 @@ import { findLocalProvider } from '../../dev/provider/running.ts';
 import type { Explanation } from '../../explain/explanation.ts';
 import { failures } from '../../failures.ts';
 import type { DecisionDetail } from '../../server/console/wire.ts';
+import { readSettings, unused } from '../../server/settings/settings.ts';
 import { variants } from '../../server/variants/variants.ts';
 import { isReason } from './reason-page.ts';
 
@@ -24,9 +25,18 @@ const timeout = 5000;
 
 export interface AnyCall extends Pick<NamedCall, 'id'> {
   readonly admin: string | undefined;
+  /** File with the key of the console. Default: the file of the settings, or of the running dev. */
+  readonly keyFile: string | undefined;
+  /** Flags of settings. */
+  readonly settings: readonly string[];
 }
 
-async function findAdmin(environment: NodeJS.ProcessEnv): Promise<string> {
+async function findAdmin({ keyFile, settings: args }: AnyCall, environment: NodeJS.ProcessEnv): Promise<string> {
+  if (keyFile !== undefined) {
+    const read = readSettings({ args, environment, defaults: unused });
+    if (read.kind === 'settings') return `http://127.0.0.1:${read.settings.adminPort}`;
+    throw new TypeError('admin: the settings are not valid, so the port is unknown. Add --admin URL');
+  }
   const local = await findLocalProvider(findCacheFolder(environment), '');
   if (local?.admin !== undefined) return local.admin;
   throw new TypeError('id: no running portcullis dev was found. Add --admin URL of a service, or --file LOG');
@@ -34,12 +44,12 @@ async function findAdmin(environment: NodeJS.ProcessEnv): Promise<string> {
 
 /** Queries the console of a running service for a recent request. Throws `TypeError` if it cannot be read. */
 export async function explainById(call: AnyCall, environment: NodeJS.ProcessEnv): Promise<Explanation> {
-  const { id } = call;
+  const { id, keyFile } = call;
   if (!idForm.test(id)) throw new TypeError('id: write the X-Request-Id of a response');
-  const url = readAdmin(call.admin ?? (await findAdmin(environment)));
-  const keys = findKeys(environment);
+  const url = readAdmin(call.admin ?? (await findAdmin(call, environment)));
+  const keys = findKeys(environment, keyFile);
   if (keys.length === 0) {
-    throw new TypeError('admin: there is no key. Set CONSOLE_KEY_FILE to the file that the service writes it to');
+    throw new TypeError('admin: there is no key. Add --console-key-file with the file that the service writes it to');
   }
   const detail = await ask(new URL(`/console/api/decisions/${id}`, url), keys);
   if (detail === undefined) {
@@ -56,7 +66,7 @@ export async function explainById(call: AnyCall, environment: NodeJS.ProcessEnv)
   }
   // The service writes a complete explanation.
   const explanation = (detail.explanation as Explanation | undefined) ?? explainByFacts(detail);
-  return call.admin === undefined ? nameFlagsOfDev(explanation) : explanation;
+  return call.admin === undefined && keyFile === undefined ? nameFlagsOfDev(explanation) : explanation;
 }
 
 /** The service of `dev` names variables. `dev` has its own flag for the audience, and reads other settings from its environment. */
@@ -80,8 +90,8 @@ function readAdmin(admin: string): URL {
   throw new TypeError('admin: write the URL of the admin listener on this host, as in http://127.0.0.1:9464');
 }
 
-function findKeys(environment: NodeJS.ProcessEnv): readonly string[] {
-  const named = environment['PORTCULLIS_CONSOLE_KEY_FILE'] || environment['CONSOLE_KEY_FILE'];
+function findKeys(environment: NodeJS.ProcessEnv, keyFile: string | undefined): readonly string[] {
+  const named = keyFile ?? (environment['PORTCULLIS_CONSOLE_KEY_FILE'] || environment['CONSOLE_KEY_FILE']);
   const files = named === undefined || named === '' ? findDevFiles(environment) : [named];
   return files.flatMap((file) => {
     try {

@@ -7,32 +7,15 @@ import { type Cutoff, createRevocations, type Revocations, readRevocations } fro
 import { exitCodes } from '../../server/lifecycle/exit.ts';
 import { readRedisOptions } from '../../server/process/open-replay.ts';
 import { formatProblems } from '../../server/settings/setting-report.ts';
-import { readSettings, type Settings } from '../../server/settings/settings.ts';
+import { readSettings, type Settings, unused } from '../../server/settings/settings.ts';
 import { showText } from '../../shown-text.ts';
+import { parseOptionsOf } from '../commands/command-flags.ts';
+import { commandTable } from '../commands/command-table.ts';
+import { refuseUsage } from '../commands/help.ts';
 import { describeFlagError } from '../flag-problem.ts';
-import { asksForHelp } from '../help.ts';
 
-const usage = `portcullis revoke ends access tokens before they expire. Write one of:
-  portcullis revoke --sub SUBJECT     all tokens of a user
-  portcullis revoke --sid SESSION     all tokens of a session
-  portcullis revoke --client CLIENT   all tokens of a client
-  portcullis revoke --jti ID          one token
-  portcullis revoke --list            lists the cutoffs in Redis
-Flags:
-  --issuer URL     issuer of the tokens (default: the configured issuer)
-  --before TIME    refuses tokens issued until then: ISO 8601, or seconds since the epoch (default: now, and the clock tolerance)
-  --admin URL      sends it to the admin listener of a running service, with the key in ADMIN_KEY_FILE
-Without --admin, it writes to the Redis of REVOCATION_STORE.
-Exit status: 0; 64 usage; 69 if Redis or the service is unreachable or refuses; 78 if neither is configured.
-`;
 const kinds = { sub: 'sub', sid: 'sid', client: 'client_id', jti: 'jti' } as const;
-const text = { type: 'string' } as const;
-const flags = {
-  ...{ sub: text, sid: text, client: text, jti: text, issuer: text, before: text, admin: text },
-  list: { type: 'boolean' },
-} as const;
-/** Values of settings that this command does not need. */
-const unused = { domain: 'unused.invalid', audience: 'unused' };
+const { flags } = commandTable.revoke;
 // Milliseconds.
 const connectTimeout = 5000;
 const callTimeout = 5000;
@@ -43,10 +26,6 @@ interface Failure {
 }
 
 export async function runRevoke(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
-  if (asksForHelp(args)) {
-    process.stdout.write(usage);
-    return exitCodes.ok;
-  }
   let values: ReturnType<typeof readFlags>;
   try {
     values = readFlags(args);
@@ -75,7 +54,7 @@ export async function runRevoke(args: readonly string[], environment: NodeJS.Pro
 }
 
 function readFlags(args: readonly string[]) {
-  return parseArgs({ args: [...args], options: flags, strict: true }).values;
+  return parseArgs({ args: [...args], options: parseOptionsOf(flags) }).values;
 }
 
 function isIssuerSetting(name: string, { variant }: Settings): boolean {
@@ -188,6 +167,7 @@ function list(revocations: Revocations): void {
 }
 
 function fail({ message, status }: Failure): number {
-  process.stderr.write(`portcullis: ${message}\n${status === exitCodes.usage ? usage : ''}`);
+  if (status === exitCodes.usage) return refuseUsage('revoke', message);
+  process.stderr.write(`portcullis: ${message}\n`);
   return status;
 }

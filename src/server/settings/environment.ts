@@ -101,7 +101,7 @@ function refuseUnknown(name: string, names: ReadonlySet<string>): SettingProblem
   const fix = isOutbound(plain)
     ? `There is no such setting. Set ${plain}, without the prefix.`
     : likely === undefined
-      ? 'There is no such setting. Remove it; portcullis --help lists all.'
+      ? 'There is no such setting. Remove it; portcullis config --help lists all.'
       : `There is no such setting. Did you mean ${prefix}${likely}?`;
   return { name, value: undefined, fix };
 }

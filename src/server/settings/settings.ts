@@ -51,6 +51,9 @@ const replacements: Readonly<Partial<Record<SettingName, SettingName>>> = { doma
 const names = Object.keys(settingTable) as SettingName[]; // the keys are the names
 const rows: readonly SettingRow[] = names.map((name) => settingTable[name]);
 
+/** Defaults for commands that use neither the provider nor the audience. */
+export const unused = { domain: 'unused.invalid', audience: 'unused' };
+
 /** Reads flags over environment over the settings file over defaults, and collects every problem. */
 export function readSettings({ args, environment: variables, defaults = {} }: SettingSources): SettingsResult {
   const problems: SettingProblem[] = [];
@@ -165,7 +168,7 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
     } else if (token.kind === 'option') {
       const likely = findLikeliest(token.name, known, leastLetters);
       const hint = likely === undefined ? '' : ` Did you mean --${likely}?`;
-      refuse(token.rawName, `There is no such flag.${hint} See portcullis --help.`);
+      refuse(token.rawName, `There is no such flag.${hint} See portcullis config --help.`);
       unknownAt = token.index;
     } else if (token.kind === 'positional' && token.index !== unknownAt + 1) {
       // The argument after an unknown flag is its value.

@@ -154,8 +154,8 @@ describe('source of a setting', () => {
 });
 
 describe.concurrent('the command', { timeout: 40_000 }, () => {
-  it('--help → every setting on stdout, exit 0; without a command → exit 64', async () => {
-    const { status, stdout, stderr } = await runProcess(['--help'], {});
+  it('config --help → every setting on stdout, exit 0; without a command → exit 64', async () => {
+    const { status, stdout, stderr } = await runProcess(['config', '--help'], {});
     expect([status, stderr]).toEqual([0, '']);
     for (const name of ['IDP_DOMAIN', 'IDP_AUDIENCE', 'DPOP_REQUIRED', 'ERROR_BODY', '--port']) {
       expect(stdout).toContain(name);
@@ -181,5 +181,11 @@ describe.concurrent('the command', { timeout: 40_000 }, () => {
     expect(stdout).toMatch(/^ERROR_BODY +detail +default$/m);
     expect(stdout).not.toMatch(/nnnn|store-password/);
     expect((await runCommand(['config'], {})).status).toBe(78);
+    const json = await runCommand(['config', '--port', '8080', '--json'], environment);
+    expect(json.stdout).not.toMatch(/nnnn|store-password/);
+    const { version, settings } = JSON.parse(json.stdout);
+    expect(version).toBe(1);
+    expect(settings).toContainEqual({ name: 'PORT', value: '8080', source: 'flag' });
+    expect(settings).toHaveLength(stdout.trimEnd().split('\n').length);
   });
 });

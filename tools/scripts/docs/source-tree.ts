@@ -72,6 +72,7 @@ const lines: Readonly<Record<string, string>> = {
   'src/dev/provider': 'the local identity provider',
   'src/dev/tokens': 'tokens for tries and for `portcullis token`',
   'src/cli': 'commands: flags, and one call of a feature',
+  'src/cli/commands': 'the table of commands and flags, and the help',
   'src/cli/doctor': '`portcullis doctor`',
   'src/cli/explain': '`portcullis explain`',
   'src/cli/revoke': '`portcullis revoke`',

@@ -1,0 +1,80 @@
+import { exitCodes } from '../../server/lifecycle/exit.ts';
+import { describeSetting } from '../../server/settings/setting-row.ts';
+import { environmentName } from '../../server/settings/settings.ts';
+import { variants } from '../../server/variants/variants.ts';
+import { listFlags, listSettings } from './command-flags.ts';
+import { type CommandName, type CommandRow, commandTable } from './command-table.ts';
+
+/** Columns of a help text. */
+const width = 80;
+
+/** Help of all commands. */
+export function formatHelp(): string {
+  const rows = Object.entries(commandTable).map(([name, { summary }]) => [name, summary] as const);
+  return `Portcullis, an OAuth 2.0 resource server.
+
+Usage: portcullis <command> [flags]
+
+Commands:
+${formatRows(rows, 11)}
+
+Flags, settings and examples of a command: portcullis <command> --help
+All settings: portcullis config --help
+`;
+}
+
+export function formatCommandHelp(name: CommandName): string {
+  const command: CommandRow = commandTable[name];
+  const settings = listSettings(command);
+  const flags = Object.entries(listFlags(command)).filter(([flag]) => settings.every((row) => row.flag !== flag));
+  const own = [...Object.entries(command.flags), ...flags.filter(([flag]) => command.flags[flag] === undefined)];
+  const usage = command.forms.map((form, index) => `${index === 0 ? 'Usage:' : '      '} portcullis ${name} ${form}`);
+  const sections = [
+    usage.join('\n'),
+    `${wrap(command.summary, 0)}\n${wrap(command.reads, 0)}`,
+    `Flags:\n${formatRows(
+      own.map(([flag, { value, meaning }]) => [`--${flag}${value === undefined ? '' : ` ${value}`}`, meaning]),
+      22,
+    )}`,
+    ...(settings.length === 0
+      ? []
+      : [
+          `Settings, as flag and variable (variant b: ${variants.b.names.domain}, ${variants.b.names.audience}):\n${formatRows(
+            settings.map((row) => {
+              const variable = environmentName(row, variants.a);
+              return [row.secret === 'always' ? variable : `--${row.flag}, ${variable}`, describeSetting(row)];
+            }),
+            6,
+          )}`,
+        ]),
+    `Examples:\n${command.examples.map((example) => `  ${example}`).join('\n')}`,
+  ];
+  return `${sections.join('\n\n')}\n`;
+}
+
+/** Writes the problem of a usage error, and where the help is. Returns the exit status. */
+export function refuseUsage(name: CommandName, problem: string): number {
+  process.stderr.write(`portcullis: ${problem}\nFlags and examples: portcullis ${name} --help\n`);
+  return exitCodes.usage;
+}
+
+/** Two columns. A label that is too long for its column has its own line. */
+function formatRows(rows: readonly (readonly [label: string, text: string])[], indent: number): string {
+  return rows
+    .map(([label, text]) => {
+      const start = `  ${label}`;
+      const wrapped = wrap(text, indent);
+      return start.length + 2 > indent ? `${start}\n${wrapped}` : start.padEnd(indent) + wrapped.slice(indent);
+    })
+    .join('\n');
+}
+
+function wrap(text: string, indent: number): string {
+  const lines = [''];
+  for (const word of text.replaceAll('`', '').split(' ')) {
+    const line = lines.at(-1) ?? '';
+    if (line !== '' && indent + line.length + 1 + word.length > width) lines.push(word);
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
+  }
+  return lines.map((line) => ' '.repeat(indent) + line).join('\n');
+}
