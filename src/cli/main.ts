@@ -20,6 +20,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   rules: async () => (await import('./rules.ts')).runRules,
   revoke: async () => (await import('./revoke/revoke.ts')).runRevoke,
   config: async () => (await import('./config.ts')).runConfig,
+  completions: async () => (await import('./commands/completions.ts')).runCompletions,
 };
 
 /**

@@ -10,6 +10,7 @@ const packages = {
   chromium: 'chromium',
   curl: 'curl',
   faketime: 'faketime',
+  fish: 'fish',
   haproxy: 'haproxy',
   jq: 'jq',
   mkfifo: 'coreutils',
@@ -23,6 +24,7 @@ const packages = {
   'redis-server': 'redis-server',
   'systemd-analyze': 'systemd',
   tinyproxy: 'tinyproxy',
+  zsh: 'zsh',
 } as const;
 
 /** PyJWT as Debian installs it, a module and not a program. */

@@ -16,7 +16,7 @@ export function formatHelp(): string {
 Usage: portcullis <command> [flags]
 
 Commands:
-${formatRows(rows, 11)}
+${formatRows(rows, 15)}
 
 Flags, settings and examples of a command: portcullis <command> --help
 All settings: portcullis config --help
