@@ -180,11 +180,7 @@ function readToken(request: ResourceRequest): string {
   return String(request.headers.get('authorization')).replace(/^\S+ +/, '');
 }
 
-function toAuthInfo(
-  token: string,
-  { claims, scopes, scheme, ...access }: Access<unknown>,
-  resource: string,
-): McpAuthInfo {
+function toAuthInfo(token: string, { claims, scopes, scheme, actor }: Access<unknown>, resource: string): McpAuthInfo {
   const { aud, client_id: clientId, azp, sub, exp } = claims as RegisteredClaims; // `policy` may have a schema, whose claims are of any type
   const isForResource = Array.isArray(aud) ? aud.includes(resource) : aud === resource;
   // Providers before RFC 9068 have the client in `azp`; a few only as the subject of its own token.
@@ -195,6 +191,6 @@ function toAuthInfo(
     scopes: [...scopes],
     expiresAt: exp,
     ...(isForResource && { resource: new URL(resource) }),
-    extra: { claims, scheme, ...('actor' in access && { actor: access.actor }) },
+    extra: { claims, scheme, ...(actor !== undefined && { actor }) },
   };
 }

@@ -56,6 +56,11 @@ describe('the verifier', () => {
     expect(await verify(issuer.token({ scope: 'notes:read', ...claims }))).toMatchObject({ clientId });
   });
 
+  it('a token with an actor → extra.actor', async () => {
+    const token = issuer.token({ scope: 'notes:read', act: { sub: 'agent' } });
+    expect(await verify(token)).toMatchObject({ extra: { actor: { sub: 'agent' } } });
+  });
+
   it('a token without a client → an empty clientId', async () => {
     const lenient = createResourceServer({ issuers: [issuer], audience: resource, subject: 'optional' });
     const token = issuer.token({ scope: 'notes:read', client_id: undefined, sub: undefined });
