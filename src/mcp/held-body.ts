@@ -39,7 +39,8 @@ export class HeldBody {
 
   /** Adds a chunk. Returns the refusal if a limit is exceeded; the chunk is held even then. */
   add(chunk: Buffer): Refused | undefined {
-    this.#chunks.push(chunk);
+    // A copy: the chunk may be a small part of a buffer of 64 KiB, which it would keep in memory.
+    this.#chunks.push(Buffer.from(chunk));
     this.#length += chunk.length;
     this.#count(chunk.length + chunkOverhead);
     if (this.#length > maxMessageBytes) return new Refused('message_too_large');
