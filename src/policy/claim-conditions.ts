@@ -49,9 +49,7 @@ export function requireClaims(conditions: unknown): PolicyCheck {
   return createCheck<PolicyFacts>('claim_conditions', (facts) => findUnmet(facts) === undefined, {
     details: (facts) => ({ context: { claim: [findUnmet(facts)?.claim].flat().join('.') } }),
     compare: (facts) => {
-      const unmet = findUnmet(facts);
-      if (unmet === undefined) return {};
-      const { claim, operands } = unmet;
+      const { claim, operands } = findUnmet(facts) as CheckedCondition; // it is called only for a refusal
       return {
         expected: operands.map((operand) => String(resolve(operand, facts) ?? '')),
         received: findClaim(facts.token.claims, claim),

@@ -54,11 +54,10 @@ const refreshPart = 0.75;
 const widths: ReadonlySet<unknown> = new Set([1, 2, 4, 8]);
 const unpack = promisify(inflate);
 
-/** Creates status lists. Throws `TypeError` for a prefix that is not an https URL with a slash at its end. */
+/** Creates status lists. {@link isListPrefix} is true for each prefix. */
 export function createStatusLists<I extends ListIssuer>(options: StatusListsOptions<I>): StatusLists<I> {
   const { prefixes, verifyList, now } = options;
   const outbound = createOutbound(options.outbound);
-  if (!prefixes.every(isListPrefix)) throw new TypeError('statusLists: write https URLs that end in a slash');
   /** Lists by address and issuer: a list counts only for the issuer that has signed it. No address has a space. */
   const lists = new Map<string, List>();
 

@@ -62,6 +62,7 @@ const frameworks: readonly (readonly [string, (make: Make) => Promise<string>])[
     'express after its parsers',
     (make) => serve(express().use(express.urlencoded(), express.text({ type: '*/*' }), make(inExpress))),
   ],
+  ['express after a parser of bytes', (make) => serve(express().use(express.raw({ type: '*/*' }), make(inExpress)))],
   [
     'fastify',
     async (make) => {
@@ -176,7 +177,19 @@ describe.each(frameworks)('%s', (_name, mount) => {
         headers: { authorization: 'Bearer p', 'content-type': 'application/secevent+jwt' },
       });
     expect((await push('/shared-signals/other')).status).toBe(404);
+    expect((await push('/elsewhere')).status).toBe(404);
     expect((await push('/shared-signals/idp')).status).toBe(202);
     expect(reason()).toBe('revoked_token');
   });
+});
+
+it('fetch: a request without a body → 400', async () => {
+  const receive = inFetch.createBackchannelLogout(open().server, { clientIds: ['app'] });
+  const response = await receive(
+    new Request('https://api.test/backchannel-logout', {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    }),
+  );
+  expect(response?.status).toBe(400);
 });

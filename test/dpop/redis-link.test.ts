@@ -1,6 +1,7 @@
 import * as redis from '@redis/client';
 import { describe, expect, it } from 'vitest';
-import { linkTo } from '../../src/dpop/redis-link.ts';
+import { keepLink } from '../../src/dpop/kept-link.ts';
+import { linkTo, type RedisLink, useClient } from '../../src/dpop/redis-link.ts';
 
 /** A client that notes what it is told to connect with. */
 function createNoting() {
@@ -9,8 +10,13 @@ function createNoting() {
     noted.push(options);
     return { on: () => undefined };
   };
-  return { noted, client: { ...redis, createSentinel: note, createCluster: note } as unknown as typeof redis };
+  const creators = { createClient: note, createSentinel: note, createCluster: note };
+  return { noted, client: { ...redis, ...creators } as unknown as typeof redis };
 }
+
+import type { RedisClientLike } from '../../src/dpop/redis-script.ts';
+import type { RedisConnectionOptions } from '../../src/dpop/redis-url.ts';
+import { pickConnection } from '../../src/dpop/replay-redis.ts';
 
 describe.each([
   ['sentinel', '/gate', ({ nodeClientOptions }) => [nodeClientOptions]],
@@ -50,4 +56,53 @@ describe('sentinels', () => {
     const { username, password } = sentinelClientOptions;
     expect({ username, password }).toEqual(expected);
   });
+});
+
+describe('tls', () => {
+  it('a rediss URL → the options of its connection', () => {
+    const { noted, client } = createNoting();
+    linkTo(client, 'rediss://one:7000', { tls: { ca: 'authority' } });
+    expect(noted).toMatchObject([{ socket: { tls: true, ca: 'authority' } }]);
+  });
+
+  it('a redis URL → TypeError', () => {
+    expect(() => linkTo(redis, 'redis://one:7000', { tls: {} })).toThrow(/^tls: needs a URL that begins with rediss$/);
+  });
+
+  it.each<RedisConnectionOptions>([{}, { tls: { ca: 'authority' } }, { sentinel: { username: 'watcher' } }])(
+    '%j is picked from options',
+    (each) => {
+      const options = { ...each, namespace: 'a' };
+      expect(pickConnection(options)).toEqual(each);
+    },
+  );
+});
+
+it('a client without duplicate() → subscribing is a TypeError', async () => {
+  const client = { evalSha: async () => null, eval: async () => null } as RedisClientLike;
+  const link = useClient(client).open({ onError: () => undefined, onAnswer: () => undefined });
+  await expect(link.subscribe(['a'], () => undefined)).rejects.toThrow('The client has no duplicate()');
+});
+
+it('a link that is closed while it is prepared → not used', async () => {
+  let finish = (): void => undefined;
+  const prepared = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  const events: string[] = [];
+  const link = { destroy: () => events.push('destroyed') } as unknown as RedisLink;
+  const kept = keepLink(
+    { isCluster: false, open: () => link },
+    {
+      prepare: () => prepared,
+      onReady: () => events.push('ready'),
+      onAnswer: () => undefined,
+      onConnection: (state) => events.push(state),
+    },
+  );
+  kept.connect();
+  kept.close();
+  finish();
+  await prepared;
+  expect([kept.ready, events]).toEqual([undefined, ['destroyed']]);
 });

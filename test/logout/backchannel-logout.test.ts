@@ -110,6 +110,7 @@ describe('invalid logout tokens → 400 invalid_request', () => {
     ['an empty token', () => ''],
     ['a token that is not a JWS', () => 'nonsense'],
     ['a JWE', () => 'a.b.c.d.e'],
+    ['a payload that is not JSON', () => logoutToken().replace(/\..*\./, '.bm8.')],
     ['a foreign issuer', () => logoutToken({}, {}, stranger)],
     ['the issuer named by a stranger', () => logoutToken({ iss: issuer.issuer }, {}, stranger)],
     ['an altered signature', () => `${logoutToken().slice(0, -6)}AAAAAA`],

@@ -71,6 +71,13 @@ describe('claimConditions', () => {
     if (!(refused instanceof Refused)) throw new Error('admitted');
     expect(refused.context).toEqual({ claim: 'a.tenant' });
     expect(refused.evidence?.compare?.()).toEqual({ expected: ['acme'], received: undefined, identity: 'received' });
+    const ofUser: Policy = { claimConditions: [{ claim: 'tenant', equals: new BoundValue('tenant') as never }] };
+    const bound = { method: 'GET', url: 'https://api.test/', headers: request.headers };
+    for (const [bindings, expected] of [[undefined, ''] as const, [new Map([['tenant', 'acme']]), 'acme'] as const]) {
+      const judged = await server.judge({ ...bound, bindings } as never, ofUser); // bindings are for the gate
+      const seen = judged instanceof Refused ? judged.evidence?.compare?.() : 'admitted';
+      expect(seen).toEqual({ expected: [expected], received: 'b', identity: 'both' });
+    }
     const { status, headers, body } = server.describeRefusal(refused, request, { policy });
     expect([status, headers['www-authenticate'], body]).toEqual([
       403,

@@ -205,6 +205,14 @@ describe('permissionsClaim as a path', () => {
   });
 });
 
+it('a claim that is not an array → no permissions', async () => {
+  const headers = memory.headers({ permissions: 'editor' });
+  const { permissions } = await create({ issuers: [inMemory], audience }).authorize(
+    new Request('https://api.test/', { headers }),
+  );
+  expect([...permissions]).toEqual([]);
+});
+
 describe('permissionsClaim with several paths', () => {
   const permissionsClaim = [['realm_access', 'roles'], ['resource_access', 'orders', 'roles'], ['rights']] as const;
   const of = (roles: unknown) => ({ resource_access: { orders: { roles } } });

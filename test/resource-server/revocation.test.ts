@@ -129,6 +129,13 @@ it('introspected token with iat → the cutoff decides', async () => {
   expect(await decide('opaque')).toBe('revoked_token');
 });
 
+it('introspected token of an issuer without keys, with a status → revocation_unknown; without one → admitted', async () => {
+  const shared = { issuers: [], statusLists: ['https://idp.example/status/'] };
+  const listed = createAnswers({ status: { status_list: { idx: 0, uri: 'https://idp.example/status/1' } } });
+  expect(await open({ ...shared, introspection: listed.introspection }).decide('opaque')).toBe('revocation_unknown');
+  expect(await open({ ...shared, introspection: createAnswers({}).introspection }).decide('opaque')).toBe('admitted');
+});
+
 it('introspected token without iat, cutoff of its session → revoked_token', async () => {
   const { introspection } = createAnswers({ sid: 's1' });
   const { revocations, decide } = open({ introspection });

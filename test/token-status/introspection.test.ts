@@ -43,6 +43,17 @@ function open(options: Partial<IntrospectionOptions> = {}) {
   return { introspection, calls, state, ask, reasonOf };
 }
 
+it('a response that must be newer than a cutoff → one more query; the new response serves all', async () => {
+  const { introspection, calls, state } = open();
+  const ask = async (since?: number) => introspection.introspect('opaque', digestOf('opaque'), '', since);
+  await ask();
+  state.time += 1;
+  await Promise.all([ask(state.time), ask(state.time), ask()]);
+  expect(calls.length).toBe(2);
+  await ask(state.time);
+  expect(calls.length).toBe(2);
+});
+
 describe('the call', () => {
   it('is a form with the token, under client_secret_basic (RFC 7662 §2.1, RFC 6749 §2.3.1)', async () => {
     const { ask, calls } = open({ clientId: 'an api:1', clientSecret: 'p%ss w+rd é' });

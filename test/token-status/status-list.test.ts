@@ -1,9 +1,12 @@
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { deflateSync } from 'node:zlib';
 import { StatusList } from '@sd-jwt/jwt-status-list';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AccessError } from '../../src/failures.ts';
+import type { KeySet } from '../../src/keys/key-set.ts';
+import type { ResourceServerOptions } from '../../src/resource-server/options.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { until } from '../support/redis-store.ts';
@@ -22,7 +25,7 @@ type Bits = 1 | 2 | 4 | 8;
 const pack = (statuses: number[], bits: Bits): string => new StatusList(statuses, bits).compressStatusList();
 
 /** Serves status lists by path, over TLS, and a resource server that trusts them. */
-async function open() {
+async function open(issuers: ResourceServerOptions['issuers'] = [issuer]) {
   const certificates = await createTestCertificates();
   const lists = new Map<string, () => string>();
   const requests: string[] = [];
@@ -39,7 +42,7 @@ async function open() {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const origin = `https://localhost:${(server.address() as AddressInfo).port}`;
   const resourceServer = createResourceServer({
-    ...{ issuers: [issuer], audience: issuer.audience, ca: certificates.ca },
+    ...{ issuers, audience: issuer.audience, ca: certificates.ca },
     statusLists: [`${origin}/status/`],
   });
   closers.push(() => {
@@ -63,17 +66,16 @@ async function open() {
         { typ: 'statuslist+jwt', ...header },
       ),
     );
-  const decide = async (status: unknown): Promise<string> => {
-    const request = new Request('https://api.test/', {
-      headers: { authorization: `Bearer ${issuer.token({ status })}` },
-    });
+  const authorize = async (token: string): Promise<string> => {
+    const request = new Request('https://api.test/', { headers: { authorization: `Bearer ${token}` } });
     return resourceServer.authorize(request).then(
       () => 'admitted',
       (error: AccessError) => error.reason,
     );
   };
+  const decide = (status: unknown): Promise<string> => authorize(issuer.token({ status }));
   const at = (idx: unknown, listed: unknown = uri) => decide({ status_list: { idx, uri: listed } });
-  return { origin, uri, lists, requests, respond, publish, decide, at };
+  return { origin, uri, lists, requests, respond, publish, authorize, decide, at };
 }
 
 describe('vectors of the draft', () => {
@@ -156,6 +158,7 @@ describe('lists that cannot be used → revocation_unknown', () => {
     ['expired', ({ publish }) => publish([0], 1, { exp: now() - 1 })],
     ['without iat', ({ publish }) => publish([0], 1, { iat: undefined })],
     ['3 bits', ({ publish }) => publish([0], 1, { status_list: { bits: 3, lst: pack([0], 1) } })],
+    ['a number in place of bytes', ({ publish }) => publish([0], 1, { status_list: { bits: 1, lst: 1 } })],
     ['not ZLIB', ({ publish }) => publish([0], 1, { status_list: { bits: 1, lst: 'AAAA' } })],
     ['a zip bomb', ({ publish }) => publish([0], 1, { status_list: { bits: 1, lst: bomb } })],
     ['not a JWS', ({ lists }) => lists.set('/status/1', () => 'nonsense')],
@@ -174,6 +177,37 @@ describe('lists that cannot be used → revocation_unknown', () => {
   });
 });
 
+it.each([
+  ['neither ttl nor exp', { ttl: undefined }],
+  ['exp alone', { ttl: undefined, exp: now() + 60 }],
+  ['a ttl that is not a number', { ttl: '60' }],
+])('%s → the list is kept', async (_title, claims) => {
+  const { at, publish, requests } = await open();
+  publish([0], 1, claims);
+  expect([await at(0), await at(0), requests.length]).toEqual(['admitted', 'admitted', 1]);
+});
+
+it.each([
+  ['fetched', true, 'admitted'],
+  ['not allowed now', false, 'revocation_unknown'],
+])('a list that is signed with a new key → the keys are fetched; %s → %s', async (_title, isAllowed, expected) => {
+  const rotating = createTestIssuer();
+  let newKid: string | undefined;
+  const keys: KeySet = {
+    ...rotating.keys,
+    find: (kid, alg) => (kid === newKid ? undefined : rotating.keys.find(kid, alg)),
+    has: (kid) => kid !== newKid && rotating.keys.has(kid),
+    async refetch() {
+      if (isAllowed) newKid = undefined;
+    },
+  };
+  const { uri, publish, authorize } = await open([{ ...rotating, keys }]);
+  const token = rotating.token({ status: { status_list: { idx: 0, uri } } });
+  newKid = rotating.rotate();
+  publish([0], 1, {}, {}, rotating);
+  expect(await authorize(token)).toBe(expected);
+});
+
 it('many requests for one list → one fetch', async () => {
   const { at, publish, requests } = await open();
   publish([0, 1]);
@@ -188,6 +222,15 @@ it('a list that changes → refreshed in the background by its ttl', async () =>
   publish([1], 1, { ttl: 1 });
   await until(async () => (await at(0)) === 'revoked_token');
   expect(requests.length).toBeGreaterThan(1);
+});
+
+it('a list that no request uses → not refreshed again', async () => {
+  const { at, publish, requests } = await open();
+  publish([0], 1, { ttl: 1 });
+  expect(await at(0)).toBe('admitted');
+  await until(() => requests.length === 2);
+  await sleep(2000);
+  expect(requests.length).toBe(2);
 });
 
 it('a list that expires and cannot be refreshed → revocation_unknown', async () => {
