@@ -52,6 +52,8 @@ const leaseSeconds = 15;
 const leaseEvery = 5;
 /** Least time between two polls of a transmitter that does not wait for events. */
 const pollEvery = 5;
+/** Seconds until the response of a long poll, at least. */
+const longPoll = 1;
 const allAlgorithms: ReadonlySet<string> = new Set(algorithms.keys());
 
 /** Opens a stream: registers it in the background and keeps it verified. */
@@ -147,6 +149,7 @@ export function openStream(options: Stream, { revocations, outbound, keyOptions,
 
   const keepPolling = async (): Promise<void> => {
     let acknowledged: Record<string, unknown> = {};
+    let previous: readonly string[] = [];
     while (!isClosed()) {
       const endpoint = opened?.remote.pollEndpoint;
       if (!isHolder || endpoint === undefined) {
@@ -160,8 +163,10 @@ export function openStream(options: Stream, { revocations, outbound, keyOptions,
         acknowledged = {};
         await health.note('polled', now());
         acknowledged = await receiveAll(sets);
-        const hasNothingToSay = Object.keys(acknowledged).length === 0;
-        if (!moreAvailable && hasNothingToSay) await wait(Math.max(0, pollEvery - (now() - startedAt)));
+        const isNew = Object.keys(sets).some((jti) => !previous.includes(jti));
+        previous = Object.keys(sets);
+        const seconds = now() - startedAt;
+        if (!isNew || !(moreAvailable || seconds >= longPoll)) await wait(Math.max(0, pollEvery - seconds));
       } catch (cause) {
         emit({ type: 'failed', stream: name, cause });
         await wait(pollEvery);

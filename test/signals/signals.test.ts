@@ -6,7 +6,12 @@ import { openSignals } from '../../src/signals/receiver.ts';
 import { metadataUrl } from '../../src/signals/transmitter.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import { until } from '../support/redis-store.ts';
-import { eventTypes, type TransmitterStream } from '../support/transmitter.ts';
+import {
+  eventTypes,
+  type TestTransmitter,
+  type TransmitterBehaviour,
+  type TransmitterStream,
+} from '../support/transmitter.ts';
 import { authorization, issuer, open, receive, session, start, user } from './open-stream.ts';
 
 describe('stream management', () => {
@@ -451,6 +456,30 @@ describe('poll', () => {
     isAway = false;
     await until(() => transmitter.acknowledged.includes(jti));
     expect(reasonOf()).toBe('revoked_token');
+  }, 30_000);
+
+  it('a transmitter that does not wait, promises more or repeats itself → a poll at most every 5 s', async () => {
+    const invalid = (transmitter: TestTransmitter, remote: TransmitterStream) =>
+      transmitter.sign(remote, { sub_id: user, events: {} });
+    const cases: [Partial<TransmitterBehaviour>, typeof invalid?, number?][] = [
+      [{}],
+      [{ moreAvailable: true }],
+      [{ repeats: true }, (transmitter, remote) => transmitter.event(remote, eventTypes['session-revoked'], user)],
+      [{ repeats: true }, invalid],
+      // The page that it promises is fetched at once, and no other.
+      [{ repeats: true, moreAvailable: true }, invalid, 1],
+    ];
+    const early = cases.map(async ([behaviour, sign, pages = 0]) => {
+      const prepare = (prepared: TestTransmitter) =>
+        Object.assign(prepared.behaviour, { pollWait: 0, hasVerification: false, ...behaviour });
+      const { transmitter, remote } = await open({ delivery: 'poll', prepare });
+      if (sign !== undefined) transmitter.hold(sign(transmitter, remote));
+      await until(() => transmitter.polls.length >= 3 + pages);
+      const gaps = transmitter.polls.slice(1).map((at, index) => at - Number(transmitter.polls[index]));
+      // Timers may fire a few milliseconds early.
+      return gaps.filter((gap) => gap < 4900).length;
+    });
+    expect(await Promise.all(early)).toEqual([0, 0, 0, 0, 1]);
   }, 30_000);
 
   it('two instances → one polls', async () => {

@@ -67,6 +67,8 @@ export interface TestProvider {
   withdraw(kid: string): void;
   /** Publishes a raw entry next to the keys: a broken JWK, a JWK for another use or of another type. */
   publish(jwk: unknown): void;
+  /** Serves another path, such as a status list; `undefined`: 404 again. */
+  serve(path: `/${string}`, respond: ((response: ServerResponse) => void) | undefined): void;
   /** Requests so far for a route, or for any path. */
   requests(route: ProviderRoute | `/${string}`): number;
   /** Connections that are open now. */
@@ -125,6 +127,7 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
   const counts = new Map<string, number>();
   const faults = new Map<ProviderRoute, ProviderFault>();
   const drips = new Set<NodeJS.Timeout>();
+  const others = new Map<string, (response: ServerResponse) => void>();
   let newest = createSigningKey(signingKeys);
   let maxAge: number | undefined;
   signingKeys.set(newest.kid, newest);
@@ -139,10 +142,12 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const path = new URL(request.url ?? '/', issuer).pathname;
     counts.set(path, (counts.get(path) ?? 0) + 1);
+    const other = others.get(path);
     const route = routes.get(path);
     const fault = route === undefined ? 'not_found' : faults.get(route);
     const faultAnswer = fault === undefined ? undefined : faultAnswers[fault];
-    if (faultAnswer !== undefined) faultAnswer(response);
+    if (other !== undefined) other(response);
+    else if (faultAnswer !== undefined) faultAnswer(response);
     else if (route === 'discovery') sendJson(response, 200, discoveryDocument(fault));
     else sendKeySet(response);
   }
@@ -235,6 +240,7 @@ export async function startTestProvider(options: TestProviderOptions = {}): Prom
     },
     withdraw: (kid) => void withdrawn.add(findSigningKey(kid).kid),
     publish: (jwk) => void published.push(jwk),
+    serve: (path, respond) => void (respond === undefined ? others.delete(path) : others.set(path, respond)),
     requests: (route) => counts.get(route.startsWith('/') ? route : base + paths[route as ProviderRoute]) ?? 0, // no slash: a route
     connections: () => promisify(server.getConnections.bind(server))(),
     inject(fault, route) {

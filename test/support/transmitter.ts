@@ -34,6 +34,10 @@ export interface TransmitterBehaviour {
   streamStatus: 'enabled' | 'paused' | 'disabled';
   /** Milliseconds that a poll waits for events. */
   pollWait: number;
+  /** Value of `moreAvailable`. */
+  moreAvailable?: boolean;
+  /** Sends events again, acknowledged or not. */
+  repeats?: boolean;
   metadata: Readonly<Record<string, unknown>>;
   minVerification?: number;
   /** `iss` of streams, if it is another than the transmitter. */
@@ -64,6 +68,8 @@ export interface TestTransmitter {
   readonly authorizations: readonly (string | undefined)[];
   /** Largest number of polls at the same time so far. */
   readonly mostPolls: number;
+  /** Milliseconds since the epoch at which each poll arrived. */
+  readonly polls: readonly number[];
   /** Acknowledged and refused events of polls. */
   readonly acknowledged: readonly string[];
   readonly refused: Readonly<Record<string, unknown>>;
@@ -134,6 +140,7 @@ export async function startTransmitter(path = ''): Promise<TestTransmitter> {
   const refused: Record<string, unknown> = {};
   const held = new Map<string, string>();
   const waiting = new Set<() => void>();
+  const polls: number[] = [];
   let mostPolls = 0;
   const behaviour: TransmitterBehaviour = {
     ...{ verifies: true, hasStatus: true, hasVerification: true, oneStream: false },
@@ -217,13 +224,14 @@ export async function startTransmitter(path = ''): Promise<TestTransmitter> {
       return;
     }
     if (pathname === '/poll') {
+      polls.push(Date.now());
       for (const jti of (body['ack'] ?? []) as string[]) {
         acknowledged.push(jti);
-        held.delete(jti);
+        if (behaviour.repeats !== true) held.delete(jti);
       }
       for (const [jti, error] of Object.entries((body['setErrs'] ?? {}) as object)) {
         refused[jti] = error;
-        held.delete(jti);
+        if (behaviour.repeats !== true) held.delete(jti);
       }
       if (held.size === 0) {
         await new Promise<void>((settle) => {
@@ -236,7 +244,8 @@ export async function startTransmitter(path = ''): Promise<TestTransmitter> {
           setTimeout(resolve, behaviour.pollWait);
         });
       }
-      return send(200, { sets: Object.fromEntries(held) });
+      const { moreAvailable } = behaviour;
+      return send(200, { sets: Object.fromEntries(held), ...(moreAvailable !== undefined && { moreAvailable }) });
     }
     send(404);
   }
@@ -271,7 +280,7 @@ export async function startTransmitter(path = ''): Promise<TestTransmitter> {
 
   return {
     ...{ url, ca: certificates.ca, caFile, behaviour, streams, requests, authorizations, acknowledged, refused },
-    ...{ sign, event, push, hold },
+    ...{ polls, sign, event, push, hold },
     deleteStreams: () => void streams.splice(0),
     get mostPolls() {
       return mostPolls;
