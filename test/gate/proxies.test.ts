@@ -1,13 +1,17 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { request } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createDpopClient } from '../support/dpop-client.ts';
 import { gateEdgeNames, type RecordingUpstream, startGateEdge, startRecordingUpstream } from '../support/gate-edge.ts';
 import { type GateProcess, startGate } from '../support/gate-process.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
-import { edges, type ProxyServer } from '../support/proxy-server.ts';
+import { edges, type ProxyServer, startEdge } from '../support/proxy-server.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { createTestCertificates, type TestCertificates } from '../support/tls.ts';
 
@@ -68,7 +72,8 @@ interface Call {
 function call(edge: ProxyServer, path: string, { method = 'GET', headers = [], body }: Call = {}): Promise<Answer> {
   const length = body === undefined ? [] : ['Content-Length', String(Buffer.byteLength(body))];
   return new Promise((resolve, reject) => {
-    const all = ['Host', `localhost:${edge.port}`, ...headers, ...length];
+    const host = headers[0] === 'Host' ? [] : ['Host', `localhost:${edge.port}`];
+    const all = [...host, ...headers, ...length];
     const outgoing = request(
       { host: 'localhost', port: edge.port, path, method, headers: all, ca: certificates.ca, agent: false, family: 4 },
       (response) => {
@@ -370,3 +375,34 @@ for (const name of gateEdgeNames) {
     });
   });
 }
+
+describe('nginx on the default port', needs('nginx'), () => {
+  it('the upstream and proofs → the host without a port, also if the client writes it', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'portcullis-default-port-'));
+    const shipped = await readFile(new URL('../../deploy/gate/nginx.conf', import.meta.url), 'utf8');
+    const file = join(folder, 'nginx.conf');
+    // A test cannot listen on 443: everything but the listener has this port.
+    await writeFile(file, shipped.replaceAll(/(?<!listen @ADDRESS@:)@PORT@/g, '443'));
+    const edge = await startEdge(
+      { ...edges.nginx, templates: [pathToFileURL(file)] },
+      { certificates, values: { GATE: `127.0.0.1:${gate.port}`, UPSTREAM: upstream.address } },
+    );
+    try {
+      for (const host of ['localhost', 'localhost:443']) {
+        const headers = ['Host', host, ...proven('https://localhost/private')];
+        expect(await call(edge, '/private', { headers })).toMatchObject({ status: 200 });
+        expect([lastHeaders().get('host'), lastHeaders().get('x-forwarded-host')]).toEqual([
+          ['localhost'],
+          ['localhost'],
+        ]);
+      }
+      const withPort = ['Host', 'localhost', ...proven('https://localhost:443/private')];
+      expect(await call(edge, '/private', { headers: withPort })).toMatchObject({ status: 200 });
+      const listening = ['Host', 'localhost', ...proven(`https://localhost:${edge.port}/private`)];
+      expect(await call(edge, '/private', { headers: listening })).toMatchObject({ status: 401 });
+    } finally {
+      await edge.stop();
+      await rm(folder, { recursive: true });
+    }
+  });
+});
