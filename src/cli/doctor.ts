@@ -12,6 +12,7 @@ import { providerChecks } from './doctor/provider-checks.ts';
 import { redisCheck } from './doctor/redis-check.ts';
 import { formatFindings } from './doctor/report.ts';
 import { rulesCheck } from './doctor/rules-check.ts';
+import { collectBundle, createBundleFile } from './doctor/support-bundle.ts';
 import { revocationCheck } from './revoke/revocation-check.ts';
 import { splitFlags } from './split-flags.ts';
 import { readTerminalStyle } from './terminal-style.ts';
@@ -43,8 +44,16 @@ export async function runDoctor(args: readonly string[], environment: Environmen
     return exitCodes.config;
   }
   process.stderr.write(found.note);
-  const { deployments, outside = parts.outside } = found;
+  const [bundlePath] = flags.texts.get('bundle') ?? [];
+  const bundle = bundlePath === undefined ? undefined : createBundleFile(bundlePath);
+  if (bundlePath !== undefined && bundle === undefined)
+    return refuseUsage('doctor', '--bundle: the file exists, or cannot be created. Choose a new file.');
+  const { deployments, admin, outside = parts.outside } = found;
   const findings = await checkAll(chosen, { ...parts, outside }, deployments);
+  if (bundle !== undefined) {
+    bundle.write(await collectBundle({ deployments, findings, admin, timeout: parts.timeout }));
+    process.stderr.write('portcullis: the support bundle is written. Read it before you send it.\n');
+  }
   const hasFailed = findings.some(({ level }) => level === 'fail');
   const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
   process.stdout.write(

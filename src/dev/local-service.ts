@@ -20,6 +20,8 @@ export interface LocalService {
   readonly environment: Environment;
   /** URL of the service; `undefined` with `--only-provider`. */
   readonly service: string | undefined;
+  /** URL of its admin listener. */
+  readonly admin: string | undefined;
   /** Certificate of the provider, in PEM. */
   readonly ca: string;
 }
@@ -31,7 +33,7 @@ export interface LocalService {
 export async function findLocalService(environment: Environment, issuer: string): Promise<LocalService | undefined> {
   const provider = await findLocalProvider(findCacheFolder(environment), issuer);
   if (provider?.audience === undefined) return undefined;
-  const { audience, certificate: ca, service, variables } = provider;
+  const { audience, certificate: ca, service, admin, variables } = provider;
   // The provider is on this host: no proxy is needed.
   const outbound = { NO_PROXY: 'localhost', no_proxy: 'localhost' };
   return {
@@ -39,6 +41,7 @@ export async function findLocalService(environment: Environment, issuer: string)
     audience,
     environment: { ...environment, ...variables, ...outbound },
     service,
+    admin,
     ca,
   };
 }

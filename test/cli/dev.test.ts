@@ -373,6 +373,12 @@ describe('in this process', () => {
       const status = dev([]);
       await Promise.race([announced, status]);
       const [, file = '', link = ''] = /^ {2}console key +(\S+)[\s\S]*^(\S+\/console\?key=[\w-]{43})$/m.exec(out) ?? [];
+      expect(out.trimEnd().split('\n').at(-1)).toBe(link);
+      // A path or a URL is one word, which cannot be broken.
+      const isWord = (line: string): boolean => /^(?: {0,2}[\w ]{1,17} )? *\S+$/.test(line);
+      expect(out.split('\n').filter((line) => line.length > 80 && !isWord(line))).toEqual([]);
+      expect(out).toContain('$(npx portcullis token');
+      expect(out).not.toMatch(/\bey[\w-]+\.[\w-]+\./);
       expect((await fetch(link)).status).toBe(200);
       expect((await fetch(link)).status).toBe(401);
       const next = (await readFile(file, 'utf8')).trim();

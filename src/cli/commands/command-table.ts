@@ -150,6 +150,11 @@ export const commandTable = {
       'dpop-key-file': { value: 'FILE', meaning: 'Key of that token, in PEM or as JWK.' },
       only: { value: 'a,b', meaning: 'Runs only these checks.' },
       'list-checks': { meaning: 'Prints the checks.' },
+      bundle: {
+        value: 'FILE',
+        meaning:
+          'Also writes a new JSON file for a report: findings, settings, keys, refusals and metrics, without secrets.',
+      },
       timeout: { value: 'SECONDS', meaning: 'Limit of each request (default: 5).' },
       json: { meaning: 'Prints JSON.' },
     },

@@ -1,7 +1,7 @@
 import { readGateSettings } from '../../gate/gate-settings.ts';
 import { readRulesFiles } from '../../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../../gate/rules/rules-reader.ts';
-import { formatProblems } from '../../server/settings/setting-report.ts';
+import { type EffectiveSetting, formatProblems } from '../../server/settings/setting-report.ts';
 import { type SettingName, settingTable } from '../../server/settings/setting-table.ts';
 import { environmentName, readSettings, type Settings } from '../../server/settings/settings.ts';
 import { variants } from '../../server/variants/variants.ts';
@@ -11,6 +11,8 @@ type Environment = Readonly<NodeJS.ProcessEnv>;
 export interface Deployment {
   /** `undefined` if only `--from-outside` and `--peer` are checked. */
   readonly settings: Settings | undefined;
+  /** Empty without settings. */
+  readonly effective: readonly EffectiveSetting[];
   /** `undefined` if `issuerAbsence` applies, or the domain has a scheme. */
   readonly issuer: string | undefined;
   readonly issuerAbsence: string;
@@ -25,15 +27,17 @@ export interface Deployment {
 }
 
 export function createDeployment(
-  settings: Settings | undefined,
+  read: { readonly settings: Settings; readonly effective: readonly EffectiveSetting[] } | undefined,
   environment: Environment,
-  domain?: string,
 ): Deployment {
+  const { settings, effective = [] } = read ?? {};
   const variant = settings?.variant ?? variants.a;
+  const domain = effective.find(({ name }) => name === variant.names.domain)?.value;
   const issuer = settings?.issuer;
   const endpoint = variant.endpoints.find(({ access }) => access !== 'open' && access.scopes === undefined);
   return {
     settings,
+    effective,
     issuer,
     issuerAbsence: 'no provider is set',
     domainWithScheme: settings !== undefined && issuer === undefined ? domain : undefined,
@@ -50,6 +54,8 @@ export interface FoundDeployments {
   readonly deployments: Deployments;
   /** URL of the clients, if the flags need not name it. */
   readonly outside?: URL | undefined;
+  /** URL of the admin listener; `undefined` if it is off, or its port is unknown. */
+  readonly admin: string | undefined;
   /** Note for standard error if no settings are set, otherwise empty. */
   readonly note: string;
 }
@@ -64,10 +70,21 @@ export async function readDeployments(
   hasOtherTarget: boolean,
 ): Promise<FoundDeployments | string> {
   const result = await readConfigured(args, environment);
-  if (result.kind === 'deployments') return { deployments: result.deployments, note: '' };
-  if (result.areAbsent && hasOtherTarget) return { deployments: [createDeployment(undefined, environment)], note: '' };
+  if (result.kind === 'deployments') {
+    const { deployments } = result;
+    return { deployments, admin: findAdmin(deployments[0].settings), note: '' };
+  }
+  if (result.areAbsent && hasOtherTarget)
+    return { deployments: [createDeployment(undefined, environment)], admin: undefined, note: '' };
   const local = result.areAbsent && args.length === 0 ? await readLocal(environment) : undefined;
   return local ?? result.text;
+}
+
+function findAdmin(settings: Settings | undefined): string | undefined {
+  const { adminHost = '', adminPort = 0 } = settings ?? {};
+  if (adminPort === 'off' || adminPort === 0) return undefined;
+  const host = /^(?:0\.0\.0\.0|::)$/.test(adminHost) ? '127.0.0.1' : adminHost;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${adminPort}`;
 }
 
 async function readLocal(environment: Environment): Promise<FoundDeployments | undefined> {
@@ -75,7 +92,7 @@ async function readLocal(environment: Environment): Promise<FoundDeployments | u
   const { findLocalService, describeLocalService } = await import('../../dev/local-service.ts');
   const local = await findLocalService(environment, '');
   if (local === undefined) return undefined;
-  const { ca, issuer, service } = local;
+  const { ca, issuer, service, admin } = local;
   const result = await readConfigured([], local.environment);
   const [first, ...others] =
     result.kind === 'deployments' ? result.deployments : ([createDeployment(undefined, local.environment)] as const);
@@ -87,6 +104,7 @@ async function readLocal(environment: Environment): Promise<FoundDeployments | u
   return {
     deployments: [withIssuer(first), ...others.map(withIssuer)],
     outside: service === undefined ? undefined : new URL(service),
+    admin,
     note: describeLocalService(local, 'checking'),
   };
 }
@@ -100,7 +118,7 @@ async function readConfigured(args: readonly string[], environment: Environment)
   const gate = readGateSettings({ args, environment });
   if (gate.kind === 'settings' && gate.rules.kind === 'file') {
     const { path } = gate.rules;
-    const deployment = createDeployment(gate.settings, environment);
+    const deployment = createDeployment(gate, environment);
     const issuers = await readIssuers(path);
     const withRules = (issuer: string | undefined): Deployment => ({
       ...deployment,
@@ -117,9 +135,7 @@ async function readConfigured(args: readonly string[], environment: Environment)
   }
   const result = readSettings({ args, environment });
   if (result.kind === 'settings') {
-    const { settings, effective } = result;
-    const domain = effective.find(({ name }) => name === settings.variant.names.domain)?.value;
-    return { kind: 'deployments', deployments: [createDeployment(settings, environment, domain)] };
+    return { kind: 'deployments', deployments: [createDeployment(result, environment)] };
   }
   const areAbsent = result.problems.every(({ value, fix }) => value === undefined && fix.startsWith('It is required.'));
   return { kind: 'problems', areAbsent, text: formatProblems(result.problems) };

@@ -84,13 +84,13 @@ function nameFlagsOfDev(explanation: Explanation): Explanation {
 }
 
 /** The key must not leave this host. */
-function readAdmin(admin: string): URL {
+export function readAdmin(admin: string): URL {
   const url = URL.canParse(admin) ? new URL(admin) : undefined;
   if (url?.protocol === 'http:' && /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url.hostname)) return url;
   throw new TypeError('admin: write the URL of the admin listener on this host, as in http://127.0.0.1:9464');
 }
 
-function findKeys(environment: NodeJS.ProcessEnv, keyFile: string | undefined): readonly string[] {
+export function findKeys(environment: NodeJS.ProcessEnv, keyFile: string | undefined): readonly string[] {
   const named = keyFile ?? (environment['PORTCULLIS_CONSOLE_KEY_FILE'] || environment['CONSOLE_KEY_FILE']);
   const files = named === undefined || named === '' ? findDevFiles(environment) : [named];
   return files.flatMap((file) => {
