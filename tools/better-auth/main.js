@@ -13,7 +13,8 @@ import { findFreePort, isOpen, until } from '../shared/network.js';
 import { endChild, startChild } from '../shared/processes.js';
 
 installPackages(fileURLToPath(new URL('.', import.meta.url)));
-const { startProvider } = await import('./provider.js');
+// As a URL: the types of its packages exist only after the installation.
+const { startProvider } = await import(new URL('provider.js', import.meta.url).href);
 
 const folder = mkdtempSync(join(tmpdir(), 'portcullis-better-auth-'));
 process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
