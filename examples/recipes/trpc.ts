@@ -2,18 +2,28 @@ import { createServer, type Server } from 'node:http';
 import { initTRPC, TRPCError } from '@trpc/server';
 import { createHTTPHandler } from '@trpc/server/adapters/standalone';
 import { TRPC_ERROR_CODES_BY_KEY, type TRPCErrorResponse } from '@trpc/server/rpc';
-import type { Access, ErrorBody, ErrorReport, ResourceServer } from 'portcullis';
-import { createAuthorize } from 'portcullis/node';
+import { type Access, AccessError, type ErrorBody, type ErrorReport, type ResourceServer } from 'portcullis';
+import { createAuthorize, toResourceRequest } from 'portcullis/node';
 
-const t = initTRPC.context<{ readonly access: Access | undefined }>().create();
+interface Context {
+  readonly access: Access | undefined;
+  /** The headers of a refusal, such as its challenge. */
+  readonly headersOf: (refused: AccessError) => Readonly<Record<string, string>>;
+}
+
+const t = initTRPC.context<Context>().create();
 
 /** A procedure for clients with this scope. `ctx.access` is defined in it. */
 const withScope = (scope: string) =>
   t.procedure.use(({ ctx: { access }, next }) => {
-    if (access === undefined) throw new TRPCError({ code: 'UNAUTHORIZED' });
-    if (!access.scopes.has(scope)) throw new TRPCError({ code: 'FORBIDDEN' });
+    if (access === undefined) throw refuse('UNAUTHORIZED', new AccessError('missing_credentials', { scopes: [scope] }));
+    if (!access.scopes.has(scope))
+      throw refuse('FORBIDDEN', new AccessError('insufficient_scope', { scopes: [scope] }));
     return next({ ctx: { access } });
   });
+
+const refuse = (code: 'UNAUTHORIZED' | 'FORBIDDEN', cause: AccessError) =>
+  new TRPCError({ code, message: cause.message, cause });
 
 const router = t.router({
   greeting: t.procedure.query(() => 'open to all'),
@@ -33,7 +43,18 @@ function toErrorBody({ status, description: message }: ErrorReport): ErrorBody {
 /** A request without a token reaches the open procedures; an invalid token is refused before all of them. */
 export function createProcedures(resourceServer: ResourceServer): Server {
   const authorize = createAuthorize(resourceServer, { errorBody: toErrorBody });
-  const handler = createHTTPHandler({ router, createContext: ({ req }) => ({ access: authorize.findAccess(req) }) });
+  const handler = createHTTPHandler<typeof router>({
+    router,
+    createContext: ({ req }) => ({
+      access: authorize.findAccess(req),
+      headersOf: (refused) => resourceServer.describeRefusal(refused, toResourceRequest(req)).headers,
+    }),
+    responseMeta({ ctx, errors }) {
+      const refused = errors.map(({ cause }) => cause).find((cause) => cause instanceof AccessError);
+      const challenge = refused && ctx?.headersOf(refused)['www-authenticate'];
+      return challenge === undefined ? {} : { headers: { 'www-authenticate': challenge } };
+    },
+  });
   const pass = authorize.optional();
   return createServer((request, response) => pass(request, response, () => handler(request, response)));
 }

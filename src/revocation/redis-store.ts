@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { keepLink } from '../dpop/kept-link.ts';
-import { limit, loadRedis } from '../dpop/redis-limit.ts';
+import { loadRedis } from '../dpop/load-redis.ts';
+import { limit } from '../dpop/redis-limit.ts';
 import { linkTo, type RedisLink, useClient } from '../dpop/redis-link.ts';
 import type { RedisClientLike } from '../dpop/redis-script.ts';
 import type { RedisConnectionOptions } from '../dpop/redis-url.ts';

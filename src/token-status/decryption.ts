@@ -3,6 +3,7 @@ import { decodeBase64url, type JsonObject, parseJsonObject } from '../jose/json.
 import { type PrivateKey, type ReadPrivateKey, readPrivateKey } from '../jose/private-key.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { Refused } from '../refused.ts';
+import { loadJose } from './load-jose.ts';
 
 /** Keys for encrypted access tokens (RFC 7516, RFC 7519 §3). Needs the optional package `jose`. */
 export interface DecryptionOptions {
@@ -20,8 +21,6 @@ export interface Decryption {
   load(): Promise<unknown>;
 }
 
-type Jose = typeof import('jose');
-
 const keyTypes: ReadonlyMap<unknown, string> = new Map([
   ['RSA-OAEP-256', 'rsa'],
   ['ECDH-ES', 'ec'],
@@ -38,8 +37,8 @@ export function createDecryption(options: DecryptionOptions): Decryption {
   if (!keys.every(({ key }) => types.has(key.asymmetricKeyType))) {
     throw new TypeError('decryption: write RSA or EC keys');
   }
-  let loading: Promise<Jose> | undefined;
-  const load = (): Promise<Jose> => {
+  let loading: ReturnType<typeof loadJose> | undefined;
+  const load = (): ReturnType<typeof loadJose> => {
     loading ??= loadJose();
     return loading;
   };
@@ -80,12 +79,4 @@ function readInner(inner: string): string | Refused {
 
 function countParts(token: string): number {
   return token.split('.', 6).length;
-}
-
-async function loadJose(): Promise<Jose> {
-  try {
-    return await import('jose');
-  } catch (cause) {
-    throw new Error('Encrypted tokens need the package jose. Install it with "npm install jose"', { cause });
-  }
 }

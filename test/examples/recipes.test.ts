@@ -3,7 +3,7 @@ import { createServer, get, type Server } from 'node:http';
 import { type AddressInfo, connect as connectRaw } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Client, credentials, Metadata, ServerCredentials, type ServiceError, status } from '@grpc/grpc-js';
-import { createTRPCClient, httpBatchLink } from '@trpc/client';
+import { createTRPCClient, httpBatchLink, type TRPCClientError } from '@trpc/client';
 import * as oauth from 'oauth4webapi';
 import type { Access, RegisteredClaims, ResourceServer } from 'portcullis';
 import { io } from 'socket.io-client';
@@ -37,7 +37,7 @@ type Recipes = {
 };
 const packed = await buildPages();
 const load = <N extends keyof Recipes>(name: N) => packed.load(`./examples/recipes/${name}.js`) as Recipes[N];
-const { createResourceServer } = packed.load('portcullis') as typeof import('portcullis'); // it has the name of its sources
+const { createResourceServer, failures } = packed.load('portcullis') as typeof import('portcullis'); // it has the name of its sources
 const { createTestIssuer } = packed.load('portcullis/testing') as typeof import('portcullis/testing'); // as above
 const { createGraphql } = load('graphql-yoga');
 const { createMessages, service } = load('grpc');
@@ -303,12 +303,24 @@ describe('tRPC', () => {
     return createTRPCClient<Router>({ links: [httpBatchLink({ url, headers })] });
   };
 
+  const challengeOf = (error: unknown) => {
+    const { response } = (error as TRPCClientError<Router>).meta as { readonly response: Response }; // of its HTTP links
+    return response.headers.get('www-authenticate');
+  };
+
   it('open procedures need no token, others the scope', async () => {
     const stranger = await connect({});
     expect(await stranger.greeting.query()).toBe('open to all');
-    await expect(stranger.reader.query()).rejects.toMatchObject({ data: { code: 'UNAUTHORIZED' } });
+    const missing = await stranger.reader.query().catch((error: unknown) => error);
+    expect(missing).toMatchObject({
+      message: failures.missing_credentials.description,
+      data: { code: 'UNAUTHORIZED' },
+    });
+    expect(challengeOf(missing)).toMatch(/^(?!.*error=)Bearer .*scope="read:messages"/);
     const client = await connect(issuer.headers());
-    await expect(client.reader.query()).rejects.toMatchObject({ data: { code: 'FORBIDDEN' } });
+    const lacking = await client.reader.query().catch((error: unknown) => error);
+    expect(lacking).toMatchObject({ message: failures.insufficient_scope.description, data: { code: 'FORBIDDEN' } });
+    expect(challengeOf(lacking)).toMatch(/error="insufficient_scope".*scope="read:messages"/);
     const reader = await connect(issuer.headers({ sub: 'alice', scope: 'read:messages' }));
     expect(await reader.reader.query()).toBe('alice');
   });
@@ -318,6 +330,7 @@ describe('tRPC', () => {
     const batch = await Promise.allSettled([client.greeting.query(), client.reader.query()]);
     const refused = { message: 'The access token has expired.', data: { code: 'UNAUTHORIZED', httpStatus: 401 } };
     expect(batch).toMatchObject([{ reason: refused }, { reason: refused }]);
+    expect(challengeOf(batch[0]?.status === 'rejected' && batch[0].reason)).toContain('error="invalid_token"');
   });
 });
 

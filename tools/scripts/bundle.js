@@ -2,12 +2,13 @@
 // build/. There is a file for each entry point, and one for each part that several of them share or that is loaded on demand.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join, posix } from 'node:path';
+import { basename, dirname, join, posix } from 'node:path';
 import { rolldown } from 'rolldown';
 
 const { exports, imports, bin } = JSON.parse(readFileSync('package.json', 'utf8'));
 const modules = Object.values(exports).flatMap(({ default: path }) => path ?? []);
-const replacements = Object.values(imports).map(({ workerd }) => workerd);
+const ownImports = Object.entries(imports).filter(([, { webpack }]) => webpack !== undefined);
+const replacements = [...ownImports.map(([, paths]) => paths.default), imports['#undici'].workerd];
 const entries = [...modules, ...replacements, ...Object.values(bin)].map((path) =>
   path.replace(/^(?:\.\/)?dist\//, '').replace(/\.js$/, ''),
 );
@@ -16,6 +17,16 @@ const bundle = await rolldown({
   input: Object.fromEntries(entries.map((entry) => [entry, `src/${entry}.ts`])),
   platform: 'node',
   external: /^[^./]/, // packages, and what Node brings
+  plugins: [
+    {
+      name: 'own imports',
+      resolveId(path, importer) {
+        const [name] =
+          ownImports.find(([, paths]) => importer && basename(path, '.ts') === basename(paths.default, '.js')) ?? [];
+        return name && { id: name, external: true };
+      },
+    },
+  ],
 });
 await bundle.write({
   dir: 'dist',
@@ -26,6 +37,12 @@ await bundle.write({
   chunkFileNames: 'parts/[name].js',
 });
 await bundle.close();
+
+// webpack warns about an optional package that is not installed, unless it leaves the import to Node.
+for (const [, paths] of ownImports) {
+  const text = readFileSync(paths.default, 'utf8');
+  writeFileSync(paths.webpack, text.replace(/\bimport\(/g, 'import(/* webpackIgnore: true */ '));
+}
 
 /** Declarations that an entry point needs, by way of others. */
 const declarations = new Set(entries.map((entry) => `${entry}.d.ts`));
