@@ -667,6 +667,28 @@ it('there is a case for each preset', () => {
   expect(cases.map(({ preset }) => preset).toSorted()).toEqual(presets.map(([name]) => name).toSorted());
 });
 
+describe('tokens of Supabase, without a preset', () => {
+  const iss = 'https://abcdefghijklmnopqrst.supabase.co/auth/v1';
+  const kit = createTestIssuer({ issuer: iss, audience: 'authenticated', alg: 'ES256' });
+  const server = createResourceServer({ issuers: [kit], audience: 'authenticated', algorithms: ['ES256'] });
+  const header = { typ: 'JWT' };
+  const claims = {
+    ...without('client_id', 'jti', 'scope'),
+    ...{ aud: 'authenticated', role: 'authenticated', aal: 'aal1', session_id: environment, is_anonymous: false },
+    ...{ email: 'alice@example.com', app_metadata: { provider: 'email' }, amr: [{ method: 'password' }] },
+  };
+
+  it.each<[string, string, JsonObject, JsonObject]>([
+    ['of an asymmetric key', 'accepted', {}, {}],
+    ['of the shared secret', 'unsupported_alg', {}, { alg: 'HS256', kid: undefined }],
+    ['of an anonymous key of the project', 'invalid_issuer', { iss: 'supabase', aud: undefined, role: 'anon' }, {}],
+    ['of another project', 'invalid_issuer', { iss: iss.replace('abc', 'xyz') }, {}],
+  ])('%s → %s', async (_name, expected, changes, ofHeader) => {
+    const token = kit.token({ ...claims, ...changes }, { ...header, ...ofHeader });
+    expect(await judge(server, bearer(token))).toBe(expected);
+  });
+});
+
 describe('findTenants', () => {
   const other = '11111111-2222-4333-8444-555555555555';
   const issuerOf = (id: string) => `https://login.microsoftonline.com/${id}/v2.0`;
