@@ -105,8 +105,11 @@ describe.concurrent('a file of rules that changes', { timeout: 30_000 }, () => {
 
   it('closed while it changes → not loaded', async ({ expect, onTestFinished }) => {
     const { path, seen, close } = await open(onTestFinished);
-    writeFileSync(path, opening);
-    await sleep(1200);
+    // It never stays unchanged for long enough, however late this process runs.
+    for (let count = 0; count < 20; count++) {
+      writeFileSync(path, `${opening}  # ${count}\n`);
+      await sleep(60);
+    }
     close();
     await sleep(1500);
     expect(seen).toEqual(['first', 'rules_loaded']);
