@@ -208,7 +208,10 @@ describe('the start', () => {
     ['--rules', ['--rules', '/nowhere/a.json', '--rules=/nowhere/a.json']],
     ['--upstream', ['--rules', '/nowhere/a.json', '--upstream=http://127.0.0.1:1', '--upstream', 'http://127.0.0.1:2']],
   ])('%s twice → 64', async (flag, args) => {
-    expect(await fail(args)).toEqual({ code: 64, stderr: `portcullis: ${flag} is written twice. Write it once.\n` });
+    expect(await fail(args)).toEqual({
+      code: 64,
+      stderr: `portcullis: ${flag} is written twice. Write it once.\nFlags and examples: portcullis gate --help\n`,
+    });
   });
 
   it('serve with rules → refused, because they would have no effect', async () => {
