@@ -33,6 +33,8 @@ export interface BackchannelLogoutOptions {
 /** Result of one logout token. */
 export type LogoutOutcome = 'accepted' | 'invalid' | 'limited' | 'unavailable' | 'full';
 
+type Received = readonly [response: EventResponse, outcome: LogoutOutcome, cause?: unknown];
+
 const maxBodyBytes = 16 * 1024;
 const pathGrammar = /^\/[\w.~!$&'()*+,;=:@/-]*$/;
 
@@ -93,11 +95,19 @@ export function openBackchannelLogout(
     return read();
   };
 
-  const receive = async (post: EventPost): Promise<readonly [EventResponse, LogoutOutcome, unknown?]> => {
+  const limited = (peer: string): Received | undefined => {
+    const blocked = limit.blockedFor(peer);
+    return blocked > 0 ? [eventResponse(429, undefined, { 'retry-after': String(blocked) }), 'limited'] : undefined;
+  };
+
+  const receive = async (post: EventPost, peer: string): Promise<Received> => {
     if (!isMediaType(post.request.headers.get('content-type'), 'application/x-www-form-urlencoded'))
       return [invalid(415), 'invalid'];
     const body = await post.readBody(maxBodyBytes);
     if (body === undefined) return [invalid(413), 'invalid'];
+    // A body that was held back does not outlast the limit.
+    const late = limited(peer);
+    if (late !== undefined) return late;
     const [token = '', ...others] = new URLSearchParams(body).getAll('logout_token');
     if (others.length > 0) return [invalidToken, 'invalid'];
     const verified = await verify(token, post);
@@ -115,14 +125,11 @@ export function openBackchannelLogout(
     async respond(post) {
       if (post.request.method !== 'POST') return onlyPost;
       const peer = namePeer(readClientAddress(post.request, post.connection));
-      const blocked = limit.blockedFor(peer);
       const [response, outcome, cause] =
-        blocked > 0
-          ? ([eventResponse(429, undefined, { 'retry-after': String(blocked) }), 'limited', undefined] as const)
-          : await receive(post).catch((error: unknown) => {
-              const result = error instanceof RevocationsFull ? 'full' : 'unavailable';
-              return [unavailable, result, error] as const;
-            });
+        limited(peer) ??
+        (await receive(post, peer).catch((error: unknown): Received => {
+          return [unavailable, error instanceof RevocationsFull ? 'full' : 'unavailable', error];
+        }));
       if (outcome === 'invalid') limit.note(peer);
       try {
         onLogout?.(outcome, cause);

@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 
 /** Reads a body as text; `undefined` if it has more bytes. What follows them is not read. */
-export async function readNodeBody(incoming: IncomingMessage, maxBytes: number): Promise<string | undefined> {
+export const readNodeBody = async (incoming: IncomingMessage, maxBytes: number): Promise<string | undefined> =>
+  (await readNodeBytes(incoming, maxBytes))?.toString('utf8');
+
+export async function readNodeBytes(incoming: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
@@ -9,5 +12,5 @@ export async function readNodeBody(incoming: IncomingMessage, maxBytes: number):
     if (size > maxBytes) return undefined;
     chunks.push(chunk as Buffer);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }

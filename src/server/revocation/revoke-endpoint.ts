@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener } from 'node:http';
-import { readNodeBody } from '../../adapters/events/node-body.ts';
+import { readNodeBytes } from '../../adapters/events/node-body.ts';
 import { isMediaType } from '../../http/event-post.ts';
 import { isTime, type JsonObject, parseJsonObject } from '../../jose/json.ts';
 import { type Cutoff, readCutoff } from '../../revocation/revocations.ts';
@@ -44,7 +44,7 @@ export function openRevokeEndpoint({
     if (incoming.method !== 'POST') return 405;
     if (!isKey(incoming.headers.authorization, key)) return 401;
     if (!isMediaType(incoming.headers['content-type'] ?? null, 'application/json')) return 400;
-    const body = await readNodeBody(incoming, maxBodyBytes);
+    const body = await readNodeBytes(incoming, maxBodyBytes);
     const cutoff = body === undefined ? undefined : parseCutoff(body, clockTolerance.exp, keys);
     if (cutoff === undefined) return 400;
     try {
@@ -67,8 +67,8 @@ export function openRevokeEndpoint({
 }
 
 /** `undefined` for a body that is not a cutoff. A time later than now plus the tolerance is a mistake. */
-function parseCutoff(body: string, tolerance: number, keys: RevokeEndpointOptions['keys']): Cutoff | undefined {
-  const value: JsonObject | undefined = parseJsonObject(Buffer.from(body));
+function parseCutoff(body: Buffer, tolerance: number, keys: RevokeEndpointOptions['keys']): Cutoff | undefined {
+  const value: JsonObject | undefined = parseJsonObject(body);
   if (value === undefined || !Object.keys(value).every((name) => members.has(name))) return undefined;
   const issuers = new Set(keys.views().map(({ issuer }) => issuer));
   const { before, issuer = issuers.size === 1 ? [...issuers][0] : undefined } = value;
