@@ -10,7 +10,7 @@ export const channel = `${prefix}changes`;
 export const aliveChannel = (instance: string): string => `${prefix}alive:${instance}`;
 
 /*
- * Stores records and publishes those that are new, in one step: nothing comes between. KEYS: the records (a hash of mark and
+ * Stores records and publishes those that changed, in one step: nothing comes between. KEYS: the records (a hash of mark and
  * until by key), the ends of their retention (a sorted set), a random value that is lost with the rest.
  * ARGV: the channel, the largest number of records, a new random value in case one is needed, a channel for a sign of life
  * (or empty), and for each record key, mark and until. Expired records are removed two minutes late, since clocks differ.
@@ -39,13 +39,12 @@ for i = 5, #ARGV, 3 do
   if not known and redis.call('HLEN', KEYS[1]) >= tonumber(ARGV[2]) then
     full = 1
   else
-    local isLater = tonumber(till) > known_till
+    local isLater, isNewer = tonumber(till) > known_till, tonumber(mark) > known_mark
     if not isLater then till = string.format('%d', known_till) end
-    if tonumber(mark) > known_mark then
+    if not isNewer then mark = string.format('%d', known_mark) end
+    if isLater or isNewer then
       redis.call('HSET', KEYS[1], key, mark .. ' ' .. till)
       changed[#changed + 1] = string.sub(key, 1, -2) .. ',' .. mark .. ',' .. till .. ']'
-    elseif isLater then
-      redis.call('HSET', KEYS[1], key, string.format('%d', known_mark) .. ' ' .. till)
     end
     if isLater then redis.call('ZADD', KEYS[2], till, key) end
   end

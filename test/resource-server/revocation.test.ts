@@ -55,18 +55,30 @@ it('a token of another issuer with equal values → admitted', async () => {
   expect(await decide(token())).toBe('admitted');
 });
 
-it('the order: lifetime, cutoff, unknown, deny list', async () => {
+it('the order: lifetime, cutoff, unknown, status list, deny list', async () => {
   const denyList = createDenyList({ sub: ['ann'] });
-  const { revocations, decide } = open({ denyList });
-  const long = token({ exp: now() + 90_000 });
+  const { revocations, decide } = open({ denyList, statusLists: ['https://status.example/'] });
+  const listed = { status: { status_list: { idx: 0, uri: 'https://other.example/' } } };
+  const long = token({ exp: now() + 90_000, ...listed });
+  expect(await decide(token(listed))).toBe('status_list_not_allowed');
   expect(await decide(token())).toBe('revoked_token');
   expect(await decide(long)).toBe('token_lifetime_too_long');
   denyList.remove({ kind: 'sub', value: 'ann' });
   readRevocations('test', revocations).addDoubt(() => true);
   expect(await decide(token())).toBe('revocation_unknown');
+  expect(await decide(token(listed))).toBe('revocation_unknown');
   await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
-  expect(await decide(token())).toBe('revoked_token');
+  expect(await decide(token(listed))).toBe('revoked_token');
   expect(await decide(long)).toBe('token_lifetime_too_long');
+});
+
+it('after the claims, before the binding: an expired token, then a bound one without its proof', async () => {
+  const { revocations, decide } = open();
+  await revocations.revoke({ issuer: issuer.issuer, sub: 'ann' });
+  const bound = { cnf: { jkt: 'x'.repeat(43) } };
+  expect(await decide(token({ ...bound, exp: now() - 60, iat: now() - 120 }))).toBe('expired');
+  expect(await decide(token({ ...bound, exp: now() + 90_000 }))).toBe('token_lifetime_too_long');
+  expect(await decide(token(bound))).toBe('revoked_token');
 });
 
 it('an invalid token → the reason of the token, not of its revocation', async () => {

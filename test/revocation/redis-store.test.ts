@@ -1,5 +1,6 @@
 import { createClient } from '@redis/client';
 import { afterEach, describe, expect, it } from 'vitest';
+import { encodeMark } from '../../src/revocation/record.ts';
 import { createRedisRevocationStore } from '../../src/revocation/redis-store.ts';
 import { createRevocations, readRevocations } from '../../src/revocation/revocations.ts';
 import { needs } from '../support/programs.ts';
@@ -117,6 +118,24 @@ describe('a store in Redis', needs('redis-server'), () => {
     await other.revocations.ready();
     await other.revoke('ann');
     await until(() => one.refuses('ann'));
+  });
+
+  it('a cutoff that is received again → retained longer by every instance, and by one that starts later', async () => {
+    const { url } = await redis();
+    const [first, second] = [await open(url), await open(url)];
+    await Promise.all([first.revocations.ready(), second.revocations.ready()]);
+    const now = Math.floor(Date.now() / 1000);
+    const write = (until: number) => first.store.write([[issuer, 'sid', 's1', encodeMark(now, 'logout'), until]]);
+    const retainedBy = ({ revocations }: typeof first): number =>
+      Math.max(0, ...[...readRevocations('test', revocations).records()].map(([, , , , until]) => until));
+    await write(now + 100);
+    await until(() => retainedBy(second) >= now + 100);
+    expect(retainedBy(second)).toBeLessThan(now + 10_000);
+    await write(now + 10_000);
+    await until(() => retainedBy(second) >= now + 10_000);
+    const third = await open(url);
+    await third.revocations.ready();
+    expect(retainedBy(third)).toBeGreaterThanOrEqual(now + 10_000);
   });
 
   it('a lease → one holder, who can prolong it', async () => {
