@@ -41,7 +41,7 @@ async function start(environment: Readonly<Record<string, string>> = {}): Promis
 
 const now = (): number => Math.floor(Date.now() / 1000);
 let serial = 0;
-/** A session of its own: its access token, and the form that ends it. */
+/** A new session: its access token, and the form that ends it. */
 async function createSession() {
   const sid = `session-${++serial}`;
   const events = { 'http://schemas.openid.net/event/backchannel-logout': {} };
@@ -227,7 +227,7 @@ describe('cutoffs in memory, two workers', () => {
     expect(await call(next, ended.token)).toEqual([200]);
   }, 60_000);
 
-  it('the worker that answered the sender → refuses at once, on the same connection', async () => {
+  it('the worker that responded to the sender → refuses at once, on the same connection', async () => {
     const own = await start({ WORKERS: '2' });
     closers.push(() => own.stop());
     for (let round = 0; round < 20; round++) {
