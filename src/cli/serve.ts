@@ -1,4 +1,5 @@
-import { serveCommand } from '../serve/serve-command.ts';
+import type { LocalTokens } from '../serve/app-route.ts';
+import { createServeCommand } from '../serve/serve-command.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings } from '../server/settings/settings.ts';
@@ -15,6 +16,16 @@ export async function runServe(args: readonly string[], environment: NodeJS.Proc
   return runCommand(
     environment,
     () => readSettings({ args, environment }),
-    () => serveCommand,
+    () => createServeCommand((issuer) => findLocalTokens(issuer, environment)),
   );
+}
+
+async function findLocalTokens(issuer: string, environment: NodeJS.ProcessEnv): Promise<LocalTokens | undefined> {
+  // Loaded only for the documentation page of a service whose issuer is on this host.
+  const { findLocalProvider, findRunning } = await import('../dev/provider/running.ts');
+  const { findCacheFolder } = await import('../dev/provider/cache-folder.ts');
+  const folder = findCacheFolder(environment);
+  const [client, provider] = await Promise.all([findRunning(folder, issuer), findLocalProvider(folder, issuer)]);
+  if (client === undefined) return undefined;
+  return { admin: provider?.issuer === issuer ? provider.admin : undefined, token: client.getToken };
 }

@@ -9,6 +9,16 @@ import type { Settings } from '../server/settings/settings.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import type { FindFlows } from './docs/provider-flows.ts';
 
+/** The local provider of `portcullis dev`. */
+export interface LocalTokens {
+  /** URL of the admin listener, which has the console. */
+  readonly admin: string | undefined;
+  token(options: { readonly scope: string; readonly jkt?: string }): Promise<string>;
+}
+
+/** Finds the running local provider with this issuer. */
+export type FindLocalTokens = (issuer: string) => Promise<LocalTokens | undefined>;
+
 export interface AppOptions {
   readonly settings: Pick<
     Settings,
@@ -20,6 +30,8 @@ export interface AppOptions {
   readonly version: string;
   /** Default: unknown flows. */
   readonly findFlows?: FindFlows;
+  /** Default: no local provider. */
+  readonly findLocalTokens?: FindLocalTokens | undefined;
 }
 
 export type Respond = (exchange: Exchange) => Answer | Refused | Promise<Answer>;

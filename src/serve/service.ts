@@ -12,12 +12,13 @@ import { openServiceParts } from '../server/process/service-parts.ts';
 import { labelSettings, nameSettings } from '../server/settings/setting-names.ts';
 import type { Variant } from '../server/variants/variants.ts';
 import { createApp } from './app.ts';
+import type { FindLocalTokens } from './app-route.ts';
 import { describeScopes } from './docs/openapi.ts';
 import { createFindFlows, type FindFlows } from './docs/provider-flows.ts';
 import { describeEndpoints } from './endpoint-views.ts';
 
 /** Creates the service. Rejects with `StartFailure` if the variant requires keys at startup and they are missing. */
-export async function createService(options: ServiceOptions): Promise<Service> {
+export async function createService(options: ServiceOptions, findLocalTokens?: FindLocalTokens): Promise<Service> {
   const { settings, log, metrics, keySource, replay } = options;
   const { variant, issuer, spellings } = settings;
   const domainName = spellings[variant.names.domain] ?? variant.names.domain;
@@ -52,6 +53,7 @@ export async function createService(options: ServiceOptions): Promise<Service> {
       ...(externalUrl !== undefined && { pinned: externalUrl }),
     }),
     version: readVersion(),
+    findLocalTokens,
     ...(issuer !== undefined && settings.docs && { findFlows: openFlows(issuer, variant) }),
   });
 

@@ -60,6 +60,11 @@ describe('the documentation page, in a browser', needs('chromium'), () => {
     expect(document).toMatchObject({ servers: [{ url: service.url }] });
   });
 
+  it('no running dev → no button for its tokens', async () => {
+    await page.waitForLoadState('networkidle');
+    expect(await page.getByRole('button', { name: 'Authorize' }).count()).toBe(0);
+  });
+
   it('an open endpoint → 200 and its body, without the token', async () => {
     await token().fill(await provider.sign());
     const [request] = await Promise.all([

@@ -21,6 +21,8 @@ export interface DocsPageSources {
   readonly issuer: string | undefined;
   readonly audience: string;
   readonly errorBody: ErrorBodyFormat;
+  /** True if the page can get tokens of the local provider. */
+  readonly isLocal?: boolean;
 }
 
 const baseMark = '$BASE';
@@ -50,7 +52,7 @@ export function createDocsPage(sources: DocsPageSources): DocsPage {
 const hashOf = (text: string): string => createHash('sha256').update(text).digest('base64');
 
 function writePage(sources: DocsPageSources, script: string): string {
-  const { endpoints, mode, issuer, audience } = sources;
+  const { endpoints, mode, issuer, audience, isLocal = false } = sources;
   const scopes = [...new Set(endpoints.flatMap(scopesOf))];
   return `<!doctype html>
 <html lang="en">
@@ -74,7 +76,7 @@ Each accepts <code>GET</code> and <code>HEAD</code>.</p>
 </dl>
 </header>
 <main>
-${tokenSection(mode)}
+${tokenSection(mode, isLocal ? scopes : undefined)}
 <h2>Endpoints</h2>
 ${endpoints.map((endpoint, index) => article(endpoint, index, sources)).join('\n')}
 ${mode === 'off' ? '' : dpopSection(endpoints)}</main>
@@ -84,7 +86,7 @@ ${mode === 'off' ? '' : dpopSection(endpoints)}</main>
 `;
 }
 
-function tokenSection(mode: DpopMode): string {
+function tokenSection(mode: DpopMode, localScopes: readonly string[] | undefined): string {
   const proof = `<label for="proof">DPoP proof${mode === 'required' ? '' : ', if the token is bound to a key'}</label>
 <textarea id="proof" class="secret" rows="2" autocomplete="off" autocapitalize="off" spellcheck="false"></textarea>
 `;
@@ -93,8 +95,22 @@ function tokenSection(mode: DpopMode): string {
 <p id="try-help">Paste an access token, and call an endpoint below. The token stays in this field, and goes only to this service.</p>
 <label for="token">Access token</label>
 <textarea id="token" class="secret" rows="3" autocomplete="off" autocapitalize="off" spellcheck="false" aria-describedby="try-help"></textarea>
-${mode === 'off' ? '' : proof}<button id="forget" class="quiet" type="button">Forget</button>
+${mode === 'off' ? '' : proof}${localScopes === undefined ? '' : localSection(mode, localScopes)}<button id="forget" class="quiet" type="button">Forget</button>
 </section>`;
+}
+
+/** Requests tokens of the local provider. A bound token has a key of the page. */
+function localSection(mode: DpopMode, scopes: readonly string[]): string {
+  const checked = mode === 'required' ? ' checked' : '';
+  const bound = `<label><input id="bound" type="checkbox"${checked}> Bound to a key of this page, with a proof for each call</label>
+`;
+  return `<div id="local" hidden>
+<label for="scope">Scopes of a token of the local provider</label>
+<input id="scope" value="${escapeHtml(scopes.join(' '))}" autocomplete="off" autocapitalize="off" spellcheck="false">
+${mode === 'off' ? '' : bound}<button id="authorize" type="button">Authorize</button>
+<p id="authorized" class="quiet" role="status"></p>
+</div>
+`;
 }
 
 function article(endpoint: Endpoint, index: number, sources: DocsPageSources): string {
@@ -117,7 +133,7 @@ ${rows.map(({ status, body }) => `<pre>${status}  ${escapeHtml(body)}</pre>`).jo
 <div class="try" hidden>
 <button type="button" data-path="${escapeHtml(path)}" data-access="${isOpen ? 'open' : 'token'}">Call GET ${escapeHtml(path)}</button>
 <div class="answer" role="status">
-<p class="status" hidden></p><pre class="head" hidden></pre><pre class="body" hidden></pre><p class="next" hidden></p>
+<p class="status" hidden></p><pre class="head" hidden></pre><pre class="body" hidden></pre><p class="next" hidden></p><p class="link" hidden></p>
 </div></div>
 </article>`;
 }

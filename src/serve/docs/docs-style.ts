@@ -27,7 +27,8 @@ td, th { text-align: left; font-weight: 400; padding: .3rem .6rem .3rem 0; borde
 th { font: .85rem/1.6 ui-monospace, monospace; width: 3.2rem; }
 details { margin: .6rem 0 0; } summary { cursor: pointer; width: max-content; color: var(--link); }
 label { display: block; font-weight: 600; margin: .6rem 0 .2rem; }
-textarea { width: 100%; color: inherit; background: var(--page); border: 1px solid var(--quiet); border-radius: .4rem; padding: .5rem .6rem; resize: vertical; }
+#scope { font: .85rem/1.5 ui-monospace, monospace; } label input { width: auto; }
+textarea, #scope { width: 100%; color: inherit; background: var(--page); border: 1px solid var(--quiet); border-radius: .4rem; padding: .5rem .6rem; resize: vertical; }
 button { font: inherit; font-weight: 600; color: var(--on-button); background: var(--button); border: 0; border-radius: .4rem; padding: .45rem .9rem; margin: .8rem 0 0; min-height: 2.6rem; cursor: pointer; }
 button.quiet { color: var(--link); background: none; border: 1px solid currentColor; }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }

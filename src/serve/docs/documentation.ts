@@ -4,6 +4,7 @@ import { Refused } from '../../refused.ts';
 import { type Answer, createAnswer, type HeaderList } from '../../server/http/answer.ts';
 import { type AppOptions, type AppRoute, json, type Respond } from '../app-route.ts';
 import { createDocsPage } from './docs-page.ts';
+import { localTokensRoute } from './local-tokens.ts';
 import { createOpenApi, type DocumentPlace, placeDocument } from './openapi.ts';
 import type { FindFlows, OAuthFlows } from './provider-flows.ts';
 
@@ -13,13 +14,17 @@ export function documentationRoutes({
   version,
   readExternalUrl,
   findFlows = () => undefined,
+  findLocalTokens,
 }: AppOptions): readonly AppRoute[] {
   const { endpoints, insufficientScopeStatus } = settings.variant;
   const errorBody = errorBodyFormats[settings.errorBody];
   const { issuer, audience } = settings;
   const sources = { endpoints, mode, errorBody, insufficientScopeStatus };
   const document = createOpenApi({ ...sources, version });
-  const page = createDocsPage({ ...sources, issuer, audience });
+  // The certificate of the local provider is for this name.
+  const isLocal = issuer !== undefined && new URL(issuer).hostname === 'localhost';
+  const findTokens = isLocal ? findLocalTokens : undefined;
+  const page = createDocsPage({ ...sources, issuer, audience, isLocal: findTokens !== undefined });
   const pageHeaders: HeaderList = [
     ...['content-type', 'text/html; charset=utf-8'],
     ...['content-security-policy', page.contentSecurityPolicy],
@@ -32,6 +37,7 @@ export function documentationRoutes({
   return [
     { path: '/openapi.json', respond: answerBelow(readExternalUrl, findFlows, writeDocument) },
     { path: '/docs', respond: answerBelow(readExternalUrl, () => undefined, writePage) },
+    ...(issuer === undefined || findTokens === undefined ? [] : [localTokensRoute(issuer, findTokens, errorBody)]),
   ];
 }
 
