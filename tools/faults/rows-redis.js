@@ -1,7 +1,12 @@
 // What happens to the Redis that remembers the proofs.
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { makeClientCertificate } from '../../build/certificate/client-certificate.js';
+import { loadX509 } from '../../build/certificate/localhost-certificate.js';
 import { openAsker } from '../load/asker.js';
 import { openSource } from '../load/sources.js';
-import { startRedis, startSentinels } from '../shared/redis.js';
+import { startRedis, startSentinels, startTlsRedis } from '../shared/redis.js';
 import { makeEcKey } from './tokens.js';
 
 const path = '/api/private';
@@ -46,12 +51,12 @@ function demandKinds(scene, proofs, kinds) {
   for (const kind of kinds) scene.demand(proofs.byKind[kind] > 0, `no response like "${kind}"`);
 }
 
-const redisKilled = {
-  name: 'redis-killed',
-  title: 'Redis killed, back after 3 s',
+const killed = ({ name, title, start }) => ({
+  name,
+  title,
   open: async (bench) => {
-    const redis = await startRedis(bench.folder, { probes: true });
-    return { redis, environment: { REPLAY_STORE: redis.url }, stop: redis.stop };
+    const { redis, environment } = await start(bench);
+    return { redis, environment: { REPLAY_STORE: redis.url, ...environment }, stop: redis.stop };
   },
   async play(scene) {
     const { redis } = scene.setup;
@@ -76,15 +81,47 @@ const redisKilled = {
     excuseSlowMachine(scene, reports);
     demandKinds(scene, proofs, ['proof 200', 'proof again 401', 'proof 503']);
   },
-};
+});
 
-const redisFailover = {
-  name: 'redis-failover',
-  title: 'Redis fails over to a replica that lacks the last proofs',
+const redisKilled = killed({
+  name: 'redis-killed',
+  title: 'Redis killed, back after 3 s',
+  start: async ({ folder }) => ({ redis: await startRedis(folder, { probes: true }) }),
+});
+
+const redisTls = killed({
+  name: 'redis-tls',
+  title: 'Redis with TLS and client certificates killed, back after 3 s',
+  async start({ folder, identity }) {
+    const { certificate, key } = await makeClientCertificate(await loadX509(), 'portcullis');
+    const [clientFile, clientKeyFile] = ['redis-client.pem', 'redis-client.key'].map((name) => join(folder, name));
+    writeFileSync(clientFile, certificate);
+    writeFileSync(clientKeyFile, key, { mode: 0o600 });
+    const redis = await startTlsRedis(folder, { ...identity, clientFile });
+    const stranger = await connectsWithoutCertificate(redis.url, identity.certificate);
+    if (stranger) throw new Error('Redis accepts clients without a certificate, so nothing would be shown');
+    const files = { REPLAY_CA: identity.certificateFile, REPLAY_CERT: clientFile, REPLAY_KEY: clientKeyFile };
+    return { redis, environment: files };
+  },
+});
+
+/** Reports whether Redis responds to a client that has no certificate. */
+function connectsWithoutCertificate(url, ca) {
+  return new Promise((resolve) => {
+    const socket = connect({ host: 'localhost', port: Number(new URL(url).port), ca }, () => socket.write('PING\r\n'));
+    socket.once('data', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('close', () => resolve(false));
+  });
+}
+
+const failover = ({ name, title, credentials = {}, environment = {} }) => ({
+  name,
+  title,
   open: async ({ folder }) => {
-    const redis = await startSentinels(folder);
+    const redis = await startSentinels(folder, credentials);
     const secret = 'a secret of the faults, of more than 32 bytes';
-    return { redis, environment: { REPLAY_STORE: redis.url, DPOP_NONCE_SECRET: secret }, stop: redis.stop };
+    const settings = { REPLAY_STORE: redis.url, DPOP_NONCE_SECRET: secret, ...environment };
+    return { redis, environment: settings, stop: redis.stop };
   },
   async play(scene) {
     const { redis } = scene.setup;
@@ -128,10 +165,25 @@ const redisFailover = {
     excuseSlowMachine(scene, reports);
     demandKinds(scene, proofs, ['proof 200', 'proof 401', 'proof 503', 'proof again 401']);
   },
-};
+});
 
-/** Redis stays connected, and fails every proof for 3 s. */
-const redisFails = ({ name, title, fail, mend }) => ({
+const redisFailover = failover({
+  name: 'redis-failover',
+  title: 'Redis fails over to a replica that lacks the last proofs',
+});
+
+const redisSentinelCredentials = failover({
+  name: 'redis-sentinel-credentials',
+  title: 'The same with credentials for Redis and others for the sentinel',
+  credentials: {
+    password: 'redis-of-the-faults',
+    sentinel: { username: 'watcher', password: 'sentinel-of-the-faults' },
+  },
+  environment: { SENTINEL_USERNAME: 'watcher', SENTINEL_PASSWORD: 'sentinel-of-the-faults' },
+});
+
+/** Redis runs, and fails every proof for 3 s. */
+const redisFails = ({ name, title, fail, mend, isLost = false }) => ({
   name,
   title,
   open: async ({ folder }) => {
@@ -144,14 +196,18 @@ const redisFails = ({ name, title, fail, mend }) => ({
     await sendProofs(scene, makeProofs(scene));
     await scene.sleep(scene.pace(3, 1.5));
     await scene.load.expect('proofs', { proof: [200, 503], 'proof again': [401, 503] });
-    await redis.command(...fail);
+    const held = await redis.hold();
+    for (const words of fail) await held.command(...words);
     const down = await scene.service.awaitLines('replay_store_down', 1, 10);
     scene.demand(down, 'the service has not noticed that proofs fail');
     await scene.sleep(3);
-    await redis.command(...mend);
+    await held.command(...mend);
+    held.close();
     scene.faultEnds();
     const up = await scene.service.awaitLines('replay_store_up', 2, 30);
     scene.demand(up, 'the service has not noticed that proofs succeed again');
+    // As after a restart: the service cannot know that Redis has kept its records.
+    if (isLost) await scene.sleep(horizonSeconds);
     await scene.load.expect('proofs', { proof: [200], 'proof again': [401] });
     await scene.sleep(scene.pace(3, 1.5));
     scene.note('Bearer is never affected; DPoP is 503 meanwhile, and listed as degraded');
@@ -166,16 +222,27 @@ const redisFails = ({ name, title, fail, mend }) => ({
 const redisFull = redisFails({
   name: 'redis-full',
   title: 'Redis out of memory for 3 s',
-  fail: ['CONFIG', 'SET', 'maxmemory', '1'],
+  fail: [['CONFIG', 'SET', 'maxmemory', '1']],
   mend: ['CONFIG', 'SET', 'maxmemory', '0'],
 });
 
 const redisSlow = redisFails({
   name: 'redis-slow',
   title: 'Redis slower than `REPLAY_TIMEOUT` for 5 s',
-  fail: ['CLIENT', 'PAUSE', '5000', 'ALL'],
+  fail: [['CLIENT', 'PAUSE', '5000', 'ALL']],
   // Its reply is the first one after the pause.
   mend: ['PING'],
+});
+
+const redisMaxclients = redisFails({
+  name: 'redis-maxclients',
+  title: 'Redis closes its connections and accepts no other (`maxclients`) for 3 s',
+  fail: [
+    ['CONFIG', 'SET', 'maxclients', '1'],
+    ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'],
+  ],
+  mend: ['CONFIG', 'SET', 'maxclients', '10000'],
+  isLost: true,
 });
 
 /** Repeats the request while Redis is unreachable. */
@@ -188,4 +255,7 @@ async function askUntilJudged(asker, proof) {
 }
 
 /** Rows of Redis. */
-export const redisRows = [redisKilled, redisFull, redisSlow, redisFailover];
+export const redisRows = [
+  ...[redisKilled, redisTls, redisFull, redisSlow, redisMaxclients],
+  ...[redisFailover, redisSentinelCredentials],
+];

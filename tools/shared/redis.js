@@ -1,4 +1,5 @@
 // Redis on loopback without persistence: one server, a master with a sentinel, or a cluster.
+import { once } from 'node:events';
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -15,10 +16,11 @@ export async function isInstalled() {
   return (await ended.catch(() => undefined)) === 0;
 }
 
-/** Sends one command and returns the raw reply. Returns an empty string if there is none. */
-async function send(port, words) {
+/** Sends one command and returns the raw reply, after the reply to AUTH. Returns an empty string if there is none. */
+async function send(port, words, login) {
   const socket = connect({ port, host: '127.0.0.1' });
-  socket.setEncoding('latin1').end(`${words.join(' ')}\r\nQUIT\r\n`);
+  const auth = login === undefined ? '' : `AUTH ${login}\r\n`;
+  socket.setEncoding('latin1').end(`${auth}${words.join(' ')}\r\nQUIT\r\n`);
   let reply = '';
   try {
     for await (const chunk of socket) reply += chunk;
@@ -29,14 +31,18 @@ async function send(port, words) {
 }
 
 /**
- * Starts `redis-server` with these `flags`. Rejects if it is not installed or does not start.
+ * Starts `redis-server` with these `flags`. With a `password` it accepts no other command before AUTH. Rejects if it is not
+ * installed or does not start.
  *
  * @param {string} folder
- * @param {{ flags?: readonly string[], processor?: string, probes?: boolean }} [options]
+ * @param {{ flags?: readonly string[], processor?: string, probes?: boolean, password?: string }} [options]
  */
-export async function startRedis(folder, { flags = [], processor = processors.load, probes = false } = {}) {
+export async function startRedis(folder, options = {}) {
+  const { processor = processors.load, probes = false, password } = options;
+  const secured = password === undefined ? [] : ['--requirepass', password, '--masterauth', password];
+  const flags = [...secured, ...(options.flags ?? [])];
   const port = await findFreePort();
-  const command = (...words) => send(port, words);
+  const command = (...words) => send(port, words, password);
   const isReady = async () => (await command('PING')).includes('+PONG');
   let running = await launch();
   let slowest = 0;
@@ -82,6 +88,18 @@ export async function startRedis(folder, { flags = [], processor = processors.lo
     /** Resolves when the INFO of replication contains the text. */
     awaitReplication: (text, otherwise) =>
       until(async () => (await command('INFO', 'replication')).includes(text), otherwise),
+    /** Opens a connection for commands. It is still served when Redis accepts no other. */
+    async hold() {
+      const socket = connect({ port, host: '127.0.0.1' }).setEncoding('latin1');
+      await once(socket, 'connect');
+      return {
+        async command(...words) {
+          socket.write(`${words.join(' ')}\r\n`);
+          return String((await once(socket, 'data'))[0]);
+        },
+        close: () => socket.destroy(),
+      };
+    },
     kill,
     async restart() {
       running = await launch();
@@ -93,10 +111,32 @@ export async function startRedis(folder, { flags = [], processor = processors.lo
   };
 }
 
-/** Starts a master, its replica, and a sentinel that promotes the replica. */
-export async function startSentinels(folder) {
-  const master = await startRedis(folder, { probes: true });
-  const replica = await startRedis(folder, { flags: ['--replicaof', '127.0.0.1', `${master.port}`], probes: true });
+/**
+ * Starts `redis-server` for TLS connections with a client certificate. Commands of the harness use another port without TLS.
+ *
+ * @param {string} folder
+ * @param {{ certificateFile: string, keyFile: string, clientFile: string }} files of the server, and the accepted certificate
+ */
+export async function startTlsRedis(folder, { certificateFile, keyFile, clientFile }) {
+  const tlsPort = await findFreePort();
+  const flags = [
+    ...['--tls-port', `${tlsPort}`, '--tls-auth-clients', 'yes', '--tls-ca-cert-file', clientFile],
+    ...['--tls-cert-file', certificateFile, '--tls-key-file', keyFile],
+  ];
+  const redis = await startRedis(folder, { flags, probes: true });
+  return Object.defineProperty(redis, 'url', { value: `rediss://localhost:${tlsPort}` });
+}
+
+/**
+ * Starts a master, its replica, and a sentinel that promotes the replica.
+ *
+ * @param {string} folder
+ * @param {{ password?: string, sentinel?: { username: string, password: string } }} [credentials] of Redis and the sentinel
+ */
+export async function startSentinels(folder, { password, sentinel: account } = {}) {
+  const master = await startRedis(folder, { probes: true, password });
+  const flags = ['--replicaof', '127.0.0.1', `${master.port}`];
+  const replica = await startRedis(folder, { flags, probes: true, password });
   await replica.awaitReplication('master_link_status:up', 'the replica has not found its master');
   const port = await findFreePort();
   const file = join(folder, 'sentinel.conf');
@@ -107,15 +147,20 @@ export async function startSentinels(folder) {
     `sentinel monitor gate 127.0.0.1 ${master.port} 1`,
     'sentinel down-after-milliseconds gate 1000',
     'sentinel failover-timeout gate 5000',
+    ...(password === undefined ? [] : [`sentinel auth-pass gate ${password}`]),
+    ...(account === undefined
+      ? []
+      : ['user default off', `user ${account.username} on >${account.password} ~* &* +@all`]),
   ];
+  const login = account && `${account.username} ${account.password}`;
   writeFileSync(file, `${lines.join('\n')}\n`);
   const sentinel = startChild(['redis-sentinel', file], { processor: processors.load, stdio: 'ignore', env });
   await until(
-    async () => (await send(port, ['SENTINEL', 'replicas', 'gate'])).includes(`${replica.port}`),
+    async () => (await send(port, ['SENTINEL', 'replicas', 'gate'], login)).includes(`${replica.port}`),
     'the sentinel has not found the replica',
   );
   return {
-    url: `redis+sentinel://127.0.0.1:${port}/gate`,
+    url: `redis+sentinel://${password === undefined ? '' : `:${password}@`}127.0.0.1:${port}/gate`,
     get slowest() {
       return Math.max(master.slowest, replica.slowest);
     },
