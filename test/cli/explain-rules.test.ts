@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readCall } from '../../src/cli/explain/explained-call.ts';
 import { openGate } from '../../src/cli/explain/explained-gate.ts';
@@ -9,6 +11,7 @@ import { readGateSettings } from '../../src/gate/gate-settings.ts';
 import { runCases } from '../../src/gate/review/rule-cases.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { runCommand } from '../support/command-runs.ts';
+import { needs } from '../support/programs.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 
 const maps = { tools: { 'delete-*': { scopes: ['write'], actor: 'forbidden' }, list: {} } };
@@ -77,6 +80,16 @@ describe('the rule decides', () => {
     }
     const empty = await run('', ...args, '--file', '/dev/null');
     expect([empty.status, empty.stderr]).toEqual([64, expect.stringContaining('The input is empty')]);
+  });
+
+  it('a URL on a terminal → no input is awaited', needs('python3'), async () => {
+    const terminal = 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))';
+    const command = [process.execPath, 'dist/cli/main.js', 'explain', '--rules', file, '--offline'];
+    const args = ['-c', terminal, ...command, '--url', `${api}/orders/1`];
+    const env = { PATH: process.env['PATH'], TERM: 'dumb' };
+    // Nothing is written to its standard input, which stays open.
+    const ended = await promisify(execFile)('python3', args, { env }).catch((error) => error);
+    expect([ended.code, ended.stdout]).toEqual([1, expect.stringMatching(/^refused: missing_credentials/)]);
   });
 
   it('requirements of the rule are checked', async () => {
