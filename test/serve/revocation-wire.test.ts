@@ -81,6 +81,7 @@ describe('a logout token on the wire', () => {
 
   it.each([
     ['in chunks of one byte', (form: string) => post(chunked(form, 1), { framing: 'Transfer-Encoding: chunked' })],
+    ['with a complete URL', (form: string) => post(form, { target: 'http://api.test/backchannel-logout' })],
     ['with a query', (form: string) => post(form, { target: '/backchannel-logout?client=app' })],
     ['with an invalid access token', (form: string) => post(form, { more: 'Authorization: Bearer x.y.z\r\n' })],
     ['with a DPoP header', (form: string) => post(form, { more: 'DPoP: x\r\n' })],

@@ -3,7 +3,8 @@ import type { EventReceiver } from '../../http/event-post.ts';
 import { createAnswer } from './answer.ts';
 import type { StreamApp } from './exchange.ts';
 
-const pathOf = (target: string): string => target.replace(/\?.*$/s, '');
+/** Path of a request target, which may be a complete URL (RFC 9112 §3.2.2). */
+const pathOf = (target: string): string => target.replace(/^https?:\/\/[^/?]*/i, '').replace(/\?.*$/s, '');
 
 /** Serves the endpoints for events before an app, and so before the rules of a gate: exact paths, on any host. */
 export function serveEvents(app: StreamApp, receivers: readonly EventReceiver[]): StreamApp {
