@@ -182,7 +182,12 @@ function walkBinding(walk: Walk, g: Gathered): void {
     if (presented instanceof Refused) return;
     if (presented !== undefined) g.presented = presented;
   }
-  walk.checks(bindingChecks, { ...confirmation, presented: g.presented, scheme: credentials.scheme });
+  const facts = { ...confirmation, presented: g.presented, scheme: credentials.scheme };
+  for (const check of bindingChecks) {
+    // A token without a certificate has none to present.
+    if (check.group === 'certificate' && certificate === undefined) walk.skip(check.id);
+    else walk.checks([check], facts);
+  }
 }
 
 function walkProof(walk: Walk, g: Gathered): void {

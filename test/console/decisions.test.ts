@@ -93,6 +93,12 @@ describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) =>
     const { decision, explanation } = await findDecision(admin, `allowed-${workers}`, cookie);
     expect(decision).toMatchObject({ status: 200, outcome: 'allowed', scheme: 'Bearer' });
     expect(explanation?.verdict).toBe('admitted');
+    const verdictOf = (id: string) => explanation?.checks.find((check) => check.id === id)?.verdict;
+    expect(['certificate_presented', 'certificate', 'unbound_scheme'].map(verdictOf)).toEqual([
+      'skipped',
+      'skipped',
+      'pass',
+    ]);
   });
 
   it('a refused request whose X-Request-Id is the id of another request → the id finds the other', async () => {
@@ -122,16 +128,18 @@ describe.each(['1', '2'])('the decisions of serve with WORKERS=%s', (workers) =>
     expect(Object.values(answers).map(({ status }) => status)).toEqual([401, 404, 403, 200, 401]);
     for (const reason of ['missing_credentials', 'insufficient_scope', 'proof_replayed'] as const) {
       const { decision, explanation } = await findDecision(admin, idOf(answers[reason]), cookie);
-      expect([decision.reason, explanation?.reason]).toEqual([
-        reason,
-        reason === 'proof_replayed' ? undefined : reason,
-      ]);
+      expect([decision.reason, explanation?.reason]).toEqual([reason, reason]);
+      if (reason === 'proof_replayed') {
+        const failed = explanation?.checks.filter(({ verdict }) => verdict === 'fail');
+        expect(failed).toEqual([expect.objectContaining({ id: 'replay', reason, docs: 'refusals.md#proof_replayed' })]);
+      }
     }
     await stream.until(idOf(answers.none));
     const streamed = readDecisions(stream.text()).flatMap(({ decisions }) => decisions);
     expect(streamed.find(({ id }) => id === idOf(answers.none))).toMatchObject({
       outcome: 'other',
       route: 'unmatched',
+      path: '/api/nowhere',
     });
 
     // Nothing that was sent comes out, streamed or asked for.

@@ -146,7 +146,7 @@ describe('10,000 decisions in a second', () => {
       const hub = createHub(names);
       const state = async (): Promise<ConsoleState> => ({
         ...{ command: 'serve', version: '0', ready: true, checks: {}, workers: 1, settings: [], routes: [] },
-        ...{ keys: [], notes: [], tries: false },
+        ...{ keyFile: folder.file, keys: [], notes: [], tries: false },
       });
       const tries = { isOffered: () => false, run: () => Promise.reject(new Error('not offered')) };
       const server = createServer(createConsole({ hub, key, state, tries }));

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -5,10 +6,12 @@ import axe, { type AxeResults } from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type OpenedPage, openPage, startBrowser } from '../support/browser.ts';
+import { makeKeyFolder } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { send } from '../support/http-client.ts';
 import { passStart } from '../support/pass-start.ts';
 import { needs } from '../support/programs.ts';
+import { startService } from '../support/service-process.ts';
 
 describe('the page of the console in a browser', needs('chromium'), () => {
   let dev: DevProcess;
@@ -63,6 +66,12 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await first.page.getByRole('main').waitFor();
     const second = await openPage(browser, link);
     expect(await second.page.textContent('body')).toContain('opens the console once');
+    expect(await second.page.evaluate('getComputedStyle(document.body).maxWidth')).toBe('640px');
+    expect(second.problems.filter((text) => !text.includes('401'))).toEqual([]);
+    const axed = await openPage(browser, link, { bypassCSP: true });
+    const { violations } = (await axed.page.evaluate(`${axe.source}; axe.run()`)) as AxeResults; // what axe gives
+    expect(violations.map(({ id }) => id)).toEqual([]);
+    await axed.close();
     await first.close();
     await second.close();
   });
@@ -137,6 +146,78 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await expect.poll(() => rows.count()).toBeGreaterThan(before);
   });
 
+  it('refused decision → opens at the failed check, with the difference, copies of id and fix, a link', async () => {
+    await tryKind('Wrong audience');
+    await openView('Decisions');
+    await page.getByRole('link', { name: 'invalid_audience' }).first().click();
+    const pane = page.getByRole('region', { name: 'One decision' });
+    await pane.getByRole('table').waitFor();
+    expect(await pane.locator('.decisive mark').allTextContents()).toEqual(['nother-api', 'pi.portcullis']);
+    const expanded = await pane.getByRole('button', { expanded: true }).allTextContents();
+    expect(expanded.map((text) => text.trim().replace(/ .*/s, ''))).toEqual(['Claims']);
+    expect(await pane.locator('tr.skipped .verdict').allTextContents()).toContain('not applicable');
+    const owner = pane.getByRole('button', { name: 'Owner of the token' });
+    expect(await owner.textContent()).toContain('3 not applicable');
+    await owner.click();
+    const presented = pane.getByRole('row', { name: /^certificate presented/i });
+    expect(await presented.textContent()).toContain('not applicable');
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    const copied = async (name: string): Promise<unknown> => {
+      await pane.getByRole('button', { name }).first().click();
+      await pane.getByText('Copied').waitFor();
+      return page.evaluate('navigator.clipboard.readText()');
+    };
+    expect(await copied('Copy: id')).toBe(new URL(page.url()).hash.replace('#decision/', ''));
+    expect(await copied('Copy: fix')).toMatch(/^aud does not contain/);
+    const reason = pane.getByRole('link', { name: 'About invalid_audience' });
+    expect(await reason.getAttribute('href')).toMatch(/\/refusals\.md#invalid_audience$/);
+  });
+
+  it('replayed proof → the check of the proof fails', async () => {
+    await tryKind('DPoP, replayed');
+    await openView('Decisions');
+    await page.getByRole('link', { name: 'proof_replayed' }).first().click();
+    const failed = page.getByRole('region', { name: 'One decision' }).locator('tr.fail');
+    expect(await failed.getByRole('rowheader').textContent()).toBe('proof not used before');
+  });
+
+  it('search and reasons → the list follows, and the filter is in the URL', async () => {
+    await openView('Decisions');
+    await send(dev.url, '/orders/nowhere');
+    const rows = page.locator('.list ol > li');
+    await page.keyboard.press('/');
+    await page.keyboard.type('/ORDERS/no');
+    await expect.poll(() => rows.allTextContents()).toEqual([expect.stringContaining('GET /orders/nowhere')]);
+    expect(new URL(page.url()).hash).toBe('#decisions?q=%2FORDERS%2Fno');
+    await page.keyboard.press('Escape');
+    const expired = page.getByRole('button', { name: /^expired [1-9]/ });
+    await expired.click();
+    expect(new URL(page.url()).hash).toBe('#decisions?reason=expired');
+    expect(new Set(await page.locator('.list .why').allTextContents())).toEqual(new Set(['expired']));
+    expect(await rows.count()).toBe(Number((await expired.textContent())?.replace(/\D/g, '')));
+    await page.reload();
+    await expect.poll(() => expired.getAttribute('aria-pressed')).toBe('true');
+    expect(new Set(await page.locator('.list .why').allTextContents())).toEqual(new Set(['expired']));
+    await expired.click();
+    expect(new URL(page.url()).hash).toBe('#decisions');
+  });
+
+  it('arrows and Escape → the next decision, the previous one, none', async () => {
+    await openView('Decisions');
+    const ids = await page
+      .locator('.list ol a')
+      .evaluateAll((links) => links.map((link) => link.getAttribute('data-id')));
+    const chosen = () => new URL(page.url()).hash;
+    const heard = async (key: string, hash: string): Promise<void> => {
+      await page.keyboard.press(key);
+      await expect.poll(chosen).toBe(hash);
+    };
+    await heard('ArrowDown', `#decision/${ids[0]}`);
+    await heard('ArrowDown', `#decision/${ids[1]}`);
+    await heard('ArrowUp', `#decision/${ids[0]}`);
+    await heard('Escape', '#decisions');
+  });
+
   it('configuration → endpoints, keys, events, settings', async () => {
     await openView('Configuration');
     await page.getByText('scope read:messages').waitFor();
@@ -185,8 +266,9 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   it.each([
     ['light', 1240],
     ['dark', 1240],
-    ['light', 360],
-    ['dark', 360],
+    ['light', 390],
+    ['dark', 390],
+    ['light', 2200],
   ] as const)('%s, %d px → no violation by axe, no horizontal scrolling', async (colorScheme, width) => {
     const own = await openPage(browser, await dev.consoleLink(), {
       colorScheme,
@@ -302,6 +384,40 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   it('service stops → the page reports it', async () => {
     await dev.stop();
     await page.getByText('Connection lost').waitFor();
+    await page.getByText('portcullis dev prints it.').waitFor();
+  });
+});
+
+describe('the console of serve after a restart', needs('chromium'), () => {
+  it('same port, other process → banner with the command for a new link, old rows marked', async () => {
+    const folder = await makeKeyFolder();
+    const environment = { IDP_DOMAIN: '127.0.0.1:9', IDP_AUDIENCE: 'urn:api', ...folder.environment };
+    let service = await startService({ environment });
+    const admin = service.adminUrl ?? '';
+    const browser = await startBrowser();
+    try {
+      const { page } = await openPage(browser, `${admin}/console?key=${await folder.readKey()}`);
+      await page.waitForURL('**/console');
+      await send(service.url, '/api/private');
+      await page.getByRole('link', { name: 'missing_credentials' }).waitFor();
+      expect(await page.getByRole('navigation').getByRole('link').allTextContents()).not.toContain('Try it');
+      await page.getByText('serve', { exact: true }).waitFor();
+      await service.stop();
+      service = await startService({ environment: { ...environment, ADMIN_PORT: new URL(admin).port } });
+      await page.getByText('The service was restarted.').waitFor();
+      expect(await page.locator('.list ol .why').allTextContents()).toEqual([
+        'missing_credentials (before the restart)',
+      ]);
+      const command = await page.getByRole('region', { name: 'Command that prints a new link' }).textContent();
+      const link = execFileSync('sh', ['-c', command ?? ''], { encoding: 'utf8' }).trim();
+      await page.goto(link);
+      await page.waitForURL('**/console');
+      await page.getByText('No requests yet').waitFor();
+    } finally {
+      await browser.close();
+      await service.stop();
+      await folder.close();
+    }
   });
 });
 

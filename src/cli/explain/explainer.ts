@@ -88,7 +88,7 @@ export function leaveCertificateOpen(explanation: Explanation): Explanation {
 }
 
 function isAboutCertificate({ group, verdict }: ExplainedCheck): boolean {
-  return group === 'certificate' && verdict !== 'pass';
+  return group === 'certificate' && verdict !== 'pass' && verdict !== 'skipped';
 }
 
 /** Without the message, the entry of a tool is not known. */

@@ -1,7 +1,7 @@
 import type { DecisionDetail } from '../../server/console/wire.ts';
-import { Checks, Decisive } from './checks.ts';
+import { Checks, Decisive, Fix } from './checks.ts';
 import { fetchDecision } from './fetching.ts';
-import { Status, Time } from './parts.ts';
+import { Copy, Status, Time } from './parts.ts';
 import { outcomeTexts } from './texts.ts';
 import { html, useEffect, useRef, useState, type View } from './view.ts';
 
@@ -35,7 +35,7 @@ export function useDecision(id: string): Fetched {
 
 function Detail({ detail }: { readonly detail: DecisionDetail }): View {
   const { decision, refusal } = detail;
-  const { id, status, outcome, reason, method, route, at, ms, scheme } = decision;
+  const { id, status, outcome, reason, method, route, path, at, ms, scheme } = decision;
   const title = useRef<HTMLElement | null>(null);
   useEffect(() => {
     title.current?.focus();
@@ -48,21 +48,21 @@ function Detail({ detail }: { readonly detail: DecisionDetail }): View {
         ${reason !== undefined && html` <code class="reason">${reason}</code>`}
       </h2>
       <p class="soft">
-        <code class="plain">${method} ${route}</code> at <${Time} at=${at} />, ${ms} ms${scheme && `, ${scheme}`},
-        id <code class="plain">${id}</code>
+        <code class="plain">${method} ${path ?? route}</code> at <${Time} at=${at} />, ${ms} ms${scheme && `, ${scheme}`},
+        id <code class="plain">${id}</code> <${Copy} text=${id} label="id" />
       </p>
     </header>
-    ${refusal !== undefined && html`<p class="response">Response to the client${outcome === 'would_refuse' ? ', if the rule were enforced' : ''}: “${refusal.description}”</p>`}
+    ${refusal !== undefined && html`<p class="response">Response to the client${outcome === 'would_refuse' ? ', if the rule were enforced' : ''}: “${refusal.description}” <a href=${refusal.docs} target="_blank" rel="noreferrer">About ${reason}</a></p>`}
     <${Explained} detail=${detail} />
   </article>`;
 }
 
 export function Explained({ detail }: { readonly detail: DecisionDetail }): View {
   const { decision, explanation, facts, refusal } = detail;
-  // A second evaluation does not see a used proof or an outage.
+  // A second evaluation does not see an outage.
   const failed = explanation?.checks.filter(({ verdict }) => verdict === 'fail') ?? [];
   const [first, ...others] = failed[0]?.reason === decision.reason ? failed : [undefined, ...failed];
-  return html`
+  return html`<div class="columns"><div>
     ${first !== undefined && html`<${Decisive} check=${first} />`}
     ${
       first === undefined &&
@@ -72,7 +72,7 @@ export function Explained({ detail }: { readonly detail: DecisionDetail }): View
         facts.length > 0 &&
         html`<dl>${facts.map(([name, text]) => html`<div><dt>${name}</dt><dd><code>${text}</code></dd></div>`)}</dl>`
       }
-      <p class="fix"><strong>Fix</strong> ${refusal.fix}</p>
+      <${Fix} title="Fix" text=${refusal.fix} />
     </div>`
     }
     ${
@@ -82,13 +82,14 @@ export function Explained({ detail }: { readonly detail: DecisionDetail }): View
         ${others.map((check) => html`<li><code class="plain">${check?.reason ?? check?.id}</code> ${check?.seen ?? ''}</li>`)}
       </ul>`
     }
+    </div><div>
     ${
       explanation !== undefined
         ? html`<h3>Every check</h3>
           <${Checks} checks=${explanation.checks} label="Every check, in order" />`
         : html`<p class="soft without">${describeMissingChecks(detail)}</p>`
     }
-  `;
+  </div></div>`;
 }
 
 function describeMissingChecks({ walked, refusal }: DecisionDetail): string {

@@ -1,9 +1,10 @@
 import type { ConsoleState } from '../../server/console/wire.ts';
 import { ConfigurationView } from './configuration-view.ts';
+import { type Filter, formatFilter, readFilter } from './decision-filter.ts';
 import { DecisionList } from './decision-list.ts';
 import { fetchState } from './fetching.ts';
 import { type ConnectionState, useLive } from './live.ts';
-import { Logo } from './parts.ts';
+import { Code, Logo } from './parts.ts';
 import { TryView } from './try-view.ts';
 import { html, render, useEffect, useState, type View } from './view.ts';
 
@@ -16,48 +17,70 @@ const views = [
 interface PageLocation {
   readonly view: (typeof views)[number]['name'];
   readonly chosen: string | undefined;
+  readonly filter: Filter;
 }
 
 function Page(): View {
   const live = useLive();
-  const place = usePageLocation();
+  const [place, onFilter] = usePageLocation();
   const state = useServiceState(`${live.revision} ${live.connection} ${place.view}`);
+  const tries = state?.tries ?? false;
+  const offered = views.filter(({ name }) => name !== 'try' || tries);
   const view = (): View => {
-    if (place.view === 'decisions')
-      return html`<${DecisionList} live=${live} chosen=${place.chosen} tries=${state?.tries ?? false} />`;
-    if (state === undefined) return html`<p class="soft" role="status">Loading…</p>`;
+    if (place.view !== 'decisions' && state === undefined) return html`<p class="soft" role="status">Loading…</p>`;
+    if (place.view === 'decisions' || (place.view === 'try' && !tries))
+      return html`<${DecisionList} live=${live} tries=${tries} ...${place} onFilter=${onFilter} />`;
     return place.view === 'try' ? html`<${TryView} state=${state} />` : html`<${ConfigurationView} state=${state} />`;
   };
   return html`
     <a class="skip" href="#content" onClick=${skip}>Skip to content</a>
     <header class="top">
-      <p class="brand"><${Logo} /> Portcullis ${state !== undefined && html`<span class="tag">${state.command}</span>`}</p>
+      <p class="brand"><${Logo} /> Portcullis ${state !== undefined && html`<span class="tag">${tries ? 'dev' : state.command}</span>`}</p>
       <nav aria-label="Views">
-        ${views.map(
+        ${offered.map(
           ({ name, title }) =>
             html`<a href="#${name}" key=${name} aria-current=${place.view === name ? 'page' : undefined}>${title}</a>`,
         )}
       </nav>
       <${Health} connection=${live.connection} state=${state} />
     </header>
-    <main id="content" tabindex="-1">${view()}</main>
+    <main id="content" tabindex="-1"><${Restarted} connection=${live.connection} state=${state} />${view()}</main>
   `;
 }
 
 const connectionTexts: Readonly<Record<ConnectionState, string>> = {
   connecting: 'Connecting…',
   open: '',
-  reconnecting: 'Connection lost. Reconnecting…',
-  closed: 'The service was restarted. Open a new link: dev prints it, or see CONSOLE_KEY_FILE.',
+  reconnecting: 'Reconnecting…',
+  closed: 'Disconnected',
 };
 
-function Health({
-  connection,
-  state,
-}: {
+function Restarted({ connection, state }: HealthOptions): View | false {
+  if (connection !== 'closed' && connection !== 'reconnecting') return false;
+  const command = state && `echo "${location.origin}/console?key=$(cat '${state.keyFile}')"`;
+  return html`<section class="restarted" aria-label="Connection">
+    <p role="status">
+      <strong>${connection === 'closed' ? 'The service was restarted.' : 'Connection lost.'}</strong>
+      ${
+        connection === 'closed'
+          ? ' The decisions below were made before, and the service no longer has their checks. Open a new link:'
+          : ' The page reconnects. If the service was restarted, open a new link:'
+      }
+    </p>
+    ${
+      state === undefined || state.tries
+        ? html`<p><code>portcullis dev</code> prints it.</p>`
+        : html`<${Code} text=${command} label="Command that prints a new link" />`
+    }
+  </section>`;
+}
+
+interface HealthOptions {
   readonly connection: ConnectionState;
   readonly state: ConsoleState | undefined;
-}): View {
+}
+
+function Health({ connection, state }: HealthOptions): View {
   const [text, kind] =
     connection !== 'open'
       ? [connectionTexts[connection], connection === 'connecting' ? 'soft' : 'bad']
@@ -81,8 +104,8 @@ function useServiceState(revision: string): ConsoleState | undefined {
   return state;
 }
 
-/** View and selected decision. They are part of the URL, so that the back button works. */
-function usePageLocation(): PageLocation {
+/** View, selected decision and filter. They are part of the URL, so that the back button works. */
+function usePageLocation(): readonly [PageLocation, (filter: Filter) => void] {
   const [place, go] = useState(readLocation);
   useEffect(() => {
     let before = readLocation();
@@ -90,7 +113,7 @@ function usePageLocation(): PageLocation {
       const next = readLocation();
       // Screen readers follow the focus. A selected decision takes it once it is loaded.
       const { chosen } = before;
-      const back = chosen === undefined ? undefined : `main a[href="#decision/${CSS.escape(chosen)}"]`;
+      const back = chosen === undefined ? undefined : `main a[data-id="${CSS.escape(chosen)}"]`;
       if (next.chosen === undefined) setTimeout(focusFirst, 0, ...(back === undefined ? [] : [back]), 'main h1');
       before = next;
       go(next);
@@ -103,13 +126,20 @@ function usePageLocation(): PageLocation {
     document.title = `${title} · Portcullis console`;
     return undefined;
   }, [place.view]);
-  return place;
+  const onFilter = (filter: Filter): void => {
+    const [path] = location.hash.split('?', 1);
+    history.replaceState(undefined, '', `${path || '#decisions'}${formatFilter(filter)}`);
+    go(readLocation());
+  };
+  return [place, onFilter];
 }
 
 function readLocation(): PageLocation {
-  const [name, id] = location.hash.slice(1).split('/', 2);
+  const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
+  const [name, id] = path.split('/', 2);
   const view = views.find((each) => each.name === name)?.name ?? 'decisions';
-  return { view, chosen: name === 'decision' && id !== undefined && id !== '' ? id : undefined };
+  const chosen = name === 'decision' && id !== undefined && id !== '' ? id : undefined;
+  return { view, chosen, filter: readFilter(query) };
 }
 
 function focusFirst(...selectors: readonly string[]): void {

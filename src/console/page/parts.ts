@@ -23,7 +23,7 @@ export function Empty({ title, children }: { readonly title: string; readonly ch
   </div>`;
 }
 
-export function Code({ text, label }: { readonly text: string; readonly label: string }): View {
+export function Copy({ text, label }: { readonly text: string; readonly label: string }): View {
   const [buttonText, setButtonText] = useState('Copy');
   const copy = (): void => {
     navigator.clipboard.writeText(text).then(
@@ -32,11 +32,15 @@ export function Code({ text, label }: { readonly text: string; readonly label: s
     );
     setTimeout(() => setButtonText('Copy'), 2000);
   };
+  return html`<button type="button" class="quiet copy" onClick=${copy}>
+    <span aria-live="polite">${buttonText}</span><span class="hidden">: ${label}</span>
+  </button>`;
+}
+
+export function Code({ text, label }: { readonly text: string; readonly label: string }): View {
   return html`<div class="code">
     <pre tabindex="0" role="region" aria-label=${label}><code>${text}</code></pre>
-    <button type="button" class="quiet" onClick=${copy}>
-      <span aria-live="polite">${buttonText}</span><span class="hidden">: ${label}</span>
-    </button>
+    <${Copy} text=${text} label=${label} />
   </div>`;
 }
 

@@ -1,6 +1,5 @@
 import type { ConsoleState, RouteView } from '../../server/console/wire.ts';
 import { sendTry } from './fetching.ts';
-import { Empty } from './parts.ts';
 import { tryTexts } from './texts.ts';
 import { TryResultView } from './try-result-view.ts';
 import { type TryKind, type TryResult, tryKinds } from './try-wire.ts';
@@ -10,19 +9,7 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 type Progress = TryResult | 'none' | 'sending';
 
-export function TryView({ state }: { readonly state: ConsoleState }): View {
-  if (!state.tries) {
-    return html`<div class="stack">
-      <h1 tabindex="-1">Try it</h1>
-      <${Empty} title="Only in portcullis dev">
-        <p>Try it uses tokens of the local provider, which <code>portcullis dev</code> runs.</p>
-      <//>
-    </div>`;
-  }
-  return html`<${TryForm} state=${state} />`;
-}
-
-function TryForm({ state: { routes, command } }: { readonly state: ConsoleState }): View {
+export function TryView({ state: { routes, command } }: { readonly state: ConsoleState }): View {
   const usable = routes.filter(({ access }) => access !== 'deny');
   const [id, setId] = useState((usable.find(({ access }) => access === 'token') ?? usable[0])?.id ?? '');
   const route = usable.find((each) => each.id === id);

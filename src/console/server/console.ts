@@ -5,8 +5,8 @@ import { type ConsoleRefusal, isPrefetch, refuseCrossOrigin, refuseOutsiders } f
 import { awaitDecision } from './awaited-decision.ts';
 import type { ConsoleKey } from './console-key.ts';
 import { createEventStreams } from './event-stream.ts';
-import { consoleHeaders, readPageFiles } from './files/page-files.ts';
-import { enteredHtml } from './files/page-html.ts';
+import { consoleHeaders, readPageFiles, refusedHeaders } from './files/page-files.ts';
+import { enteredHtml, formatRefused } from './files/page-html.ts';
 import type { Hub } from './hub.ts';
 import { createSessions } from './sessions.ts';
 import { readTryOptions, type Tries } from './tries.ts';
@@ -22,12 +22,8 @@ export interface ConsoleOptions {
 const maxBody = 8192;
 const decisionPrefix = '/console/api/decisions/';
 
-const refusals = {
-  key: {
-    status: 401,
-    text: 'A key opens the console once. Open a new link: dev prints it, or see CONSOLE_KEY_FILE.',
-  },
-} as const satisfies Readonly<Record<string, ConsoleRefusal>>;
+const keyText = 'A key opens the console once.';
+const linkText = 'Open a new link: dev prints it, or see CONSOLE_KEY_FILE.';
 
 /** Handles requests under `/console`: only from this host, and only with the key or the cookie. */
 export function createConsole({ hub, key, state, tries }: ConsoleOptions): RequestListener {
@@ -36,7 +32,7 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
   let files: ReadonlyMap<string, Answer> | undefined;
 
   const enter = async (incoming: IncomingMessage, sent: string): Promise<Answer> => {
-    if (incoming.method !== 'GET' || isPrefetch(incoming) || !key.take(sent)) return refuse(refusals.key);
+    if (incoming.method !== 'GET' || isPrefetch(incoming) || !key.take(sent)) return refuseKey(incoming);
     // The file holds the next key once the page is open.
     await key.settled();
     const headers = [...consoleHeaders, 'content-type', 'text/html; charset=utf-8'];
@@ -82,7 +78,7 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
     if (sent !== null) return enter(incoming, sent);
     const hasSession = sessions.has(incoming.headers.cookie, incoming.socket.localPort);
     if (!hasSession && !(path.startsWith(decisionPrefix) && method === 'GET' && hasKey(incoming)))
-      return refuse(refusals.key);
+      return refuseKey(incoming);
     if (method === 'GET' || (method === 'HEAD' && path !== '/console/api/events')) return read(path, outgoing);
     if (method === 'POST') return write(path, incoming);
     return createAnswer(405, [...consoleHeaders, 'allow', 'GET, HEAD, POST'], '');
@@ -94,6 +90,13 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
       () => sendAnswer(text(500, 'The console failed. Try again.'), outgoing),
     );
   };
+}
+
+function refuseKey({ url = '', headers, socket }: IncomingMessage): Answer {
+  const isPage = /^\/console(?:\?|$)/.test(url) && headers.accept?.includes('text/html') === true;
+  if (!isPage) return text(401, `${keyText} ${linkText}`);
+  const page = formatRefused(keyText, socket.localPort);
+  return createAnswer(401, [...refusedHeaders, 'content-type', 'text/html; charset=utf-8'], page);
 }
 
 function refuse({ status, text: reason }: ConsoleRefusal): Answer {

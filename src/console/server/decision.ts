@@ -1,5 +1,6 @@
+import { describeTarget } from '../../gate/match/refused-target.ts';
 import type { Decision, Outcome } from '../../server/console/wire.ts';
-import type { Exchange } from '../../server/http/exchange.ts';
+import { type Exchange, unmatched } from '../../server/http/exchange.ts';
 import { showText } from '../../shown-text.ts';
 
 const requestIdForm = /^[\w.:-]{1,128}$/;
@@ -8,7 +9,8 @@ const maxMethod = 20;
 
 /** Describes one request without its credentials and identity. */
 export function describeDecision(exchange: Exchange, status: number, milliseconds: number): Decision {
-  const { id, request, route, routeKind, reason, wouldRefuse, scheme } = exchange;
+  const { id, request, route, routeKind, reason, wouldRefuse, scheme, context } = exchange;
+  const path = context?.['path'] ?? (route === unmatched ? describeTarget(request, undefined).path : undefined);
   const sent = request.headers.get('x-request-id');
   const shownReason = reason ?? wouldRefuse;
   return {
@@ -18,6 +20,7 @@ export function describeDecision(exchange: Exchange, status: number, millisecond
     method: showText(request.method, maxMethod),
     route,
     routeKind,
+    ...(typeof path === 'string' && { path }),
     status,
     outcome: readOutcome(exchange, status),
     ...(shownReason !== undefined && { reason: shownReason }),

@@ -1,5 +1,8 @@
+import { checks } from '../../checks.ts';
 import { decideBy } from '../../explain/deciding-rule.ts';
+import { type Explanation, nameCheck } from '../../explain/explanation.ts';
 import { secretsOf } from '../../explain/facts.ts';
+import { failures } from '../../failures.ts';
 import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { DecisionFacts } from '../../server/console/wire.ts';
 import type { Exchange } from '../../server/http/exchange.ts';
@@ -46,6 +49,22 @@ export function createCheckExplainer(options: CheckExplainerOptions): ExplainChe
   };
 }
 
+/** Adds what a dry run cannot tell: the outcome of the replay check of the request itself. */
+function addReplay(explanation: Explanation, reason: string | undefined): Explanation {
+  const refused = checks.replay.reasons.find((each) => each === reason);
+  if (refused === undefined && reason !== undefined) return explanation;
+  const outcome =
+    refused === undefined
+      ? ({ verdict: 'pass' } as const)
+      : ({ verdict: 'fail', reason: refused, fix: failures[refused].fix, docs: `refusals.md#${refused}` } as const);
+  const all = explanation.checks.map((check) =>
+    check.id === 'replay' ? { ...nameCheck('replay'), ...outcome } : check,
+  );
+  if (refused === undefined) return { ...explanation, checks: all };
+  const { status = 503 } = failures[refused];
+  return { ...explanation, verdict: 'refused', reason: refused, status, checks: all };
+}
+
 async function describe(exchange: Exchange, at: number, options: CheckExplainerOptions): Promise<DecisionFacts> {
   const { id, request, evidence, context, cause } = exchange;
   const withhold = createWithhold(secretsOf(request));
@@ -64,7 +83,8 @@ async function describe(exchange: Exchange, at: number, options: CheckExplainerO
     const { server, policy, connection, rule } = authorizer;
     const { labels, domainHasScheme } = options;
     const explanation = await explain(server, request, policy, connection, { at, labels, domainHasScheme });
-    return { id, facts, explanation: rule === undefined ? explanation : decideBy(rule, explanation) };
+    const seen = addReplay(explanation, exchange.reason ?? exchange.wouldRefuse);
+    return { id, facts, explanation: rule === undefined ? seen : decideBy(rule, seen) };
   } catch {
     // The console shows the request without its checks.
     return { id, facts };

@@ -1,4 +1,4 @@
-import { type Failure, failures } from '../../failures.ts';
+import { docsUrl, type Failure, failures } from '../../failures.ts';
 import type {
   Decision,
   DecisionBatch,
@@ -110,7 +110,11 @@ function describeKept({ decision, facts }: Kept, names: SettingNames): DecisionD
     facts: facts?.facts ?? [],
     ...(facts?.explanation !== undefined && { explanation: facts.explanation }),
     ...(failure !== undefined && {
-      refusal: { description: failure.description, fix: formatFix(failure, names) },
+      refusal: {
+        description: failure.description,
+        fix: formatFix(failure, names),
+        docs: `${docsUrl}refusals.md#${reason}`,
+      },
     }),
   };
 }

@@ -28,7 +28,7 @@ export async function openConsole({ settings, log }: OpenConsoleOptions): Promis
     createListener({ command, workers, readiness, routes, keys }) {
       const version = readVersion();
       const state = async (): Promise<ConsoleState> => ({
-        ...{ command: command.name, version, workers },
+        ...{ command: command.name, keyFile: settings.consoleKeyFile, version, workers },
         ...pickReadiness(await readiness()),
         settings: describeSettings(settings, command),
         ...{ routes: routes(), keys: keys(), notes: hub.notes() },

@@ -12,6 +12,8 @@ export interface CheckView {
   readonly setting?: string;
   readonly causes?: readonly CauseView[];
   readonly fix?: string;
+  /** Page and anchor, below `docs/`. */
+  readonly docs?: string;
 }
 
 export interface CauseView {
@@ -43,6 +45,8 @@ export interface Decision {
   /** Path of the matching route, or id of the rule. */
   readonly route: string;
   readonly routeKind: 'route' | 'rule';
+  /** Path without its query, if no route or rule matched. */
+  readonly path?: string;
   readonly status: number;
   readonly outcome: Outcome;
   readonly reason?: string;
@@ -73,7 +77,7 @@ export interface DecisionDetail {
   readonly walked: boolean;
   readonly facts: readonly (readonly [string, string])[];
   readonly explanation?: ExplanationView;
-  readonly refusal?: { readonly description: string; readonly fix: string };
+  readonly refusal?: { readonly description: string; readonly fix: string; readonly docs: string };
 }
 
 export interface RouteView {
@@ -109,6 +113,8 @@ export interface Note {
 
 export interface ConsoleState {
   readonly command: 'serve' | 'gate';
+  /** File of the next key. */
+  readonly keyFile: string;
   readonly version: string;
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, string>>;

@@ -2,32 +2,38 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageFolder } from '../../../package-folder.ts';
 import { type Answer, createAnswer } from '../../../server/http/answer.ts';
-import { pageHtml } from './page-html.ts';
+import { pageHtml, refusedStyleSource } from './page-html.ts';
 import { pageStyle } from './page-style.ts';
 
 const folder = join(packageFolder, 'dist/console');
 
-export const consoleHeaders = [
-  ...['cache-control', 'no-store'],
-  ...['x-content-type-options', 'nosniff'],
-  ...['referrer-policy', 'no-referrer'],
-  ...['cross-origin-resource-policy', 'same-origin'],
-  ...['cross-origin-opener-policy', 'same-origin'],
-  ...['permissions-policy', 'camera=(), geolocation=(), microphone=()'],
-  'content-security-policy',
-  [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "connect-src 'self'",
-    "img-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-    "require-trusted-types-for 'script'",
-    "trusted-types 'none'",
-  ].join('; '),
-] as const;
+/** Headers of the page without a key, which has its styles inline. */
+export const refusedHeaders = addHeaders(refusedStyleSource);
+export const consoleHeaders = addHeaders("'self'");
+
+function addHeaders(styles: string): readonly string[] {
+  return [
+    ...['cache-control', 'no-store'],
+    ...['x-content-type-options', 'nosniff'],
+    ...['referrer-policy', 'no-referrer'],
+    ...['cross-origin-resource-policy', 'same-origin'],
+    ...['cross-origin-opener-policy', 'same-origin'],
+    ...['permissions-policy', 'camera=(), geolocation=(), microphone=()'],
+    'content-security-policy',
+    [
+      "default-src 'none'",
+      "script-src 'self'",
+      `style-src ${styles}`,
+      "connect-src 'self'",
+      "img-src 'self'",
+      "base-uri 'none'",
+      "form-action 'none'",
+      "frame-ancestors 'none'",
+      "require-trusted-types-for 'script'",
+      "trusted-types 'none'",
+    ].join('; '),
+  ];
+}
 
 export function readPageFiles(): ReadonlyMap<string, Answer> {
   const scripts = readdirSync(folder, { recursive: true, encoding: 'utf8' })

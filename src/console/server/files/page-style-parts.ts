@@ -23,7 +23,7 @@ button, select, input { font: inherit; color: inherit; }
 .segments:focus-within { outline: 2px solid var(--accent); outline-offset: 2px; }
 
 .list ol { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; overflow: hidden; }
-.list li + li { border-top: 1px solid var(--line); }
+.list ol > li + li { border-top: 1px solid var(--line); }
 .list li a { display: grid; grid-template-columns: auto minmax(0, 1fr) auto; gap: .8rem; align-items: center; padding: .55rem .9rem;
   color: inherit; text-decoration: none; }
 .list li a:hover { background: var(--code); }
@@ -54,6 +54,20 @@ time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums
 .decisive dd code { display: block; color: var(--ink); }
 .decisive dl + * { margin-top: .8rem; }
 .causes { display: grid; gap: .8rem; }
+.search { display: grid; gap: .6rem; margin-bottom: .8rem; }
+.counts { display: flex; flex-wrap: wrap; gap: .3rem; max-height: 8rem; overflow-y: auto; }
+.counts .quiet { font-size: .82rem; padding: 0 .55rem; border-color: var(--line); border-radius: 1rem; }
+.old { opacity: .75; }
+.restarted { background: var(--warn-ground); color: var(--warn); border-radius: .6rem; padding: .8rem 1rem; margin-bottom: 1.2rem; }
+.restarted .code { color: var(--ink); }
+mark { background: none; color: var(--bad); font-weight: 700; text-decoration: underline; text-decoration-thickness: .12em; text-underline-offset: .2em; }
+mark:empty::before { content: "‸"; }
+.copy { font-size: .8rem; line-height: 1.5; padding: 0 .5rem; font-weight: 400; }
+.part button { all: unset; box-sizing: border-box; width: 100%; cursor: pointer; padding: .1rem 0; }
+.part button:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: .3rem; }
+.part button::before { content: "▸"; display: inline-block; width: 1.1em; }
+.part button[aria-expanded=true]::before { content: "▾"; }
+.part button .soft { font-weight: 400; }
 .fix { margin-top: .3rem; overflow-wrap: anywhere; }
 .fix strong { margin-right: .4rem; }
 .without { margin-top: 1rem; }
@@ -93,7 +107,7 @@ details[open] > .decisive { margin-top: .2rem; }
 .field.narrow { flex: 0 0 6.5rem; }
 .row { display: flex; gap: .8rem; }
 select, input:not([type=radio]) { width: 100%; padding: .42rem .6rem; border: 1px solid var(--strong-line); border-radius: .45rem; background: var(--paper); }
-input:not([type=radio]) { font-family: var(--mono); font-size: .9em; }
+input:not([type=radio], [type=search]) { font-family: var(--mono); font-size: .9em; }
 .kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(11.5rem, 1fr)); gap: .45rem; margin-top: 1.1rem; }
 .kinds legend { margin-bottom: .35rem; }
 .kinds label { display: flex; gap: .6rem; padding: .55rem .7rem; border: 1px solid var(--line); border-radius: .55rem; background: var(--paper); cursor: pointer; }

@@ -50,12 +50,12 @@ nav a[aria-current] { color: var(--ink); border-bottom-color: var(--accent); }
 .health.good::before { background: var(--accent); }
 .health.bad { color: var(--bad); font-weight: 600; }
 
-main { max-width: 84rem; margin: 0 auto; padding: 1.5rem; }
-.stack { max-width: 60rem; display: grid; gap: 2rem; }
+main { padding: 1.5rem; }
+.stack { display: grid; gap: 2rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr)); align-items: start; }
+.stack > h1 { grid-column: 1 / -1; }
 .stack section > h2 { margin-bottom: .7rem; }
 .stack section > p { margin-bottom: .7rem; }
-.split { display: grid; grid-template-columns: minmax(20rem, 5fr) 8fr; gap: 1.5rem; align-items: start; }
-.split.try { grid-template-columns: minmax(20rem, 4fr) 7fr; }
+.split { display: grid; grid-template-columns: minmax(20rem, min(38vw, 44rem)) minmax(0, 1fr); gap: 1.5rem; align-items: start; }
 .pane { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; padding: 1.25rem 1.4rem; min-width: 0; min-height: 12rem; }
 .list { min-width: 0; }
 .hint { color: var(--soft); display: grid; place-items: center; min-height: 9rem; text-align: center; text-wrap: balance; }
@@ -64,7 +64,12 @@ main { max-width: 84rem; margin: 0 auto; padding: 1.5rem; }
 .bar h1 { margin-right: auto; }
 
 @media (min-width: 52.01rem) {
-  .split:not(.try) .list ol { max-height: calc(100vh - 9.5rem); overflow-y: auto; overscroll-behavior: contain; }
+  .split:not(.try) .list ol { max-height: calc(100vh - 12rem); overflow-y: auto; overscroll-behavior: contain; }
+}
+@media (min-width: 110rem) {
+  main { padding: 1.5rem 2.5rem; }
+  .split:not(.try) .columns:has(.decisive) { display: grid; grid-template-columns: minmax(0, 5fr) minmax(0, 6fr); gap: 2rem; align-items: start; }
+  .columns > * > h3:first-child { margin-top: 1rem; }
 }
 @media (max-width: 52rem) {
   .top { position: static; padding: 0 1rem; gap: 0 1rem; }
