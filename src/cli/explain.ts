@@ -1,5 +1,6 @@
 import { explainResponse, formatResponse } from '../explain/explained-response.ts';
 import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
+import { readCall } from '../explain/input/explained-call.ts';
 import type { Input } from '../explain/input/input.ts';
 import { readInput } from '../explain/input/read-input.ts';
 import { formatExplanation } from '../explain/terminal-text.ts';
@@ -10,7 +11,6 @@ import { exitCodes, StartFailure } from '../server/lifecycle/exit.ts';
 import { showText } from '../shown-text.ts';
 import { commandTable } from './commands/command-table.ts';
 import { refuseUsage } from './commands/help.ts';
-import { readCall } from './explain/explained-call.ts';
 import { type AnyCall, explainById } from './explain/explained-id.ts';
 import { labelLogLine } from './explain/labels.ts';
 import { explainLogLine, findLogLine } from './explain/log-line.ts';

@@ -15,6 +15,7 @@ const commands: Readonly<Record<CommandName, () => Promise<Command>>> = {
   dev: async () => (await import('./dev.ts')).runDev,
   token: async () => (await import('./token.ts')).runToken,
   explain: async () => (await import('./explain.ts')).runExplain,
+  watch: async () => (await import('./watch.ts')).runWatch,
   doctor: async () => (await import('./doctor.ts')).runDoctor,
   gate: async () => (await import('./gate.ts')).runGate,
   rules: async () => (await import('./rules.ts')).runRules,

@@ -60,6 +60,7 @@ export async function createService(options: ServiceOptions, findLocalTokens?: F
   registerCacheMetrics(metrics, resourceServer);
   const policies = new Map(variant.endpoints.map(({ path, access }) => [path, access]));
   const watch = options.watchDecisions?.({
+    server: resourceServer,
     labels: labelSettings(settings, []),
     domainHasScheme: issuer === undefined,
     findAuthorizer({ route, connection }) {

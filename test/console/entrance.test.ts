@@ -94,12 +94,13 @@ describe('the entrance of the console', () => {
     await enterConsole(admin, await folder.readKey());
   });
 
-  it('the key in a header reads one decision, and nothing else; it is not used up', async () => {
+  it('the key in a header reads decisions, and nothing else; it is not used up', async () => {
     const headers = ['Authorization', `Bearer ${await folder.readKey()}`];
     for (let times = 0; times < 2; times++) {
       expect((await send(admin, '/console/api/decisions/none', { headers })).status).toBe(404);
     }
     expect((await send(admin, '/console/api/state', { headers })).status).toBe(401);
+    expect((await send(admin, '/console/api/events', { method: 'HEAD', headers })).status).toBe(401);
     const wrong = ['Authorization', `Bearer ${'x'.repeat(43)}`];
     expect((await send(admin, '/console/api/decisions/none', { headers: wrong })).status).toBe(401);
   });

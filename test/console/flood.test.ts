@@ -149,7 +149,9 @@ describe('10,000 decisions in a second', () => {
         ...{ keyFile: folder.file, keys: [], notes: [], tries: false },
       });
       const tries = { isOffered: () => false, run: () => Promise.reject(new Error('not offered')) };
-      const server = createServer(createConsole({ hub, key, state, tries }));
+      const server = createServer(
+        createConsole({ hub, key, state, tries, paste: () => Promise.resolve({ problem: 'not offered' }) }),
+      );
       await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
       const { port } = server.address() as AddressInfo; // it listens on TCP
       const browser = await startBrowser();
@@ -166,9 +168,9 @@ describe('10,000 decisions in a second', () => {
           await sleep(100);
         }
         await page.getByText(/^9,[0-9]{3} decisions are missing/).waitFor();
-        expect(await page.locator('.list li').count()).toBeLessThanOrEqual(300);
+        expect(await page.locator('.list ol > li').count()).toBeLessThanOrEqual(300);
         await page.getByRole('radio', { name: 'Refused' }).check();
-        await expect.poll(() => page.locator('.list li').count()).toBe(20);
+        await expect.poll(() => page.locator('.list ol > li').count()).toBe(20);
         await page.getByRole('link', { name: 'expired' }).first().click();
         await page.getByText('Response to the client').waitFor();
         expect(problems).toEqual([]);

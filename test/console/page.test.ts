@@ -135,7 +135,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   it('filter and pause → the list follows', async () => {
     await openView('Decisions');
     await page.getByRole('radio', { name: 'Refused' }).check();
-    const rows = page.locator('.list li');
+    const rows = page.locator('.list ol > li');
     expect(await rows.count()).toBeGreaterThan(3);
     expect(await page.locator('.list .status.allowed').count()).toBe(0);
     await page.getByRole('radio', { name: 'All' }).check();
@@ -163,12 +163,15 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     expect(await presented.textContent()).toContain('not applicable');
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     const copied = async (name: string): Promise<unknown> => {
-      await pane.getByRole('button', { name }).first().click();
-      await pane.getByText('Copied').waitFor();
+      await pane
+        .getByRole('button', { name: new RegExp(`^Copy ?: ${name}$`) })
+        .first()
+        .click();
+      await pane.getByRole('button', { name: new RegExp(`^Copied ?: ${name}$`) }).waitFor();
       return page.evaluate('navigator.clipboard.readText()');
     };
-    expect(await copied('Copy: id')).toBe(new URL(page.url()).hash.replace('#decision/', ''));
-    expect(await copied('Copy: fix')).toMatch(/^aud does not contain/);
+    expect(await copied('id')).toBe(new URL(page.url()).hash.replace('#decision/', ''));
+    expect(await copied('fix')).toMatch(/^aud does not contain/);
     const reason = pane.getByRole('link', { name: 'About invalid_audience' });
     expect(await reason.getAttribute('href')).toMatch(/\/refusals\.md#invalid_audience$/);
   });
@@ -200,6 +203,23 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     expect(new Set(await page.locator('.list .why').allTextContents())).toEqual(new Set(['expired']));
     await expired.click();
     expect(new URL(page.url()).hash).toBe('#decisions');
+  });
+
+  it('paste → explained; the text is in no storage', async () => {
+    await openView('Paste');
+    await page.getByRole('textbox').fill('Bearer undefined');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    const result = page.getByRole('region', { name: 'Result' });
+    await result.getByRole('heading', { name: /^Refused/ }).waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H2');
+    await result.getByText('Fix').first().waitFor();
+    await page.getByRole('textbox').fill('one two three');
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await page.getByRole('alert').waitFor();
+    expect(await page.evaluate('localStorage.length + sessionStorage.length')).toBe(0);
+    await openView('Decisions');
+    await openView('Paste');
+    expect(await page.getByRole('textbox').inputValue()).toBe('');
   });
 
   it('arrows and Escape → the next decision, the previous one, none', async () => {
@@ -235,8 +255,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     expect(await focused()).toBe('Skip to content');
     await own.keyboard.press('Enter');
     expect(await own.evaluate('document.activeElement.id')).toBe('content');
-    await own.keyboard.press('Shift+Tab');
-    await own.keyboard.press('Shift+Tab');
+    for (let tabs = 0; tabs < 3; tabs++) await own.keyboard.press('Shift+Tab');
     expect(await focused()).toBe('Try it');
     await own.keyboard.press('Enter');
     await own.getByRole('heading', { name: 'Try it' }).waitFor();
@@ -285,7 +304,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
       expect(found).toEqual([]);
       expect(await own.page.evaluate('document.documentElement.scrollWidth'), view).toBeLessThanOrEqual(width);
     };
-    await own.page.locator('.list li').first().waitFor();
+    await own.page.locator('.list ol > li').first().waitFor();
     await check('decisions');
     await own.page.getByRole('link', { name: 'insufficient_scope' }).first().click();
     await own.page.getByRole('table').waitFor();
@@ -297,6 +316,11 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await own.page.getByRole('button', { name: 'Send request' }).click();
     await own.page.locator('.tried .decisive:visible').waitFor();
     await check('tried');
+    await own.page.getByRole('link', { name: 'Paste' }).click();
+    await own.page.getByRole('textbox').fill('Bearer undefined');
+    await own.page.getByRole('button', { name: 'Explain' }).click();
+    await own.page.locator('.decisive').waitFor();
+    await check('paste');
     await own.page.getByRole('link', { name: 'Configuration' }).click();
     await own.page.getByText('keys fetched').waitFor();
     await check('configuration');

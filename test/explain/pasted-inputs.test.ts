@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { readCall } from '../../src/cli/explain/explained-call.ts';
 import { explain } from '../../src/explain/explain.ts';
 import type { Explanation } from '../../src/explain/explanation.ts';
+import { readCall } from '../../src/explain/input/explained-call.ts';
 import type { CallInput } from '../../src/explain/input/input.ts';
 import { readInput } from '../../src/explain/input/read-input.ts';
 import { findReasons } from '../../src/explain/input/response.ts';

@@ -138,6 +138,23 @@ export const commandTable = {
       'portcullis explain audience_slash',
     ],
   },
+  watch: {
+    summary: 'Print the refusals of a running service as they happen.',
+    forms: ['[flags]'],
+    reads:
+      'It reads the decisions of the running `portcullis dev`, or of a service with CONSOLE=on, from the admin listener on this host. Each refusal has its reason, the expected and seen value, and the fix.',
+    flags: {
+      admin: { value: 'URL', meaning: 'Admin listener of the service (default: of the running dev).' },
+      'console-key-file': { value: 'FILE', meaning: 'Key of the console of that service (default: CONSOLE_KEY_FILE).' },
+      json: { meaning: 'Prints a line of JSON for each refusal.' },
+    },
+    settings: 'none',
+    examples: [
+      'portcullis watch',
+      'portcullis watch --admin http://127.0.0.1:9464 --console-key-file ./key',
+      'portcullis watch --json | jq -r .reason',
+    ],
+  },
   doctor: {
     summary: 'Check the provider, the network and the running service.',
     forms: ['[flags]'],

@@ -5,7 +5,7 @@ import type { DecisionDetail, StreamedDecisions } from '../../server/console/wir
 import { readBuild } from '../../server/lifecycle/version.ts';
 import { hidden } from '../../server/settings/setting-schemas.ts';
 import { showText } from '../../shown-text.ts';
-import { findKeys, readAdmin } from '../explain/explained-id.ts';
+import { findKeys, readAdmin } from '../explain/console-client.ts';
 import type { Deployment } from './deployments.ts';
 import type { Finding } from './finding.ts';
 import { fetchDocument, sendRequest } from './requests.ts';

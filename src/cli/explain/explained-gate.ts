@@ -2,6 +2,7 @@ import { createNonces } from '../../dpop/nonce.ts';
 import { decideBy } from '../../explain/deciding-rule.ts';
 import { explain } from '../../explain/explain.ts';
 import type { ExplainedCheck, Explanation } from '../../explain/explanation.ts';
+import { leaveCertificateOpen } from '../../explain/open-certificate.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { failures } from '../../failures.ts';
 import { requirementsOf } from '../../gate/gate.ts';
@@ -32,13 +33,7 @@ import type { Settings } from '../../server/settings/settings.ts';
 import { showText } from '../../shown-text.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { type KeyOptions, openKeys } from './explained-server.ts';
-import {
-  type CallToExplain,
-  type Explained,
-  type Explainer,
-  leaveCertificateOpen,
-  leaveMessageOpen,
-} from './explainer.ts';
+import { type CallToExplain, type Explained, type Explainer, leaveMessageOpen } from './explainer.ts';
 import { labelRules } from './labels.ts';
 
 const unseen: Readonly<Partial<Record<Treatment, string>>> = {

@@ -21,7 +21,12 @@ export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOpti
   const counts = new Map(countReasons(found));
   // A filter without results stays visible, so that it can be removed.
   if (filter.reason !== '' && !counts.has(filter.reason)) counts.set(filter.reason, 0);
-  useKeys({ shown, chosen, query });
+  useKeys({ shown, query });
+  useEffect(() => {
+    if (chosen !== undefined)
+      document.querySelector(`[data-id="${CSS.escape(chosen)}"]`)?.scrollIntoView({ block: 'nearest' });
+    return undefined;
+  }, [chosen]);
   const choose = (show: Filter['show'], text: string): View => html`<label>
     <input type="radio" name="filter" checked=${filter.show === show} onChange=${() => onFilter({ ...filter, show })} />
     <span>${text}</span>
@@ -94,7 +99,6 @@ interface ListOptions {
 
 interface KeyOptions {
   readonly shown: readonly Decision[];
-  readonly chosen: string | undefined;
   readonly query: string;
 }
 
@@ -105,7 +109,9 @@ function useKeys(options: KeyOptions): void {
   useEffect(() => {
     const follow = (event: KeyboardEvent): void => {
       const { key, altKey, ctrlKey, metaKey, shiftKey } = event;
-      const { shown, chosen, query } = latest.current;
+      const { shown, query } = latest.current;
+      // Keys may be faster than the page.
+      const [, chosen] = /^#decision\/([^?]+)/.exec(location.hash) ?? [];
       const isInField = document.activeElement?.matches('input, select, textarea, pre') === true;
       if (altKey || ctrlKey || metaKey || isInField) return;
       if (key === '/') {
@@ -134,14 +140,9 @@ interface RowOptions {
 }
 
 function Row({ decision, isChosen, isOld, query }: RowOptions): View {
-  const link = useRef<HTMLElement | null>(null);
-  useEffect(() => {
-    if (isChosen) link.current?.scrollIntoView({ block: 'nearest' });
-    return undefined;
-  }, [isChosen]);
   const { id, status, outcome, method, route, path, reason, at } = decision;
   return html`<li class=${isOld ? 'old' : ''}>
-    <a href="#decision/${id}${query}" data-id=${id} ref=${link} aria-current=${isChosen ? 'true' : undefined}>
+    <a href="#decision/${id}${query}" data-id=${id} aria-current=${isChosen ? 'true' : undefined}>
       <${Status} status=${status} outcome=${outcome} />
       <span class="what"><span class="call">${method} ${path ?? route}</span>
         <span class="why">${reason === undefined ? outcomeTexts[outcome] : reason}${isOld && ' (before the restart)'}</span></span>

@@ -1,4 +1,4 @@
-import type { DecisionDetail } from '../../server/console/wire.ts';
+import type { Decision, DecisionDetail } from '../../server/console/wire.ts';
 import { Checks, Decisive, Fix } from './checks.ts';
 import { fetchDecision } from './fetching.ts';
 import { Copy, Status, Time } from './parts.ts';
@@ -57,7 +57,9 @@ function Detail({ detail }: { readonly detail: DecisionDetail }): View {
   </article>`;
 }
 
-export function Explained({ detail }: { readonly detail: DecisionDetail }): View {
+type ExplainedDetail = Omit<DecisionDetail, 'decision'> & { readonly decision: Pick<Decision, 'reason'> };
+
+export function Explained({ detail }: { readonly detail: ExplainedDetail }): View {
   const { decision, explanation, facts, refusal } = detail;
   // A second evaluation does not see an outage.
   const failed = explanation?.checks.filter(({ verdict }) => verdict === 'fail') ?? [];
@@ -92,7 +94,7 @@ export function Explained({ detail }: { readonly detail: DecisionDetail }): View
   </div></div>`;
 }
 
-function describeMissingChecks({ walked, refusal }: DecisionDetail): string {
+function describeMissingChecks({ walked, refusal }: ExplainedDetail): string {
   if (!walked) return 'Too many requests arrived at once, so the checks of this one were not evaluated.';
   return refusal === undefined
     ? 'This request needs no token, so it has no checks.'

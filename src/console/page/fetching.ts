@@ -1,4 +1,4 @@
-import type { ConsoleState, DecisionDetail } from '../../server/console/wire.ts';
+import type { ConsoleState, DecisionDetail, PasteResult } from '../../server/console/wire.ts';
 import type { TryOptions, TryResult } from './try-wire.ts';
 
 export async function fetchState(): Promise<ConsoleState | undefined> {
@@ -18,6 +18,14 @@ export async function sendTry(options: TryOptions): Promise<TryResult> {
   if (response === undefined) return problem('The service does not respond.');
   if (!response.ok) return problem(await response.text());
   return (await response.json()) as TryResult; // the service writes this shape
+}
+
+export async function sendPaste(text: string): Promise<PasteResult> {
+  const headers = { 'content-type': 'text/plain' };
+  const response = await fetch('/console/api/paste', { method: 'POST', headers, body: text }).catch(() => undefined);
+  if (response === undefined) return { problem: 'The service does not respond.' };
+  if (!response.ok) return { problem: await response.text() };
+  return (await response.json()) as PasteResult; // the service writes this shape
 }
 
 async function read<T>(response: Response | undefined): Promise<T | undefined> {

@@ -5,12 +5,14 @@ import { DecisionList } from './decision-list.ts';
 import { fetchState } from './fetching.ts';
 import { type ConnectionState, useLive } from './live.ts';
 import { Code, Logo } from './parts.ts';
+import { PasteView } from './paste-view.ts';
 import { TryView } from './try-view.ts';
 import { html, render, useEffect, useState, type View } from './view.ts';
 
 const views = [
   { name: 'decisions', title: 'Decisions' },
   { name: 'try', title: 'Try it' },
+  { name: 'paste', title: 'Paste' },
   { name: 'configuration', title: 'Configuration' },
 ] as const;
 
@@ -30,6 +32,7 @@ function Page(): View {
     if (place.view !== 'decisions' && state === undefined) return html`<p class="soft" role="status">Loading…</p>`;
     if (place.view === 'decisions' || (place.view === 'try' && !tries))
       return html`<${DecisionList} live=${live} tries=${tries} ...${place} onFilter=${onFilter} />`;
+    if (place.view === 'paste') return html`<${PasteView} />`;
     return place.view === 'try' ? html`<${TryView} state=${state} />` : html`<${ConfigurationView} state=${state} />`;
   };
   return html`

@@ -2,12 +2,12 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { ConsoleState } from '../../server/console/wire.ts';
 import { type Answer, createAnswer, sendAnswer } from '../../server/http/answer.ts';
 import { type ConsoleRefusal, isPrefetch, refuseCrossOrigin, refuseOutsiders } from './access-control.ts';
-import { awaitDecision } from './awaited-decision.ts';
 import type { ConsoleKey } from './console-key.ts';
 import { createEventStreams } from './event-stream.ts';
 import { consoleHeaders, readPageFiles, refusedHeaders } from './files/page-files.ts';
 import { enteredHtml, formatRefused } from './files/page-html.ts';
-import type { Hub } from './hub.ts';
+import { awaitDecision, type Hub } from './hub.ts';
+import type { ExplainPasted } from './pasted.ts';
 import { createSessions } from './sessions.ts';
 import { readTryOptions, type Tries } from './tries.ts';
 
@@ -16,17 +16,19 @@ export interface ConsoleOptions {
   readonly key: ConsoleKey;
   readonly state: () => Promise<ConsoleState>;
   readonly tries: Tries;
+  readonly paste: ExplainPasted;
 }
 
-/** Maximum size of a request body, in bytes. */
-const maxBody = 8192;
+/** Maximum number of characters of a request body. A paste may have headers, a token, a proof and a body. */
+const maxBody = { '/console/api/try': 8192, '/console/api/paste': 65_536 } as const;
 const decisionPrefix = '/console/api/decisions/';
+const eventsPath = '/console/api/events';
 
 const keyText = 'A key opens the console once.';
 const linkText = 'Open a new link: dev prints it, or see CONSOLE_KEY_FILE.';
 
 /** Handles requests under `/console`: only from this host, and only with the key or the cookie. */
-export function createConsole({ hub, key, state, tries }: ConsoleOptions): RequestListener {
+export function createConsole({ hub, key, state, tries, paste }: ConsoleOptions): RequestListener {
   const sessions = createSessions();
   const streams = createEventStreams(hub);
   let files: ReadonlyMap<string, Answer> | undefined;
@@ -39,14 +41,14 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
     return createAnswer(200, [...headers, 'set-cookie', sessions.open(incoming.socket.localPort)], enteredHtml);
   };
 
-  /** `explain --admin` sends the key with each request, because a command keeps no cookie. */
+  /** `explain --id` and `watch` send the key with each request, because a command keeps no cookie. */
   const hasKey = ({ headers }: IncomingMessage): boolean => {
     const [, sent] = /^Bearer ([\w-]{20,64})$/.exec(headers.authorization ?? '') ?? [];
     return sent !== undefined && key.matches(sent);
   };
 
   const read = async (path: string, outgoing: ServerResponse): Promise<Answer | undefined> => {
-    if (path === '/console/api/events') {
+    if (path === eventsPath) {
       return streams.open(outgoing, consoleHeaders) ? undefined : text(503, 'Too many pages are open. Close one.');
     }
     if (path === '/console/api/state') return json(200, await state());
@@ -59,10 +61,12 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
   };
 
   const write = async (path: string, incoming: IncomingMessage): Promise<Answer> => {
-    if (path !== '/console/api/try') return text(404, 'The console has no such page.');
-    if (!/^application\/json\s*(?:;|$)/i.test(incoming.headers['content-type'] ?? '')) return text(415, 'Send JSON.');
-    const body = await readBody(incoming);
+    if (path !== '/console/api/try' && path !== '/console/api/paste') return text(404, 'The console has no such page.');
+    const type = path === '/console/api/try' ? /^application\/json\s*(?:;|$)/i : /^text\/plain\s*(?:;|$)/i;
+    if (!type.test(incoming.headers['content-type'] ?? '')) return text(415, 'Send JSON to try, plain text to paste.');
+    const body = await readBody(incoming, maxBody[path]);
     if (body === undefined) return text(413, 'The body is too long.');
+    if (path === '/console/api/paste') return json(200, await paste(body));
     if (!tries.isOffered()) return text(404, 'Try it is available in portcullis dev only.');
     const options = readTryOptions(body);
     if (options === undefined) return text(400, 'Choose a token, a method, and a path that begins with /.');
@@ -77,9 +81,9 @@ export function createConsole({ hub, key, state, tries }: ConsoleOptions): Reque
     const sent = path === '/console' ? new URLSearchParams(query).get('key') : null;
     if (sent !== null) return enter(incoming, sent);
     const hasSession = sessions.has(incoming.headers.cookie, incoming.socket.localPort);
-    if (!hasSession && !(path.startsWith(decisionPrefix) && method === 'GET' && hasKey(incoming)))
-      return refuseKey(incoming);
-    if (method === 'GET' || (method === 'HEAD' && path !== '/console/api/events')) return read(path, outgoing);
+    const isForCommands = method === 'GET' && (path.startsWith(decisionPrefix) || path === eventsPath);
+    if (!hasSession && !(isForCommands && hasKey(incoming))) return refuseKey(incoming);
+    if (method === 'GET' || (method === 'HEAD' && path !== eventsPath)) return read(path, outgoing);
     if (method === 'POST') return write(path, incoming);
     return createAnswer(405, [...consoleHeaders, 'allow', 'GET, HEAD, POST'], '');
   };
@@ -111,11 +115,11 @@ function json(status: number, value: unknown): Answer {
   return createAnswer(status, [...consoleHeaders, 'content-type', 'application/json'], JSON.stringify(value));
 }
 
-async function readBody(incoming: IncomingMessage): Promise<string | undefined> {
+async function readBody(incoming: IncomingMessage, limit: number): Promise<string | undefined> {
   let body = '';
   let isTooLong = false;
   for await (const chunk of incoming.setEncoding('utf8')) {
-    isTooLong ||= body.length + String(chunk).length > maxBody;
+    isTooLong ||= body.length + String(chunk).length > limit;
     // Read to the end, or the client would not read the response.
     if (!isTooLong) body += String(chunk);
   }

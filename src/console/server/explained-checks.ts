@@ -3,7 +3,8 @@ import { decideBy } from '../../explain/deciding-rule.ts';
 import { type Explanation, nameCheck } from '../../explain/explanation.ts';
 import { secretsOf } from '../../explain/facts.ts';
 import { failures } from '../../failures.ts';
-import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
+import type { ResourceRequest } from '../../http/request.ts';
+import type { Authorizer, DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { DecisionFacts } from '../../server/console/wire.ts';
 import type { Exchange } from '../../server/http/exchange.ts';
 import { describeRefusal } from '../../server/observation/refusal-facts.ts';
@@ -49,6 +50,16 @@ export function createCheckExplainer(options: CheckExplainerOptions): ExplainChe
   };
 }
 
+export async function explainRequest(
+  request: ResourceRequest,
+  { server, policy, connection }: Authorizer,
+  { at, labels, domainHasScheme }: Pick<DecisionWatchOptions, 'labels' | 'domainHasScheme'> & { readonly at: number },
+): Promise<Explanation> {
+  // Loaded only if the console is on.
+  const { explain } = await import('../../explain/explain.ts');
+  return explain(server, request, policy, connection, { at, labels, domainHasScheme });
+}
+
 /** Adds what a dry run cannot tell: the outcome of the replay check of the request itself. */
 function addReplay(explanation: Explanation, reason: string | undefined): Explanation {
   const refused = checks.replay.reasons.find((each) => each === reason);
@@ -78,13 +89,12 @@ async function describe(exchange: Exchange, at: number, options: CheckExplainerO
   const authorizer = options.findAuthorizer(exchange);
   if (authorizer === undefined) return { id, facts };
   try {
-    // Loaded only if the console is on.
-    const { explain } = await import('../../explain/explain.ts');
-    const { server, policy, connection, rule } = authorizer;
-    const { labels, domainHasScheme } = options;
-    const explanation = await explain(server, request, policy, connection, { at, labels, domainHasScheme });
-    const seen = addReplay(explanation, exchange.reason ?? exchange.wouldRefuse);
-    return { id, facts, explanation: rule === undefined ? seen : decideBy(rule, seen) };
+    const explanation = addReplay(
+      await explainRequest(request, authorizer, { ...options, at }),
+      exchange.reason ?? exchange.wouldRefuse,
+    );
+    const { rule } = authorizer;
+    return { id, facts, explanation: rule === undefined ? explanation : decideBy(rule, explanation) };
   } catch {
     // The console shows the request without its checks.
     return { id, facts };

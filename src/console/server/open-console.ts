@@ -11,6 +11,7 @@ import { createConsole } from './console.ts';
 import { type ConsoleKey, openConsoleKey } from './console-key.ts';
 import { openDecisionWatch } from './decision-watch.ts';
 import { createHub, type Hub } from './hub.ts';
+import { createWorkerPaste, explainPasted } from './pasted.ts';
 import { openTries } from './tries-ipc.ts';
 
 /** Opens the console and writes its key. Rejects with `StartFailure` if the key file cannot be written. */
@@ -18,12 +19,17 @@ export async function openConsole({ settings, log }: OpenConsoleOptions): Promis
   const hub = createHub(nameSettings(settings));
   const key = await openKey(settings.consoleKeyFile, log);
   const tries = openTries();
+  const watchDecisions = openDecisionWatch((batch, onTaken) => {
+    hub.take(batch);
+    onTaken();
+  });
+  let paste = createWorkerPaste();
   return {
     log: copyLines(log, hub),
-    watchDecisions: openDecisionWatch((batch, onTaken) => {
-      hub.take(batch);
-      onTaken();
-    }),
+    watchDecisions(options) {
+      paste = (text) => explainPasted(text, options);
+      return watchDecisions(options);
+    },
     take: hub.take,
     createListener({ command, workers, readiness, routes, keys }) {
       const version = readVersion();
@@ -34,7 +40,7 @@ export async function openConsole({ settings, log }: OpenConsoleOptions): Promis
         ...{ routes: routes(), keys: keys(), notes: hub.notes() },
         tries: tries.isOffered(),
       });
-      return createConsole({ hub, key, state, tries });
+      return createConsole({ hub, key, state, tries, paste });
     },
     close: key.close,
   };

@@ -103,6 +103,16 @@ export interface KeysView {
   readonly problem?: string;
 }
 
+/** Explanation of pasted text. */
+export interface PasteResult {
+  /** Present if the text is not a token or a request. */
+  readonly problem?: string;
+  /** Method and path of the pasted request. */
+  readonly request?: string;
+  readonly repairs?: readonly string[];
+  readonly explanation?: ExplanationView;
+}
+
 /** An event of the service, such as a reload or a fetch of keys. */
 export interface Note {
   readonly at: string;

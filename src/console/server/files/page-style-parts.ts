@@ -12,7 +12,7 @@ export const partsStyle = `
 .tag.deny, .tag.error { background: var(--bad-ground); color: var(--bad); }
 .tags { display: flex; flex-wrap: wrap; gap: .3rem; }
 
-button, select, input { font: inherit; color: inherit; }
+button, select, input, textarea { font: inherit; color: inherit; }
 .quiet { border: 1px solid var(--strong-line); background: var(--paper); border-radius: .45rem; padding: .25rem .75rem; cursor: pointer; }
 .quiet:hover, .quiet[aria-pressed=true] { background: var(--accent-ground); border-color: var(--accent); }
 .segments { display: flex; border: 1px solid var(--strong-line); border-radius: .45rem; overflow: hidden; background: var(--paper); }
@@ -106,8 +106,10 @@ details[open] > .decisive { margin-top: .2rem; }
 .field > span, legend { font-weight: 600; font-size: .9rem; }
 .field.narrow { flex: 0 0 6.5rem; }
 .row { display: flex; gap: .8rem; }
-select, input:not([type=radio]) { width: 100%; padding: .42rem .6rem; border: 1px solid var(--strong-line); border-radius: .45rem; background: var(--paper); }
-input:not([type=radio], [type=search]) { font-family: var(--mono); font-size: .9em; }
+select, textarea, input:not([type=radio]) { width: 100%; padding: .42rem .6rem; border: 1px solid var(--strong-line); border-radius: .45rem; background: var(--paper); }
+textarea, input:not([type=radio], [type=search]) { font-family: var(--mono); font-size: .9em; }
+textarea { resize: vertical; overflow-wrap: anywhere; }
+.field + .soft { margin-top: .6rem; }
 .kinds { display: grid; grid-template-columns: repeat(auto-fill, minmax(11.5rem, 1fr)); gap: .45rem; margin-top: 1.1rem; }
 .kinds legend { margin-bottom: .35rem; }
 .kinds label { display: flex; gap: .6rem; padding: .55rem .7rem; border: 1px solid var(--line); border-radius: .55rem; background: var(--paper); cursor: pointer; }

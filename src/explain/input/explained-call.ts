@@ -1,5 +1,5 @@
-import { type CallInput, joinHeader } from '../../explain/input/input.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
+import { type CallInput, joinHeader } from './input.ts';
 
 export interface CallFlags {
   readonly method: string | undefined;

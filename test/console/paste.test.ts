@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { PasteResult } from '../../src/server/console/wire.ts';
+import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
+import { type Answer, send } from '../support/http-client.ts';
+import type { ServiceProcess } from '../support/service-process.ts';
+import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
+import { findVariant, startVariant } from '../support/variant-service.ts';
+
+let provider: TestProvider;
+beforeAll(async () => {
+  provider = await startTestProvider();
+});
+afterAll(() => provider.close());
+
+describe.each(['1', '2'])('text pasted into the console of serve with WORKERS=%s', (workers) => {
+  let folder: KeyFolder;
+  let service: ServiceProcess;
+  let cookie: string;
+  const sub = 'auth0|a-person-of-the-test';
+
+  beforeAll(async () => {
+    folder = await makeKeyFolder();
+    service = await startVariant(findVariant('a'), provider, { ...folder.environment, WORKERS: workers });
+    cookie = await enterConsole(service.adminUrl ?? '', await folder.readKey());
+  });
+  afterAll(async () => {
+    await service.stop();
+    await folder.close();
+  });
+
+  const post = (body: string, type = 'text/plain', origin = new URL(service.adminUrl ?? '').origin): Promise<Answer> =>
+    send(service.adminUrl ?? '', '/console/api/paste', {
+      method: 'POST',
+      headers: ['Cookie', cookie, 'Origin', origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', type],
+      body,
+    });
+  const paste = async (text: string): Promise<PasteResult> => (await post(text)).json as PasteResult; // the service writes this shape
+
+  it('token → every check, by the settings of the service', async () => {
+    const { explanation } = await paste(await provider.sign({ sub, aud: 'https://api.example.test' }));
+    expect(explanation).toMatchObject({ verdict: 'refused', reason: 'invalid_audience' });
+    expect(explanation?.checks.find(({ id }) => id === 'aud')).toMatchObject({
+      verdict: 'fail',
+      causes: [{ id: 'audience_slash', certainty: 'certain' }],
+    });
+    expect(explanation?.checks.find(({ id }) => id === 'signature')?.verdict).toBe('pass');
+    expect((await paste(await provider.sign({ sub }))).explanation?.verdict).toBe('admitted');
+  });
+
+  it('curl command → the policy of its route; nothing is sent, and no decision is recorded', async () => {
+    const token = await provider.sign({ sub, scope: 'openid' });
+    const pasted = await paste(`curl ${service.url}/api/private-scoped?x=1 -H 'Authorization: Bearer ${token}'`);
+    expect(pasted).toMatchObject({
+      request: 'GET /api/private-scoped',
+      explanation: { verdict: 'refused', reason: 'insufficient_scope' },
+    });
+    expect(JSON.stringify(pasted)).not.toContain(sub);
+    expect(token.split('.').filter((part) => JSON.stringify(pasted).includes(part))).toEqual([]);
+    const { json } = await send(service.adminUrl ?? '', '/console/api/state', { headers: ['Cookie', cookie] });
+    expect(JSON.stringify(json)).not.toContain('insufficient_scope');
+    const metrics = await send(service.adminUrl ?? '', '/metrics');
+    expect(metrics.body).toMatch(/^portcullis_refusals_total\{reason="insufficient_scope",issuer=""\} 0$/m);
+  });
+
+  it('token with repairs → they are named', async () => {
+    const token = await provider.sign({ sub });
+    const { repairs, explanation } = await paste(JSON.stringify({ access_token: token, token_type: 'Bearer' }));
+    expect(explanation?.verdict).toBe('admitted');
+    expect(repairs).toEqual([expect.stringMatching(/\w/)]);
+  });
+
+  it.each([
+    ['', /^The input is empty\. Paste a token/],
+    ['HTTP/1.1 401 Unauthorized\n\n', /portcullis explain/],
+  ])('%j → its problem', async (text, problem) => {
+    expect((await paste(text)).problem).toMatch(problem);
+  });
+
+  it('other origin, other type, more than 64 KiB → refused', async () => {
+    expect((await post('x', 'text/plain', 'http://localhost:1')).status).toBe(403);
+    expect((await post('"x"', 'application/json')).status).toBe(415);
+    expect((await post('x'.repeat(65_537))).status).toBe(413);
+  });
+});
