@@ -41,7 +41,7 @@ h1:focus, h2:focus, main:focus { outline: none; }
 .brand { display: flex; align-items: center; gap: .55rem; font-weight: 650; letter-spacing: -.01em; padding: .7rem 0; }
 .gate { width: 1.5rem; height: 1.5rem; fill: none; stroke: var(--accent); stroke-width: 2.2; stroke-linecap: round; }
 nav { display: flex; gap: .25rem; align-self: stretch; }
-nav a { display: flex; align-items: center; padding: .7rem .75rem; color: var(--soft); text-decoration: none; font-weight: 550;
+nav a { display: flex; align-items: center; white-space: nowrap; padding: .7rem .75rem; color: var(--soft); text-decoration: none; font-weight: 550;
   border-bottom: 2px solid transparent; border-top: 2px solid transparent; }
 nav a:hover { color: var(--ink); }
 nav a[aria-current] { color: var(--ink); border-bottom-color: var(--accent); }
@@ -73,8 +73,8 @@ main { padding: 1.5rem; }
 }
 @media (max-width: 52rem) {
   .top { position: static; padding: 0 1rem; gap: 0 1rem; }
-  nav { order: 3; width: 100%; margin: 0 -.75rem; }
-  nav a { padding: .5rem .75rem; }
+  nav { order: 3; width: 100%; margin: 0 -.5rem; gap: .1rem; }
+  nav a { padding: .5rem clamp(.4rem, 2vw, .75rem); }
   main { padding: 1rem; }
   .split, .split.try { grid-template-columns: minmax(0, 1fr); }
   .split:not(.try):not(.chosen) .pane { display: none; }

@@ -1,0 +1,65 @@
+#!/usr/bin/env node
+// Takes the pictures of the console in docs/images: node tools/scripts/console-pictures.js
+// It needs a build, and Chromium (`CHROMIUM`, default /usr/bin/chromium).
+import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const folder = await mkdtemp(join(tmpdir(), 'portcullis-pictures-'));
+const environment = { PATH: process.env.PATH, XDG_CACHE_HOME: folder, HOME: folder, NO_COLOR: '1' };
+const main = join(root, 'dist/cli/main.js');
+const dev = spawn(process.execPath, [main, 'dev', '--port', '0', '--idp-port', '0'], {
+  env: environment,
+  stdio: ['ignore', 'pipe', 'inherit'],
+});
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+  args: ['--no-sandbox', '--disable-gpu'],
+});
+try {
+  let output = '';
+  for await (const chunk of dev.stdout.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
+    output += chunk;
+    if (/\?key=KEY\n/.test(output)) break;
+  }
+  const [, service = ''] = /^Service +(\S+)/m.exec(output) ?? [];
+  const [, keyFile = '', link = ''] = /^ {2}console key +(\S+)[\s\S]*^(\S+)\?key=KEY$/m.exec(output) ?? [];
+  const page = await browser.newPage({ viewport: { width: 1080, height: 660 }, colorScheme: 'light' });
+  await page.goto(`${link}?key=${(await readFile(keyFile, 'utf8')).trim()}`);
+  await page.waitForURL('**/console');
+
+  const attempt = async (kind) => {
+    await page.getByRole('link', { name: 'Try it', exact: true }).click();
+    await page.getByLabel('Endpoint').selectOption('/api/private-scoped');
+    await page.getByRole('radio', { name: kind }).first().check();
+    await page.getByRole('button', { name: 'Send request' }).click();
+    await page.getByRole('heading', { name: /^Status/ }).waitFor();
+    await page.locator('.tried .checks').last().waitFor();
+  };
+  for (const kind of ['No token', 'Valid token', 'Expired', 'DPoP, replayed', 'Wrong issuer', 'Missing scope']) {
+    await attempt(kind);
+  }
+  await page.mouse.move(0, 0);
+  await page.screenshot({ path: join(root, 'docs/images/console-try.png') });
+
+  const token = await new Promise((resolve) => {
+    const args = [main, 'token', '--audience', 'https://api.portcullis.example'];
+    const child = spawn(process.execPath, args, { env: environment, stdio: ['ignore', 'pipe', 'inherit'] });
+    child.stdout.setEncoding('utf8').once('data', (text) => resolve(text.trim()));
+  });
+  await fetch(new URL('/api/private', service), { headers: { authorization: `Bearer ${token}` } });
+  await page.getByRole('link', { name: 'Decisions', exact: true }).click();
+  await page.getByRole('link', { name: 'invalid_audience' }).first().click();
+  await page.getByRole('table').waitFor();
+  await page.mouse.move(0, 0);
+  await page.waitForTimeout(300);
+  await page.screenshot({ path: join(root, 'docs/images/console-decision.png') });
+} finally {
+  await browser.close();
+  dev.kill();
+  await rm(folder, { recursive: true, force: true });
+}
