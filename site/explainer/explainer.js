@@ -1,8 +1,8 @@
 // The page that explains a refused request in the browser. Nothing leaves the page: its policy forbids every connection.
 import './web-globals.js';
-import { readCall } from '../../src/cli/explain/explained-call.ts';
 import { createServerExplainer } from '../../src/cli/explain/explainer.ts';
 import { audiencesOf, optionLabels, readUnverified } from '../../src/explain/facts.ts';
+import { readCall } from '../../src/explain/input/explained-call.ts';
 import { joinHeader } from '../../src/explain/input/input.ts';
 import { readInput } from '../../src/explain/input/read-input.ts';
 import { failures } from '../../src/failures.ts';

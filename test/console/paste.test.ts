@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { PasteResult } from '../../src/server/console/wire.ts';
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
+import { startGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
@@ -81,4 +82,31 @@ describe.each(['1', '2'])('text pasted into the console of serve with WORKERS=%s
     expect((await post('"x"', 'application/json')).status).toBe(415);
     expect((await post('x'.repeat(65_537))).status).toBe(413);
   });
+});
+
+it('request pasted into the console of a gate → its rule decides; no rule → a problem', async () => {
+  const folder = await makeKeyFolder();
+  const rules = {
+    issuers: { staff: { issuer: provider.issuer, audience: provider.audience } },
+    rules: [{ id: 'orders', path: '/orders/**', scopes: ['read:orders'] }],
+  };
+  const gate = await startGate(provider, rules, folder.environment);
+  const admin = gate.adminUrl ?? '';
+  try {
+    const cookie = await enterConsole(admin, await folder.readKey());
+    const own = ['Origin', new URL(admin).origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'text/plain'];
+    const token = await provider.sign({ scope: 'openid' });
+    const paste = async (url: string): Promise<PasteResult> => {
+      const body = `curl ${url} -H 'Authorization: Bearer ${token}'`;
+      const headers = ['Cookie', cookie, ...own];
+      return (await send(admin, '/console/api/paste', { method: 'POST', headers, body })).json as PasteResult; // the service writes this shape
+    };
+    const { explanation } = await paste('https://api.example/orders/1');
+    expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
+    expect(explanation?.checks[0]).toMatchObject({ id: 'rule', why: 'orders' });
+    expect(await paste('https://api.example/other')).toEqual({ problem: expect.stringMatching(/^No rule/) });
+  } finally {
+    await gate.stop();
+    await folder.close();
+  }
 });
