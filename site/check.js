@@ -24,6 +24,12 @@ const pages = [
 const widths = [390, 1280];
 const schemes = ['light', 'dark'];
 const maxKilobytes = 200;
+const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
+const expiredToken = [
+  { alg: 'RS256', kid: 'a', typ: 'at+jwt' },
+  { iss: 'https://idp.example/', aud: 'api', exp: 1.7e9 },
+];
+const expiredRequest = `curl -H 'Authorization: Bearer ${expiredToken.map(part).join('.')}.c2lnbmF0dXJl' https://api.example.com/`;
 /** Violations inside the search button and the sidebar of VitePress's default theme. */
 const ofTheme = new Set(['nested-interactive', 'label-content-name-mismatch']);
 const types = {
@@ -101,6 +107,11 @@ async function checkPage(browser, { origin, name, width, colorScheme, screenshot
   page.on('pageerror', (error) => problems.push(String(error)));
   await page.goto(`${origin}/${name}.html`, { waitUntil: 'load' });
   await page.waitForTimeout(300);
+  if (name === 'explainer') {
+    await page.fill('textarea', expiredRequest);
+    await page.click('button[type=submit]');
+    await page.getByText('not expired (exp)').first().waitFor();
+  }
   if (bytes > maxKilobytes * 1024) problems.push(`${Math.round(bytes / 1024)} KB of resources`);
   if (!(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')))
     problems.push('scrolls horizontally');
