@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { exchange, readStatuses } from '../../support/http-client.ts';
 
 const entry = fileURLToPath(new URL('../../../dist/cli/main.js', import.meta.url));
@@ -28,9 +27,15 @@ it('two workers, one log, a reader that is late → every line is whole', async 
   expect(answered).toBe(connections * requestsOfEach);
   await sleep(200);
   if (service.stdout === null) throw new Error('The output of the service is no pipe.');
-  const written = text(service.stdout);
+  let written = '';
+  service.stdout.setEncoding('utf8').on('data', (piece: string) => {
+    written += piece;
+  });
+  // A process that ends waits for its reader only so long.
+  await vi.waitFor(() => expect(written.split('"event":"request"').length - 1).toBe(answered), 15_000);
   service.kill('SIGTERM');
-  const lines = (await written).split('\n').filter((line) => line !== '');
+  await once(service.stdout, 'end');
+  const lines = written.split('\n').filter((line) => line !== '');
   const broken = lines.filter((line) => !isJson(line));
   expect(broken).toEqual([]);
   expect(lines.filter((line) => JSON.parse(line).event === 'request')).toHaveLength(answered);
