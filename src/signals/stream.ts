@@ -50,10 +50,8 @@ const firstRetry = 1;
 const longestRetry = 60;
 const leaseSeconds = 15;
 const leaseEvery = 5;
-/** Least time between two polls of a transmitter that does not wait for events. */
+/** Least time between two polls, unless the first has brought a new event. */
 const pollEvery = 5;
-/** Seconds until the response of a long poll, at least. */
-const longPoll = 1;
 const allAlgorithms: ReadonlySet<string> = new Set(algorithms.keys());
 
 /** Opens a stream: registers it in the background and keeps it verified. */
@@ -159,14 +157,13 @@ export function openStream(options: Stream, { revocations, outbound, keyOptions,
       }
       const startedAt = now();
       try {
-        const { sets, moreAvailable } = await transmitter.poll(endpoint, { ...acknowledged, returnImmediately: false });
+        const sets = await transmitter.poll(endpoint, { ...acknowledged, returnImmediately: false });
         acknowledged = {};
         await health.note('polled', now());
         acknowledged = await receiveAll(sets);
         const isNew = Object.keys(sets).some((jti) => !previous.includes(jti));
         previous = Object.keys(sets);
-        const seconds = now() - startedAt;
-        if (!isNew || !(moreAvailable || seconds >= longPoll)) await wait(Math.max(0, pollEvery - seconds));
+        if (!isNew) await wait(Math.max(0, pollEvery - (now() - startedAt)));
       } catch (cause) {
         emit({ type: 'failed', stream: name, cause });
         await wait(pollEvery);

@@ -23,11 +23,6 @@ export interface RemoteStream {
   readonly minVerifySeconds: number;
 }
 
-export interface Polled {
-  readonly sets: Readonly<Record<string, unknown>>;
-  readonly moreAvailable: boolean;
-}
-
 /** Calls to the transmitter of one stream. All reject with `ProviderError`. */
 export interface Transmitter {
   readMetadata(): Promise<TransmitterMetadata>;
@@ -36,7 +31,7 @@ export interface Transmitter {
   readPaused(metadata: TransmitterMetadata, id: string): Promise<boolean | undefined>;
   verify(metadata: TransmitterMetadata, id: string, state: string): Promise<void>;
   /** Fetches events and acknowledges earlier ones. */
-  poll(endpoint: string, request: JsonObject): Promise<Polled>;
+  poll(endpoint: string, request: JsonObject): Promise<JsonObject>;
 }
 
 const wellKnown = '/.well-known/ssf-configuration';
@@ -153,8 +148,8 @@ export function createTransmitter(stream: Stream, outbound: Outbound, now: () =>
     },
     async poll(endpoint, request) {
       const value = await sendOk(endpoint, { method: 'POST', value: request }, pollLimits);
-      const { sets, moreAvailable } = Object(value) as JsonObject;
-      return { sets: isJsonObject(sets) ? sets : {}, moreAvailable: moreAvailable === true };
+      const { sets } = Object(value) as JsonObject;
+      return isJsonObject(sets) ? sets : {};
     },
   };
 }
