@@ -115,7 +115,7 @@ beforeAll(async () => {
   const bundle = await rolldown({
     input: join(folder, 'auth/server.js'),
     platform: 'node',
-    external: /^(?!portcullis|[./])/, // packages other than the copy of Portcullis
+    external: /^(?!portcullis|[./#])/, // packages other than the copy of Portcullis and its own imports
   });
   await bundle.write({ file: join(folder, 'auth-bundle.js'), format: 'esm', codeSplitting: false });
   await bundle.close();
