@@ -11,9 +11,13 @@ const ofEach = {
   hookTimeout: 60_000,
 };
 
+/** With overwritten buffers: the parser of `@redis/client` keeps parts of them, and the harness takes the memory that is measured. */
+const notOverwritten = ['test/serve/revocation-sources.test.ts', 'test/server/listener/pipelining-flood.test.ts'];
+
 // Of workerd alone: `npm run runtimes` names the runtime.
 const excluded = [
   ...configDefaults.exclude,
+  ...(process.env['OVERWRITE_BUFFERS'] === undefined ? [] : notOverwritten),
   ...(process.env['LIBRARY_RUNTIME'] === undefined ? ['test/runtimes/workers-example.test.ts'] : []),
 ];
 

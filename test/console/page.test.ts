@@ -207,13 +207,13 @@ describe('the page of the console in a browser', needs('chromium'), () => {
 
   it('paste → explained; the text is in no storage', async () => {
     await openView('Paste');
-    await page.getByRole('textbox').fill('Bearer undefined');
+    await page.getByRole('textbox', { name: 'Token, curl command or request' }).fill('Bearer undefined');
     await page.getByRole('button', { name: 'Explain' }).click();
     const result = page.getByRole('region', { name: 'Result' });
     await result.getByRole('heading', { name: /^Refused/ }).waitFor();
     await expect.poll(() => page.evaluate('document.activeElement.tagName')).toBe('H2');
     await result.getByText('Fix').first().waitFor();
-    await page.getByRole('textbox').fill('one two three');
+    await page.getByRole('textbox', { name: 'Token, curl command or request' }).fill('one two three');
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.getByRole('alert').waitFor();
     expect(await page.evaluate('localStorage.length + sessionStorage.length')).toBe(0);
@@ -249,7 +249,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
   it('keyboard only → a try and its result', async () => {
     const keyboard = await openPage(browser, await dev.consoleLink());
     const { page: own } = keyboard;
-    await own.getByRole('heading', { name: 'Decisions' }).waitFor();
+    await own.getByRole('link', { name: 'Try it' }).waitFor(); // offered once the state is known
     const focused = () => own.evaluate('document.activeElement.textContent.trim() || document.activeElement.tagName');
     await own.keyboard.press('Tab');
     expect(await focused()).toBe('Skip to content');
@@ -317,7 +317,7 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await own.page.locator('.tried .decisive:visible').waitFor();
     await check('tried');
     await own.page.getByRole('link', { name: 'Paste' }).click();
-    await own.page.getByRole('textbox').fill('Bearer undefined');
+    await own.page.getByRole('textbox', { name: 'Token, curl command or request' }).fill('Bearer undefined');
     await own.page.getByRole('button', { name: 'Explain' }).click();
     await own.page.locator('.decisive').waitFor();
     await check('paste');

@@ -6,12 +6,13 @@ import { linkTo, type RedisLink, useClient } from '../../src/dpop/redis-link.ts'
 /** A client that notes what it is told to connect with. */
 function createNoting() {
   const noted: object[] = [];
+  const listeners = new Map<string, (cause: unknown) => void>();
   const note = (options: object) => {
     noted.push(options);
-    return { on: () => undefined };
+    return { on: (event: string, listener: (cause: unknown) => void) => void listeners.set(event, listener) };
   };
   const creators = { createClient: note, createSentinel: note, createCluster: note };
-  return { noted, client: { ...redis, ...creators } as unknown as typeof redis };
+  return { noted, listeners, client: { ...redis, ...creators } as unknown as typeof redis };
 }
 
 import type { RedisClientLike } from '../../src/dpop/redis-script.ts';
@@ -56,6 +57,15 @@ describe('sentinels', () => {
     const { username, password } = sentinelClientOptions;
     expect({ username, password }).toEqual(expected);
   });
+});
+
+it('an error of a sentinel that is a string → an Error with its text', () => {
+  const { listeners, client } = createNoting();
+  const causes: unknown[] = [];
+  const listener = { onError: (cause: unknown) => causes.push(cause), onAnswer: () => undefined };
+  linkTo(client, 'redis+sentinel://one:7000/gate').open(listener);
+  listeners.get('error')?.('sentinel error: ReplyError: WRONGPASS');
+  expect(causes).toEqual([new Error('WRONGPASS')]);
 });
 
 describe('tls', () => {

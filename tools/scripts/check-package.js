@@ -95,7 +95,7 @@ async function measureImportGraph(folder) {
   return { files: codes.filter((code) => code !== '').length, kibibytes };
 }
 
-/** In the repository and on the site only: what the declarations say, figures, and manifests for an image of the repository. */
+/** Files of the repository and the site only: the repeated declarations, figures, and manifests for an image of the repository. */
 const leftOut = ['docs/reference.md', 'docs/performance.md', 'docs/reliability.md', 'deploy/kubernetes/'];
 
 /** Lists links from pages of the tarball to files that it does not contain. The registry shows images from the repository. */
