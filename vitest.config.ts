@@ -7,7 +7,7 @@ import { SummaryReporter } from './test/support/summary-reporter.ts';
 const ofEach = {
   // A busy machine needs longer than the second that is the default.
   expect: { poll: { timeout: 15_000 } },
-  testTimeout: 20_000,
+  testTimeout: 60_000,
   hookTimeout: 60_000,
 };
 
