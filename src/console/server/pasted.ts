@@ -30,25 +30,24 @@ export function offerPaste(options: DecisionWatchOptions): void {
   });
 }
 
-/** Sends the text to a worker, which has the rules. */
+/** Sends the text to the workers, which have the rules. The first result counts: a worker that is starting sends none. */
 export function createWorkerPaste(): ExplainPasted {
   let nextId = 0;
   return (text) =>
     new Promise((resolve) => {
-      const worker = Object.values(cluster.workers ?? {}).find((each) => each?.isConnected());
-      const id = nextId++;
+      const workers = Object.values(cluster.workers ?? {}).flatMap((each) => (each?.isConnected() ? [each] : []));
+      const message: ToWorker = { type: 'paste', id: nextId++, text };
       const finish = (result: PasteResult): void => {
         clearTimeout(timer);
-        worker?.off('message', receive);
+        for (const worker of workers) worker.off('message', receive);
         resolve(result);
       };
-      const receive = (message: FromWorker): void => {
-        if (message.type === 'pasted' && message.id === id) finish(message.result);
+      const receive = ({ type, id, result }: FromWorker): void => {
+        if (type === 'pasted' && id === message.id) finish(result);
       };
       const timer = setTimeout(() => finish(failed), timeout);
-      const message: ToWorker = { type: 'paste', id, text };
-      if (worker === undefined) finish(failed);
-      else worker.on('message', receive).send(message, (error) => error !== null && finish(failed));
+      // A worker that has ended meanwhile sends no result.
+      for (const worker of workers) worker.on('message', receive).send(message, () => undefined);
     });
 }
 
