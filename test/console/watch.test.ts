@@ -64,6 +64,11 @@ describe('watch --admin URL', () => {
 
   it('refusal → reason, expected and seen value, fix; earlier and admitted requests are not printed', async () => {
     const earlier = await call('urn:earlier');
+    // It arrives in the console shortly after its response.
+    const arrived = await fetch(`${admin}/console/api/decisions/${earlier}`, {
+      headers: { authorization: `Bearer ${await folder.readKey()}` },
+    });
+    expect(arrived.status).toBe(200);
     const watching = await watch(['--admin', admin], { CONSOLE_KEY_FILE: folder.file });
     await send(service.url, '/api/public');
     const id = await call('https://api.example.test');

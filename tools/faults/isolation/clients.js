@@ -80,7 +80,10 @@ async function converse({ port, kinds, number, mint, tally, tls, random }) {
   const closed = new Promise((resolve) => socket.once('close', resolve));
   const opened = new Promise((resolve) => socket.once(tls ? 'secureConnect' : 'connect', resolve));
   // The close that follows reports it.
-  socket.on('error', () => {});
+  let failure = 'no error';
+  socket.on('error', ({ code, message }) => {
+    failure = code ?? message;
+  });
   const deadline = setTimeout(() => {
     defect('a connection that makes no progress', pending[0]?.name);
     isOver = true;
@@ -149,7 +152,9 @@ async function converse({ port, kinds, number, mint, tally, tls, random }) {
     // An upgrade is refused while the process has not yet seen that the response before it is sent.
     if (tunnelled === '' && sequence > 1) return;
     tally.counts.tunnels++;
-    if (tunnelled !== sent) defect('a tunnel with other bytes', `${tunnelled.length} instead of ${sent.length}`);
+    if (tunnelled === sent) return;
+    const lengths = `${tunnelled.length} instead of ${sent.length}`;
+    defect('a tunnel with other bytes', `${lengths}, ${socket.bytesRead} read in all, ${failure}`);
   }
 
   await Promise.race([opened, closed]);
