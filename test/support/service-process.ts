@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
@@ -178,8 +177,14 @@ function readAnnouncement(child: ChildProcess): Promise<Announcement> {
   });
 }
 
+/** Reads complete lines. The last one may be cut: a process that ends waits for a late reader only so long. */
 function readLines(child: ChildProcess, onLine: (text: string) => void): void {
-  if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', onLine);
+  let rest = '';
+  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+    const lines = (rest + text).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) onLine(line);
+  });
 }
 
 /** Waits until all workers are ready: the service listens with the first one, and a later one has read its files later. */
