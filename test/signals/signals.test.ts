@@ -475,8 +475,8 @@ describe('poll', () => {
       if (sign !== undefined) transmitter.hold(sign(transmitter, remote));
       await until(() => transmitter.polls.length >= (sign === undefined ? 3 : 4));
       const gaps = transmitter.polls.slice(1).map((at, index) => at - Number(transmitter.polls[index]));
-      // Timers may fire a few milliseconds early.
-      return gaps.filter((gap) => gap < 4900).length;
+      // A busy machine may notice a poll late, and the next one on time.
+      return gaps.filter((gap) => gap < 3000).length;
     });
     expect(await Promise.all(early)).toEqual([0, 0, 1, 1]);
   }, 30_000);
