@@ -9,7 +9,7 @@ import { createResponseReader } from './response-reader.js';
 
 const maxRequests = 12;
 /** Milliseconds for one connection. */
-const patience = 30_000;
+const patience = 60_000;
 /** Milliseconds before a write that needs its own read. */
 const aloneMilliseconds = 2;
 const maxExamples = 5;

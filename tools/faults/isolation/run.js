@@ -97,6 +97,8 @@ export async function runTarget(target, world, { requests, seed, first }) {
         ...(tls && { TLS_CERT: certificate.certFile, TLS_KEY: certificate.keyFile }),
         ...(workers > 1 && { WORKERS: `${workers}` }),
         LOG_IDENTITY: 'plain',
+        // On a busy host a client may pause for longer than the default, and its next request would meet the close.
+        KEEP_ALIVE: '60',
       },
       onLine,
     });
