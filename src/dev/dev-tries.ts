@@ -1,8 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { type IncomingMessage, request } from 'node:http';
-import type { TriedRequest, TryKind, TryOptions, TryResult } from '../console/page/try-wire.ts';
-import type { FromDev, ToDev } from '../console/server/tries-ipc.ts';
+import type { Tried, TriedRequest, TryKind, TryOptions } from '../console/page/try-wire.ts';
+import type { FromDev, ToDev } from '../console/server/tries.ts';
 import { shorten } from '../shown-text.ts';
 import { createBoundRequest } from './bound-request.ts';
 import type { TokenOptions } from './tokens/token-options.ts';
@@ -42,12 +42,8 @@ export function offerTries(child: ChildProcess, options: TriesOptions): void {
   const send = (message: FromDev): void => void (child.connected && child.send(message, () => {}));
   child.on('message', ({ type, id, options: tryOptions }: ToDev) => {
     if (type !== 'try') return;
-    const refuse = (): TryResult => ({
-      ...{ requests: [], command: '', remark: '' },
-      problem: 'The request failed. See the terminal of portcullis dev.',
-    });
     void runTry(tryOptions, { ...options, name: `try-${process.pid}-${count++}` })
-      .catch(refuse)
+      .catch(() => ({ problem: 'The request failed. See the terminal of portcullis dev.' }))
       .then((result) => send({ type: 'tried', id, result }));
   });
   send({ type: 'tries_offered' });
@@ -57,7 +53,7 @@ export function offerTries(child: ChildProcess, options: TriesOptions): void {
 export async function runTry(
   options: TryOptions,
   { url: base, token: mint, name }: TriesOptions & { readonly name: string },
-): Promise<TryResult> {
+): Promise<Tried> {
   const { kind, method } = options;
   const url = new URL(options.path, base);
   // A path such as //host would send the token to another server.
@@ -69,7 +65,7 @@ export async function runTry(
     requests.push(request);
     return request;
   };
-  const finish = (remark = '', nonce?: string): TryResult => ({
+  const finish = (remark = '', nonce?: string): Tried => ({
     requests,
     command: writeTryCommand(options, { url, nonce }),
     remark,

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { refuseOutsiders } from '../../src/console/server/access-control.ts';
+import { refuseOutsiders } from '../../src/console/server/entrance.ts';
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { send } from '../support/http-client.ts';
 import { type ServiceProcess, startService } from '../support/service-process.ts';

@@ -3,8 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { createConsole } from '../../src/console/server/console.ts';
-import { openConsoleKey } from '../../src/console/server/console-key.ts';
 import { openDecisionWatch } from '../../src/console/server/decision-watch.ts';
+import { openConsoleKey } from '../../src/console/server/entrance.ts';
 import { createEventStreams } from '../../src/console/server/event-stream.ts';
 import { createHub } from '../../src/console/server/hub.ts';
 import { optionLabels } from '../../src/explain/facts.ts';
@@ -126,7 +126,7 @@ describe('10,000 decisions in a second', () => {
       },
       once: (_: string, listener: () => void) => page.listeners.push(listener),
     };
-    createEventStreams(hub).open(outgoing as unknown as ServerResponse, []); // the four members that are used
+    createEventStreams(hub)(outgoing as unknown as ServerResponse, []); // the four members that are used
     page.writableLength = 300 * 1024;
     const before = page.text;
     for (let i = 0; i < 1000; i++) hub.take({ decisions: [], facts: [], dropped: 10 });
@@ -142,7 +142,7 @@ describe('10,000 decisions in a second', () => {
   describe('in a browser', needs('chromium'), () => {
     it('flood → recent decisions, refused ones included, and the number of missing ones', async () => {
       const folder = await makeKeyFolder();
-      const key = await openConsoleKey({ file: folder.file, onProblem: () => {} });
+      const key = await openConsoleKey(folder.file, () => {});
       const hub = createHub(names);
       const state = async (): Promise<ConsoleState> => ({
         ...{ command: 'serve', version: '0', ready: true, checks: {}, workers: 1, settings: [], routes: [] },

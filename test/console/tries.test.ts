@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { TryResult } from '../../src/console/page/try-wire.ts';
+import type { Tried } from '../../src/console/page/try-wire.ts';
 import { enterConsole, findDecision } from '../support/console-client.ts';
 import { type DevProcess, startDev } from '../support/dev-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
@@ -14,7 +14,7 @@ import { needs } from '../support/programs.ts';
 interface Tester {
   readonly cookie: readonly string[];
   post(options: unknown): Promise<Answer>;
-  run(options: Readonly<Record<string, unknown>>): Promise<TryResult>;
+  run(options: Readonly<Record<string, unknown>>): Promise<Tried>;
 }
 
 async function enter(dev: DevProcess): Promise<Tester> {
@@ -32,7 +32,7 @@ async function enter(dev: DevProcess): Promise<Tester> {
     post,
     run: async (options) =>
       (await post({ method: 'GET', path: '/api/private-scoped', scope: 'read:messages', permissions: [], ...options }))
-        .json as TryResult, // the service writes this shape
+        .json as Tried, // the service writes this shape
   };
 }
 

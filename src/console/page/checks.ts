@@ -1,24 +1,29 @@
 import type { CauseView, CheckView } from '../../server/console/wire.ts';
 import { Copy } from './parts.ts';
-import { verdictTexts } from './texts.ts';
 import { html, useState, type View } from './view.ts';
 
-export function Checks({ checks, label }: { readonly checks: readonly CheckView[]; readonly label: string }): View {
-  const titles = [...new Set(checks.map(sectionOf))];
+const verdictTexts: Readonly<Record<CheckView['verdict'], string>> = {
+  pass: 'ok',
+  fail: 'fails',
+  follows: 'fails too',
+  blocked: 'not evaluated',
+  skipped: 'not applicable',
+  unknown: 'unknown',
+};
+
+export function Checks({ checks }: { readonly checks: readonly CheckView[] }): View {
+  const sections = new Map<string, readonly CheckView[]>();
+  for (const check of checks) {
+    const { section = 'Request' } = check;
+    sections.set(section, [...(sections.get(section) ?? []), check]);
+  }
   return html`<table class="checks">
-    <caption class="hidden">${label}</caption>
+    <caption class="hidden">Every check, in order</caption>
     <thead class="hidden">
       <tr><th scope="col">Check</th><th scope="col">Result</th><th scope="col">Seen</th></tr>
     </thead>
-    ${titles.map((title) => {
-      const members = checks.filter((check) => sectionOf(check) === title);
-      return html`<${Section} key=${title} title=${title} members=${members} />`;
-    })}
+    ${[...sections].map(([title, members]) => html`<${Section} key=${title} title=${title} members=${members} />`)}
   </table>`;
-}
-
-function sectionOf({ section = 'Request' }: CheckView): string {
-  return section;
 }
 
 /** Checks of one section. They are folded if none of them failed, is unknown or was not evaluated. */
@@ -58,29 +63,34 @@ export function Decisive({ check }: { readonly check: CheckView }): View {
   const { seen, expected, verified, setting, why, causes = [], fix } = check;
   const values = typeof expected === 'string' ? [expected] : (expected ?? []);
   const marked = markDifferences(seen ?? '', values);
-  const hasFacts = [seen, setting, why].some((each) => each !== undefined) || values.length > 0 || verified === false;
+  const facts = [
+    ['Seen', seen && html`<code>${marked.seen}</code>`],
+    ['Expected', values.length > 0 && marked.expected.map((text) => html`<code>${text}</code>`)],
+    ['Setting', setting],
+    ['Note', why],
+    ['Caution', verified === false && 'The signature of the token was not verified.'],
+  ] as const;
   return html`<div class="decisive">
-    ${
-      hasFacts &&
-      html`<dl>
-      ${seen !== undefined && html`<div><dt>Seen</dt><dd><code>${marked.seen}</code></dd></div>`}
-      ${values.length > 0 && html`<div><dt>Expected</dt><dd>${marked.expected.map((text) => html`<code>${text}</code>`)}</dd></div>`}
-      ${setting !== undefined && html`<div><dt>Setting</dt><dd>${setting}</dd></div>`}
-      ${why !== undefined && html`<div><dt>Note</dt><dd>${why}</dd></div>`}
-      ${verified === false && html`<div><dt>Caution</dt><dd>The signature of the token was not verified.</dd></div>`}
-    </dl>`
-    }
-    ${causes.length > 0 && html`<ul class="causes">${causes.map((cause) => html`<${Cause} cause=${cause} />`)}</ul>`}
+    <${Facts} facts=${facts} />
+    ${causes.length > 0 && html`<ul class="causes">${causes.map((cause) => html`<${Cause} ...${cause} key=${cause.id} />`)}</ul>`}
     ${causes.length === 0 && fix !== undefined && html`<${Fix} title="Fix" text=${fix} />`}
   </div>`;
+}
+
+/** Names and values. Those without a value are omitted. */
+export function Facts({ facts }: { readonly facts: readonly (readonly [string, unknown])[] }): View | false {
+  const present = facts.filter(([, value]) => value);
+  return (
+    present.length > 0 &&
+    html`<dl>${present.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`
+  );
 }
 
 export function Fix({ title, text }: { readonly title: string; readonly text: string }): View {
   return html`<p class="fix"><strong>${title}</strong> ${text} <${Copy} text=${text} label=${title.toLowerCase()} /></p>`;
 }
 
-function Cause({ cause }: { readonly cause: CauseView }): View {
-  const { id, certainty, fix, or, note } = cause;
+function Cause({ id, certainty, fix, or, note }: CauseView): View {
   return html`<li>
     <p><span class="tag ${certainty}">${certainty}</span> <code class="plain">${id}</code>${note && ` ${note}`}</p>
     <${Fix} title="Fix" text=${fix} />
@@ -91,40 +101,26 @@ function Cause({ cause }: { readonly cause: CauseView }): View {
 /** Minimum number of common characters at both ends. */
 const minCommon = 4;
 
-interface Common {
-  readonly start: number;
-  readonly end: number;
-}
-
 /** Marks the difference between the seen value and the most similar expected one. */
-function markDifferences(
-  seen: string,
-  expected: readonly string[],
-): { readonly seen: View | string; readonly expected: readonly (View | string)[] } {
-  const compared = expected.map((value) => ({ value, common: findCommon(seen, value) }));
-  const [nearest] = compared.toSorted((one, other) => sum(other.common) - sum(one.common));
-  if (nearest === undefined || nearest.value === seen || sum(nearest.common) < minCommon) return { seen, expected };
-  return {
-    seen: mark(seen, nearest.common),
-    expected: compared.map((each) => (each === nearest ? mark(each.value, each.common) : each.value)),
+function markDifferences(seen: string, expected: readonly string[]) {
+  const compared = expected.map((value) => ({ value, ...findCommon(seen, value) }));
+  const [nearest] = compared.toSorted((one, other) => other.start + other.end - one.start - one.end);
+  if (nearest === undefined || nearest.value === seen || nearest.start + nearest.end < minCommon)
+    return { seen, expected };
+  // An empty mark shows the position of missing characters.
+  const mark = (text: string): View => {
+    const until = text.length - nearest.end;
+    return html`<span>${text.slice(0, nearest.start)}<mark>${text.slice(nearest.start, until)}</mark>${text.slice(until)}</span>`;
   };
+  return { seen: mark(seen), expected: expected.map((value) => (value === nearest.value ? mark(value) : value)) };
 }
 
-function sum({ start, end }: Common): number {
-  return start + end;
-}
-
-function findCommon(one: string, other: string): Common {
+/** Counts the common characters at both ends. */
+function findCommon(one: string, other: string): { readonly start: number; readonly end: number } {
   const shorter = Math.min(one.length, other.length);
   let start = 0;
   while (start < shorter && one[start] === other[start]) start++;
   let end = 0;
   while (end < shorter - start && one.at(-1 - end) === other.at(-1 - end)) end++;
   return { start, end };
-}
-
-/** An empty mark shows the position of missing characters. */
-function mark(text: string, { start, end }: Common): View {
-  const until = text.length - end;
-  return html`<span>${text.slice(0, start)}<mark>${text.slice(start, until)}</mark>${text.slice(until)}</span>`;
 }

@@ -4,35 +4,44 @@ import { html, type View } from './view.ts';
 
 export function ConfigurationView({ state }: { readonly state: ConsoleState }): View {
   const { command, routes, keys, settings, notes, checks, workers, version } = state;
+  const facts = [
+    ...settings.map(([name, value]) => [name, html`<code class="plain">${value}</code>`] as const),
+    ...Object.entries(checks).map(([name, value]) => [`Check: ${name}`, value] as const),
+    ['Processes', workers] as const,
+    ['Version', version] as const,
+  ];
   return html`<div class="stack">
     <h1 tabindex="-1">Configuration</h1>
-    <section aria-labelledby="routes-title">
-      <h2 id="routes-title">${command === 'gate' ? 'Rules' : 'Endpoints'}</h2>
-      <${Routes} routes=${routes} />
-    </section>
-    <section aria-labelledby="keys-title">
-      <h2 id="keys-title">Keys</h2>
+    <${Section} title=${command === 'gate' ? 'Rules' : 'Endpoints'}>
+      ${
+        routes.length === 0
+          ? html`<${Empty} title="No rules"><p>The rules are not loaded yet.</p><//>`
+          : html`<ul class="routes">${routes.map((route) => html`<${Route} key=${route.id} route=${route} />`)}</ul>`
+      }
+    <//>
+    <${Section} title="Keys">
       ${
         keys.length === 0
           ? html`<p class="soft">No issuer publishes keys by discovery.</p>`
-          : html`<ul class="cards">${keys.map((each) => html`<${Keys} key=${each.issuer} keys=${each} />`)}</ul>`
+          : html`<ul class="cards">${keys.map((each) => html`<${Keys} key=${each.issuer} ...${each} />`)}</ul>`
       }
-    </section>
-    <section aria-labelledby="events-title">
-      <h2 id="events-title">Reloads and events</h2>
+    <//>
+    <${Section} title="Reloads and events">
       ${command === 'gate' && html`<p>${describeReload(notes)}</p>`}
-      <${Notes} notes=${notes} />
-    </section>
-    <section aria-labelledby="settings-title">
-      <h2 id="settings-title">Settings</h2>
-      <dl class="facts">
-        ${settings.map(([name, value]) => html`<div><dt>${name}</dt><dd><code class="plain">${value}</code></dd></div>`)}
-        ${Object.entries(checks).map(([name, value]) => html`<div><dt>Check: ${name}</dt><dd>${value}</dd></div>`)}
-        <div><dt>Processes</dt><dd>${workers}</dd></div>
-        <div><dt>Version</dt><dd>${version}</dd></div>
-      </dl>
-    </section>
+      ${
+        notes.length === 0
+          ? html`<p class="soft">No events yet.</p>`
+          : html`<ol class="notes">${notes.toReversed().map((note) => html`<${NoteView} ...${note} />`)}</ol>`
+      }
+    <//>
+    <${Section} title="Settings">
+      <dl class="facts">${facts.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>
+    <//>
   </div>`;
+}
+
+function Section({ title, children }: { readonly title: string; readonly children: View }): View {
+  return html`<section aria-label=${title}><h2>${title}</h2>${children}</section>`;
 }
 
 const accessTexts: Readonly<Record<RouteView['access'], string>> = {
@@ -42,27 +51,22 @@ const accessTexts: Readonly<Record<RouteView['access'], string>> = {
   deny: 'closed to all',
 };
 
-function Routes({ routes }: { readonly routes: readonly RouteView[] }): View {
-  if (routes.length === 0) return html`<${Empty} title="No rules"><p>The rules are not loaded yet.</p><//>`;
-  return html`<ul class="routes">
-    ${routes.map(
-      ({ id, kind, path, hosts, methods, access, mode, needs }) => html`<li key=${id}>
-        <div>
-          ${kind === 'rule' && html`<span class="name">${id}</span>`}
-          <code class="plain">${[methods.join(', '), hosts.join(', ') + path].filter(Boolean).join(' ')}</code>
-        </div>
-        <div class="tags">
-          <span class="tag ${access}">${accessTexts[access]}</span>
-          ${mode === 'report' && html`<span class="tag likely">report mode</span>`}
-          ${needs.map((need) => html`<span class="tag">${need}</span>`)}
-        </div>
-      </li>`,
-    )}
-  </ul>`;
+function Route({ route }: { readonly route: RouteView }): View {
+  const { id, kind, path, hosts, methods, access, mode, needs } = route;
+  return html`<li>
+    <div>
+      ${kind === 'rule' && html`<span class="name">${id}</span>`}
+      <code class="plain">${[methods.join(', '), hosts.join(', ') + path].filter(Boolean).join(' ')}</code>
+    </div>
+    <div class="tags">
+      <span class="tag ${access}">${accessTexts[access]}</span>
+      ${mode === 'report' && html`<span class="tag likely">report mode</span>`}
+      ${needs.map((need) => html`<span class="tag">${need}</span>`)}
+    </div>
+  </li>`;
 }
 
-function Keys({ keys }: { readonly keys: KeysView }): View {
-  const { issuer, usable, ids, ageSeconds, problem } = keys;
+function Keys({ issuer, usable, ids, ageSeconds, problem }: KeysView): View {
   return html`<li>
     <p><code class="plain">${issuer}</code></p>
     <p>
@@ -74,16 +78,11 @@ function Keys({ keys }: { readonly keys: KeysView }): View {
   </li>`;
 }
 
-function Notes({ notes }: { readonly notes: readonly Note[] }): View {
-  if (notes.length === 0) return html`<p class="soft">No events yet.</p>`;
-  return html`<ol class="notes">
-    ${notes.toReversed().map(
-      ({ at, level, event, text }) => html`<li class=${level}>
-        <${Time} at=${at} /> <span class="tag ${level}">${level}</span>
-        <span><strong>${event.replaceAll('_', ' ')}</strong> <span class="soft">${text}</span></span>
-      </li>`,
-    )}
-  </ol>`;
+function NoteView({ at, level, event, text }: Note): View {
+  return html`<li class=${level}>
+    <${Time} at=${at} /> <span class="tag ${level}">${level}</span>
+    <span><strong>${event.replaceAll('_', ' ')}</strong> <span class="soft">${text}</span></span>
+  </li>`;
 }
 
 function describeReload(notes: readonly Note[]): string {

@@ -1,31 +1,31 @@
 import type { Decision } from '../../server/console/wire.ts';
-import { countReasons, type Filter, formatFilter, matchesSearch } from './decision-filter.ts';
+import { type Filter, formatFilter, matchesSearch } from './decision-filter.ts';
 import { DecisionView } from './decision-view.ts';
 import type { Live } from './live.ts';
-import { Empty, Status, Time } from './parts.ts';
-import { outcomeTexts } from './texts.ts';
+import { Empty, outcomeTexts, Status, Time } from './parts.ts';
 import { html, useEffect, useRef, useState, type View } from './view.ts';
 
 /** Interval of announcements for screen readers, in milliseconds. */
 const announceEvery = 5000;
 
+export interface ListOptions {
+  readonly live: Live;
+  readonly chosen: string | undefined;
+  readonly tries: boolean;
+  readonly filter: Filter;
+  readonly onFilter: (filter: Filter) => void;
+}
+
 export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOptions): View {
-  const [paused, pause] = useState<{ readonly decisions: readonly Decision[]; readonly count: number } | undefined>(
-    undefined,
-  );
-  const all = paused?.decisions ?? live.decisions;
-  const found = all.filter((each) => matchesSearch(each, filter));
+  const [paused, pause] = useState<Live | undefined>(undefined);
+  const { decisions, count } = paused ?? live;
+  const waiting = live.count - count;
+  const found = decisions.filter((each) => matchesSearch(each, filter));
   const shown = filter.reason === '' ? found : found.filter(({ reason }) => reason === filter.reason);
   const query = formatFilter(filter);
-  const waiting = paused === undefined ? 0 : live.count - paused.count;
-  const counts = new Map(countReasons(found));
-  // A filter without results stays visible, so that it can be removed.
-  if (filter.reason !== '' && !counts.has(filter.reason)) counts.set(filter.reason, 0);
-  useKeys({ shown, query });
+  useKeys(shown, query);
   useEffect(() => {
-    if (chosen !== undefined)
-      document.querySelector(`[data-id="${CSS.escape(chosen)}"]`)?.scrollIntoView({ block: 'nearest' });
-    return undefined;
+    if (chosen !== undefined) findRow(chosen)?.scrollIntoView({ block: 'nearest' });
   }, [chosen]);
   const choose = (show: Filter['show'], text: string): View => html`<label>
     <input type="radio" name="filter" checked=${filter.show === show} onChange=${() => onFilter({ ...filter, show })} />
@@ -36,12 +36,7 @@ export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOpti
       <div class="bar">
         <h1 id="list-title" tabindex="-1">Decisions</h1>
         <fieldset class="segments"><legend class="hidden">Show</legend>${choose('all', 'All')}${choose('refused', 'Refused')}</fieldset>
-        <button
-          type="button"
-          class="quiet"
-          aria-pressed=${paused !== undefined}
-          onClick=${() => pause(paused === undefined ? { decisions: live.decisions, count: live.count } : undefined)}
-        >
+        <button type="button" class="quiet" aria-pressed=${paused !== undefined} onClick=${() => pause(paused === undefined ? live : undefined)}>
           ${paused === undefined ? 'Pause' : `Continue${waiting > 0 ? ` (${format(waiting)} new)` : ''}`}
         </button>
       </div>
@@ -55,27 +50,16 @@ export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOpti
             onInput=${(event: Event) => onFilter({ ...filter, text: (event.target as HTMLInputElement).value })}
           />
         </label>
-        ${
-          counts.size > 0 &&
-          html`<ul class="counts" aria-label="Reasons">${[...counts].map(([reason, count]) => {
-            const isOn = reason === filter.reason;
-            return html`<li key=${reason}><button
-              type="button"
-              class="quiet"
-              aria-pressed=${isOn}
-              onClick=${() => onFilter({ ...filter, reason: isOn ? '' : reason })}
-            >${reason} <strong>${format(count)}</strong></button></li>`;
-          })}</ul>`
-        }
+        <${Reasons} decisions=${found} chosen=${filter.reason} onChoose=${(reason: string) => onFilter({ ...filter, reason })} />
       </search>
-      <${Announcer} live=${live} />
+      <${Announcer} count=${live.count} />
       ${
         live.dropped > 0 &&
         html`<p class="notice">${format(live.dropped)} decisions are missing because too many came at once. The metrics count all of them.</p>`
       }
       ${
         shown.length === 0
-          ? html`<${Nothing} tries=${tries} hasOthers=${all.length > 0} />`
+          ? html`<${Nothing} tries=${tries} hasOthers=${decisions.length > 0} />`
           : html`<ol>${shown.map((each) => html`<${Row} key=${each.id} decision=${each} isChosen=${each.id === chosen} query=${query} isOld=${live.connection === 'closed'} />`)}</ol>`
       }
     </section>
@@ -89,27 +73,15 @@ export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOpti
   </div>`;
 }
 
-interface ListOptions {
-  readonly live: Live;
-  readonly chosen: string | undefined;
-  readonly tries: boolean;
-  readonly filter: Filter;
-  readonly onFilter: (filter: Filter) => void;
-}
-
-interface KeyOptions {
-  readonly shown: readonly Decision[];
-  readonly query: string;
+export function findRow(id: string): HTMLElement | null {
+  return document.querySelector(`main a[data-id="${CSS.escape(id)}"]`);
 }
 
 /** Arrows select the next decision, Escape closes it, and a slash begins a search. */
-function useKeys(options: KeyOptions): void {
-  const latest = useRef(options);
-  latest.current = options;
+function useKeys(shown: readonly Decision[], query: string): void {
   useEffect(() => {
     const follow = (event: KeyboardEvent): void => {
       const { key, altKey, ctrlKey, metaKey, shiftKey } = event;
-      const { shown, query } = latest.current;
       // Keys may be faster than the page.
       const [, chosen] = /^#decision\/([^?]+)/.exec(location.hash) ?? [];
       const isInField = document.activeElement?.matches('input, select, textarea, pre') === true;
@@ -129,7 +101,29 @@ function useKeys(options: KeyOptions): void {
     };
     addEventListener('keydown', follow);
     return () => removeEventListener('keydown', follow);
-  }, []);
+  });
+}
+
+interface ReasonsOptions {
+  readonly decisions: readonly Decision[];
+  readonly chosen: string;
+  readonly onChoose: (reason: string) => void;
+}
+
+/** Number of decisions for each reason, the most frequent first. */
+function Reasons({ decisions, chosen, onChoose }: ReasonsOptions): View | false {
+  const counts = new Map<string, number>();
+  for (const { reason } of decisions) if (reason !== undefined) counts.set(reason, (counts.get(reason) ?? 0) + 1);
+  const sorted = [...counts].toSorted(([, one], [, other]) => other - one);
+  // A filter without results stays visible, so that it can be removed.
+  if (chosen !== '' && !counts.has(chosen)) sorted.push([chosen, 0]);
+  if (sorted.length === 0) return false;
+  return html`<ul class="counts" aria-label="Reasons">${sorted.map(([reason, count]) => {
+    const isOn = reason === chosen;
+    return html`<li key=${reason}><button type="button" class="quiet" aria-pressed=${isOn} onClick=${() => onChoose(isOn ? '' : reason)}>
+      ${reason} <strong>${format(count)}</strong>
+    </button></li>`;
+  })}</ul>`;
 }
 
 interface RowOptions {
@@ -145,13 +139,13 @@ function Row({ decision, isChosen, isOld, query }: RowOptions): View {
     <a href="#decision/${id}${query}" data-id=${id} aria-current=${isChosen ? 'true' : undefined}>
       <${Status} status=${status} outcome=${outcome} />
       <span class="what"><span class="call">${method} ${path ?? route}</span>
-        <span class="why">${reason === undefined ? outcomeTexts[outcome] : reason}${isOld && ' (before the restart)'}</span></span>
+        <span class="why">${reason ?? outcomeTexts[outcome]}${isOld && ' (before the restart)'}</span></span>
       <${Time} at=${at} />
     </a>
   </li>`;
 }
 
-function Nothing({ tries, hasOthers }: NothingOptions): View {
+function Nothing({ tries, hasOthers }: { readonly tries: boolean; readonly hasOthers: boolean }): View {
   if (hasOthers) {
     return html`<${Empty} title="No decision matches"><p>None of the recent requests matches. <a href="#decisions">Show all</a></p><//>`;
   }
@@ -164,23 +158,17 @@ function Nothing({ tries, hasOthers }: NothingOptions): View {
   <//>`;
 }
 
-interface NothingOptions {
-  readonly tries: boolean;
-  readonly hasOthers: boolean;
-}
-
 /** Announces the number of new decisions at intervals. A screen reader could not follow each of them. */
-function Announcer({ live }: { readonly live: Live }): View {
+function Announcer({ count }: { readonly count: number }): View {
   const [text, announce] = useState('');
-  const latest = useRef(live);
-  latest.current = live;
+  const latest = useRef(count);
+  latest.current = count;
   useEffect(() => {
-    let announced = latest.current.count;
+    let announced = latest.current;
     const timer = setInterval(() => {
-      const { count } = latest.current;
-      if (count > announced)
-        announce(`${format(count - announced)} new ${count - announced === 1 ? 'decision' : 'decisions'}`);
-      announced = count;
+      const added = latest.current - announced;
+      if (added > 0) announce(`${format(added)} new ${added === 1 ? 'decision' : 'decisions'}`);
+      announced = latest.current;
     }, announceEvery);
     return () => clearInterval(timer);
   }, []);

@@ -1,14 +1,13 @@
 import type { Decision, DecisionDetail } from '../../server/console/wire.ts';
-import { Checks, Decisive, Fix } from './checks.ts';
-import { fetchDecision } from './fetching.ts';
-import { Copy, Status, Time } from './parts.ts';
-import { outcomeTexts } from './texts.ts';
-import { html, useEffect, useRef, useState, type View } from './view.ts';
-
-type Fetched = DecisionDetail | 'loading' | 'missing';
+import { Checks, Decisive, Facts, Fix } from './checks.ts';
+import { useFetched } from './fetching.ts';
+import { Copy, outcomeTexts, Status, Time } from './parts.ts';
+import { html, useEffect, useRef, type View } from './view.ts';
 
 export function DecisionView({ id }: { readonly id: string }): View {
-  const fetched = useDecision(id);
+  const fetched = useFetched<DecisionDetail>(`/console/api/decisions/${encodeURIComponent(id)}`);
+  const title = useRef<HTMLElement | null>(null);
+  useEffect(() => title.current?.focus(), [fetched]);
   if (fetched === 'loading') return html`<p class="soft" role="status">Loading…</p>`;
   // A caller can choose the id of another request as its own: this page shows the service's ids only.
   if (fetched === 'missing' || fetched.decision.id !== id) {
@@ -16,31 +15,8 @@ export function DecisionView({ id }: { readonly id: string }): View {
       The service keeps recent decisions only and no longer has this one. The log has it, with the id <code>${id}</code>.
     </p>`;
   }
-  return html`<${Detail} detail=${fetched} />`;
-}
-
-export function useDecision(id: string): Fetched {
-  const [fetched, show] = useState<{ readonly id: string; readonly what: Fetched }>({ id, what: 'loading' });
-  useEffect(() => {
-    let isShown = true;
-    void fetchDecision(id).then((detail) => {
-      if (isShown) show({ id, what: detail ?? 'missing' });
-    });
-    return () => {
-      isShown = false;
-    };
-  }, [id]);
-  return fetched.id === id ? fetched.what : 'loading';
-}
-
-function Detail({ detail }: { readonly detail: DecisionDetail }): View {
-  const { decision, refusal } = detail;
-  const { id, status, outcome, reason, method, route, path, at, ms, scheme } = decision;
-  const title = useRef<HTMLElement | null>(null);
-  useEffect(() => {
-    title.current?.focus();
-    return undefined;
-  }, [id]);
+  const { decision, refusal } = fetched;
+  const { status, outcome, reason, method, route, path, at, ms, scheme } = decision;
   return html`<article class="detail">
     <header>
       <h2 tabindex="-1" ref=${title}>
@@ -53,7 +29,7 @@ function Detail({ detail }: { readonly detail: DecisionDetail }): View {
       </p>
     </header>
     ${refusal !== undefined && html`<p class="response">Response to the client${outcome === 'would_refuse' ? ', if the rule were enforced' : ''}: “${refusal.description}” <a href=${refusal.docs} target="_blank" rel="noreferrer">About ${reason}</a></p>`}
-    <${Explained} detail=${detail} />
+    <${Explained} detail=${fetched} />
   </article>`;
 }
 
@@ -64,19 +40,16 @@ export function Explained({ detail }: { readonly detail: ExplainedDetail }): Vie
   // A second evaluation does not see an outage.
   const failed = explanation?.checks.filter(({ verdict }) => verdict === 'fail') ?? [];
   const [first, ...others] = failed[0]?.reason === decision.reason ? failed : [undefined, ...failed];
-  return html`<div class="columns"><div>
-    ${first !== undefined && html`<${Decisive} check=${first} />`}
-    ${
-      first === undefined &&
-      refusal !== undefined &&
-      html`<div class="decisive">
-      ${
-        facts.length > 0 &&
-        html`<dl>${facts.map(([name, text]) => html`<div><dt>${name}</dt><dd><code>${text}</code></dd></div>`)}</dl>`
-      }
+  const decisive = (): View | false => {
+    if (first !== undefined) return html`<${Decisive} check=${first} />`;
+    if (refusal === undefined) return false;
+    return html`<div class="decisive">
+      <${Facts} facts=${facts.map(([name, text]) => [name, html`<code>${text}</code>`])} />
       <${Fix} title="Fix" text=${refusal.fix} />
-    </div>`
-    }
+    </div>`;
+  };
+  return html`<div class="columns"><div>
+    ${decisive()}
     ${
       others.length > 0 &&
       html`<h3>Also wrong</h3>
@@ -87,8 +60,7 @@ export function Explained({ detail }: { readonly detail: ExplainedDetail }): Vie
     </div><div>
     ${
       explanation !== undefined
-        ? html`<h3>Every check</h3>
-          <${Checks} checks=${explanation.checks} label="Every check, in order" />`
+        ? html`<h3>Every check</h3><${Checks} checks=${explanation.checks} />`
         : html`<p class="soft without">${describeMissingChecks(detail)}</p>`
     }
   </div></div>`;

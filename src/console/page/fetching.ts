@@ -1,33 +1,35 @@
-import type { ConsoleState, DecisionDetail, PasteResult } from '../../server/console/wire.ts';
-import type { TryOptions, TryResult } from './try-wire.ts';
+import { useEffect, useState } from './view.ts';
 
-export async function fetchState(): Promise<ConsoleState | undefined> {
-  return read<ConsoleState>(await fetch('/console/api/state').catch(() => undefined));
+export type Fetched<T> = T | 'loading' | 'missing';
+
+export interface Problem {
+  readonly problem: string;
 }
 
-export async function fetchDecision(id: string): Promise<DecisionDetail | undefined> {
-  const response = await fetch(`/console/api/decisions/${encodeURIComponent(id)}`).catch(() => undefined);
-  return read<DecisionDetail>(response);
+/** Fetches a value for each path and revision. A value stays if the service does not respond to the next request. */
+export function useFetched<T>(path: string, revision = ''): Fetched<T> {
+  const [fetched, show] = useState<{ readonly path: string; readonly value: Fetched<T> }>({ path, value: 'loading' });
+  useEffect(() => {
+    let isShown = true;
+    const take = (value: Fetched<T>): void =>
+      show((before) => {
+        const isStale = !isShown || (value === 'missing' && before.path === path && before.value !== 'loading');
+        return isStale ? before : { path, value };
+      });
+    fetch(path)
+      .then(async (response) => take(response.ok ? ((await response.json()) as T) : 'missing')) // the service writes this shape
+      .catch(() => take('missing'));
+    return () => {
+      isShown = false;
+    };
+  }, [path, revision]);
+  return fetched.path === path ? fetched.value : 'loading';
 }
 
-export async function sendTry(options: TryOptions): Promise<TryResult> {
-  const problem = (text: string): TryResult => ({ requests: [], command: '', remark: '', problem: text });
-  const body = JSON.stringify(options);
-  const headers = { 'content-type': 'application/json' };
-  const response = await fetch('/console/api/try', { method: 'POST', headers, body }).catch(() => undefined);
-  if (response === undefined) return problem('The service does not respond.');
-  if (!response.ok) return problem(await response.text());
-  return (await response.json()) as TryResult; // the service writes this shape
-}
-
-export async function sendPaste(text: string): Promise<PasteResult> {
-  const headers = { 'content-type': 'text/plain' };
-  const response = await fetch('/console/api/paste', { method: 'POST', headers, body: text }).catch(() => undefined);
+export async function post<T>(path: string, type: string, body: string): Promise<T | Problem> {
+  const response = await fetch(path, { method: 'POST', headers: { 'content-type': type }, body }).catch(
+    () => undefined,
+  );
   if (response === undefined) return { problem: 'The service does not respond.' };
-  if (!response.ok) return { problem: await response.text() };
-  return (await response.json()) as PasteResult; // the service writes this shape
-}
-
-async function read<T>(response: Response | undefined): Promise<T | undefined> {
-  return response?.ok ? ((await response.json()) as T) : undefined; // the service writes this shape
+  return response.ok ? ((await response.json()) as T | Problem) : { problem: await response.text() }; // the service writes this shape
 }

@@ -1,11 +1,9 @@
-import type { Decision, Note, StreamedDecisions } from '../../server/console/wire.ts';
+import type { Decision, StreamedDecisions } from '../../server/console/wire.ts';
 import { useEffect, useState } from './view.ts';
 
-/** State of the event stream. `closed`: the service no longer knows this browser. */
-export type ConnectionState = 'connecting' | 'open' | 'reconnecting' | 'closed';
-
 export interface Live {
-  readonly connection: ConnectionState;
+  /** State of the event stream. `closed`: the service no longer knows this browser. */
+  readonly connection: 'connecting' | 'open' | 'reconnecting' | 'closed';
   /** Newest first. */
   readonly decisions: readonly Decision[];
   readonly dropped: number;
@@ -22,34 +20,25 @@ export function useLive(): Live {
   const [live, update] = useState<Live>({ connection: 'connecting', decisions: [], dropped: 0, count: 0, revision: 0 });
   useEffect(() => {
     const source = new EventSource('/console/api/events');
-    const on = (name: string, take: (data: string) => void): void =>
-      source.addEventListener(name, (event) => take(String((event as MessageEvent).data))); // an EventSource dispatches MessageEvent
-    on('recent', (data) => {
+    const on = (name: string, change: (before: Live, data: string) => Partial<Live>): void =>
+      source.addEventListener(name, (event) => {
+        const { data } = event as MessageEvent; // without data for `error`
+        update((before) => ({ ...before, ...change(before, String(data)) }));
+      });
+    on('recent', ({ revision }, data) => {
       const { decisions }: StreamedDecisions = JSON.parse(data);
-      update((before) => ({
-        ...before,
-        connection: 'open',
-        revision: before.revision + 1,
-        decisions: keepLast(decisions.toReversed()),
-      }));
+      return { connection: 'open', revision: revision + 1, decisions: keepLast(decisions.toReversed()) };
     });
-    on('decisions', (data) => {
+    on('decisions', (before, data) => {
       const { decisions, dropped }: StreamedDecisions = JSON.parse(data);
-      update((before) => ({
-        ...before,
+      return {
         decisions: keepLast([...decisions.toReversed(), ...before.decisions]),
         dropped: before.dropped + dropped,
         count: before.count + decisions.length + dropped,
-      }));
+      };
     });
-    on('note', (data) => {
-      const note: Note = JSON.parse(data);
-      if (note.event !== '') update((before) => ({ ...before, revision: before.revision + 1 }));
-    });
-    source.addEventListener('error', () => {
-      const connection = source.readyState === EventSource.CLOSED ? 'closed' : 'reconnecting';
-      update((before) => ({ ...before, connection }));
-    });
+    on('note', ({ revision }) => ({ revision: revision + 1 }));
+    on('error', () => ({ connection: source.readyState === EventSource.CLOSED ? 'closed' : 'reconnecting' }));
     return () => source.close();
   }, []);
   return live;

@@ -1,9 +1,9 @@
 import type { ConsoleState } from '../../server/console/wire.ts';
 import { ConfigurationView } from './configuration-view.ts';
 import { type Filter, formatFilter, readFilter } from './decision-filter.ts';
-import { DecisionList } from './decision-list.ts';
-import { fetchState } from './fetching.ts';
-import { type ConnectionState, useLive } from './live.ts';
+import { DecisionList, findRow } from './decision-list.ts';
+import { useFetched } from './fetching.ts';
+import { type Live, useLive } from './live.ts';
 import { Code, Logo } from './parts.ts';
 import { PasteView } from './paste-view.ts';
 import { TryView } from './try-view.ts';
@@ -24,10 +24,11 @@ interface PageLocation {
 
 function Page(): View {
   const live = useLive();
+  const { connection } = live;
   const [place, onFilter] = usePageLocation();
-  const state = useServiceState(`${live.revision} ${live.connection} ${place.view}`);
+  const fetched = useFetched<ConsoleState>('/console/api/state', `${live.revision} ${connection} ${place.view}`);
+  const state = typeof fetched === 'string' ? undefined : fetched;
   const tries = state?.tries ?? false;
-  const offered = views.filter(({ name }) => name !== 'try' || tries);
   const view = (): View => {
     if (place.view !== 'decisions' && state === undefined) return html`<p class="soft" role="status">Loading…</p>`;
     if (place.view === 'decisions' || (place.view === 'try' && !tries))
@@ -35,30 +36,37 @@ function Page(): View {
     if (place.view === 'paste') return html`<${PasteView} />`;
     return place.view === 'try' ? html`<${TryView} state=${state} />` : html`<${ConfigurationView} state=${state} />`;
   };
+  const [health, kind] = describeHealth(connection, state);
   return html`
     <a class="skip" href="#content" onClick=${skip}>Skip to content</a>
     <header class="top">
       <p class="brand"><${Logo} /> Portcullis ${state !== undefined && html`<span class="tag">${tries ? 'dev' : state.command}</span>`}</p>
       <nav aria-label="Views">
-        ${offered.map(
-          ({ name, title }) =>
-            html`<a href="#${name}" key=${name} aria-current=${place.view === name ? 'page' : undefined}>${title}</a>`,
-        )}
+        ${views
+          .filter(({ name }) => name !== 'try' || tries)
+          .map(
+            ({ name, title }) =>
+              html`<a href="#${name}" key=${name} aria-current=${place.view === name ? 'page' : undefined}>${title}</a>`,
+          )}
       </nav>
-      <${Health} connection=${live.connection} state=${state} />
+      <p class="health ${kind}" role="status">${health}</p>
     </header>
-    <main id="content" tabindex="-1"><${Restarted} connection=${live.connection} state=${state} />${view()}</main>
+    <main id="content" tabindex="-1"><${Restarted} connection=${connection} state=${state} />${view()}</main>
   `;
 }
 
-const connectionTexts: Readonly<Record<ConnectionState, string>> = {
-  connecting: 'Connecting…',
-  open: '',
-  reconnecting: 'Reconnecting…',
-  closed: 'Disconnected',
-};
+function describeHealth(connection: Live['connection'], state: ConsoleState | undefined): readonly [string, string] {
+  if (connection === 'connecting') return ['Connecting…', 'soft'];
+  if (connection !== 'open') return [connection === 'closed' ? 'Disconnected' : 'Reconnecting…', 'bad'];
+  return state?.ready === false ? ['Not ready', 'bad'] : ['Ready', 'good'];
+}
 
-function Restarted({ connection, state }: HealthOptions): View | false {
+interface RestartedOptions {
+  readonly connection: Live['connection'];
+  readonly state: ConsoleState | undefined;
+}
+
+function Restarted({ connection, state }: RestartedOptions): View | false {
   if (connection !== 'closed' && connection !== 'reconnecting') return false;
   const command = state && `echo "${location.origin}/console?key=$(cat '${state.keyFile}')"`;
   return html`<section class="restarted" aria-label="Connection">
@@ -78,35 +86,6 @@ function Restarted({ connection, state }: HealthOptions): View | false {
   </section>`;
 }
 
-interface HealthOptions {
-  readonly connection: ConnectionState;
-  readonly state: ConsoleState | undefined;
-}
-
-function Health({ connection, state }: HealthOptions): View {
-  const [text, kind] =
-    connection !== 'open'
-      ? [connectionTexts[connection], connection === 'connecting' ? 'soft' : 'bad']
-      : state?.ready === false
-        ? ['Not ready', 'bad']
-        : ['Ready', 'good'];
-  return html`<p class="health ${kind}" role="status">${text}</p>`;
-}
-
-function useServiceState(revision: string): ConsoleState | undefined {
-  const [state, show] = useState<ConsoleState | undefined>(undefined);
-  useEffect(() => {
-    let isWanted = true;
-    void fetchState().then((next) => {
-      if (isWanted && next !== undefined) show(next);
-    });
-    return () => {
-      isWanted = false;
-    };
-  }, [revision]);
-  return state;
-}
-
 /** View, selected decision and filter. They are part of the URL, so that the back button works. */
 function usePageLocation(): readonly [PageLocation, (filter: Filter) => void] {
   const [place, go] = useState(readLocation);
@@ -114,10 +93,11 @@ function usePageLocation(): readonly [PageLocation, (filter: Filter) => void] {
     let before = readLocation();
     const follow = (): void => {
       const next = readLocation();
-      // Screen readers follow the focus. A selected decision takes it once it is loaded.
       const { chosen } = before;
-      const back = chosen === undefined ? undefined : `main a[data-id="${CSS.escape(chosen)}"]`;
-      if (next.chosen === undefined) setTimeout(focusFirst, 0, ...(back === undefined ? [] : [back]), 'main h1');
+      // Screen readers follow the focus. A selected decision takes it once it is loaded.
+      const focus = (): void =>
+        ((chosen && findRow(chosen)) || document.querySelector<HTMLElement>('main h1'))?.focus();
+      if (next.chosen === undefined) setTimeout(focus, 0);
       before = next;
       go(next);
     };
@@ -127,7 +107,6 @@ function usePageLocation(): readonly [PageLocation, (filter: Filter) => void] {
   useEffect(() => {
     const title = views.find(({ name }) => name === place.view)?.title ?? '';
     document.title = `${title} · Portcullis console`;
-    return undefined;
   }, [place.view]);
   const onFilter = (filter: Filter): void => {
     const [path] = location.hash.split('?', 1);
@@ -141,16 +120,7 @@ function readLocation(): PageLocation {
   const [path = '', query = ''] = location.hash.slice(1).split('?', 2);
   const [name, id] = path.split('/', 2);
   const view = views.find((each) => each.name === name)?.name ?? 'decisions';
-  const chosen = name === 'decision' && id !== undefined && id !== '' ? id : undefined;
-  return { view, chosen, filter: readFilter(query) };
-}
-
-function focusFirst(...selectors: readonly string[]): void {
-  for (const selector of selectors) {
-    const element = document.querySelector<HTMLElement>(selector);
-    element?.focus();
-    if (element !== null) return;
-  }
+  return { view, chosen: name === 'decision' && id ? id : undefined, filter: readFilter(query) };
 }
 
 function skip(event: Event): void {

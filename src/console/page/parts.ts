@@ -1,12 +1,15 @@
 import type { Decision } from '../../server/console/wire.ts';
 import { html, useState, type View } from './view.ts';
 
+export const outcomeTexts: Readonly<Record<Decision['outcome'], string>> = {
+  allowed: 'Allowed',
+  refused: 'Refused',
+  would_refuse: 'Allowed, rule in report mode',
+  other: 'No decision',
+};
+
 export function Status({ status, outcome }: { readonly status: number; readonly outcome: Decision['outcome'] }): View {
   return html`<span class="status ${outcome}">${status}</span>`;
-}
-
-export function ResponseStatus({ status }: { readonly status: number }): View {
-  return html`<${Status} status=${status} outcome=${status < 400 ? 'allowed' : 'refused'} />`;
 }
 
 export function Time({ at }: { readonly at: string }): View {

@@ -1,17 +1,20 @@
-export const tryKinds = [
-  'none',
-  'good',
-  'expired',
-  'wrong_audience',
-  'wrong_issuer',
-  'missing_scope',
-  'ended_session',
-  'revoked_user',
-  'dpop',
-  'dpop_nonce',
-  'replayed',
-] as const;
-export type TryKind = (typeof tryKinds)[number];
+/** Kinds of a try, each with its title and description. */
+export const tryKinds = {
+  none: ['No token', 'No Authorization header'],
+  good: ['Valid token', 'Everything that the route requires'],
+  expired: ['Expired', 'Expired an hour ago'],
+  wrong_audience: ['Wrong audience', 'For another API'],
+  wrong_issuer: ['Wrong issuer', 'iss names another issuer'],
+  missing_scope: ['Missing scope', 'Valid, without scopes'],
+  ended_session: ['End this session', 'A logout between two requests with one token'],
+  revoked_user: ['Revoke this user', 'All tokens of the user, between two requests'],
+  dpop: ['DPoP', 'Bound to a key, with a proof'],
+  dpop_nonce: ['DPoP with nonce', 'Repeats the request with the nonce'],
+  replayed: ['DPoP, replayed', 'Sends the same proof twice'],
+} as const;
+export type TryKind = keyof typeof tryKinds;
+
+export const tryMethods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 
 export interface TryOptions {
   readonly kind: TryKind;
@@ -30,10 +33,11 @@ export interface TriedRequest {
   readonly body: string;
 }
 
-export interface TryResult {
+export interface Tried {
   readonly requests: readonly TriedRequest[];
   readonly command: string;
   readonly remark: string;
-  /** Present if nothing was sent. */
-  readonly problem?: string;
 }
+
+/** A problem if nothing was sent. */
+export type TryResult = Tried | { readonly problem: string };

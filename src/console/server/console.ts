@@ -1,14 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { ConsoleState } from '../../server/console/wire.ts';
 import { type Answer, createAnswer, sendAnswer } from '../../server/http/answer.ts';
-import { type ConsoleRefusal, isPrefetch, refuseCrossOrigin, refuseOutsiders } from './access-control.ts';
-import type { ConsoleKey } from './console-key.ts';
+import { type ConsoleKey, createSessions, isPrefetch, refuseCrossOrigin, refuseOutsiders } from './entrance.ts';
 import { createEventStreams } from './event-stream.ts';
-import { consoleHeaders, readPageFiles, refusedHeaders } from './files/page-files.ts';
-import { enteredHtml, formatRefused } from './files/page-html.ts';
 import { awaitDecision, type Hub } from './hub.ts';
+import { consoleHeaders, enteredHtml, formatRefused, readPageFiles, refusedHeaders } from './page-files.ts';
 import type { ExplainPasted } from './pasted.ts';
-import { createSessions } from './sessions.ts';
 import { readTryOptions, type Tries } from './tries.ts';
 
 export interface ConsoleOptions {
@@ -19,8 +16,12 @@ export interface ConsoleOptions {
   readonly paste: ExplainPasted;
 }
 
-/** Maximum number of characters of a request body. A paste may have headers, a token, a proof and a body. */
-const maxBody = { '/console/api/try': 8192, '/console/api/paste': 65_536 } as const;
+const pastePath = '/console/api/paste';
+/** Type and maximum number of characters of a request body. A paste may have headers, a token, a proof and a body. */
+const bodies = new Map([
+  ['/console/api/try', { type: /^application\/json\s*(?:;|$)/i, limit: 8192 }],
+  [pastePath, { type: /^text\/plain\s*(?:;|$)/i, limit: 65_536 }],
+]);
 const decisionPrefix = '/console/api/decisions/';
 const eventsPath = '/console/api/events';
 
@@ -30,13 +31,11 @@ const linkText = 'Open a new link: dev prints it, or see CONSOLE_KEY_FILE.';
 /** Handles requests under `/console`: only from this host, and only with the key or the cookie. */
 export function createConsole({ hub, key, state, tries, paste }: ConsoleOptions): RequestListener {
   const sessions = createSessions();
-  const streams = createEventStreams(hub);
+  const openStream = createEventStreams(hub);
   let files: ReadonlyMap<string, Answer> | undefined;
 
   const enter = async (incoming: IncomingMessage, sent: string): Promise<Answer> => {
-    if (incoming.method !== 'GET' || isPrefetch(incoming) || !key.take(sent)) return refuseKey(incoming);
-    // The file holds the next key once the page is open.
-    await key.settled();
+    if (incoming.method !== 'GET' || isPrefetch(incoming) || !(await key.take(sent))) return refuseKey(incoming);
     const headers = [...consoleHeaders, 'content-type', 'text/html; charset=utf-8'];
     return createAnswer(200, [...headers, 'set-cookie', sessions.open(incoming.socket.localPort)], enteredHtml);
   };
@@ -49,33 +48,34 @@ export function createConsole({ hub, key, state, tries, paste }: ConsoleOptions)
 
   const read = async (path: string, outgoing: ServerResponse): Promise<Answer | undefined> => {
     if (path === eventsPath) {
-      return streams.open(outgoing, consoleHeaders) ? undefined : text(503, 'Too many pages are open. Close one.');
+      return openStream(outgoing, consoleHeaders) ? undefined : text(503, 'Too many pages are open. Close one.');
     }
-    if (path === '/console/api/state') return json(200, await state());
+    if (path === '/console/api/state') return json(await state());
     if (path.startsWith(decisionPrefix)) {
       const detail = await awaitDecision(hub, path.slice(decisionPrefix.length));
-      return detail === undefined ? text(404, 'The service no longer has this decision.') : json(200, detail);
+      return detail === undefined ? text(404, 'The service no longer has this decision.') : json(detail);
     }
     files ??= readPageFiles();
     return files.get(path) ?? text(404, 'The console has no such page.');
   };
 
   const write = async (path: string, incoming: IncomingMessage): Promise<Answer> => {
-    if (path !== '/console/api/try' && path !== '/console/api/paste') return text(404, 'The console has no such page.');
-    const type = path === '/console/api/try' ? /^application\/json\s*(?:;|$)/i : /^text\/plain\s*(?:;|$)/i;
-    if (!type.test(incoming.headers['content-type'] ?? '')) return text(415, 'Send JSON to try, plain text to paste.');
-    const body = await readBody(incoming, maxBody[path]);
+    const accepted = bodies.get(path);
+    if (accepted === undefined) return text(404, 'The console has no such page.');
+    if (!accepted.type.test(incoming.headers['content-type'] ?? ''))
+      return text(415, 'Send JSON to try, plain text to paste.');
+    const body = await readBody(incoming, accepted.limit);
     if (body === undefined) return text(413, 'The body is too long.');
-    if (path === '/console/api/paste') return json(200, await paste(body));
+    if (path === pastePath) return json(await paste(body));
     if (!tries.isOffered()) return text(404, 'Try it is available in portcullis dev only.');
     const options = readTryOptions(body);
     if (options === undefined) return text(400, 'Choose a token, a method, and a path that begins with /.');
-    return json(200, await tries.run(options));
+    return json(await tries.run(options));
   };
 
   const respond = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<Answer | undefined> => {
     const outside = refuseOutsiders(incoming) ?? refuseCrossOrigin(incoming);
-    if (outside !== undefined) return refuse(outside);
+    if (outside !== undefined) return text(outside.status, outside.text);
     const { method, url = '' } = incoming;
     const [path = '', query] = url.split('?', 2);
     const sent = path === '/console' ? new URLSearchParams(query).get('key') : null;
@@ -103,16 +103,12 @@ function refuseKey({ url = '', headers, socket }: IncomingMessage): Answer {
   return createAnswer(401, [...refusedHeaders, 'content-type', 'text/html; charset=utf-8'], page);
 }
 
-function refuse({ status, text: reason }: ConsoleRefusal): Answer {
-  return text(status, reason);
-}
-
 function text(status: number, reason: string): Answer {
   return createAnswer(status, [...consoleHeaders, 'content-type', 'text/plain; charset=utf-8'], `${reason}\n`);
 }
 
-function json(status: number, value: unknown): Answer {
-  return createAnswer(status, [...consoleHeaders, 'content-type', 'application/json'], JSON.stringify(value));
+function json(value: unknown): Answer {
+  return createAnswer(200, [...consoleHeaders, 'content-type', 'application/json'], JSON.stringify(value));
 }
 
 async function readBody(incoming: IncomingMessage, limit: number): Promise<string | undefined> {

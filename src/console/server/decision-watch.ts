@@ -1,23 +1,90 @@
 import cluster from 'node:cluster';
+import { describeTarget } from '../../gate/match/refused-target.ts';
 import type { CreateDecisionWatch, SendBatch } from '../../server/console/opened-console.ts';
-import { describeDecision } from './decision.ts';
-import { createDecisionFlow } from './decision-flow.ts';
+import type { Decision, DecisionFacts, Outcome } from '../../server/console/wire.ts';
+import { type Exchange, unmatched } from '../../server/http/exchange.ts';
+import { showText } from '../../shown-text.ts';
 import { createCheckExplainer } from './explained-checks.ts';
 import { offerPaste } from './pasted.ts';
 
+/** Interval of batches, in milliseconds. */
+const interval = 100;
+/** Maximum number of decisions in one batch. Admitted requests do not displace refused ones. */
+const limits = { refused: 40, others: 20 };
+/** Facts may arrive one batch after their decisions. */
+const maxFacts = limits.refused + limits.others;
+const requestIdForm = /^[\w.:-]{1,128}$/;
+/** Maximum length of a method. Every registered method is shorter. */
+const maxMethod = 20;
+
+/** Sends the decisions of this process in batches: one, and a second one while the first is in flight. Excess decisions are only counted. */
 export function openDecisionWatch(send: SendBatch): CreateDecisionWatch {
   return (options) => {
     if (cluster.isWorker) offerPaste(options);
-    const flow = createDecisionFlow(send);
-    const explainChecks = createCheckExplainer({ ...options, deliver: flow.addFacts });
+    let batch = createBatch();
+    let hasMore = false;
+    let isBusy = false;
+    const flush = (): void => {
+      const { refused, others, facts, dropped } = batch;
+      const decisions = [...refused, ...others].toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
+      batch = createBatch();
+      hasMore = false;
+      send({ decisions, facts, dropped }, () => {
+        isBusy = false;
+        if (hasMore) schedule();
+      });
+    };
+    const schedule = (): void => {
+      hasMore = true;
+      if (!isBusy) setTimeout(flush, interval).unref();
+      isBusy = true;
+    };
+    const explainChecks = createCheckExplainer(options, (facts) => {
+      if (batch.facts.length < maxFacts) batch.facts.push(facts);
+      schedule();
+    });
     return (exchange, status, milliseconds) => {
       const { reason, wouldRefuse } = exchange;
-      if (!flow.hasRoom(reason === undefined && wouldRefuse === undefined ? 'other' : 'refused')) {
-        flow.drop();
+      const kind = reason === undefined && wouldRefuse === undefined ? 'others' : 'refused';
+      schedule();
+      if (batch[kind].length >= limits[kind]) {
+        batch.dropped++;
         return;
       }
-      flow.add(describeDecision(exchange, status, milliseconds));
+      batch[kind].push(describeDecision(exchange, status, milliseconds));
       explainChecks(exchange);
     };
   };
+}
+
+function createBatch() {
+  return { refused: [] as Decision[], others: [] as Decision[], facts: [] as DecisionFacts[], dropped: 0 };
+}
+
+/** Describes one request without its credentials and identity. */
+function describeDecision(exchange: Exchange, status: number, milliseconds: number): Decision {
+  const { id, request, route, routeKind, reason, wouldRefuse, scheme, context } = exchange;
+  const path = context?.['path'] ?? (route === unmatched ? describeTarget(request, undefined).path : undefined);
+  const sent = request.headers.get('x-request-id');
+  const shownReason = reason ?? wouldRefuse;
+  return {
+    id,
+    ...(sent !== null && requestIdForm.test(sent) && { requestId: sent }),
+    at: new Date().toISOString(),
+    method: showText(request.method, maxMethod),
+    route,
+    routeKind,
+    ...(typeof path === 'string' && { path }),
+    status,
+    outcome: readOutcome(exchange, status),
+    ...(shownReason !== undefined && { reason: shownReason }),
+    ...(scheme !== undefined && { scheme }),
+    ms: Math.round(milliseconds * 1000) / 1000,
+  };
+}
+
+function readOutcome({ reason, wouldRefuse }: Exchange, status: number): Outcome {
+  if (reason !== undefined) return 'refused';
+  if (wouldRefuse !== undefined) return 'would_refuse';
+  return status < 400 ? 'allowed' : 'other';
 }

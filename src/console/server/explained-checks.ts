@@ -1,6 +1,6 @@
 import { checks } from '../../checks.ts';
 import { decideBy } from '../../explain/deciding-rule.ts';
-import { type Explanation, nameCheck } from '../../explain/explanation.ts';
+import { type ExplainedCheck, type Explanation, nameCheck } from '../../explain/explanation.ts';
 import { secretsOf } from '../../explain/facts.ts';
 import { failures } from '../../failures.ts';
 import type { ResourceRequest } from '../../http/request.ts';
@@ -10,20 +10,19 @@ import type { Exchange } from '../../server/http/exchange.ts';
 import { describeRefusal } from '../../server/observation/refusal-facts.ts';
 import { createWithhold, shorten, showValue } from '../../shown-text.ts';
 
-export interface CheckExplainerOptions extends DecisionWatchOptions {
-  readonly deliver: (facts: DecisionFacts) => void;
-}
-
 /** Rate limit of explained requests: burst, then requests per second. */
 const burst = 200;
 const perSecond = 50;
 const reservedForRefused = 100;
 
-/** Evaluates every check of a request again, right after its response. Its token is not kept longer. */
-export type ExplainChecks = (exchange: Exchange) => void;
-
-/** Explains one request per event-loop iteration, within the rate limit. */
-export function createCheckExplainer(options: CheckExplainerOptions): ExplainChecks {
+/**
+ * Evaluates every check of a request again, right after its response: one request per event-loop iteration, within the rate
+ * limit. Its token is not kept longer.
+ */
+export function createCheckExplainer(
+  options: DecisionWatchOptions,
+  deliver: (facts: DecisionFacts) => void,
+): (exchange: Exchange) => void {
   const waiting: { readonly exchange: Exchange; readonly at: number }[] = [];
   let isBusy = false;
   let left = burst;
@@ -31,7 +30,7 @@ export function createCheckExplainer(options: CheckExplainerOptions): ExplainChe
 
   const explainNext = async (): Promise<void> => {
     const next = waiting.shift();
-    if (next !== undefined) options.deliver(await describe(next.exchange, next.at, options));
+    if (next !== undefined) deliver(await describe(next.exchange, next.at, options));
     if (waiting.length > 0) setImmediate(() => void explainNext());
     else isBusy = false;
   };
@@ -50,33 +49,33 @@ export function createCheckExplainer(options: CheckExplainerOptions): ExplainChe
   };
 }
 
+/** Evaluates every check of a request. `amend` changes the explanation before the rule decides. */
 export async function explainRequest(
   request: ResourceRequest,
-  { server, policy, connection }: Authorizer,
-  { at, labels, domainHasScheme }: Pick<DecisionWatchOptions, 'labels' | 'domainHasScheme'> & { readonly at: number },
+  { server, policy, connection, rule }: Authorizer,
+  { labels, domainHasScheme }: DecisionWatchOptions,
+  at: number,
+  amend: (explanation: Explanation) => Explanation,
 ): Promise<Explanation> {
   // Loaded only if the console is on.
   const { explain } = await import('../../explain/explain.ts');
-  return explain(server, request, policy, connection, { at, labels, domainHasScheme });
+  const explanation = amend(await explain(server, request, policy, connection, { at, labels, domainHasScheme }));
+  return rule === undefined ? explanation : decideBy(rule, explanation);
 }
 
 /** Adds what a dry run cannot tell: the outcome of the replay check of the request itself. */
 function addReplay(explanation: Explanation, reason: string | undefined): Explanation {
   const refused = checks.replay.reasons.find((each) => each === reason);
   if (refused === undefined && reason !== undefined) return explanation;
-  const outcome =
-    refused === undefined
-      ? ({ verdict: 'pass' } as const)
-      : ({ verdict: 'fail', reason: refused, fix: failures[refused].fix, docs: `refusals.md#${refused}` } as const);
-  const all = explanation.checks.map((check) =>
-    check.id === 'replay' ? { ...nameCheck('replay'), ...outcome } : check,
-  );
-  if (refused === undefined) return { ...explanation, checks: all };
-  const { status = 503 } = failures[refused];
-  return { ...explanation, verdict: 'refused', reason: refused, status, checks: all };
+  const replace = (outcome: Omit<ExplainedCheck, 'id' | 'group'>): readonly ExplainedCheck[] =>
+    explanation.checks.map((check) => (check.id === 'replay' ? { ...nameCheck('replay'), ...outcome } : check));
+  if (refused === undefined) return { ...explanation, checks: replace({ verdict: 'pass' }) };
+  const { fix, status = 503 } = failures[refused];
+  const failed = replace({ verdict: 'fail', reason: refused, fix, docs: `refusals.md#${refused}` });
+  return { ...explanation, verdict: 'refused', reason: refused, status, checks: failed };
 }
 
-async function describe(exchange: Exchange, at: number, options: CheckExplainerOptions): Promise<DecisionFacts> {
+async function describe(exchange: Exchange, at: number, options: DecisionWatchOptions): Promise<DecisionFacts> {
   const { id, request, evidence, context, cause } = exchange;
   const withhold = createWithhold(secretsOf(request));
   const { kid, ...logged } = evidence === undefined ? {} : describeRefusal(evidence);
@@ -89,12 +88,9 @@ async function describe(exchange: Exchange, at: number, options: CheckExplainerO
   const authorizer = options.findAuthorizer(exchange);
   if (authorizer === undefined) return { id, facts };
   try {
-    const explanation = addReplay(
-      await explainRequest(request, authorizer, { ...options, at }),
-      exchange.reason ?? exchange.wouldRefuse,
-    );
-    const { rule } = authorizer;
-    return { id, facts, explanation: rule === undefined ? explanation : decideBy(rule, explanation) };
+    const reason = exchange.reason ?? exchange.wouldRefuse;
+    const amend = (explanation: Explanation): Explanation => addReplay(explanation, reason);
+    return { id, facts, explanation: await explainRequest(request, authorizer, options, at, amend) };
   } catch {
     // The console shows the request without its checks.
     return { id, facts };

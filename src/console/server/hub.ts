@@ -9,17 +9,15 @@ import type {
 } from '../../server/console/wire.ts';
 import { formatFix, type SettingNames } from '../../server/settings/setting-names.ts';
 
-/** Number of kept decisions. */
-const maxRefused = 200;
-const maxOthers = 100;
+/** Number of kept decisions. Admitted requests do not displace refused ones. */
+const limits = { others: 100, refused: 200 };
 /** Number of kept events of the service. */
 const maxNotes = 30;
-
 export type HubEvent =
-  | { readonly type: 'decisions'; readonly streamed: StreamedDecisions }
+  | { readonly type: 'decisions'; readonly data: StreamedDecisions }
   /** Checks of a decision arrived. */
   | { readonly type: 'facts' }
-  | { readonly type: 'note'; readonly note: Note };
+  | { readonly type: 'note'; readonly data: Note };
 
 export interface Hub {
   take(batch: DecisionBatch): void;
@@ -32,32 +30,50 @@ export interface Hub {
   subscribe(listener: (event: HubEvent) => void): () => void;
 }
 
-/** Creates a hub. It keeps more refused decisions than others. */
+interface Kept {
+  readonly decision: Decision;
+  facts?: DecisionFacts;
+}
+
+/** Creates a hub. */
 export function createHub(names: SettingNames): Hub {
-  const refused = createRing(maxRefused);
-  const others = createRing(maxOthers);
+  const kept = { others: new Map<string, Kept>(), refused: new Map<string, Kept>() };
   const notes: Note[] = [];
   const listeners = new Set<(event: HubEvent) => void>();
   const publish = (event: HubEvent): void => {
     for (const listener of listeners) listener(event);
   };
+  const keep = (decision: Decision): void => {
+    const kind = decision.reason === undefined ? 'others' : 'refused';
+    kept[kind].set(decision.id, { decision });
+    const [oldest] = kept[kind].keys();
+    if (kept[kind].size > limits[kind] && oldest !== undefined) kept[kind].delete(oldest);
+  };
+  const get = (id: string): Kept | undefined => kept.refused.get(id) ?? kept.others.get(id);
+  const list = (): readonly Kept[] => [...kept.others.values(), ...kept.refused.values()];
   return {
     take({ decisions, facts, dropped }) {
-      for (const decision of decisions) (decision.reason === undefined ? others : refused).add(decision);
-      for (const each of facts) if (!refused.addFacts(each)) others.addFacts(each);
+      for (const decision of decisions) keep(decision);
+      for (const each of facts) {
+        const one = get(each.id);
+        if (one !== undefined) one.facts = each;
+      }
       if (facts.length > 0) publish({ type: 'facts' });
-      if (decisions.length + dropped > 0) publish({ type: 'decisions', streamed: { decisions, dropped } });
+      if (decisions.length + dropped > 0) publish({ type: 'decisions', data: { decisions, dropped } });
     },
     note(note) {
       notes.push(note);
       if (notes.length > maxNotes) notes.shift();
-      publish({ type: 'note', note });
+      publish({ type: 'note', data: note });
     },
     find(id) {
-      const kept = refused.get(id) ?? others.get(id) ?? refused.findChosen(id) ?? others.findChosen(id);
-      return kept === undefined ? undefined : describeKept(kept, names);
+      const found = get(id) ?? list().findLast(({ decision }) => decision.requestId === id);
+      return found && describeKept(found, names);
     },
-    recent: () => [...refused.list(), ...others.list()].toSorted((one, other) => (one.at < other.at ? -1 : 1)),
+    recent: () =>
+      list()
+        .map(({ decision }) => decision)
+        .toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at)),
     notes: () => notes,
     subscribe(listener) {
       listeners.add(listener);
@@ -66,44 +82,11 @@ export function createHub(names: SettingNames): Hub {
   };
 }
 
-interface Kept {
-  readonly decision: Decision;
-  facts: DecisionFacts | undefined;
-}
-
-interface Ring {
-  add(decision: Decision): void;
-  addFacts(facts: DecisionFacts): boolean;
-  get(id: string): Kept | undefined;
-  findChosen(id: string): Kept | undefined;
-  list(): readonly Decision[];
-}
-
-function createRing(size: number): Ring {
-  const kept = new Map<string, Kept>();
-  return {
-    add(decision) {
-      kept.set(decision.id, { decision, facts: undefined });
-      const [oldest] = kept.keys();
-      if (kept.size > size && oldest !== undefined) kept.delete(oldest);
-    },
-    addFacts(facts) {
-      const one = kept.get(facts.id);
-      if (one !== undefined) one.facts = facts;
-      return one !== undefined;
-    },
-    get: (id) => kept.get(id),
-    findChosen: (id) => [...kept.values()].findLast(({ decision }) => decision.requestId === id),
-    list: () => [...kept.values()].map(({ decision }) => decision),
-  };
-}
-
 function describeKept({ decision, facts }: Kept, names: SettingNames): DecisionDetail {
-  const { reason } = decision;
-  const failure: Failure | undefined =
-    reason !== undefined && Object.hasOwn(failures, reason)
-      ? failures[reason as keyof typeof failures] // an own member, as just seen
-      : undefined;
+  const { reason = '' } = decision;
+  const failure: Failure | undefined = Object.hasOwn(failures, reason)
+    ? failures[reason as keyof typeof failures] // an own member, as just seen
+    : undefined;
   return {
     decision,
     walked: facts !== undefined,

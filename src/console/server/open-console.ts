@@ -1,4 +1,3 @@
-import type { Readiness } from '../../server/admin/admin.ts';
 import type { OpenConsoleOptions, OpenedConsole, StateSources } from '../../server/console/opened-console.ts';
 import type { ConsoleState, Note } from '../../server/console/wire.ts';
 import { exitCodes, StartFailure } from '../../server/lifecycle/exit.ts';
@@ -8,11 +7,11 @@ import { nameSettings } from '../../server/settings/setting-names.ts';
 import type { Settings } from '../../server/settings/settings.ts';
 import { showValue } from '../../shown-text.ts';
 import { createConsole } from './console.ts';
-import { type ConsoleKey, openConsoleKey } from './console-key.ts';
 import { openDecisionWatch } from './decision-watch.ts';
+import { type ConsoleKey, openConsoleKey } from './entrance.ts';
 import { createHub, type Hub } from './hub.ts';
 import { createWorkerPaste, explainPasted } from './pasted.ts';
-import { openTries } from './tries-ipc.ts';
+import { openTries } from './tries.ts';
 
 /** Opens the console and writes its key. Rejects with `StartFailure` if the key file cannot be written. */
 export async function openConsole({ settings, log }: OpenConsoleOptions): Promise<OpenedConsole> {
@@ -33,13 +32,14 @@ export async function openConsole({ settings, log }: OpenConsoleOptions): Promis
     take: hub.take,
     createListener({ command, workers, readiness, routes, keys }) {
       const version = readVersion();
-      const state = async (): Promise<ConsoleState> => ({
-        ...{ command: command.name, keyFile: settings.consoleKeyFile, version, workers },
-        ...pickReadiness(await readiness()),
-        settings: describeSettings(settings, command),
-        ...{ routes: routes(), keys: keys(), notes: hub.notes() },
-        tries: tries.isOffered(),
-      });
+      const state = async (): Promise<ConsoleState> => {
+        const { ready, checks } = await readiness();
+        return {
+          ...{ command: command.name, keyFile: settings.consoleKeyFile, version, workers, ready, checks },
+          settings: describeSettings(settings, command),
+          ...{ routes: routes(), keys: keys(), notes: hub.notes(), tries: tries.isOffered() },
+        };
+      };
       return createConsole({ hub, key, state, tries, paste });
     },
     close: key.close,
@@ -50,21 +50,13 @@ async function openKey(file: string, log: Log): Promise<ConsoleKey> {
   const describe = (error: unknown): string =>
     error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
   try {
-    return await openConsoleKey({
-      file,
-      onProblem: (error) => log.write('error', 'console_key_not_written', { file, problem: describe(error) }),
-    });
-  } catch (cause) {
-    throw new StartFailure(
-      `CONSOLE_KEY_FILE cannot be written (${describe(cause)}). Set a file in a folder that this service can write to`,
-      exitCodes.config,
-      { cause },
+    return await openConsoleKey(file, (error) =>
+      log.write('error', 'console_key_not_written', { file, problem: describe(error) }),
     );
+  } catch (cause) {
+    const problem = `CONSOLE_KEY_FILE cannot be written (${describe(cause)}). Set a file in a folder that this service can write to`;
+    throw new StartFailure(problem, exitCodes.config, { cause });
   }
-}
-
-function pickReadiness({ ready, checks }: Readiness): Pick<ConsoleState, 'ready' | 'checks'> {
-  return { ready, checks };
 }
 
 /** Copies lines about the service to the hub. Requests arrive there as decisions. */
@@ -91,26 +83,19 @@ function describeSettings(settings: Settings, command: StateSources['command']):
   const { dpopEnabled, dpopRequired, dpopAlgorithms, dpopNonce, replayStore, clockTolerance, algorithms } = settings;
   const { issuer, audience, externalUrl, trustProxy, upstream } = settings;
   const { exp, nbf } = clockTolerance;
-  const mode = dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off';
-  return [
-    ...(command.name === 'serve'
-      ? ([
-          ['Issuer', issuer ?? 'none'],
-          ['Audience', audience],
-        ] as const)
-      : []),
-    ...(upstream === '' ? [] : ([['Upstream', upstream]] as const)),
-    ['Token algorithms', algorithms.join(', ')],
-    ['Clock tolerance', exp === nbf ? `${exp} s` : `exp ${exp} s, nbf ${nbf} s`],
-    ['DPoP', mode],
-    ...(mode === 'off'
-      ? []
-      : ([
-          ['Proof algorithms', dpopAlgorithms.join(', ')],
-          ['Nonces', dpopNonce],
-          ['Used proofs', /^(?:memory|off)$/.test(replayStore) ? replayStore : 'Redis'],
-        ] as const)),
-    ['Trusted proxies', typeof trustProxy === 'string' ? trustProxy : trustProxy.join(', ')],
-    ...(externalUrl === '' ? [] : ([['External URL', externalUrl]] as const)),
+  const usedProofs = /^(?:memory|off)$/.test(replayStore) ? replayStore : 'Redis';
+  const rows: readonly (readonly [isShown: boolean, name: string, value: string])[] = [
+    [command.name === 'serve', 'Issuer', issuer ?? 'none'],
+    [command.name === 'serve', 'Audience', audience],
+    [upstream !== '', 'Upstream', upstream],
+    [true, 'Token algorithms', algorithms.join(', ')],
+    [true, 'Clock tolerance', exp === nbf ? `${exp} s` : `exp ${exp} s, nbf ${nbf} s`],
+    [true, 'DPoP', dpopEnabled ? (dpopRequired ? 'required' : 'allowed') : 'off'],
+    [dpopEnabled, 'Proof algorithms', dpopAlgorithms.join(', ')],
+    [dpopEnabled, 'Nonces', dpopNonce],
+    [dpopEnabled, 'Used proofs', usedProofs],
+    [true, 'Trusted proxies', typeof trustProxy === 'string' ? trustProxy : trustProxy.join(', ')],
+    [externalUrl !== '', 'External URL', externalUrl],
   ];
+  return rows.flatMap(([isShown, name, value]) => (isShown ? [[name, value] as const] : []));
 }

@@ -1,11 +1,11 @@
 import cluster from 'node:cluster';
-import { decideBy } from '../../explain/deciding-rule.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
 import { readInput } from '../../explain/input/read-input.ts';
 import { leaveCertificateOpen } from '../../explain/open-certificate.ts';
 import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PasteResult } from '../../server/console/wire.ts';
 import { beginExchange } from '../../server/http/exchange.ts';
+import { createPendingRequests } from '../../server/process/messages.ts';
 import { showText } from '../../shown-text.ts';
 import { explainRequest } from './explained-checks.ts';
 
@@ -32,23 +32,19 @@ export function offerPaste(options: DecisionWatchOptions): void {
 
 /** Sends the text to the workers, which have the rules. The first result counts: a worker that is starting sends none. */
 export function createWorkerPaste(): ExplainPasted {
-  let nextId = 0;
-  return (text) =>
-    new Promise((resolve) => {
-      const workers = Object.values(cluster.workers ?? {}).flatMap((each) => (each?.isConnected() ? [each] : []));
-      const message: ToWorker = { type: 'paste', id: nextId++, text };
-      const finish = (result: PasteResult): void => {
-        clearTimeout(timer);
-        for (const worker of workers) worker.off('message', receive);
-        resolve(result);
-      };
-      const receive = ({ type, id, result }: FromWorker): void => {
-        if (type === 'pasted' && id === message.id) finish(result);
-      };
-      const timer = setTimeout(() => finish(failed), timeout);
+  const pending = createPendingRequests<PasteResult>(timeout);
+  cluster.on('message', (_, { type, id, result }: FromWorker) => {
+    if (type === 'pasted') pending.settle(id, result);
+  });
+  return async (text) => {
+    const result = await pending.request((id) => {
+      const message: ToWorker = { type: 'paste', id, text };
       // A worker that has ended meanwhile sends no result.
-      for (const worker of workers) worker.on('message', receive).send(message, () => undefined);
+      for (const worker of Object.values(cluster.workers ?? {}))
+        if (worker?.isConnected()) worker.send(message, () => undefined);
     });
+    return result ?? failed;
+  };
 }
 
 export function explainPasted(text: string, options: DecisionWatchOptions): Promise<PasteResult> {
@@ -71,11 +67,9 @@ async function explainText(text: string, options: DecisionWatchOptions): Promise
     options.findAuthorizer(exchange) ?? (server === undefined ? undefined : { server, policy: undefined, connection });
   if (authorizer === undefined)
     return { problem: 'No rule that needs a token matches. Paste the request with its URL.' };
-  const { rule } = authorizer;
-  const open = leaveCertificateOpen(await explainRequest(request, authorizer, { ...options, at: Date.now() / 1000 }));
   return {
     ...(call.url !== undefined && { request: showText(`${request.method} ${path}`) }),
     repairs: (call.repairs ?? []).map(({ note }) => note),
-    explanation: rule === undefined ? open : decideBy(rule, open),
+    explanation: await explainRequest(request, authorizer, options, Date.now() / 1000, leaveCertificateOpen),
   };
 }

@@ -67,7 +67,6 @@ const lines: Readonly<Record<string, string>> = {
   'src/console/page': 'its page, which runs in a browser',
   'src/console/page/vendor': 'preact and htm, unchanged',
   'src/console/server': 'its server: sessions, decisions, tries',
-  'src/console/server/files': 'HTML, styles and scripts as responses',
   'src/dev': '`portcullis dev`: the provider and the service before it',
   'src/dev/provider': 'the local identity provider',
   'src/dev/tokens': 'tokens for tries and for `portcullis token`',

@@ -1,15 +1,103 @@
-/** Styles of the panes: rows, checks, code, the form. */
-export const partsStyle = `
+export const pageStyle = `
+/* The frame: colours, type, top bar, two panes (one on a phone). */
+:root {
+  color-scheme: light dark;
+  --ground: #f4f6f4; --paper: #fff; --ink: #16211c; --soft: #52605a; --line: #d7ded9; --strong-line: #84918a;
+  --accent: #0a6b4c; --accent-ink: #fff; --accent-ground: #e0f0e9;
+  --bad: #a0241a; --bad-ground: #fbe8e5; --warn: #734700; --warn-ground: #fcf0da; --code: #f1f4f2;
+  --mono: ui-monospace, "SF Mono", "Cascadia Code", Menlo, Consolas, "DejaVu Sans Mono", monospace;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --ground: #0e1412; --paper: #151d1a; --ink: #e4ece8; --soft: #a0b0a8; --line: #2a3731; --strong-line: #6c7c74;
+    --accent: #62d3a8; --accent-ink: #06251a; --accent-ground: #12332a;
+    --bad: #ff9d90; --bad-ground: #3b1b17; --warn: #f0c272; --warn-ground: #362a13; --code: #1c2622;
+  }
+}
+* { box-sizing: border-box; }
+html { -webkit-text-size-adjust: 100%; }
+body { margin: 0; background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; }
+h1, h2, h3, p, ul, ol, dl, dd, pre, figure, fieldset { margin: 0; padding: 0; }
+ul, ol { list-style: none; }
+fieldset { border: 0; min-width: 0; }
+h1 { font-size: 1.3rem; line-height: 1.3; letter-spacing: -.015em; }
+h2 { font-size: 1.1rem; line-height: 1.35; letter-spacing: -.01em; }
+h3 { font-size: .95rem; margin: 1.4rem 0 .5rem; }
+a { color: var(--accent); text-underline-offset: .2em; }
+code, pre { font-family: var(--mono); font-size: .87em; }
+pre code { font-size: 1em; }
+code { overflow-wrap: anywhere; }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; border-radius: .3rem; }
+h1:focus, h2:focus, main:focus { outline: none; }
+.hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.soft { color: var(--soft); }
+.skip { position: absolute; left: .75rem; top: -5rem; z-index: 3; background: var(--paper); padding: .5rem .9rem; border-radius: .4rem; }
+.skip:focus { top: .6rem; }
+
+.top { position: sticky; top: 0; z-index: 2; display: flex; align-items: center; gap: .25rem 1.5rem; flex-wrap: wrap;
+  padding: 0 1.5rem; background: var(--paper); border-bottom: 1px solid var(--line); }
+.brand { display: flex; align-items: center; gap: .55rem; font-weight: 650; letter-spacing: -.01em; padding: .7rem 0; }
+.gate { width: 1.5rem; height: 1.5rem; fill: none; stroke: var(--accent); stroke-width: 2.2; stroke-linecap: round; }
+nav { display: flex; gap: .25rem; align-self: stretch; }
+nav a { display: flex; align-items: center; white-space: nowrap; padding: .7rem .75rem; color: var(--soft); text-decoration: none; font-weight: 550;
+  border-bottom: 2px solid transparent; border-top: 2px solid transparent; }
+nav a:hover { color: var(--ink); }
+nav a[aria-current] { color: var(--ink); border-bottom-color: var(--accent); }
+.health { margin-left: auto; font-size: .87rem; color: var(--soft); display: flex; align-items: center; gap: .45rem; }
+.health::before { content: ""; width: .55rem; height: .55rem; border-radius: 50%; background: currentColor; }
+.health.good::before { background: var(--accent); }
+.health.bad { color: var(--bad); font-weight: 600; }
+
+main { padding: 1.5rem; }
+.stack { display: grid; gap: 2rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 36rem), 1fr)); align-items: start; }
+.stack > h1 { grid-column: 1 / -1; }
+.stack section > :is(h2, p) { margin-bottom: .7rem; }
+.pane, .list ol, .routes, .notes, .facts, .cards li { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; }
+.split { display: grid; grid-template-columns: minmax(20rem, min(38vw, 44rem)) minmax(0, 1fr); gap: 1.5rem; align-items: start; }
+.pane { padding: 1.25rem 1.4rem; min-width: 0; min-height: 12rem; }
+.list { min-width: 0; }
+.hint { color: var(--soft); display: grid; place-items: center; min-height: 9rem; text-align: center; text-wrap: balance; }
+.back { display: none; }
+.bar { display: flex; align-items: center; gap: .6rem; flex-wrap: wrap; margin-bottom: .8rem; min-height: 2.2rem; }
+.bar h1 { margin-right: auto; }
+
+@media (min-width: 52.01rem) {
+  .split:not(.try) .list ol { max-height: calc(100vh - 12rem); overflow-y: auto; overscroll-behavior: contain; }
+}
+@media (min-width: 110rem) {
+  main { padding: 1.5rem 2.5rem; }
+  .split:not(.try) .columns:has(.decisive) { display: grid; grid-template-columns: minmax(0, 5fr) minmax(0, 6fr); gap: 2rem; align-items: start; }
+  .columns > * > h3:first-child { margin-top: 1rem; }
+}
+@media (max-width: 52rem) {
+  .top { position: static; padding: 0 1rem; gap: 0 1rem; }
+  nav { order: 3; width: 100%; margin: 0 -.5rem; gap: .1rem; }
+  nav a { padding: .5rem clamp(.4rem, 2vw, .75rem); }
+  main { padding: 1rem; }
+  .split, .split.try { grid-template-columns: minmax(0, 1fr); }
+  .split:not(.try):not(.chosen) .pane { display: none; }
+  .split.chosen .list > :not(.bar), .split.chosen .bar > :not(h1) { display: none; }
+  .split.chosen .bar { margin: 0; }
+  .back { display: inline-block; margin-bottom: .9rem; }
+  .pane { padding: 1rem; }
+  .bar h1 { flex-basis: 100%; }
+  .segments { margin-right: auto; }
+}
+@media (prefers-reduced-motion: no-preference) {
+  .quiet, .main, nav a { transition: background-color .12s, color .12s, border-color .12s; }
+}
+@media (forced-colors: active) {
+  .status, .tag { border: 1px solid; }
+}
+
+/* The panes: rows, checks, code, the form. */
 .status { display: inline-block; min-width: 2.9rem; padding: .05rem .45rem; border-radius: .35rem; text-align: center;
   font: 600 .87em/1.55 var(--mono); font-variant-numeric: tabular-nums; background: var(--code); color: var(--soft); }
-.status.allowed { background: var(--accent-ground); color: var(--accent); }
-.status.refused { background: var(--bad-ground); color: var(--bad); }
-.status.would_refuse { background: var(--warn-ground); color: var(--warn); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: 1rem; font-size: .8rem; line-height: 1.6; font-weight: 500;
   background: var(--code); color: var(--soft); overflow-wrap: anywhere; }
-.tag.open, .tag.certain { background: var(--accent-ground); color: var(--accent); }
-.tag.likely, .tag.warn { background: var(--warn-ground); color: var(--warn); }
-.tag.deny, .tag.error { background: var(--bad-ground); color: var(--bad); }
+.status.allowed, .tag.open, .tag.certain { background: var(--accent-ground); color: var(--accent); }
+.status.refused, .tag.deny, .tag.error { background: var(--bad-ground); color: var(--bad); }
+.status.would_refuse, .tag.likely, .tag.warn, .notice, .restarted { }
 .tags { display: flex; flex-wrap: wrap; gap: .3rem; }
 
 button, select, input, textarea { font: inherit; color: inherit; }
@@ -22,8 +110,7 @@ button, select, input, textarea { font: inherit; color: inherit; }
 .segments input:checked + span { background: var(--accent); color: var(--accent-ink); font-weight: 600; }
 .segments:focus-within { outline: 2px solid var(--accent); outline-offset: 2px; }
 
-.list ol { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; overflow: hidden; }
-.list ol > li + li { border-top: 1px solid var(--line); }
+.list ol { overflow: hidden; }
 .list li a { display: grid; grid-template-columns: auto minmax(0, 1fr) auto; gap: .8rem; align-items: center; padding: .55rem .9rem;
   color: inherit; text-decoration: none; }
 .list li a:hover { background: var(--code); }
@@ -35,7 +122,7 @@ button, select, input, textarea { font: inherit; color: inherit; }
 .why { color: var(--soft); font-size: .87rem; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
 time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums; }
 .list li a[aria-current] .what .why, .list li a[aria-current] time { color: var(--ink); }
-.notice { background: var(--warn-ground); color: var(--warn); border-radius: .5rem; padding: .5rem .8rem; margin-bottom: .8rem; }
+.notice { border-radius: .5rem; padding: .5rem .8rem; margin-bottom: .8rem; }
 .problem { color: var(--bad); }
 .empty { text-align: center; padding: 2.6rem 1.2rem; border: 1px dashed var(--strong-line); border-radius: .7rem; color: var(--soft); text-wrap: balance; }
 .empty h3 { margin: .6rem 0 .25rem; color: var(--ink); font-size: 1rem; }
@@ -58,7 +145,7 @@ time { color: var(--soft); font-size: .87rem; font-variant-numeric: tabular-nums
 .counts { display: flex; flex-wrap: wrap; gap: .3rem; max-height: 8rem; overflow-y: auto; }
 .counts .quiet { font-size: .82rem; padding: 0 .55rem; border-color: var(--line); border-radius: 1rem; }
 .old { opacity: .75; }
-.restarted { background: var(--warn-ground); color: var(--warn); border-radius: .6rem; padding: .8rem 1rem; margin-bottom: 1.2rem; }
+.restarted { border-radius: .6rem; padding: .8rem 1rem; margin-bottom: 1.2rem; }
 .restarted .code { color: var(--ink); }
 mark { background: none; color: var(--bad); font-weight: 700; text-decoration: underline; text-decoration-thickness: .12em; text-underline-offset: .2em; }
 mark:empty::before { content: "‸"; }
@@ -123,15 +210,14 @@ textarea { resize: vertical; overflow-wrap: anywhere; }
 .main { margin-top: 1.1rem; width: 100%; padding: .6rem 1rem; border: 0; border-radius: .5rem; background: var(--accent); color: var(--accent-ink); font-weight: 650; cursor: pointer; }
 .main:hover { filter: brightness(1.08); }
 
-.routes, .notes { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; }
 .routes li, .notes li { padding: .6rem 1rem; }
-.routes li + li, .notes li + li { border-top: 1px solid var(--line); }
+.list ol > li + li, .routes li + li, .notes li + li { border-top: 1px solid var(--line); }
 .routes li { display: flex; flex-wrap: wrap; gap: .3rem 1rem; align-items: center; justify-content: space-between; }
 .routes .name { font-weight: 600; margin-right: .7rem; }
 .cards { display: grid; gap: .7rem; }
-.cards li { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; padding: .8rem 1rem; display: grid; gap: .3rem; }
+.cards li { padding: .8rem 1rem; display: grid; gap: .3rem; }
 .notes li { display: grid; grid-template-columns: 4.2rem 3.4rem minmax(0, 1fr); gap: .7rem; align-items: baseline; overflow-wrap: anywhere; }
-.facts { background: var(--paper); border: 1px solid var(--line); border-radius: .7rem; padding: .8rem 1rem; }
+.facts { padding: .8rem 1rem; }
 .facts > div { display: grid; grid-template-columns: minmax(8rem, 13rem) minmax(0, 1fr); gap: .8rem; }
 .facts dt { color: var(--soft); }
 .notes .tag { justify-self: start; }
