@@ -1,5 +1,5 @@
 import { explainResponse, formatResponse } from '../explain/explained-response.ts';
-import { type Explanation, verdictStatuses } from '../explain/explanation.ts';
+import { type Explanation, rankExplanation, verdictStatuses } from '../explain/explanation.ts';
 import { readCall } from '../explain/input/explained-call.ts';
 import type { Input } from '../explain/input/input.ts';
 import { readInput } from '../explain/input/read-input.ts';
@@ -126,15 +126,9 @@ interface ExplainedCall {
   readonly explanation: Explanation;
 }
 
-/** Refused requests with credentials come first: requests for scripts and pictures have none. */
-function rank({ reason, verdict }: Explanation): number {
-  if (verdict === 'refused') return reason === 'missing_credentials' ? 1 : 0;
-  return verdict === 'undecided' ? 2 : 3;
-}
-
 /** Reports every request. The exit status is the status of the first, which is refused if any is. */
 function reportAll(explained: readonly ExplainedCall[], flags: SplitFlags, environment: Environment): number {
-  const sorted = explained.toSorted((a, b) => rank(a.explanation) - rank(b.explanation));
+  const sorted = explained.toSorted((a, b) => rankExplanation(a.explanation) - rankExplanation(b.explanation));
   const statuses = sorted.map(({ request, explanation }, index) => {
     const { method, url } = request;
     if (sorted.length > 1 && !flags.switches.has('json')) {

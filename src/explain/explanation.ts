@@ -93,3 +93,9 @@ export const verdictStatuses: Readonly<Record<Explanation['verdict'], number>> =
   refused: 1,
   undecided: 69,
 };
+
+/** Orders explanations. Refused requests with credentials come first: requests for scripts and pictures have none. */
+export function rankExplanation({ reason, verdict }: Pick<Explanation, 'reason' | 'verdict'>): number {
+  if (verdict === 'refused') return reason === 'missing_credentials' ? 1 : 0;
+  return verdict === 'undecided' ? 2 : 3;
+}

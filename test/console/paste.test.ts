@@ -1,11 +1,19 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { PasteResult } from '../../src/server/console/wire.ts';
+import type { PastedRequest, PasteResult } from '../../src/server/console/wire.ts';
 import { enterConsole, type KeyFolder, makeKeyFolder } from '../support/console-client.ts';
 import { startGate } from '../support/gate-process.ts';
 import { type Answer, send } from '../support/http-client.ts';
 import type { ServiceProcess } from '../support/service-process.ts';
 import { startTestProvider, type TestProvider } from '../support/test-provider.ts';
 import { findVariant, startVariant } from '../support/variant-service.ts';
+
+/** The only explained request of a paste. */
+function onlyOf(result: PasteResult): PastedRequest {
+  if (!('requests' in result)) return result;
+  const [only = {}, ...others] = result.requests;
+  expect(others).toEqual([]);
+  return only;
+}
 
 let provider: TestProvider;
 beforeAll(async () => {
@@ -35,7 +43,8 @@ describe.each(['1', '2'])('text pasted into the console of serve with WORKERS=%s
       headers: ['Cookie', cookie, 'Origin', origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', type],
       body,
     });
-  const paste = async (text: string): Promise<PasteResult> => (await post(text)).json as PasteResult; // the service writes this shape
+  const pasteAll = async (text: string): Promise<PasteResult> => (await post(text)).json as PasteResult; // the service writes this shape
+  const paste = async (text: string): Promise<PastedRequest> => onlyOf(await pasteAll(text));
 
   it('token → every check, by the settings of the service', async () => {
     const { explanation } = await paste(await provider.sign({ sub, aud: 'https://api.example.test' }));
@@ -70,6 +79,43 @@ describe.each(['1', '2'])('text pasted into the console of serve with WORKERS=%s
     expect(repairs).toEqual([expect.stringMatching(/\w/)]);
   });
 
+  describe('several requests → each is explained, the refused ones first', () => {
+    const url = (path: string): string => `${service.url}/api/${path}`;
+    const expected = [
+      ['GET /api/private-scoped', 'insufficient_scope'],
+      ['GET /api/private', 'missing_credentials'],
+      ['GET /api/private', undefined],
+    ];
+    const list = async (text: string): Promise<unknown> => {
+      const result = await pasteAll(text);
+      return 'requests' in result
+        ? result.requests.map(({ request, explanation }) => [request, explanation?.reason])
+        : result;
+    };
+
+    it('curl commands, as a browser copies all requests', async () => {
+      const header = `-H 'Authorization: Bearer ${await provider.sign({ sub, scope: 'openid' })}'`;
+      const commands = [`'${url('private')}' ${header}`, `'${url('private')}'`, `'${url('private-scoped')}' ${header}`];
+      expect(await list(commands.map((each) => `curl ${each}`).join(' ;\n'))).toEqual(expected);
+    });
+
+    it('HAR', async () => {
+      const headers = [{ name: 'Authorization', value: `Bearer ${await provider.sign({ sub, scope: 'openid' })}` }];
+      const entries = [
+        { request: { method: 'GET', url: url('private'), headers }, response: { status: 200 } },
+        { request: { method: 'GET', url: url('private'), headers: [] }, response: { status: 401 } },
+        { request: { method: 'GET', url: url('private-scoped'), headers }, response: { status: 403 } },
+      ];
+      expect(await list(JSON.stringify({ log: { entries } }))).toEqual(expected);
+      expect(await list(JSON.stringify({ log: { entries: [] } }))).toEqual({ problem: 'The HAR has no requests.' });
+    });
+
+    it('more than 50 → a problem', async () => {
+      const { problem } = await paste(Array.from({ length: 51 }, () => `curl ${url('private')}`).join('\n'));
+      expect(problem).toBe('There are 51 requests. Paste at most 50.');
+    });
+  });
+
   it.each([
     ['', /^The input is empty\. Paste a token/],
     ['HTTP/1.1 401 Unauthorized\n\n', /portcullis explain/],
@@ -96,15 +142,15 @@ it('request pasted into the console of a gate → its rule decides; no rule → 
     const cookie = await enterConsole(admin, await folder.readKey());
     const own = ['Origin', new URL(admin).origin, 'Sec-Fetch-Site', 'same-origin', 'Content-Type', 'text/plain'];
     const token = await provider.sign({ scope: 'openid' });
-    const paste = async (url: string): Promise<PasteResult> => {
+    const paste = async (url: string): Promise<PastedRequest> => {
       const body = `curl ${url} -H 'Authorization: Bearer ${token}'`;
       const headers = ['Cookie', cookie, ...own];
-      return (await send(admin, '/console/api/paste', { method: 'POST', headers, body })).json as PasteResult; // the service writes this shape
+      return onlyOf((await send(admin, '/console/api/paste', { method: 'POST', headers, body })).json as PasteResult); // the service writes this shape
     };
     const { explanation } = await paste('https://api.example/orders/1');
     expect(explanation).toMatchObject({ verdict: 'refused', reason: 'insufficient_scope' });
     expect(explanation?.checks[0]).toMatchObject({ id: 'rule', why: 'orders' });
-    expect(await paste('https://api.example/other')).toEqual({ problem: expect.stringMatching(/^No rule/) });
+    expect(await paste('https://api.example/other')).toMatchObject({ problem: expect.stringMatching(/^No rule/) });
   } finally {
     await gate.stop();
     await folder.close();

@@ -1,8 +1,12 @@
-import type { PasteResult } from '../../server/console/wire.ts';
+import type { PastedRequest } from '../../server/console/wire.ts';
 import { Explained } from './decision-view.ts';
 import { post } from './fetching.ts';
 import { FormView } from './form-view.ts';
 import { html, useState, type View } from './view.ts';
+
+interface Pasted {
+  readonly requests: readonly PastedRequest[];
+}
 
 const verdictTitles = { admitted: 'Admitted', refused: 'Refused', undecided: 'Undecided' } as const;
 
@@ -13,8 +17,8 @@ export function PasteView(): View {
     button="Explain"
     busyText="Explaining…"
     hint="Every check of the token or request appears here."
-    send=${() => (text.trim() === '' ? undefined : post<PasteResult>('/console/api/paste', 'text/plain', text))}
-    show=${(result: PasteResult) => html`<${PastedView} ...${result} />`}
+    send=${() => (text.trim() === '' ? undefined : post<Pasted>('/console/api/paste', 'text/plain', text))}
+    show=${(result: Pasted) => html`<${PastedView} ...${result} />`}
   >
     <label class="field"><span>Token, curl command or request</span>
       <textarea
@@ -29,15 +33,36 @@ export function PasteView(): View {
   <//>`;
 }
 
-function PastedView({ request, repairs = [], explanation }: PasteResult): View | false {
-  if (explanation === undefined) return false;
+function PastedView({ requests }: Pasted): View {
+  const isOne = requests.length === 1;
+  return html`<div class="tried">
+    ${!isOne && html`<h2 class="hidden" tabindex="-1">${requests.length} requests, refused ones first</h2>`}
+    ${requests.map((each, index) => {
+      const checks = html`<${PastedChecks} ...${each} />`;
+      return html`<article class="detail">
+        <header>
+          <h2 tabindex="-1">${titleOf(each)}</h2>
+          ${each.request !== undefined && html`<p class="soft"><code class="plain">${each.request}</code></p>`}
+        </header>
+        ${isOne ? checks : html`<details open=${index === 0}><summary>Checks</summary>${checks}</details>`}
+      </article>`;
+    })}
+  </div>`;
+}
+
+function titleOf({ explanation }: PastedRequest): View {
+  if (explanation === undefined) return html`Not explained`;
   const { verdict, reason } = explanation;
-  return html`<article class="detail">
-    <header>
-      <h2 tabindex="-1">${verdictTitles[verdict]} ${reason !== undefined && html`<code class="reason">${reason}</code>`}</h2>
-      ${request !== undefined && html`<p class="soft"><code class="plain">${request}</code></p>`}
-    </header>
+  return html`${verdictTitles[verdict]} ${reason !== undefined && html`<code class="reason">${reason}</code>`}`;
+}
+
+function PastedChecks({ repairs = [], problem, explanation }: PastedRequest): View {
+  return html`
     ${repairs.map((note) => html`<p class="notice">Repaired: ${note}</p>`)}
-    <${Explained} detail=${{ decision: { reason }, walked: true, facts: [], explanation }} />
-  </article>`;
+    ${
+      explanation === undefined
+        ? html`<p class="problem" role="alert">${problem}</p>`
+        : html`<${Explained} detail=${{ decision: { reason: explanation.reason }, walked: true, facts: [], explanation }} />`
+    }
+  `;
 }

@@ -1,9 +1,11 @@
 import cluster from 'node:cluster';
+import { rankExplanation } from '../../explain/explanation.ts';
 import { readCall } from '../../explain/input/explained-call.ts';
+import type { CallInput } from '../../explain/input/input.ts';
 import { readInput } from '../../explain/input/read-input.ts';
 import { leaveCertificateOpen } from '../../explain/open-certificate.ts';
 import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
-import type { PasteResult } from '../../server/console/wire.ts';
+import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { beginExchange } from '../../server/http/exchange.ts';
 import { createPendingRequests } from '../../server/process/messages.ts';
 import { showText } from '../../shown-text.ts';
@@ -14,7 +16,9 @@ type FromWorker = { readonly type: 'pasted'; readonly id: number; readonly resul
 
 /** Limit of one explanation by a worker, in milliseconds. */
 const timeout = 5000;
-const failed: PasteResult = { problem: 'The service cannot explain it now. Try again.' };
+/** Maximum number of explained requests. */
+const maxCalls = 50;
+const failed = { problem: 'The service cannot explain it now. Try again.' };
 
 /** Explains pasted text by the rules of this process. Neither the text nor the result is kept. */
 export type ExplainPasted = (text: string) => Promise<PasteResult>;
@@ -47,29 +51,39 @@ export function createWorkerPaste(): ExplainPasted {
   };
 }
 
-export function explainPasted(text: string, options: DecisionWatchOptions): Promise<PasteResult> {
-  // Rules may not be loaded yet.
-  return explainText(text, options).catch(() => failed);
-}
-
-async function explainText(text: string, options: DecisionWatchOptions): Promise<PasteResult> {
-  const input = readInput(text);
+export async function explainPasted(text: string, options: DecisionWatchOptions): Promise<PasteResult> {
+  const input = readInput(text, { entry: 'all' });
   if (input.kind === 'unread') return { problem: input.problem.replaceAll('Pipe in', 'Paste') };
-  const call = input.kind === 'calls' ? input.calls[0] : input;
-  if (call === undefined || call.kind === 'log-line' || call.kind === 'response') {
+  if (input.kind === 'log-line' || input.kind === 'response') {
     return { problem: 'Paste a token or a request. For a log line or a response: portcullis explain' };
   }
+  const calls = input.kind === 'calls' ? input.calls : [input];
+  if (calls.length > maxCalls) return { problem: `There are ${calls.length} requests. Paste at most ${maxCalls}.` };
+  const requests: PastedRequest[] = [];
+  // Rules may not be loaded yet.
+  for (const call of calls) requests.push(await explainCall(call, options).catch(() => failed));
+  return { requests: requests.toSorted((one, other) => rank(one) - rank(other)) };
+}
+
+function rank({ explanation }: PastedRequest): number {
+  return explanation === undefined ? Number.POSITIVE_INFINITY : rankExplanation(explanation);
+}
+
+async function explainCall(call: CallInput, options: DecisionWatchOptions): Promise<PastedRequest> {
   const { request, connection } = readCall(call, { method: undefined, url: undefined });
   const path = new URL(request.url).pathname;
   const exchange = { ...beginExchange(request, connection), route: path };
   const { server } = options;
   const authorizer =
     options.findAuthorizer(exchange) ?? (server === undefined ? undefined : { server, policy: undefined, connection });
-  if (authorizer === undefined)
-    return { problem: 'No rule that needs a token matches. Paste the request with its URL.' };
-  return {
+  const shown = {
     ...(call.url !== undefined && { request: showText(`${request.method} ${path}`) }),
     repairs: (call.repairs ?? []).map(({ note }) => note),
-    explanation: await explainRequest(request, authorizer, options, Date.now() / 1000, leaveCertificateOpen),
   };
+  return authorizer === undefined
+    ? { ...shown, problem: 'No rule that needs a token matches. Paste the request with its URL.' }
+    : {
+        ...shown,
+        explanation: await explainRequest(request, authorizer, options, Date.now() / 1000, leaveCertificateOpen),
+      };
 }

@@ -1,14 +1,17 @@
 import { isJsonObject, type JsonObject } from '../../jose/json.ts';
 import { type CallInput, type HeaderLine, type Input, joinHeader, unread } from './input.ts';
 
+/** Number of an entry, from 1. Default: the first that was refused. */
+export type EntryChoice = number | 'all' | undefined;
+
 const maxDepth = 20;
 const refusedStatuses: ReadonlySet<unknown> = new Set([401, 403]);
 
 /**
- * Reads one request of a HAR (HTTP archive), a collection of Postman or an export of Insomnia: number `entry`, from 1, or the
+ * Reads one request of a HAR (HTTP archive), a collection of Postman or an export of Insomnia: number `entry`, all, or the
  * first that was refused, or has an Authorization. Variables stay unchanged. `undefined` for another document.
  */
-export function readCollection(document: JsonObject, entry: number | undefined): Input | undefined {
+export function readCollection(document: JsonObject, entry: EntryChoice): Input | undefined {
   const { log, info, item, resources } = document;
   if ('log' in document) {
     const entries = isJsonObject(log) ? log['entries'] : undefined;
@@ -25,17 +28,20 @@ export function readCollection(document: JsonObject, entry: number | undefined):
 }
 
 interface Choice {
-  readonly entry: number | undefined;
+  readonly entry: EntryChoice;
   readonly isWanted: (call: CallInput) => boolean;
   readonly wanted: string;
 }
 
 function choose(what: string, calls: readonly (CallInput | undefined)[], { entry, isWanted, wanted }: Choice): Input {
+  const read = calls.filter((call) => call !== undefined);
+  if (entry === 'all')
+    return read.length === 0 ? unread(`The ${what} has no requests.`) : { kind: 'calls', calls: read };
   if (entry !== undefined) {
     return calls[entry - 1] ?? unread(`The ${what} has ${calls.length} requests. Name one of them: --entry 1.`);
   }
   return (
-    calls.find((call) => call !== undefined && isWanted(call)) ??
+    read.find(isWanted) ??
     unread(`None of the ${calls.length} requests in the ${what} has ${wanted}. Name one: --entry 1.`)
   );
 }

@@ -1,5 +1,5 @@
 import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
-import { readCollection } from './collections.ts';
+import { type EntryChoice, readCollection } from './collections.ts';
 import { isFetchCall, isHttpie, isPowerShell, readFetchCall, readHttpie, readPowerShell } from './commands.ts';
 import { readCurls } from './curl.ts';
 import { type CallInput, type Input, unread } from './input.ts';
@@ -9,8 +9,8 @@ import { isResponse, isResponseBody, readResponse, readResponseBody } from './re
 import { readTerminalLines } from './terminal-line.ts';
 
 export interface ReadInputOptions {
-  /** Number of the entry of a HAR, from 1. Default: the first that was refused. */
-  readonly entry?: number | undefined;
+  /** Entry of a HAR or a collection. */
+  readonly entry?: EntryChoice;
 }
 
 const bearerValue = /^(?:bearer|dpop|basic|token|jwt|oauth)(?::?\s|:|%20|\+|$)/i;
@@ -144,7 +144,7 @@ function schemeOfTrace(text: string): 'http' | 'https' {
   return /^\* (?:SSL connection|ALPN|TLS)|^> [A-Z]+ \S+ HTTP\/[23]/m.test(text) ? 'https' : 'http';
 }
 
-function readJson(text: string, entry: number | undefined): Input {
+function readJson(text: string, entry: EntryChoice): Input {
   // The last line of a log is the newest.
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   const fields = lines.length > 1 && lines.every((line) => line.startsWith('{')) ? readLastRefusal(lines) : undefined;

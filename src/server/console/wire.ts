@@ -103,15 +103,17 @@ export interface KeysView {
   readonly problem?: string;
 }
 
-/** Explanation of pasted text. */
-export interface PasteResult {
-  /** Present if the text is not a token or a request. */
-  readonly problem?: string;
-  /** Method and path of the pasted request. */
+export interface PastedRequest {
+  /** Method and path. */
   readonly request?: string;
   readonly repairs?: readonly string[];
+  /** Present if the request cannot be explained. */
+  readonly problem?: string;
   readonly explanation?: ExplanationView;
 }
+
+/** Explanations of pasted text, the refused requests first. A problem if it has no token and no request. */
+export type PasteResult = { readonly problem: string } | { readonly requests: readonly PastedRequest[] };
 
 /** An event of the service, such as a reload or a fetch of keys. */
 export interface Note {
