@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { ExplainedCheck } from '../explain/explanation.ts';
 import { formatFirst, type TerminalStyle } from '../explain/terminal-text.ts';
@@ -14,27 +15,65 @@ import { readTerminalStyle } from './terminal-style.ts';
 /** Maximum number of refusals that are not printed yet. */
 const maxPending = 100;
 
-/** `portcullis watch`: prints refusals until a signal. Exit status 0, 64 usage, 69 if the service stops. */
+/** Seconds before the first attempt to reconnect. Each failure doubles them. */
+const minWait = 1;
+const maxWait = 30;
+/** Number of printed decisions that are recognised after a new connection. The service keeps fewer. */
+const maxKnown = 1000;
+
+/** `portcullis watch`: prints refusals until a signal. Exit status 0, 64 usage. */
 export async function runWatch(args: readonly string[], environment: NodeJS.ProcessEnv): Promise<number> {
   const flags = readFlags(args);
   if (typeof flags === 'string') return refuseUsage('watch', flags);
   const { admin, 'console-key-file': keyFile, json: isJson = false } = flags;
   const style = readTerminalStyle({ isTTY: process.stdout.isTTY, environment });
+  const format = (detail: DecisionDetail): string => (isJson ? formatJson(detail) : formatRefusal(detail, style));
+  const stop = new AbortController();
+  const known = new Set<string>();
   try {
-    const client = await openConsoleClient({ admin, keyFile, settings: [] }, environment);
-    const stop = new AbortController();
+    // A restarted service has another key, and a restarted dev may have other ports.
+    const connect = async (): Promise<Connection> => {
+      const client = await openConsoleClient({ admin, keyFile, settings: [] }, environment);
+      return { client, events: await client.openEvents(stop.signal) };
+    };
+    let connection: Connection | undefined = await connect();
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
     // The reader of a pipe has ended.
     process.stdout.once('error', () => stop.abort());
-    const events = await client.openEvents(stop.signal);
-    process.stderr.write(`Refusals of ${client.origin}, as they happen. Stop with Ctrl-C.\n`);
-    await follow(events, client, (detail) => (isJson ? formatJson(detail) : formatRefusal(detail, style)));
-    if (stop.signal.aborted) return exitCodes.ok;
-    process.stderr.write('portcullis: the service has stopped, or no longer sends decisions.\n');
-    return exitCodes.unavailable;
+    process.stderr.write(`Refusals of ${connection.client.origin}, as they happen. Stop with Ctrl-C.\n`);
+    for (let isFirst = true; connection !== undefined; isFirst = false) {
+      await follow(connection, known, isFirst, format);
+      if (stop.signal.aborted) break;
+      process.stderr.write('portcullis: the service has stopped, or no longer sends decisions. Reconnecting.\n');
+      connection = await reconnect(connect, stop.signal);
+    }
+    return exitCodes.ok;
   } catch (error) {
     if (error instanceof TypeError) return refuseUsage('watch', `${error.message}.`);
     throw error;
+  }
+}
+
+interface Connection {
+  readonly client: ConsoleClient;
+  readonly events: AsyncIterable<string>;
+}
+
+/** Tries until a service responds. Returns `undefined` after a signal. */
+async function reconnect(connect: () => Promise<Connection>, signal: AbortSignal): Promise<Connection | undefined> {
+  let reported = '';
+  for (let wait = minWait; ; wait = Math.min(2 * wait, maxWait)) {
+    try {
+      await sleep(wait * 1000, undefined, { signal });
+      const connection = await connect();
+      process.stderr.write(`Connected again to ${connection.client.origin}.\n`);
+      return connection;
+    } catch (error) {
+      if (signal.aborted) return undefined;
+      if (!(error instanceof TypeError)) throw error;
+      if (error.message !== reported) process.stderr.write(`Reconnecting: ${error.message}.\n`);
+      reported = error.message;
+    }
   }
 }
 
@@ -46,10 +85,11 @@ function readFlags(args: readonly string[]) {
   }
 }
 
-/** Prints each refusal of the stream until it ends. */
+/** Prints each refusal of the stream until it ends. Refusals before a first connection are only recorded. */
 async function follow(
-  events: AsyncIterable<string>,
-  client: ConsoleClient,
+  { client, events }: Connection,
+  known: Set<string>,
+  isFirst: boolean,
   format: (detail: DecisionDetail) => string,
 ): Promise<void> {
   let pending = 0;
@@ -59,8 +99,11 @@ async function follow(
     pending--;
     if (detail !== undefined) process.stdout.write(format(detail));
   };
-  for await (const { decisions, dropped } of readDecisions(events)) {
-    const refused = decisions.filter(({ reason }) => reason !== undefined);
+  for await (const { isRecent, decisions, dropped } of readDecisions(events)) {
+    const refused = decisions.filter(({ id, reason }) => reason !== undefined && !known.has(id));
+    for (const { id } of refused) known.add(id);
+    for (const id of [...known].slice(0, -maxKnown)) known.delete(id);
+    if (isRecent && isFirst) continue;
     const taken = refused.slice(0, maxPending - pending);
     const missing = dropped + refused.length - taken.length;
     if (missing > 0)
@@ -71,15 +114,18 @@ async function follow(
   await printed;
 }
 
-/** Reads the new decisions of an event stream. */
-async function* readDecisions(events: AsyncIterable<string>): AsyncIterable<StreamedDecisions> {
+/** Reads an event stream: the recent decisions, then new ones. */
+async function* readDecisions(
+  events: AsyncIterable<string>,
+): AsyncIterable<StreamedDecisions & { readonly isRecent: boolean }> {
   let text = '';
   for await (const chunk of events) {
     const parts = (text + chunk).split('\n\n');
     text = parts.pop() ?? '';
     for (const part of parts) {
-      const [, data] = /^event: decisions\ndata: (.*)$/.exec(part) ?? [];
-      if (data !== undefined) yield JSON.parse(data) as StreamedDecisions; // the service writes this shape
+      const [, name, data] = /^event: (recent|decisions)\ndata: (.*)$/.exec(part) ?? [];
+      // The service writes this shape.
+      if (data !== undefined) yield { isRecent: name === 'recent', ...(JSON.parse(data) as StreamedDecisions) };
     }
   }
 }

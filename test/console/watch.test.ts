@@ -1,4 +1,7 @@
 import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runCommand } from '../support/command-runs.ts';
@@ -111,23 +114,54 @@ describe('watch --admin URL', () => {
     expect([status, stderr]).toEqual([64, expect.stringMatching(problem)]);
   });
 
-  it('service stops → 69', async () => {
+  it('service restarts with a new key → reported, reconnected, later refusals are printed', async () => {
+    const watching = await watch(['--admin', admin, '--json'], { CONSOLE_KEY_FILE: folder.file });
+    const printed = (): readonly string[] =>
+      [...watching.output().matchAll(/^.+$/gm)].map(([line]) => String(JSON.parse(line).id));
+    const before = await call('urn:before');
+    await expect.poll(printed, { timeout: 5000 }).toEqual([before]);
+    await service.stop();
+    await expect.poll(watching.problems, { timeout: 5000 }).toContain('the service has stopped');
+    await expect.poll(watching.problems, { timeout: 10_000 }).toContain('Reconnecting: admin: there is no key');
+    const port = { ADMIN_PORT: new URL(admin).port };
+    service = await startVariant(findVariant('a'), provider, { ...folder.environment, ...port });
+    // Printed although it comes before the new connection.
+    const between = await call('urn:between');
+    await expect.poll(watching.problems, { timeout: 40_000 }).toContain(`Connected again to ${admin}`);
+    const after = await call('urn:after');
+    await expect.poll(printed, { timeout: 5000 }).toEqual([before, between, after]);
+    watching.stop();
+    expect(await watching.ended).toBe(0);
+  });
+
+  it('signal while the service is stopped → 0', async () => {
     const watching = await watch(['--admin', admin], { CONSOLE_KEY_FILE: folder.file });
     await service.stop();
-    expect(await watching.ended).toBe(69);
-    expect(watching.problems()).toContain('the service has stopped');
+    await expect.poll(watching.problems, { timeout: 10_000 }).toContain('Reconnecting: admin');
+    watching.stop();
+    expect(await watching.ended).toBe(0);
   });
 });
 
-it('watch next to dev → finds it, with its key', async () => {
-  const dev = await startDev();
+it('watch next to dev → finds it, with its key, and the next one on other ports', async () => {
+  const cache = await mkdtemp(join(tmpdir(), 'portcullis-watch-'));
+  const own = { XDG_CACHE_HOME: cache };
+  let dev = await startDev([], own);
   try {
-    const watching = await watch([], dev.environment);
+    const watching = await watch([], own);
     await send(dev.url, '/api/private');
     await expect.poll(watching.output, { timeout: 5000 }).toContain('refused: missing_credentials');
+    await dev.stop();
+    dev = await startDev([], own);
+    await expect
+      .poll(watching.problems, { timeout: 40_000 })
+      .toContain(`Connected again to ${new URL(dev.adminUrl).origin}`);
+    await send(dev.url, '/api/private');
+    await expect.poll(() => watching.output().match(/^refused: /gm), { timeout: 5000 }).toHaveLength(2);
     watching.stop();
     expect(await watching.ended).toBe(0);
   } finally {
     await dev.stop();
+    await rm(cache, { recursive: true });
   }
 });
