@@ -216,6 +216,12 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     await page.getByRole('textbox', { name: 'Token, curl command or request' }).fill('one two three');
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.getByRole('alert').waitFor();
+    const commands = `curl '${dev.url}/api/private' ;\ncurl '${dev.url}/api/private-scoped' -H 'Authorization: Bearer x'`;
+    await page.getByRole('textbox', { name: 'Token, curl command or request' }).fill(commands);
+    await page.getByRole('button', { name: 'Explain' }).click();
+    await result.getByText('GET /api/private', { exact: true }).waitFor();
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toMatch(/^2 requests/);
+    expect(await result.locator('article .plain').first().textContent()).toBe('GET /api/private-scoped');
     expect(await page.evaluate('localStorage.length + sessionStorage.length')).toBe(0);
     await openView('Decisions');
     await openView('Paste');
@@ -405,10 +411,16 @@ describe('the page of the console in a browser', needs('chromium'), () => {
     expect(opened.problems).toEqual([]);
   });
 
-  it('service stops → the page reports it', async () => {
+  it('service stops → the page reports it, then marks old rows', async () => {
+    await openView('Decisions');
     await dev.stop();
     await page.getByText('Connection lost').waitFor();
     await page.getByText('portcullis dev prints it.').waitFor();
+    expect(await page.locator('.list ol .old').count()).toBe(0);
+    await page.getByText('The service has stopped, or was restarted on another port.').waitFor();
+    await page.getByText('portcullis dev prints it.').waitFor();
+    const rows = await page.locator('.list ol .why').allTextContents();
+    expect(rows.filter((text) => !text.endsWith('(before the service stopped)'))).toEqual([]);
   });
 });
 

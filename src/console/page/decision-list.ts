@@ -5,6 +5,12 @@ import type { Live } from './live.ts';
 import { Empty, outcomeTexts, Status, Time } from './parts.ts';
 import { html, useEffect, useRef, useState, type View } from './view.ts';
 
+/** Marks of decisions that the service no longer has. */
+const ages: Readonly<Partial<Record<Live['connection'], string>>> = {
+  closed: 'before the restart',
+  stopped: 'before the service stopped',
+};
+
 /** Interval of announcements for screen readers, in milliseconds. */
 const announceEvery = 5000;
 
@@ -60,7 +66,7 @@ export function DecisionList({ live, chosen, tries, filter, onFilter }: ListOpti
       ${
         shown.length === 0
           ? html`<${Nothing} tries=${tries} hasOthers=${decisions.length > 0} />`
-          : html`<ol>${shown.map((each) => html`<${Row} key=${each.id} decision=${each} isChosen=${each.id === chosen} query=${query} isOld=${live.connection === 'closed'} />`)}</ol>`
+          : html`<ol>${shown.map((each) => html`<${Row} key=${each.id} decision=${each} isChosen=${each.id === chosen} query=${query} age=${ages[live.connection]} />`)}</ol>`
       }
     </section>
     <section class="pane" aria-label="One decision">
@@ -129,17 +135,17 @@ function Reasons({ decisions, chosen, onChoose }: ReasonsOptions): View | false 
 interface RowOptions {
   readonly decision: Decision;
   readonly isChosen: boolean;
-  readonly isOld: boolean;
+  readonly age: string | undefined;
   readonly query: string;
 }
 
-function Row({ decision, isChosen, isOld, query }: RowOptions): View {
+function Row({ decision, isChosen, age, query }: RowOptions): View {
   const { id, status, outcome, method, route, path, reason, at } = decision;
-  return html`<li class=${isOld ? 'old' : ''}>
+  return html`<li class=${age && 'old'}>
     <a href="#decision/${id}${query}" data-id=${id} aria-current=${isChosen ? 'true' : undefined}>
       <${Status} status=${status} outcome=${outcome} />
       <span class="what"><span class="call">${method} ${path ?? route}</span>
-        <span class="why">${reason ?? outcomeTexts[outcome]}${isOld && ' (before the restart)'}</span></span>
+        <span class="why">${reason ?? outcomeTexts[outcome]}${age && ` (${age})`}</span></span>
       <${Time} at=${at} />
     </a>
   </li>`;

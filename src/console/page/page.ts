@@ -57,9 +57,21 @@ function Page(): View {
 
 function describeHealth(connection: Live['connection'], state: ConsoleState | undefined): readonly [string, string] {
   if (connection === 'connecting') return ['Connecting…', 'soft'];
-  if (connection !== 'open') return [connection === 'closed' ? 'Disconnected' : 'Reconnecting…', 'bad'];
+  if (connection !== 'open') return [connection === 'reconnecting' ? 'Reconnecting…' : 'Disconnected', 'bad'];
   return state?.ready === false ? ['Not ready', 'bad'] : ['Ready', 'good'];
 }
+
+const lostTexts = {
+  reconnecting: ['Connection lost.', 'The page reconnects. If the service was restarted, open a new link:'],
+  stopped: [
+    'The service has stopped, or was restarted on another port.',
+    'The decisions below were made before. The page reconnects. If the service was restarted, open a new link, with its port:',
+  ],
+  closed: [
+    'The service was restarted.',
+    'The decisions below were made before, and the service no longer has their checks. Open a new link:',
+  ],
+} as const;
 
 interface RestartedOptions {
   readonly connection: Live['connection'];
@@ -67,17 +79,11 @@ interface RestartedOptions {
 }
 
 function Restarted({ connection, state }: RestartedOptions): View | false {
-  if (connection !== 'closed' && connection !== 'reconnecting') return false;
+  if (connection === 'open' || connection === 'connecting') return false;
+  const [title, advice] = lostTexts[connection];
   const command = state && `echo "${location.origin}/console?key=$(cat '${state.keyFile}')"`;
   return html`<section class="restarted" aria-label="Connection">
-    <p role="status">
-      <strong>${connection === 'closed' ? 'The service was restarted.' : 'Connection lost.'}</strong>
-      ${
-        connection === 'closed'
-          ? ' The decisions below were made before, and the service no longer has their checks. Open a new link:'
-          : ' The page reconnects. If the service was restarted, open a new link:'
-      }
-    </p>
+    <p role="status"><strong>${title}</strong> ${advice}</p>
     ${
       state === undefined || state.tries
         ? html`<p><code>portcullis dev</code> prints it.</p>`
