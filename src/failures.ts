@@ -25,74 +25,23 @@ export type Concept =
   | 'maxTokenLifetime'
   | 'statusLists';
 
-type About = Pick<Failure, 'concept'>;
+/** Creates rows with one status and one error code. */
+const rows =
+  (status: Failure['status'], error: Failure['error']) =>
+  (description: string, fix: string, about?: Pick<Failure, 'concept'>): Failure => ({
+    ...{ status, error, description, fix },
+    ...about,
+  });
 
-const none = (description: string, fix: string, about?: About): Failure => ({
-  status: 401,
-  error: null,
-  description,
-  fix,
-  ...about,
-});
-const request = (description: string, fix: string): Failure => ({
-  status: 400,
-  error: 'invalid_request',
-  description,
-  fix,
-});
-const token = (description: string, fix: string, about?: About): Failure => ({
-  status: 401,
-  error: 'invalid_token',
-  description,
-  fix,
-  ...about,
-});
-const proof = (description: string, fix: string, about?: About): Failure => ({
-  status: 401,
-  error: 'invalid_dpop_proof',
-  description,
-  fix,
-  ...about,
-});
-const nonce = (description: string, fix: string, about?: About): Failure => ({
-  status: 401,
-  error: 'use_dpop_nonce',
-  description,
-  fix,
-  ...about,
-});
-const forbidden = (description: string, fix: string): Failure => ({
-  status: 403,
-  error: 'insufficient_scope',
-  description,
-  fix,
-});
-const denied = (description: string, fix: string, about?: About): Failure => ({
-  status: 403,
-  error: 'access_denied',
-  description,
-  fix,
-  ...about,
-});
-const stepUp = (description: string, fix: string): Failure => ({
-  status: 401,
-  error: 'insufficient_user_authentication',
-  description,
-  fix,
-});
-const unavailable = (description: string, fix: string, about?: About): Failure => ({
-  status: 503,
-  error: 'temporarily_unavailable',
-  description,
-  fix,
-  ...about,
-});
-const upstream = (status: 502 | 503 | 504, description: string, fix: string): Failure => ({
-  status,
-  error: 'temporarily_unavailable',
-  description,
-  fix,
-});
+const none = rows(401, null);
+const request = rows(400, 'invalid_request');
+const token = rows(401, 'invalid_token');
+const proof = rows(401, 'invalid_dpop_proof');
+const nonce = rows(401, 'use_dpop_nonce');
+const forbidden = rows(403, 'insufficient_scope');
+const denied = rows(403, 'access_denied');
+const stepUp = rows(401, 'insufficient_user_authentication');
+const unavailable = rows(503, 'temporarily_unavailable');
 
 // An unknown key and a bad signature share one description: the wire must not tell an attacker which it was.
 const unverifiable = "The access token's signature could not be verified.";
@@ -141,12 +90,10 @@ export const failures = {
     'A forwarded header is not valid.',
     'A trusted proxy sent a malformed X-Forwarded-Proto, -Host, -Prefix or Client-Cert, or two values. Configure the proxy to set these headers, not to append to them; tested configurations are in deploy/.',
   ),
-  unmet_expectation: {
-    status: 417,
-    error: 'invalid_request',
-    description: 'The expectation of the request cannot be met.',
-    fix: 'The Expect header requests something other than 100-continue, which is all that a server can promise. Configure the client to omit the header.',
-  },
+  unmet_expectation: rows(417, 'invalid_request')(
+    'The expectation of the request cannot be met.',
+    'The Expect header requests something other than 100-continue, which is all that a server can promise. Configure the client to omit the header.',
+  ),
 
   // Shape of the access token
   token_too_large: token(
@@ -479,8 +426,7 @@ export const failures = {
     'An untrusted peer requested a decision of the gate. Only the proxy may do so: trust its address, and block all other peers.',
     { concept: 'trustProxy' },
   ),
-  upstream_unavailable: upstream(
-    502,
+  upstream_unavailable: rows(502, 'temporarily_unavailable')(
     'The server behind this gate cannot be reached.',
     'The upstream did not take the connection, closed it before it responded, or sent a response that is not valid HTTP; the log line carries the error. Check that the upstream runs, and its address here.',
   ),
@@ -488,23 +434,18 @@ export const failures = {
     'This server cannot record requests at the moment.',
     'Lines of the audit trail cannot be written: the disk is full, or the reader has disconnected. Free space or restart the reader; the service tries again every second.',
   ),
-  upstream_overloaded: upstream(
-    503,
+  upstream_overloaded: unavailable(
     'The server behind this gate is busy.',
     'The limit of requests in flight to the upstream was reached. Find out why the upstream is slow, or run more instances.',
   ),
-  upstream_timeout: upstream(
-    504,
+  upstream_timeout: rows(504, 'temporarily_unavailable')(
     'The server behind this gate did not answer in time.',
     'The upstream took longer than the time set for it to take the connection or to send a part of its response. Find out why it is slow, or raise the time.',
   ),
-  upload_timeout: {
-    ...request(
-      'The body of the request did not arrive in time.',
-      'The client sent no byte of the body for longer than the time set for it. Check the network of the client, or raise the time.',
-    ),
-    status: 408,
-  },
+  upload_timeout: rows(408, 'invalid_request')(
+    'The body of the request did not arrive in time.',
+    'The client sent no byte of the body for longer than the time set for it. Check the network of the client, or raise the time.',
+  ),
 
   // MCP
   no_operation_policy: denied(
@@ -523,13 +464,10 @@ export const failures = {
     'The headers do not match the message.',
     'Mcp-Method or Mcp-Name differs from method, name or uri of the body, appears twice, cannot be decoded, or precedes a batch. Update the client, and check that no proxy changes these headers.',
   ),
-  message_too_large: {
-    ...request(
-      'The message is too large.',
-      'The body has more than 1 MiB. Send large data as a resource, not in a message.',
-    ),
-    status: 413,
-  },
+  message_too_large: rows(413, 'invalid_request')(
+    'The message is too large.',
+    'The body has more than 1 MiB. Send large data as a resource, not in a message.',
+  ),
   too_many_messages: unavailable(
     'Too many messages are being received.',
     'The bodies that this process is reading hold more than 32 MiB together, or the bodies of one client more than its share. Run more instances, or find the clients that send slowly.',
@@ -559,12 +497,10 @@ export const failures = {
     'DPoP proofs cannot be verified at the moment.',
     'The replay store in memory is full. It refuses new proofs rather than forget old ones. Use Redis, or find out who sends so many proofs.',
   ),
-  unexpected: {
-    status: 500,
-    error: 'server_error',
-    description: 'The request could not be processed.',
-    fix: 'This is a defect of this program. The log line has the error. Please report it.',
-  },
+  unexpected: rows(500, 'server_error')(
+    'The request could not be processed.',
+    'This is a defect of this program. The log line has the error. Please report it.',
+  ),
 } as const satisfies Readonly<Record<string, Failure>>;
 
 /** The name of one row of {@link failures}. */

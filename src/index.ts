@@ -36,14 +36,15 @@ export type { FetchedKeys, KeySetEvent, KeySetOptions } from './keys/key-set-opt
 export { createStaticKeySet } from './keys/static-key-set.ts';
 export type { Fetch, FetchInit, FetchResponse } from './outbound/http-client.ts';
 export { ProviderError, type ProviderFailure } from './outbound/provider-error.ts';
-export type { ActorPolicy, AllowedActor } from './policy/actor-checks.ts';
+export { allOf, anyOf } from './policy/checked-policy.ts';
 export type { ClaimCondition, ClaimValue } from './policy/claim-conditions.ts';
-export { allOf, anyOf } from './policy/combination.ts';
-export type { Implications } from './policy/implications.ts';
 export type {
+  ActorPolicy,
+  AllowedActor,
   ClaimsPolicy,
   CombinedPolicy,
   HandedClaims,
+  Implications,
   PlainCombinedPolicy,
   PlainPolicy,
   Policy,
@@ -87,8 +88,8 @@ export {
   type RevocationsOptions,
   type RevocationsStatus,
 } from './revocation/revocations.ts';
-export type { Actor, Claims, RegisteredClaims, TokenProfile } from './token/claims.ts';
-export type { ClaimPath } from './token/grants.ts';
+export type { Claims, RegisteredClaims, TokenProfile } from './token/claims.ts';
+export type { Actor, ClaimPath } from './token/grants.ts';
 export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';
 export type { ClientAssertionAlg, ClientCredentials, ClientKey } from './token-status/client-authentication.ts';
 export type { DecryptionOptions } from './token-status/decryption.ts';

@@ -6,19 +6,17 @@ type MemberOf<O> = O extends unknown ? keyof O : never;
 /** The members that an options object may have: a missing or unknown name does not compile. */
 export type OptionMembers<O> = Readonly<Record<MemberOf<O>, true>>;
 
-/**
- * Throws `TypeError` for options that are not an object, or have an unknown member: a misspelled option would silently change
- * nothing.
- */
+/** Throws `TypeError` for options that are not an object, or have an unknown member. */
 export function checkOptionMembers<O>(caller: string, options: unknown, members: OptionMembers<O>): void {
   if (typeof options !== 'object' || options === null) {
     throw new TypeError(`${caller}: write the options as an object`);
   }
-  for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(members, name)) {
-      throw refuseMember(caller, name, Object.keys(members));
-    }
-  }
+  checkMembers(caller, options, Object.keys(members));
+}
+
+/** Throws `TypeError` for an unknown member: a misspelled one would silently change nothing. */
+export function checkMembers(what: string, value: object, known: readonly string[]): void {
+  for (const name of Object.keys(value)) if (!known.includes(name)) throw refuseMember(what, name, known);
 }
 
 /** Names of fewer letters are nearly each other. */
@@ -35,4 +33,9 @@ export function refuseMember(what: string, name: string, known: readonly string[
   const meant = known.find((each) => each === names.get(name)) ?? findLikeliest(name, known, leastLetters);
   const hint = meant === undefined ? '' : `. Did you mean ${meant}?`;
   return new TypeError(`${what}: there is no ${name}; write any of ${known.join(', ')}${hint}`);
+}
+
+/** The error for a member that is `undefined`: a variable that was never set would change nothing. */
+export function refuseUndefined(what: string, name: string): TypeError {
+  return new TypeError(`${what}: ${name} is undefined; write a value, or leave it out`);
 }

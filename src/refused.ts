@@ -39,6 +39,7 @@ export class Refused {
   readonly stepUp: StepUp | undefined;
   readonly context: FailureContext | undefined;
   readonly cause: unknown;
+  readonly #options: AccessErrorOptions | undefined;
   #evidence: Evidence | undefined;
 
   constructor(reason: Reason, options?: AccessErrorOptions, evidence?: Evidence) {
@@ -47,6 +48,7 @@ export class Refused {
     this.stepUp = options?.stepUp;
     this.context = options?.context;
     this.cause = options?.cause;
+    this.#options = options;
     this.#evidence = evidence;
   }
 
@@ -68,13 +70,7 @@ export class Refused {
   }
 
   toError(): AccessError {
-    const { reason, scopes, stepUp, context, cause } = this;
-    return new AccessError(reason, {
-      ...(scopes !== undefined && { scopes }),
-      ...(stepUp !== undefined && { stepUp }),
-      ...(context !== undefined && { context }),
-      ...(cause !== undefined && { cause }),
-    });
+    return new AccessError(this.reason, this.#options);
   }
 }
 Object.defineProperty(Refused.prototype, refusalMark, { value: true });

@@ -1,8 +1,8 @@
 import { attempt } from '../attempt.ts';
 import { AccessError, type Failure, failures } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
+import { checkMembers } from '../option-members.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
-import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { ErrorBody, ErrorReport } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';

@@ -8,8 +8,8 @@ import { type McpIncoming, type ReadMessage, readNodeMessage } from '../mcp/node
 import { createOperationPolicies } from '../mcp/operation-policy.ts';
 import type { OperationMaps } from '../mcp/operation-table.ts';
 import { createSdkError, type McpSdkVersion } from '../mcp/sdk-error.ts';
+import { checkMembers } from '../option-members.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
-import { checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
 import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';

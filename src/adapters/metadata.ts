@@ -1,4 +1,4 @@
-import { checkMembers } from '../policy/members.ts';
+import { checkMembers } from '../option-members.ts';
 import { linkMetadata, metadataPath } from '../refusal/challenge.ts';
 import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { ResourceServer } from '../resource-server/resource-server.ts';

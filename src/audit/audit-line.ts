@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../jose/json.ts';
-import { parseScope } from '../token/scope.ts';
+import { parseScope } from '../token/grants.ts';
 import { type AuditDecision, type AuditMemberName, auditMembers } from './decision.ts';
 import type { DescribeIdentity } from './identity.ts';
 

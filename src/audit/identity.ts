@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { JsonObject } from '../jose/json.ts';
-import { type Actor, readActor } from '../token/claims.ts';
+import { type Actor, readActor } from '../token/grants.ts';
 
 export interface Identity {
   readonly sub?: string;

@@ -1,4 +1,4 @@
-import { type Check, createCheck } from '../check.ts';
+import { type Check, createCheck } from '../checks.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import { readAlg } from '../jose/algorithms.ts';
 import { isJsonObject, isTime, type JsonObject } from '../jose/json.ts';

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { refuseByFirst } from '../check.ts';
+import { refuseByFirst } from '../checks.ts';
 import { type Algorithm, proofAlgorithms, readAlg } from '../jose/algorithms.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { importPublicJwk } from '../jose/jwk.ts';

@@ -1,36 +1,13 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
-import { refuseBy } from '../check.ts';
+import { refuseBy } from '../checks.ts';
 import { isJsonObject } from '../jose/json.ts';
+import { checkMembers, refuseMember, refuseUndefined } from '../option-members.ts';
 import { Refused } from '../refused.ts';
 import type { CheckedPolicy, Given, ReadClaims, Verdict } from '../token/token-policy.ts';
-import { requireActor } from './actor-checks.ts';
-import { requireClaims } from './claim-conditions.ts';
-import { readImplications } from './implications.ts';
-import { checkDefined, checkMembers, checkScopeNames } from './members.ts';
-import type { PlainCombinedPolicy, Policy, Requirements } from './policy.ts';
-import {
-  type PolicyCheck,
-  requireAcr,
-  requireAge,
-  requireAnyScope,
-  requireAudience,
-  requirePermissions,
-  requireScopes,
-} from './policy-checks.ts';
+import type { Combinable, Combined, GivenAlone, GivenByAll, PlainCombinedPolicy, Policy } from './policy.ts';
+import { type PolicyCheck, requirements } from './policy-checks.ts';
 
-export const memberNames = [
-  'audience',
-  'scopes',
-  'anyScope',
-  'permissions',
-  'implies',
-  'actor',
-  'claimConditions',
-  'acr',
-  'maxAge',
-  'claims',
-];
-const textGrammar = /./;
+export const memberNames = Object.keys(requirements) as readonly (keyof typeof requirements)[]; // its keys
 const maxPathLength = 200;
 
 /** Policies in their first form; later changes are ignored. */
@@ -65,22 +42,19 @@ export function namedScopes(policy: Policy<unknown> | undefined): readonly strin
 }
 
 function checkRequirements(policy: Exclude<Policy<unknown>, PlainCombinedPolicy>): CheckedPolicy {
-  checkMembers('policy', policy, memberNames);
-  checkDefined('policy', policy);
-  const { audience, scopes, anyScope, permissions, implies, actor, claimConditions } = policy;
-  const findGranting = implies === undefined ? undefined : readImplications(implies);
+  // A misspelled member would silently require nothing, and so would a variable that was never set.
+  const known: readonly string[] = memberNames;
+  for (const name of Object.keys(policy)) if (!known.includes(name)) throw refuseMember('policy', name, known);
   const checks: PolicyCheck[] = [];
-  if (audience !== undefined) checks.push(requireAudience(readAudience(audience)));
-  if (scopes !== undefined) checks.push(requireScopes(checkScopeNames('scopes', scopes), findGranting));
-  if (anyScope !== undefined) checks.push(requireAnyScope(checkScopeNames('anyScope', anyScope), findGranting));
-  if (permissions !== undefined)
-    checks.push(requirePermissions(checkScopeNames('permissions', permissions, textGrammar)));
-  if (actor !== undefined) checks.push(...requireActor(actor));
-  if (claimConditions !== undefined) checks.push(requireClaims(claimConditions));
-  checks.push(...requireAuthentication(policy));
-  const readClaims = policy.claims === undefined ? undefined : createSchemaReader(policy.claims);
+  for (const name of memberNames) {
+    const value = policy[name];
+    if (value !== undefined) checks.push(...requirements[name](value, policy));
+    else if (Object.hasOwn(policy, name)) throw refuseUndefined('policy', name);
+  }
+  const { scopes = [], anyScope = [], claims } = policy;
+  const readClaims = claims === undefined ? undefined : createSchemaReader(claims);
   return {
-    scopes: [...(scopes ?? []), ...(anyScope ?? [])],
+    scopes: [...scopes, ...anyScope],
     hasSchema: readClaims !== undefined,
     made: { of: 'checks', checks, readClaims },
     judge(facts) {
@@ -89,23 +63,6 @@ function checkRequirements(policy: Exclude<Policy<unknown>, PlainCombinedPolicy>
       return readClaims?.(facts.token.claims);
     },
   };
-}
-
-function readAudience(audience: string | readonly string[]): readonly string[] {
-  return checkScopeNames('audience', typeof audience === 'string' ? [audience] : audience, textGrammar);
-}
-
-/** Both checks tell the whole of what is needed: a client that steps up does it once. */
-function requireAuthentication({ acr, maxAge }: Requirements): readonly PolicyCheck[] {
-  const acrValues = acr === undefined ? [] : checkScopeNames('acr', typeof acr === 'string' ? [acr] : acr);
-  if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
-    throw new TypeError('policy: write maxAge in whole seconds, 0 or more');
-  }
-  const stepUp = { acrValues, maxAge };
-  return [
-    ...(acrValues.length > 0 ? [requireAcr(stepUp)] : []),
-    ...(maxAge === undefined ? [] : requireAge(maxAge, stepUp)),
-  ];
 }
 
 function createSchemaReader(schema: StandardSchemaV1): ReadClaims {
@@ -129,10 +86,6 @@ function copy(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copy(each)]));
 }
 
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
-}
-
 /** Reports whether a value is a promise, also one of another library or realm. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof Object(value).then === 'function';
@@ -145,7 +98,7 @@ export function isThenable(value: unknown): value is PromiseLike<unknown> {
 function readResult(result: unknown): Verdict {
   const { issues } = Object(result) as { readonly issues?: unknown };
   if (issues === undefined) {
-    if (!isObject(result) || !Object.hasOwn(result, 'value')) {
+    if (typeof result !== 'object' || result === null || !Object.hasOwn(result, 'value')) {
       throw new TypeError('policy: the schema of claims gave neither issues nor a value');
     }
     return { claims: Reflect.get(result, 'value') };
@@ -155,50 +108,40 @@ function readResult(result: unknown): Verdict {
   return new Refused('unaccepted_claims', { context: { claim: path.slice(0, maxPathLength) } });
 }
 
+/**
+ * All of the parts must hold, or one of them is enough. The verdicts are passed on without a promise if there is none: most
+ * policies have no schema.
+ */
 function checkCombination(policy: PlainCombinedPolicy): CheckedPolicy {
   checkMembers('policy', policy, ['mode', 'policies']);
   const { mode, policies } = policy;
   if (mode !== 'all' && mode !== 'any') throw new TypeError('policy: combine with allOf(…) or anyOf(…)');
   const parts = policies.map(checkPolicy);
   if (parts.length === 0) throw new TypeError('policy: allOf and anyOf take at least one policy');
-  return mode === 'all' ? checkAll(parts) : checkAny(parts);
-}
-
-function checkAll(parts: readonly CheckedPolicy[]): CheckedPolicy {
-  return {
-    scopes: [...new Set(parts.flatMap(({ scopes }) => scopes))],
-    hasSchema: parts.some(({ hasSchema }) => hasSchema),
-    made: { of: 'all', parts },
-    judge(facts) {
-      const judgeFrom = (index: number, given: Given | undefined): Judged => {
-        const part = parts[index];
-        if (part === undefined) return given;
-        return continueWith(part.judge(facts), (verdict) =>
-          verdict instanceof Refused ? verdict : judgeFrom(index + 1, merge(given, verdict)),
-        );
-      };
-      return judgeFrom(0, undefined);
-    },
-  };
-}
-
-function checkAny(parts: readonly CheckedPolicy[]): CheckedPolicy {
   const hasSchema = parts.some((part) => part.hasSchema);
+  // A client that requested the scopes of all alternatives would request more than it needs.
+  const scopes =
+    mode === 'all'
+      ? [...new Set(parts.flatMap((part) => part.scopes))]
+      : (parts.find((part) => part.scopes.length > 0)?.scopes ?? []);
   return {
-    // A client that requested the scopes of all parts would request more than it needs.
-    scopes: parts.find(({ scopes }) => scopes.length > 0)?.scopes ?? [],
+    scopes,
     hasSchema,
-    made: { of: 'any', parts },
+    made: { of: mode, parts },
     judge(facts) {
-      // With schemas, unchanged claims count as given.
-      const pass = (verdict: Given | undefined): Verdict =>
-        verdict ?? (hasSchema ? { claims: facts.token.claims } : undefined);
-      const judgeFrom = (index: number, first: Verdict): Judged => {
+      const judgeFrom = (index: number, before: Verdict): Judged => {
         const part = parts[index];
-        if (part === undefined) return first;
-        return continueWith(part.judge(facts), (verdict) =>
-          verdict instanceof Refused ? judgeFrom(index + 1, first ?? verdict) : pass(verdict),
-        );
+        if (part === undefined) return before;
+        const goOn = (verdict: Verdict): Judged => {
+          // The first refusal decides for `all`, and the first part that holds for `any`. With schemas, unchanged claims
+          // count as given.
+          if (verdict instanceof Refused === (mode === 'all')) {
+            return verdict ?? (hasSchema ? { claims: facts.token.claims } : undefined);
+          }
+          return judgeFrom(index + 1, mode === 'all' ? merge(before, verdict) : (before ?? verdict));
+        };
+        const judged = part.judge(facts);
+        return judged instanceof Promise ? judged.then(goOn) : goOn(judged);
       };
       return judgeFrom(0, undefined);
     },
@@ -207,15 +150,42 @@ function checkAny(parts: readonly CheckedPolicy[]): CheckedPolicy {
 
 type Judged = Verdict | Promise<Verdict>;
 
-/** Passes a verdict to the next step, without a promise if there is none: most policies have no schema. */
-function continueWith(verdict: Judged, next: (verdict: Verdict) => Judged): Judged {
-  return verdict instanceof Promise ? verdict.then(next) : next(verdict);
-}
-
-function merge(given: Given | undefined, added: Given | undefined): Given | undefined {
-  if (given === undefined || added === undefined) return given ?? added;
-  if (!isJsonObject(given.claims) || !isJsonObject(added.claims)) {
+function merge(before: Verdict, added: Verdict): Verdict {
+  if (before === undefined || added === undefined) return before ?? added;
+  const [first, second] = [before as Given, added as Given]; // a refusal has ended the combination
+  if (!isJsonObject(first.claims) || !isJsonObject(second.claims)) {
     throw new TypeError('policy: schemas in one allOf(…) must all give objects');
   }
-  return { claims: { ...given.claims, ...added.claims } };
+  return { claims: { ...first.claims, ...second.claims } };
+}
+
+/**
+ * All of these must hold. If several have a schema, the handler gets the members of each; a later schema wins. Throws
+ * `TypeError` for an invalid policy.
+ *
+ * @example
+ * const policy = allOf({ scopes: ['read:messages'] }, { acr: 'urn:example:gold' });
+ */
+export function allOf<P extends Combinable>(...policies: P): Combined<GivenByAll<P>> {
+  return combine('all', policies);
+}
+
+/**
+ * One of these is enough; they are tried in their order, and the first says what is refused. Throws `TypeError` for a
+ * policy that cannot work.
+ *
+ * @example
+ * const policy = anyOf({ scopes: ['read:messages'] }, { permissions: ['messages:read'] });
+ */
+export function anyOf<P extends Combinable>(...policies: P): Combined<GivenAlone<P[number]>> {
+  return combine('any', policies);
+}
+
+function combine<C>(mode: PlainCombinedPolicy['mode'], policies: Combinable): Combined<C> {
+  if (policies.some(Array.isArray)) {
+    throw new TypeError(`${mode}Of: write the policies one behind the other, as in ${mode}Of(one, other), and no list`);
+  }
+  const combined: PlainCombinedPolicy = { mode, policies };
+  checkPolicy(combined);
+  return combined as Combined<C>; // what is missing is only for the compiler
 }

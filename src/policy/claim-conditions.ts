@@ -1,8 +1,7 @@
-import { createCheck } from '../check.ts';
+import { type Check, createCheck } from '../checks.ts';
+import { checkMembers } from '../option-members.ts';
 import { type ClaimPath, findClaim } from '../token/grants.ts';
 import type { PolicyFacts } from '../token/token-policy.ts';
-import { checkMembers } from './members.ts';
-import type { PolicyCheck } from './policy-checks.ts';
 
 /** A value that a condition compares, exactly and by JSON type. */
 export type ClaimValue = string | number | boolean;
@@ -37,7 +36,7 @@ interface CheckedCondition {
 const operators = ['equals', 'contains', 'containsAny'] as const;
 
 /** Requires that all conditions hold. Throws `TypeError` for conditions that cannot work. */
-export function requireClaims(conditions: unknown): PolicyCheck {
+export function requireClaims(conditions: unknown): Check<PolicyFacts> {
   if (!Array.isArray(conditions) || conditions.length === 0) {
     throw new TypeError("policy: claimConditions must be a list, as in [{ claim: 'tenant', equals: 'acme' }]");
   }
@@ -46,7 +45,7 @@ export function requireClaims(conditions: unknown): PolicyCheck {
     for (const condition of checked) if (!isMet(condition, facts)) return condition;
     return undefined;
   };
-  return createCheck<PolicyFacts>('claim_conditions', (facts) => findUnmet(facts) === undefined, {
+  return createCheck('claim_conditions', (facts) => findUnmet(facts) === undefined, {
     details: (facts) => ({ context: { claim: [findUnmet(facts)?.claim].flat().join('.') } }),
     compare: (facts) => {
       const { claim, operands } = findUnmet(facts) as CheckedCondition; // it is called only for a refusal

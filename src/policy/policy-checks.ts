@@ -1,79 +1,102 @@
-import { type Check, createCheck } from '../check.ts';
+import { type Check, createCheck } from '../checks.ts';
 import type { StepUp } from '../failures.ts';
-import { isTime } from '../jose/json.ts';
+import { isJsonObject, isTime } from '../jose/json.ts';
+import { checkMembers } from '../option-members.ts';
 import { hasAudience } from '../token/claims.ts';
-import { findPermissions } from '../token/grants.ts';
-import type { JudgedToken, PolicyFacts } from '../token/token-policy.ts';
-import type { FindGranting } from './implications.ts';
+import { findPermissions, readActor } from '../token/grants.ts';
+import type { PolicyFacts } from '../token/token-policy.ts';
+import { requireClaims } from './claim-conditions.ts';
+import type { AllowedActor, Requirements } from './policy.ts';
 
 /** A check of a policy. The lists that it requires are the policy's. */
 export type PolicyCheck = Check<PolicyFacts>;
 
-/**
- * Requires one of these in `aud`, in addition to one that the server accepts: a route can accept fewer, and never another.
- */
-export function requireAudience(audience: readonly string[]): PolicyCheck {
+/** Creates the checks of one member. Throws `TypeError` for a value that cannot work. */
+type Require = (value: unknown, policy: Requirements) => readonly PolicyCheck[];
+
+/** The members of a policy, in the order of their checks. */
+export const requirements: Readonly<Record<keyof Requirements | 'claims', Require>> = {
+  audience: requireAudience,
+  scopes: requireScopes,
+  anyScope: requireAnyScope,
+  permissions: requirePermissions,
+  implies(value) {
+    readImplications(value);
+    return [];
+  },
+  actor: requireActor,
+  claimConditions: (value) => [requireClaims(value)],
+  acr: requireAcr,
+  maxAge: requireAge,
+  claims: () => [],
+};
+
+function requireAudience(value: unknown): readonly PolicyCheck[] {
+  const audience = readStrings('audience', listOf(value), textGrammar);
   const audiences = new Set(audience);
-  return createCheck('policy_audience', ({ token }) => hasAudience(token.claims.aud, audiences), {
-    compare: ({ token }) => ({ expected: audience, received: token.claims.aud }),
-  });
+  return [
+    createCheck('policy_audience', ({ token }) => hasAudience(token.claims.aud, audiences), {
+      compare: ({ token }) => ({ expected: audience, received: token.claims.aud }),
+    }),
+  ];
 }
 
-/** All of these are elements of `scope`. */
-export function requireScopes(scopes: readonly string[], findGranting: FindGranting = (scope) => [scope]): PolicyCheck {
-  const granting = scopes.map(findGranting);
-  return createCheck(
-    'scopes',
-    ({ token }) => {
-      for (const names of granting) if (!hasAny(token, names)) return false;
-      return true;
-    },
-    { details: () => ({ scopes }), compare: ({ token }) => ({ expected: scopes, received: token.scopes }) },
-  );
+function requireScopes(value: unknown, { implies }: Requirements): readonly PolicyCheck[] {
+  const scopes = readStrings('scopes', value);
+  const granting = scopes.map(readImplications(implies));
+  const hasAll = (facts: PolicyFacts): boolean => {
+    for (const names of granting) if (!hasAny(facts, names)) return false;
+    return true;
+  };
+  return [createCheck('scopes', hasAll, describeScopes(scopes))];
 }
 
-/** One of these is an element of `scope`. */
-export function requireAnyScope(
-  scopes: readonly string[],
-  findGranting: FindGranting = (scope) => [scope],
-): PolicyCheck {
-  const granting = scopes.flatMap(findGranting);
-  return createCheck('any_scope', ({ token }) => hasAny(token, granting), {
-    details: () => ({ scopes }),
-    compare: ({ token }) => ({ expected: scopes, received: token.scopes }),
-  });
+function requireAnyScope(value: unknown, { implies }: Requirements): readonly PolicyCheck[] {
+  const scopes = readStrings('anyScope', value);
+  const granting = scopes.flatMap(readImplications(implies));
+  return [createCheck('any_scope', (facts) => hasAny(facts, granting), describeScopes(scopes))];
 }
 
-function hasAny({ scopes }: JudgedToken, names: readonly string[]): boolean {
+function hasAny({ token: { scopes } }: PolicyFacts, names: readonly string[]): boolean {
   for (const name of names) if (scopes.has(name)) return true;
   return false;
 }
 
-/** All of these are in the claim with the permissions. */
-export function requirePermissions(permissions: readonly string[]): PolicyCheck {
-  return createCheck(
-    'permissions',
-    ({ token }) => {
-      const held = readPermissions(token);
-      return Array.isArray(held) && permissions.every((permission) => held.includes(permission));
-    },
-    { compare: ({ token }) => ({ expected: permissions, received: readPermissions(token) }) },
-  );
+function describeScopes(scopes: readonly string[]): Partial<Pick<PolicyCheck, 'details' | 'compare'>> {
+  return { details: () => ({ scopes }), compare: ({ token }) => ({ expected: scopes, received: token.scopes }) };
+}
+
+function requirePermissions(value: unknown): readonly PolicyCheck[] {
+  const permissions = readStrings('permissions', value, textGrammar);
+  const find = ({ token: { claims, verifiedBy } }: PolicyFacts): unknown =>
+    findPermissions(claims, verifiedBy.issuer.permissionsClaim);
+  const hasAll = (facts: PolicyFacts): boolean => {
+    const held = find(facts);
+    return Array.isArray(held) && permissions.every((permission) => held.includes(permission));
+  };
+  return [
+    createCheck('permissions', hasAll, { compare: (facts) => ({ expected: permissions, received: find(facts) }) }),
+  ];
 }
 
 /** `acr` is one of these (RFC 9470). */
-export function requireAcr(stepUp: StepUp): PolicyCheck {
-  return createCheck('acr', ({ token }) => stepUp.acrValues.some((value) => value === token.claims['acr']), {
-    details: () => ({ stepUp }),
-    compare: () => ({ expected: stepUp.acrValues }),
-  });
+function requireAcr(_value: unknown, policy: Requirements): readonly PolicyCheck[] {
+  const stepUp = readStepUp(policy);
+  return [
+    createCheck('acr', ({ token }) => stepUp.acrValues.some((value) => value === token.claims['acr']), {
+      details: () => ({ stepUp }),
+      compare: () => ({ expected: stepUp.acrValues }),
+    }),
+  ];
 }
 
 /** Requires that the user signed in at most `maxAge` seconds ago (RFC 9470). */
-export function requireAge(maxAge: number, stepUp: StepUp): readonly PolicyCheck[] {
+function requireAge(value: unknown, policy: Requirements): readonly PolicyCheck[] {
+  const stepUp = readStepUp(policy);
+  const maxAge = Number(value); // it was read
   const details = () => ({ stepUp });
   return [
-    // One from the future, or in milliseconds, would stay recent without end.
+    // A time in the future, or in milliseconds, would stay recent without end.
     createCheck(
       'auth_time',
       ({ token: { claims, verifiedBy }, now }) =>
@@ -95,6 +118,86 @@ export function requireAge(maxAge: number, stepUp: StepUp): readonly PolicyCheck
   ];
 }
 
-function readPermissions({ claims, verifiedBy }: JudgedToken): unknown {
-  return findPermissions(claims, verifiedBy.issuer.permissionsClaim);
+/** Both checks state everything that is needed: a client that steps up does it once. */
+function readStepUp({ acr, maxAge }: Requirements): StepUp {
+  const acrValues = acr === undefined ? [] : readStrings('acr', listOf(acr));
+  if (maxAge !== undefined && !(Number.isSafeInteger(maxAge) && maxAge >= 0)) {
+    throw new TypeError('policy: write maxAge in whole seconds, 0 or more');
+  }
+  return { acrValues, maxAge };
+}
+
+function requireActor(policy: unknown): readonly PolicyCheck[] {
+  if (policy === 'forbidden') return [createCheck('actor', ({ token }) => token.claims['act'] === undefined)];
+  const present = createCheck<PolicyFacts>('actor_present', ({ token }) => readActor(token.claims)?.sub !== undefined);
+  if (policy === 'required') return [present];
+  if (!Array.isArray(policy) || policy.length === 0) {
+    throw new TypeError(
+      "policy: actor must be 'forbidden', 'required', or a list such as [{ sub: 'agent-1' }], not empty",
+    );
+  }
+  const allowed = policy.map(readAllowed);
+  const isAllowed = ({ token: { claims } }: PolicyFacts): boolean => {
+    const { act } = claims;
+    if (!isJsonObject(act)) return false;
+    const issuer = act['iss'] === undefined ? claims.iss : act['iss'];
+    return allowed.some(({ iss = claims.iss, sub }) => act['sub'] === sub && issuer === iss);
+  };
+  return [present, createCheck('actor', isAllowed)];
+}
+
+function readAllowed(entry: unknown): AllowedActor {
+  if (typeof entry !== 'object' || entry === null) {
+    throw new TypeError('policy: each actor must be an object with a sub');
+  }
+  checkMembers('actor', entry, ['iss', 'sub']);
+  const { iss, sub } = entry as Readonly<Record<string, unknown>>;
+  if (typeof sub !== 'string' || sub === '') throw new TypeError('policy: sub of an actor must be a string, not empty');
+  if (iss !== undefined && typeof iss !== 'string') throw new TypeError('policy: iss of an actor must be a string');
+  return iss === undefined ? { sub } : { iss, sub };
+}
+
+/** Reads `implies`, transitively. Returns the function that lists all scopes that grant a scope, the scope itself included. */
+function readImplications(implies: unknown = {}): (scope: string) => readonly string[] {
+  if (typeof implies !== 'object' || implies === null || Array.isArray(implies)) {
+    throw new TypeError("policy: implies must be an object, as in { 'files:write': ['files:read'] }");
+  }
+  const included = new Map<string, readonly string[]>();
+  for (const [scope, scopes] of Object.entries(implies)) {
+    readStrings('implies', [scope]);
+    included.set(scope, readStrings('implies', scopes));
+  }
+  const granting = new Map<string, string[]>();
+  for (const granted of included.keys()) {
+    const visited = new Set<string>();
+    const visit = (scope: string, path: readonly string[]): void => {
+      if (path.includes(scope)) throw new TypeError('policy: implies has a cycle');
+      if (visited.has(scope)) return;
+      visited.add(scope);
+      for (const next of included.get(scope) ?? []) visit(next, [...path, scope]);
+    };
+    visit(granted, []);
+    visited.delete(granted);
+    for (const scope of visited) granting.set(scope, [...(granting.get(scope) ?? [scope]), granted]);
+  }
+  return (scope) => granting.get(scope) ?? [scope];
+}
+
+// RFC 6749 §3.3 scope-token; acr_values are separated by spaces as well.
+const scopeGrammar = /^[\x21\x23-\x5b\x5d-\x7e]+$/;
+const textGrammar = /./;
+
+/** Reads a list of strings that match a grammar, by default scopes. */
+function readStrings(name: string, value: unknown, grammar = scopeGrammar): readonly string[] {
+  if (!Array.isArray(value) || value.length === 0) {
+    throw new TypeError(`policy: ${name} must be a list with at least one string; leave it out to require none`);
+  }
+  if (!value.every((each) => typeof each === 'string' && grammar.test(each))) {
+    throw new TypeError(`policy: ${name} must have one string for each, without spaces and quotation marks`);
+  }
+  return [...value];
+}
+
+function listOf(value: unknown): unknown {
+  return typeof value === 'string' ? [value] : value;
 }

@@ -1,8 +1,18 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec';
 import type { Claims } from '../token/claims.ts';
-import type { ActorPolicy } from './actor-checks.ts';
 import type { ClaimCondition } from './claim-conditions.ts';
-import type { Implications } from './implications.ts';
+
+/** An actor that a policy allows. Default of `iss`: the issuer of the token. */
+export interface AllowedActor {
+  readonly iss?: string;
+  readonly sub: string;
+}
+
+/** Requirement on the outermost actor: none, any, or one of a list. */
+export type ActorPolicy = 'forbidden' | 'required' | readonly AllowedActor[];
+
+/** The scopes that each scope includes, as in `{ 'files:write': ['files:read'] }`. */
+export type Implications = Readonly<Record<string, readonly string[]>>;
 
 /** Requirements of a route for a valid access token; all must hold. Empty: any valid token is accepted. */
 export interface Requirements {
@@ -69,3 +79,33 @@ export type HandedClaims<C, D> = Settled<C extends Claims ? (Claims extends C ? 
 
 /** Like `NoInfer`, which editors would show around the claims of each handler: the policy defines them, and no handler. */
 type Settled<T> = [T][T extends unknown ? 0 : never];
+
+export type Combinable = readonly [Policy<unknown>, ...(readonly Policy<unknown>[])];
+
+/** Output of a schema anywhere in a policy; `unknown` without one. */
+type Given<P> = P extends { readonly claims: StandardSchemaV1<unknown, infer C> }
+  ? C
+  : P extends CombinedPolicy<infer C>
+    ? Claims extends C
+      ? unknown
+      : C
+    : unknown;
+
+/** Output of a policy without other policies. */
+export type GivenAlone<P> = P extends { readonly claims: StandardSchemaV1<unknown, infer C> }
+  ? C
+  : P extends CombinedPolicy<infer C>
+    ? C
+    : Claims;
+
+/** Outputs of several policies that must all hold. */
+export type GivenByAll<P extends readonly unknown[]> = P extends readonly [infer First, ...infer Rest]
+  ? Given<First> & GivenByAll<Rest>
+  : unknown;
+
+/** Without any schema the server says what the claims are. */
+export type Combined<C> = unknown extends C
+  ? PlainCombinedPolicy
+  : [C, Claims] extends [Claims, C]
+    ? PlainCombinedPolicy
+    : CombinedPolicy<C>;

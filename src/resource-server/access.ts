@@ -3,8 +3,8 @@ import { AccessError } from '../failures.ts';
 import type { Credentials, Scheme } from '../http/credentials.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import type { ValidToken } from '../token/access-token.ts';
-import { type Actor, type Claims, type RegisteredClaims, readActor } from '../token/claims.ts';
-import { readPermissions } from '../token/grants.ts';
+import type { Claims, RegisteredClaims } from '../token/claims.ts';
+import { type Actor, readActor, readPermissions } from '../token/grants.ts';
 import type { Given } from '../token/token-policy.ts';
 
 /** The access granted to a request, passed to the handler. */

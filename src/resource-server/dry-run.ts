@@ -29,9 +29,15 @@ import {
   readClaims,
   readToken,
 } from '../token/access-token.ts';
-import { claimChecks, profileChecks, type RegisteredClaims } from '../token/claims.ts';
-import { bindingChecks, type Confirmation, readConfirmation } from '../token/confirmation.ts';
-import { readScopes } from '../token/scope.ts';
+import {
+  bindingChecks,
+  type Confirmation,
+  claimChecks,
+  profileChecks,
+  type RegisteredClaims,
+  readConfirmation,
+} from '../token/claims.ts';
+import { readScopes } from '../token/grants.ts';
 import type { CheckedPolicy, PolicyFacts } from '../token/token-policy.ts';
 import { findIntrospections, type JudgementRules } from './judgement.ts';
 import { openWalk, type Step, type Walk } from './walk.ts';

@@ -11,7 +11,7 @@ import { ProviderError } from '../outbound/provider-error.ts';
 import { isThenable } from '../policy/checked-policy.ts';
 import type { Refused } from '../refused.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
-import type { CertificateBinding } from '../token/confirmation.ts';
+import type { CertificateBinding } from '../token/claims.ts';
 import { createIssuerSearch, describeRequest, type IssuerFinder, type IssuerRequest } from './issuer-finder.ts';
 import { readAlgorithms, readRecipients, readTokenRules, type TokenRuleOptions } from './token-rules.ts';
 import { type KeySource, readIssuer, type TrustedIssuer } from './trusted-issuer.ts';

@@ -1,7 +1,7 @@
 import { resumeKeySet } from '../keys/key-set.ts';
 import type { KeySetEvent } from '../keys/key-set-options.ts';
 import { readUnverifiedIssuer } from '../token/access-token.ts';
-import type { CertificateBinding } from '../token/confirmation.ts';
+import type { CertificateBinding } from '../token/claims.ts';
 import type { TokenCache } from '../token/token-cache.ts';
 import type { Emit } from './events.ts';
 import { createIssuers, type Issuers } from './issuer-list.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { refuseByFirst } from '../check.ts';
+import { refuseByFirst } from '../checks.ts';
 import type { VerifiedProof, VerifyProof } from '../dpop/proof.ts';
 import type { ReplayStore, Witnessed } from '../dpop/replay.ts';
 import { AccessError, type Reason } from '../failures.ts';
@@ -19,7 +19,7 @@ import {
   type ValidToken,
   verifyAccessToken,
 } from '../token/access-token.ts';
-import { bindingChecks, type CertificateBinding } from '../token/confirmation.ts';
+import { bindingChecks, type CertificateBinding } from '../token/claims.ts';
 import { verifyIntrospectedToken } from '../token/introspected-token.ts';
 import type { TokenCache } from '../token/token-cache.ts';
 import type { WithdrawalStep } from '../token/withdrawal.ts';

@@ -1,5 +1,5 @@
 import { algorithms, type TokenAlg } from '../jose/algorithms.ts';
-import { checkMembers } from '../policy/members.ts';
+import { checkMembers } from '../option-members.ts';
 import type { IssuerRules } from '../token/access-token.ts';
 import type { TokenProfile } from '../token/claims.ts';
 import type { PermissionsPath } from '../token/grants.ts';

@@ -1,9 +1,8 @@
 import type { JwkSet } from '../jose/jwk.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
-import type { OptionMembers } from '../option-members.ts';
+import { checkMembers, type OptionMembers, refuseUndefined } from '../option-members.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
-import { checkDefined, checkMembers } from '../policy/members.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { IssuerRules } from '../token/access-token.ts';
 import { readTokenRules, type TokenRuleOptions } from './token-rules.ts';
@@ -81,7 +80,7 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: DefaultRules
   if (typeof issuer !== 'string' || issuer === '') throw new TypeError('issuer: write it as iss has it');
   refuseDocumentUrl(issuer);
   checkMembers('rules', rules, ruleNames);
-  checkDefined('rules', rules);
+  for (const [name, rule] of Object.entries(rules)) if (rule === undefined) throw refuseUndefined('rules', name);
   if (rules.subject !== undefined && rules.subject !== 'required') {
     throw new TypeError(
       "subject: an issuer can only demand it; write subject: 'optional' among the options of the server",

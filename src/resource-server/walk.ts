@@ -1,5 +1,4 @@
-import type { Check } from '../check.ts';
-import type { CheckId } from '../checks.ts';
+import type { Check, CheckId } from '../checks.ts';
 import type { Reason } from '../failures.ts';
 import { type Comparison, Refused } from '../refused.ts';
 

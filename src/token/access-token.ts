@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { type Check, createCheck, refuseByFirst } from '../check.ts';
+import { type Check, createCheck, refuseByFirst } from '../checks.ts';
 import { type Algorithm, algorithms, readAlg } from '../jose/algorithms.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { isKid } from '../jose/jwk.ts';
@@ -7,16 +7,18 @@ import { findRefusedParameter, type Jws, type JwsDefect, type KnownHeaders, pars
 import type { KeySet } from '../keys/key-set.ts';
 import { Refused } from '../refused.ts';
 import {
+  type CertificateBinding,
   type ClaimRules,
+  type Confirmation,
   claimChecks,
   isProfileType,
   profileChecks,
   type RegisteredClaims,
+  readConfirmation,
   type TokenProfile,
 } from './claims.ts';
-import { type CertificateBinding, type Confirmation, readConfirmation } from './confirmation.ts';
 import type { PermissionsPath } from './grants.ts';
-import { readScopes } from './scope.ts';
+import { readScopes } from './grants.ts';
 import type { CheckedPolicy } from './token-policy.ts';
 
 export interface IssuerRules extends ClaimRules {

@@ -1,4 +1,4 @@
-import { refuseByFirst } from '../check.ts';
+import { refuseByFirst } from '../checks.ts';
 import { type Algorithm, readAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { verifyJws } from '../jose/jws.ts';

@@ -1,7 +1,8 @@
+import { LRUCache } from 'lru-cache';
 import { isJsonObject, type JsonObject } from '../jose/json.ts';
 
 /** A read-only set: every request with the same token shares it. */
-export class Scopes extends Set<string> {
+class Scopes extends Set<string> {
   constructor(names: readonly string[]) {
     super();
     for (const name of names) super.add(name);
@@ -18,7 +19,33 @@ export class Scopes extends Set<string> {
   }
 }
 
-export const noScopes = new Scopes([]);
+const noScopes = new Scopes([]);
+
+/** An issuer writes few scope strings, and many tokens with each. */
+const keptScopes = 1000;
+/** A set takes some 64 bytes for each scope, and a scope may be one character long. */
+const keptCharacters = 64 * 1024;
+const known = new LRUCache<string, Scopes>({
+  max: keptScopes,
+  maxSize: keptCharacters,
+  sizeCalculation: (_set, scope) => scope.length,
+  memoMethod: (scope) => new Scopes(scope.split(' ')),
+});
+
+/**
+ * Reads the scopes of a verified token, from `scope` or the configured claim. The elements of an array are not split: that
+ * would give a token scopes that its issuer did not write.
+ */
+export function readScopes(claims: JsonObject, scopeClaim: string | undefined): ReadonlySet<string> {
+  const value = findClaim(claims, scopeClaim ?? 'scope');
+  if (Array.isArray(value)) return new Scopes(value.filter((each) => typeof each === 'string'));
+  return parseScope(typeof value === 'string' ? value : undefined);
+}
+
+/** The elements of the `scope` claim of a verified token (RFC 6749 §3.3): split on single spaces. */
+export function parseScope(scope: string | undefined): ReadonlySet<string> {
+  return scope === undefined || scope === '' ? noScopes : known.memo(scope);
+}
 
 /** Returns the permissions of a verified token: the strings in its arrays of permissions. */
 export function readPermissions(claims: JsonObject, path: PermissionsPath): ReadonlySet<string> {
@@ -52,4 +79,22 @@ export function findClaim(claims: JsonObject, path: ClaimPath): unknown {
     value = value[name];
   }
   return value;
+}
+
+/** The party that acts for the subject of a token: the outermost `act` (RFC 8693 §4.1). */
+export interface Actor {
+  readonly sub?: string;
+  /** Issuer of `sub`. Absent if it is the issuer of the token. */
+  readonly iss?: string;
+  readonly client_id?: string;
+}
+
+/** Returns the outermost actor of a verified token, without other members. */
+export function readActor(claims: JsonObject): Actor | undefined {
+  const act = Object.hasOwn(claims, 'act') ? claims['act'] : undefined;
+  if (!isJsonObject(act)) return undefined;
+  const members = (['sub', 'iss', 'client_id'] as const).filter(
+    (name) => Object.hasOwn(act, name) && typeof act[name] === 'string',
+  );
+  return Object.fromEntries(members.map((name) => [name, act[name]]));
 }

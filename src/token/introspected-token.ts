@@ -1,10 +1,15 @@
-import { type Check, refuseBy } from '../check.ts';
+import { type Check, refuseBy } from '../checks.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { Refused } from '../refused.ts';
 import type { TokenRules, ValidToken } from './access-token.ts';
-import { type ClaimFacts, claimChecks, type RegisteredClaims } from './claims.ts';
-import { type CertificateBinding, readConfirmation } from './confirmation.ts';
-import { readScopes } from './scope.ts';
+import {
+  type CertificateBinding,
+  type ClaimFacts,
+  claimChecks,
+  type RegisteredClaims,
+  readConfirmation,
+} from './claims.ts';
+import { readScopes } from './grants.ts';
 
 export interface IntrospectionRules {
   /** The profile is for JWTs only; a response has none. */

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { refuseBy } from '../check.ts';
+import { refuseBy } from '../checks.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import type { Refused } from '../refused.ts';
 import type { IssuerRules, VerifiedToken } from './access-token.ts';

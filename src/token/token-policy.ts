@@ -1,5 +1,4 @@
-import type { Check } from '../check.ts';
-import type { CheckId } from '../checks.ts';
+import type { Check, CheckId } from '../checks.ts';
 import type { Refused } from '../refused.ts';
 import type { RegisteredClaims } from './claims.ts';
 import type { PermissionsPath } from './grants.ts';

@@ -4,7 +4,7 @@ import { type AuditFormat, createAuditFormat, maxLineBytes } from '../../src/aud
 import { type AuditDecision, auditMembers } from '../../src/audit/decision.ts';
 import { createDescribeIdentity, type IdentityMode } from '../../src/audit/identity.ts';
 import { listRequiredScopes } from '../../src/audit/required-scopes.ts';
-import { allOf, anyOf } from '../../src/policy/combination.ts';
+import { allOf, anyOf } from '../../src/policy/checked-policy.ts';
 import { auditSchema } from '../../tools/scripts/docs/audit-schema.ts';
 import { findForeignFields } from '../support/ecs-fields.ts';
 

@@ -6,12 +6,12 @@ import { describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { AccessError, type Reason } from '../../src/failures.ts';
 import { checkPolicy, namedScopes } from '../../src/policy/checked-policy.ts';
-import { allOf, anyOf } from '../../src/policy/combination.ts';
+import { allOf, anyOf } from '../../src/policy/checked-policy.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { Refused } from '../../src/refused.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
 import type { ClaimPath } from '../../src/token/grants.ts';
-import { readScopes } from '../../src/token/scope.ts';
+import { readScopes } from '../../src/token/grants.ts';
 import type { JudgedToken } from '../../src/token/token-policy.ts';
 
 const now = 1_700_000_000;

@@ -6,7 +6,7 @@ import { decodeBase64url, parseJsonObject } from '../../src/jose/json.ts';
 import { parseJws } from '../../src/jose/jws.ts';
 import { quote } from '../../src/refusal/challenge.ts';
 import { Refused } from '../../src/refused.ts';
-import { parseScope } from '../../src/token/scope.ts';
+import { parseScope } from '../../src/token/grants.ts';
 import { configureProperties } from './settings.ts';
 import { anyJson, encodeJson, textChange } from './token-texts.ts';
 

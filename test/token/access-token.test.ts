@@ -8,7 +8,7 @@ import type { KeySet } from '../../src/keys/key-set.ts';
 import { Refused } from '../../src/refused.ts';
 import { type AccessTokenRules, type IssuerRules, verifyAccessToken } from '../../src/token/access-token.ts';
 import { profileChecks, type RegisteredClaims } from '../../src/token/claims.ts';
-import { parseScope } from '../../src/token/scope.ts';
+import { parseScope } from '../../src/token/grants.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 const ours = takeRsaKeys();

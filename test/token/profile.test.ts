@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { refuseByFirst } from '../../src/check.ts';
+import { refuseByFirst } from '../../src/checks.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';

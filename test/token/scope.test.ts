@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseScope } from '../../src/token/scope.ts';
+import { parseScope } from '../../src/token/grants.ts';
 
 describe('scope claim', () => {
   it.each<[string | undefined, readonly string[]]>([

@@ -4,7 +4,7 @@ import { Refused } from '../../src/refused.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { IssuerRules, VerifiedToken } from '../../src/token/access-token.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
-import { parseScope } from '../../src/token/scope.ts';
+import { parseScope } from '../../src/token/grants.ts';
 import { createTokenCache, type TokenCache } from '../../src/token/token-cache.ts';
 
 const now = 1_800_000_000;

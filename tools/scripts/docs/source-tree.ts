@@ -5,8 +5,7 @@ import { basename, sep } from 'node:path';
 const lines: Readonly<Record<string, string>> = {
   'src/index.ts': 'the public API',
   'src/attempt.ts': 'a value, or what was thrown',
-  'src/check.ts': 'one check of the order, as a record',
-  'src/checks.ts': 'the table of checks: reason, name, expected and seen value',
+  'src/checks.ts': 'the table of checks: reason, name, expected and seen value; one check of the order',
   'src/failures.ts': 'the table of reasons; AccessError',
   'src/likeliest-name.ts': 'the name that a misspelled one is nearly',
   'src/option-members.ts': 'members of an options object that do not exist',
