@@ -54,8 +54,7 @@ export type { ErrorBody, ErrorBodyFormat, ErrorReport } from './refusal/error-bo
 export type { DescribeRefusal, Refusal, RefusalContext } from './refusal/refusal.ts';
 export { type EndAtExpiryOptions, endAtExpiry } from './resource-server/access.ts';
 export { explainRefusals } from './resource-server/events.ts';
-export type { IssuerFinder, IssuerRequest } from './resource-server/issuer-finder.ts';
-export type { IssuerList, ResolveIssuers } from './resource-server/issuer-list.ts';
+export type { IssuerFinder, IssuerRequest, ResolveIssuers } from './resource-server/issuer-finder.ts';
 export type {
   AnyServerOptions,
   DpopOptions,
@@ -72,7 +71,7 @@ export {
   type ResourceServer,
 } from './resource-server/resource-server.ts';
 export type { Recipients, TokenRuleOptions } from './resource-server/token-rules.ts';
-export type { IssuerRuleOptions, TrustedIssuer } from './resource-server/trusted-issuer.ts';
+export type { IssuerList, IssuerRuleOptions, TrustedIssuer } from './resource-server/trusted-issuer.ts';
 export { createMemoryRevocationStore } from './revocation/memory-store.ts';
 export type { RevocationFollower, RevocationRecord, RevocationStore } from './revocation/record.ts';
 export { RevocationsFull } from './revocation/record.ts';

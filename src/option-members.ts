@@ -39,3 +39,12 @@ export function refuseMember(what: string, name: string, known: readonly string[
 export function refuseUndefined(what: string, name: string): TypeError {
   return new TypeError(`${what}: ${name} is undefined; write a value, or leave it out`);
 }
+
+type Defined<O> = { [K in keyof O as undefined extends O[K] ? never : K]: O[K] } & {
+  [K in keyof O as undefined extends O[K] ? K : never]?: Exclude<O[K], undefined>;
+};
+
+/** Returns the members that are not `undefined`, for options whose members may only be absent. */
+export function omitUndefined<O extends object>(members: O): Defined<O> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Defined<O>; // the rest
+}

@@ -19,6 +19,7 @@ import {
   type Policy,
   type ResourceServerOptions,
 } from '../src/index.ts';
+import { omitUndefined } from '../src/option-members.ts';
 import { createTestIssuer } from '../src/testing/index.ts';
 
 const issuer = createTestIssuer({ alg: 'ES256' });
@@ -123,4 +124,10 @@ it('a list of policies in place of policies → says how they are written', () =
     /^anyOf: write the policies one behind the other, as in anyOf\(one, other\), and no list$/,
   );
   expect(() => allOf(list)).toThrow(/^allOf: write the policies/);
+});
+
+describe('options from optional values', () => {
+  it('a member that is undefined → absent, and every other value is kept', () => {
+    expect(omitUndefined({ a: undefined, b: null, c: false, d: 0 })).toStrictEqual({ b: null, c: false, d: 0 });
+  });
 });

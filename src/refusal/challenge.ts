@@ -67,14 +67,13 @@ export const metadataPath = '/.well-known/oauth-protected-resource';
  */
 export type MetadataLink = { readonly url: string } | 'request';
 
-const linkers = new WeakMap<object, (link: MetadataLink) => void>();
+const links = new WeakMap<object, MetadataLink>();
 
 /** Lets the challenges of one server link to the metadata. A link to nothing would mislead clients: none without this. */
 export function linkMetadata({ describeRefusal }: { readonly describeRefusal: object }, link: MetadataLink): void {
-  linkers.get(describeRefusal)?.(link);
+  links.set(describeRefusal, link);
 }
 
-/** Sets a callback for the location of a server's metadata. */
-export function onMetadataLink(describeRefusal: object, tell: (link: MetadataLink) => void): void {
-  linkers.set(describeRefusal, tell);
+export function findMetadataLink(describeRefusal: object): MetadataLink | undefined {
+  return links.get(describeRefusal);
 }

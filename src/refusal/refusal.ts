@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache';
 import { attempt } from '../attempt.ts';
-import { AccessError, type Reason, type StepUp } from '../failures.ts';
+import { AccessError, type Reason } from '../failures.ts';
 import { parseAuthorizationScheme, type Scheme } from '../http/credentials.ts';
-import type { ExternalUrl, ReadExternalUrl } from '../http/external-url.ts';
+import type { ReadExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { namedScopes } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -10,10 +10,9 @@ import { Refused } from '../refused.ts';
 import {
   type ChallengeFacts,
   type ChallengeSettings,
+  findMetadataLink,
   formatChallenge,
-  type MetadataLink,
   metadataPath,
-  onMetadataLink,
 } from './challenge.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from './error-body.ts';
 
@@ -58,86 +57,42 @@ const keptRefusals = 256;
 /** The one place that writes a challenge or an error body. */
 export function createDescribeRefusal(settings: RefusalSettings): DescribeRefusal {
   const kept = new LRUCache<string, Refusal>({ max: keptRefusals });
-  const last = new Map<Reason, Written>();
-  let link: MetadataLink | undefined;
 
-  const write = (refused: AccessError, cause: Cause): Refusal => {
-    const { reason, failure, stepUp } = refused;
-    const { scheme, url } = cause;
-    const metadataUrl = typeof url === 'object' ? `${url.origin}${url.prefix}${metadataPath}` : url;
-    const scopes = [...new Set([...namedScopes(cause.policy), ...(refused.scopes ?? [])])];
-    const key = [reason, scheme, metadataUrl, ...scopes, JSON.stringify([stepUp, cause.realm])].join(' ');
-    const known = kept.get(key);
-    if (known !== undefined) return known;
-    const { realm = settings.challenge.realm } = cause;
-    const challenge = { ...settings.challenge, realm };
-    const refusal = writeRefusal({ ...settings, challenge }, { reason, failure, scheme, scopes, stepUp, metadataUrl });
-    kept.set(key, refusal);
-    return refusal;
-  };
-
-  const describeRefusal: DescribeRefusal = (error, request, { policy, connection, metadataUrl, realm } = {}) => {
+  const describeRefusal: DescribeRefusal = (error, request, context = {}) => {
     const refused = error instanceof AccessError ? error : new Refused('unexpected');
-    const { reason, scopes, stepUp } = refused;
+    const { reason, failure, stepUp } = refused;
+    const { policy, realm = settings.challenge.realm } = context;
     const scheme = usedScheme(request);
-    const url = metadataUrl ?? (link === 'request' ? readOwnUrl(settings, request, connection) : link?.url);
-    const cause: Cause = { policy, scopes, stepUp, scheme, url, realm };
-    const before = last.get(reason);
-    const refusal = before !== undefined && isSameCause(before.cause, cause) ? before.refusal : write(refused, cause);
-    if (refusal !== before?.refusal) last.set(reason, { cause, refusal });
-    const nonce = settings.issueNonce({ status: refusal.status, error: refused.failure.error });
+    const link = findMetadataLink(describeRefusal);
+    const metadataUrl =
+      context.metadataUrl ?? (link === 'request' ? findMetadataUrl(settings, request, context) : link?.url);
+    const scopes = [...new Set([...namedScopes(policy), ...(refused.scopes ?? [])])];
+    // A template costs a third of JSON, and only few refusals have a step-up.
+    const written = stepUp === undefined ? '' : JSON.stringify(stepUp);
+    const key = `${reason}\n${scheme}\n${metadataUrl}\n${realm}\n${written}\n${scopes.join(' ')}`;
+    const known = kept.get(key);
+    const refusal = known ?? writeRefusal(settings, { reason, failure, scheme, scopes, stepUp, metadataUrl, realm });
+    if (known === undefined) kept.set(key, refusal);
+    const nonce = settings.issueNonce({ status: refusal.status, error: failure.error });
     return nonce === undefined ? refusal : { ...refusal, headers: { ...refusal.headers, 'dpop-nonce': nonce } };
   };
-  onMetadataLink(describeRefusal, (given) => {
-    link = given;
-  });
   return describeRefusal;
 }
 
-/** A URL that is not fit to be repeated is left out. */
-function readOwnUrl(
+/** The metadata under the URL of the request. A URL that is not fit to be repeated is left out. */
+function findMetadataUrl(
   { readExternalUrl }: RefusalSettings,
   request: ResourceRequest,
-  connection: Connection | undefined,
-): ExternalUrl | undefined {
+  { connection }: RefusalContext,
+): string | undefined {
   const url = readExternalUrl(request, connection);
-  return url instanceof Refused ? undefined : url;
-}
-
-/** Inputs of a refusal except its reason; compared directly, which costs less than to build a key. */
-interface Cause {
-  readonly policy: Policy<unknown> | undefined;
-  readonly scopes: readonly string[] | undefined;
-  readonly stepUp: StepUp | undefined;
-  readonly scheme: Scheme | undefined;
-  readonly url: ExternalUrl | string | undefined;
-  readonly realm: string | undefined;
-}
-
-interface Written {
-  readonly cause: Cause;
-  readonly refusal: Refusal;
-}
-
-function isSameCause(a: Cause, b: Cause): boolean {
-  return (
-    a.policy === b.policy &&
-    a.scopes === b.scopes &&
-    a.stepUp === b.stepUp &&
-    a.scheme === b.scheme &&
-    a.realm === b.realm &&
-    isSameUrl(a.url, b.url)
-  );
-}
-
-function isSameUrl(a: Cause['url'], b: Cause['url']): boolean {
-  if (a === b) return true;
-  return typeof a === 'object' && typeof b === 'object' && a.origin === b.origin && a.prefix === b.prefix;
+  return url instanceof Refused ? undefined : `${url.origin}${url.prefix}${metadataPath}`;
 }
 
 /** All inputs of a response except a nonce. */
 interface RefusalFacts extends ChallengeFacts {
   readonly reason: Reason;
+  readonly realm: string;
 }
 
 function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
@@ -148,7 +103,7 @@ function writeRefusal(settings: RefusalSettings, facts: RefusalFacts): Refusal {
   const headers: Record<string, string> = { 'content-type': contentType, 'cache-control': 'no-store' };
   // RFC 6750 §3: a challenge requests another token, and no token would change a denial.
   if ((status === 401 || status === 403) && failure.error !== 'access_denied') {
-    headers['www-authenticate'] = formatChallenge(settings.challenge, facts);
+    headers['www-authenticate'] = formatChallenge({ ...settings.challenge, realm: facts.realm }, facts);
   }
   if (status === 503) headers['retry-after'] = String(retryAfterSeconds);
   return { reason, status, headers, body };

@@ -38,16 +38,19 @@ class Admission implements Access<unknown> {
   readonly claims: unknown;
   readonly scopes: ReadonlySet<string>;
   readonly scheme: Scheme;
+  /** Only with a nonce for the client. */
+  declare readonly dpopNonce?: string;
   // A private field costs less than a property that is not enumerable.
   readonly #token: string;
   readonly #valid: ValidToken;
 
-  constructor({ token, credentials }: AdmittedToken, given: Given | undefined) {
+  constructor({ token, credentials }: AdmittedToken, given: Given | undefined, nonce: string | undefined) {
     this.#valid = token;
     this.claims = given === undefined ? token.claims : given.claims;
     this.scopes = token.scopes;
     this.scheme = credentials.scheme;
     this.#token = credentials.token;
+    if (nonce !== undefined) this.dpopNonce = nonce;
   }
 
   /** Returns the token of a value that is access; `undefined` for every other value. */
@@ -69,23 +72,13 @@ class Admission implements Access<unknown> {
   }
 }
 
-/** Access with a nonce for the client. */
-class AdmissionWithNonce extends Admission {
-  readonly dpopNonce: string;
-
-  constructor(admitted: AdmittedToken, given: Given | undefined, nonce: string) {
-    super(admitted, given);
-    this.dpopNonce = nonce;
-  }
-}
-
 /** Grants access: the only place that creates it. */
 export function grantAccess(
   admitted: AdmittedToken,
   given: Given | undefined,
   nonce: string | undefined,
 ): Access<unknown> {
-  return nonce === undefined ? new Admission(admitted, given) : new AdmissionWithNonce(admitted, given, nonce);
+  return new Admission(admitted, given, nonce);
 }
 
 /** Reports whether this copy of the package has granted a value as access. Every other value must be refused. */

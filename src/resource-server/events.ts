@@ -1,32 +1,26 @@
 import { randomUUID } from 'node:crypto';
 import type { Attributes, Span, Tracer, TracerProvider } from '@opentelemetry/api';
-import type { Audit } from '../audit/audit.ts';
 import { listRequiredScopes } from '../audit/required-scopes.ts';
 import { AccessError, type FailureContext, failures, type Reason } from '../failures.ts';
 import { readScheme } from '../http/credentials.ts';
 import type { ReadClientAddress } from '../http/peer.ts';
-import type { Connection, ResourceRequest } from '../http/request.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { ResourceRequest } from '../http/request.ts';
 import { Refused } from '../refused.ts';
 import { showComparison } from '../shown-comparison.ts';
 import { showText } from '../shown-text.ts';
 import { type Access, isAccess, verifiedClaimsOf } from './access.ts';
-import type { ResourceServerEvent } from './options.ts';
-
-export type Emit = (event: ResourceServerEvent) => void;
+import type { Judge } from './judgement.ts';
+import type { AnyServerOptions, Emit, ResourceServerEvent } from './options.ts';
 
 /** Reports every grant, every refusal, and every thrown error as `unexpected`. */
-export function watchRefusals<Rest extends unknown[], Result>(
-  judge: (request: ResourceRequest, ...rest: Rest) => Promise<Result>,
-  emit: Emit,
-): (request: ResourceRequest, ...rest: Rest) => Promise<Result> {
-  return async (request, ...rest) => {
+export function watchRefusals(judge: Judge, emit: Emit): Judge {
+  return async (request, policy, connection) => {
     const { method } = request;
     const refuse = (reason: Reason, context: FailureContext | undefined, cause: unknown): void =>
       emit({ type: 'refused', reason, method, path: readPath(request), context, cause });
     try {
-      const judged = await judge(request, ...rest);
-      if (isAccess(judged)) emit({ type: 'granted', method, scheme: (judged as Access<unknown>).scheme });
+      const judged = await judge(request, policy, connection);
+      if (isAccess(judged)) emit({ type: 'granted', method, scheme: judged.scheme });
       else if (judged instanceof AccessError) refuse(judged.reason, contextOf(judged), judged.cause);
       return judged;
     } catch (cause) {
@@ -74,24 +68,18 @@ export function explainRefusals(
   };
 }
 
-/** An audit trail. Without `record`, the caller records the decisions. */
-type DecisionAudit = Pick<Audit, 'isAvailable'> & Partial<Pick<Audit, 'record'>>;
-
-type Judge = (
-  request: ResourceRequest,
-  policy?: Policy<unknown>,
-  connection?: Connection,
-) => Promise<Access<unknown> | AccessError>;
-
 const requestIdForm = /^[\w.:-]{1,128}$/;
 const traceForm = /^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}/;
 
-/** Records the decision on each request. Refuses every request while the audit is unavailable. */
-export function auditDecisions(judge: Judge, audit: DecisionAudit, readClientAddress: ReadClientAddress): Judge {
-  if (audit.record === undefined) {
-    return async (...call) => (audit.isAvailable() ? judge(...call) : new Refused('audit_unavailable'));
-  }
-  const record = audit.record.bind(audit);
+/**
+ * Records the decision on each request; without `record`, the caller does. Refuses every request while the audit is
+ * unavailable.
+ */
+export function auditDecisions(
+  judge: Judge,
+  audit: NonNullable<AnyServerOptions['audit']>,
+  readClientAddress: ReadClientAddress,
+): Judge {
   return async (request, policy, connection) => {
     if (!audit.isAvailable()) return new Refused('audit_unavailable');
     let judged: Access<unknown> | AccessError | undefined;
@@ -105,7 +93,7 @@ export function auditDecisions(judge: Judge, audit: DecisionAudit, readClientAdd
       const reason = access === undefined ? refused : undefined;
       const evidence = judged instanceof Refused ? judged.evidence : undefined;
       const requestId = headers.get('x-request-id') ?? '';
-      record({
+      audit.record?.({
         id: randomUUID(),
         requestId: requestIdForm.test(requestId) ? requestId : undefined,
         traceId: traceForm.exec(headers.get('traceparent') ?? '')?.[1],
@@ -164,14 +152,17 @@ export function traceAuthorize<T>(request: ResourceRequest, judge: () => Promise
 }
 
 async function traceIn<T>(span: Span, request: ResourceRequest, judge: () => Promise<T>): Promise<T> {
+  let outcome = 'unexpected';
   try {
     const judged = await judge();
     span.setAttributes(describeJudged(judged, request));
-    end(span, judged instanceof AccessError ? judged.reason : 'granted');
+    outcome = judged instanceof AccessError ? judged.reason : 'granted';
     return judged;
-  } catch (error) {
-    end(span, 'unexpected');
-    throw error;
+  } finally {
+    span.setAttribute('portcullis.outcome', outcome);
+    // A refusal is a normal outcome; an unexpected error is a fault.
+    if (outcome === 'unexpected') span.setStatus({ code: errorStatus });
+    span.end();
   }
 }
 
@@ -186,11 +177,4 @@ function describeJudged(judged: unknown, request: ResourceRequest): Attributes {
     'portcullis.issuer': typeof issuer === 'string' ? issuer : undefined,
     'portcullis.rule': rules.get(request),
   };
-}
-
-/** Ends a span. A refusal is a normal outcome; an unexpected error is a fault. */
-function end(span: Span, outcome: string): void {
-  span.setAttribute('portcullis.outcome', outcome);
-  if (outcome === 'unexpected') span.setStatus({ code: errorStatus });
-  span.end();
 }

@@ -6,7 +6,13 @@ import { pickByPlatform } from '../platform.ts';
 import { isThenable } from '../policy/checked-policy.ts';
 import { Refused } from '../refused.ts';
 import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
-import type { TrustedIssuer } from './trusted-issuer.ts';
+import type { IssuerList, TrustedIssuer } from './trusted-issuer.ts';
+
+/**
+ * Names the issuers that are trusted for a request. An issuer is read once for each object, so the same objects should
+ * come back each time; what is wrong with one is thrown at the request.
+ */
+export type ResolveIssuers = (request: IssuerRequest) => IssuerList | Promise<IssuerList>;
 
 /** Finder of the issuer of a token, for servers with many tenants. */
 export interface IssuerFinder<I extends string | TrustedIssuer = string | TrustedIssuer> {

@@ -2,28 +2,28 @@ import { LRUCache } from 'lru-cache';
 import type { ExternalUrl } from '../http/external-url.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
-import type { KnownHeaders } from '../jose/jws.ts';
 import { readWellKnown } from '../keys/discovery.ts';
-import type { KeySet, KeySetState, ResumableKeySet } from '../keys/key-set.ts';
-import { checkJwksUri } from '../keys/key-set-options.ts';
+import { type KeySet, type KeySetState, type ResumableKeySet, resumeKeySet } from '../keys/key-set.ts';
+import { checkJwksUri, type KeySetEvent } from '../keys/key-set-options.ts';
 import { createKeySetPool } from '../keys/key-set-pool.ts';
+import { omitUndefined } from '../option-members.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 import { isThenable } from '../policy/checked-policy.ts';
 import type { Refused } from '../refused.ts';
-import type { AccessTokenRules, IssuerRules } from '../token/access-token.ts';
+import { type AccessTokenRules, type IssuerRules, readUnverifiedIssuer } from '../token/access-token.ts';
 import type { CertificateBinding } from '../token/claims.ts';
-import { createIssuerSearch, describeRequest, type IssuerFinder, type IssuerRequest } from './issuer-finder.ts';
-import { readAlgorithms, readRecipients, readTokenRules, type TokenRuleOptions } from './token-rules.ts';
-import { type KeySource, readIssuer, type TrustedIssuer } from './trusted-issuer.ts';
-
-/** Issuers by name, or with keys and rules of their own. */
-export type IssuerList = readonly (string | TrustedIssuer)[];
-
-/**
- * Names the issuers that are trusted for a request. An issuer is read once for each object, so the same objects should
- * come back each time; what is wrong with one is thrown at the request.
- */
-export type ResolveIssuers = (request: IssuerRequest) => IssuerList | Promise<IssuerList>;
+import type { TokenCache } from '../token/token-cache.ts';
+import { createIssuerSearch, describeRequest, type IssuerFinder, type ResolveIssuers } from './issuer-finder.ts';
+import type { AnyServerOptions, Emit } from './options.ts';
+import { readAlgorithms, readRecipients, readTokenRules } from './token-rules.ts';
+import {
+  type IssuerList,
+  isFixed,
+  type KeySource,
+  readIssuer,
+  readIssuerName,
+  type TrustedIssuer,
+} from './trusted-issuer.ts';
 
 export interface Issuers {
   /**
@@ -44,19 +44,6 @@ export interface Issuers {
   close(): void;
 }
 
-export interface IssuersOptions {
-  readonly issuers: IssuerList | ResolveIssuers | IssuerFinder;
-  /** For issuers that do not say otherwise. */
-  readonly rules: TokenRuleOptions;
-  /** Issuer that a token names, which is not verified; `undefined` if the token is refused regardless of its issuer. */
-  readonly nameOf: (token: string, known: KnownHeaders) => string | undefined;
-  readonly openKeys: (source: KeySource, state?: KeySetState) => ResumableKeySet;
-  /** Key sets that a function's issuers may have open at the same time. Default 1000. */
-  readonly maxOpen?: number | undefined;
-  /** Support for tokens bound to client certificates. Default: `off`. */
-  readonly certificates?: CertificateBinding;
-}
-
 interface KnownList {
   readonly entries: IssuerList;
   readonly rules: AccessTokenRules;
@@ -71,34 +58,52 @@ const keptPerOpen = 10;
 /** Number of list entries that are compared at each request. A longer list is compared once per second. */
 const comparedEntries = 64;
 
+export interface IssuersParts {
+  readonly certificates: CertificateBinding;
+  readonly emit: Emit | undefined;
+  readonly cache: TokenCache | undefined;
+}
+
 /** Reads the issuers. Throws `TypeError` for an invalid list; a resolver's list is read with each request. */
-export function createIssuers(options: IssuersOptions): Issuers {
-  return isFixed(options.issuers)
-    ? createFixedIssuers(options, options.issuers)
-    : createDynamicIssuers(options, options.issuers);
+export function openIssuers(options: AnyServerOptions, parts: IssuersParts): Issuers {
+  const { issuer, issuers = [], keys, jwksUri, insecure } = options;
+  if (issuer !== undefined) {
+    const single = omitUndefined({ issuer: readIssuerName(issuer, insecure), keys, jwksUri, insecure });
+    return openFixedIssuers(options, [single], parts);
+  }
+  return isFixed(issuers) ? openFixedIssuers(options, issuers, parts) : openDynamicIssuers(options, issuers, parts);
 }
 
-/** Reports whether issuers are an array, which has a `find` too. */
-export function isFixed(issuers: IssuersOptions['issuers']): issuers is IssuerList {
-  return Array.isArray(issuers);
+function openKeys(
+  { fetch, ca, keysStale: staleSeconds }: AnyServerOptions,
+  emit: Emit | undefined,
+): (source: KeySource, state?: KeySetState) => ResumableKeySet {
+  return ({ issuer, jwksUri, insecure }, state) => {
+    const onEvent =
+      emit &&
+      ((event: KeySetEvent) =>
+        emit(event.type === 'insecure' ? { type: 'insecure', issuer } : { type: 'keys', issuer, event }));
+    return resumeKeySet(omitUndefined({ issuer, jwksUri, insecure, fetch, ca, staleSeconds, onEvent }), state);
+  };
 }
 
-function createFixedIssuers(
-  { rules: defaults, openKeys, certificates = 'off' }: IssuersOptions,
+function openFixedIssuers(
+  options: AnyServerOptions,
   entries: IssuerList,
+  { certificates, emit }: IssuersParts,
 ): Issuers {
   const opened: ResumableKeySet[] = [];
-  const open = (source: KeySource): KeySet => {
-    const keys = openKeys(source);
-    opened.push(keys);
-    return keys;
-  };
-  const readEntry: ReadEntry = (entry) => readIssuer(entry, { options: defaults }, open);
-  const rules = readList(entries, { readEntry, defaults, certificates, headers: createHeaders() });
+  const open = openKeys(options, emit);
+  const readEntry: ReadEntry = (entry) =>
+    readIssuer(entry, { options }, (source) => {
+      const keys = open(source);
+      opened.push(keys);
+      return keys;
+    });
+  const rules = readList(entries, { readEntry, options, certificates, headers: createHeaders() });
   const all = [...rules.issuers.values()];
   // With no issuer at all every token is refused; missing options are still reported.
-  const isSaid = defaults.audience !== undefined || defaults.clientIds !== undefined;
-  const own = all.length === 0 || isSaid ? [...readRecipients(defaults).audiences] : [];
+  const own = all.length === 0 || hasRecipients(options) ? [...readRecipients(options).audiences] : [];
   const audiences = new Set([...own, ...all.flatMap((each) => [...each.audiences])]);
   return {
     find: () => rules,
@@ -111,28 +116,41 @@ function createFixedIssuers(
   };
 }
 
-function createDynamicIssuers(options: IssuersOptions, issuers: ResolveIssuers | IssuerFinder): Issuers {
-  const { rules: defaults, nameOf, openKeys, certificates = 'off', maxOpen = 1000 } = options;
-  const pool = createKeySetPool({ maxOpen, open: openKeys });
-  const open = (source: KeySource): KeySet => pool.keysOf(readPlace(source), source);
+function openDynamicIssuers(
+  options: AnyServerOptions,
+  issuers: ResolveIssuers | IssuerFinder,
+  { certificates, emit, cache }: IssuersParts,
+): Issuers {
+  const maxOpen = options.maxOpenIssuers ?? 1000;
+  const pool = createKeySetPool({ maxOpen, open: openKeys(options, emit) });
   // Issuers that are found may each say for whom their tokens are.
-  const isSaid = typeof issuers === 'function' || defaults.audience !== undefined || defaults.clientIds !== undefined;
-  const rules = isSaid ? readTokenRules(defaults) : undefined;
-  const all = { options: defaults, ...(rules !== undefined && { rules }) };
+  const rules = typeof issuers === 'function' || hasRecipients(options) ? readTokenRules(options) : undefined;
+  const defaults = omitUndefined({ options, rules });
   const maxFound = maxOpen * keptPerOpen;
-  const readEntry = createEntryReader((entry) => readIssuer(entry, all, open), maxFound);
+  const readEntry = createEntryReader(
+    (entry) => readIssuer(entry, defaults, (source) => pool.keysOf(readPlace(source), source)),
+    maxFound,
+  );
   const headers = createHeaders();
-  const parts = { readEntry, certificates, headers };
+  const introspections = [options.introspection ?? []].flat();
+  const nameOf = (token: string): string | undefined =>
+    introspections.find((each) => each.handles(token))?.issuer ??
+    cache?.issuerOf(token) ??
+    readUnverifiedIssuer(token, headers);
   return {
     find:
       typeof issuers === 'function'
-        ? createResolution(issuers, { ...parts, defaults })
-        : createIssuerSearch({ ...parts, finder: issuers, nameOf: (token) => nameOf(token, headers), maxFound }),
+        ? createResolution(issuers, { readEntry, options, certificates, headers })
+        : createIssuerSearch({ readEntry, certificates, headers, finder: issuers, nameOf, maxFound }),
     confirm: ({ keys }) => pool.confirm(keys),
     realm: [...(rules?.audiences ?? [])].join(' '),
     ready: async () => undefined,
     close: () => pool.close(),
   };
+}
+
+function hasRecipients({ audience, clientIds }: AnyServerOptions): boolean {
+  return audience !== undefined || clientIds !== undefined;
 }
 
 function createResolution(resolve: ResolveIssuers, parts: ListParts): Issuers['find'] {
@@ -194,14 +212,14 @@ type ReadEntry = (entry: string | TrustedIssuer) => IssuerRules;
 
 interface ListParts extends Pick<AccessTokenRules, 'certificates' | 'headers'> {
   readonly readEntry: ReadEntry;
-  readonly defaults: TokenRuleOptions;
+  readonly options: AnyServerOptions;
 }
 
-function readList(entries: IssuerList, { readEntry, defaults, ...shared }: ListParts): AccessTokenRules {
+function readList(entries: IssuerList, { readEntry, options, ...shared }: ListParts): AccessTokenRules {
   if (!Array.isArray(entries)) throw new TypeError('issuers: write a list, or a function that gives one');
   const issuers = new Map<string, IssuerRules>();
   // Without a trusted issuer the issuer is wrong, not the algorithm.
-  const algorithms = new Set(entries.length === 0 ? readAlgorithms(defaults.algorithms) : []);
+  const algorithms = new Set(entries.length === 0 ? readAlgorithms(options.algorithms) : []);
   for (const entry of entries) {
     const rules = readEntry(entry);
     if (issuers.has(rules.issuer)) throw new TypeError('issuers: name each issuer once');

@@ -64,6 +64,8 @@ export type Judge = (
   connection: Connection | undefined,
 ) => Promise<Access<unknown> | AccessError>;
 
+type Verified = ValidToken | AccessError;
+
 interface ReadRequest {
   readonly request: ResourceRequest;
   readonly connection: Connection | undefined;
@@ -98,7 +100,7 @@ export function createJudge(rules: JudgementRules): Judge {
       const asked = introspections.length > 0 ? findIntrospections(rules, text, trusted) : introspections;
       const verifying = asked.length > 0 ? verifyByIntrospections(trusted, call, asked) : verifyByKeys(trusted, call);
       const token = verifying instanceof Promise ? await verifying : verifying;
-      if (token instanceof Refused || token instanceof AccessError) return token;
+      if ('reason' in token) return token;
       const evidence = { claims: token.claims, kid: token.verifiedBy.kid };
 
       for (const { refuse } of withdrawal) {
@@ -135,14 +137,10 @@ export function createJudge(rules: JudgementRules): Judge {
   };
 
   /** Verifies by the issuer's keys. If the token's key is not cached, the keys are fetched once. */
-  function verifyByKeys(
-    trusted: AccessTokenRules,
-    call: ReadRequest,
-  ): ValidToken | Refused | Promise<ValidToken | Refused> {
-    const { text: token } = call;
-    const verified = verifyByCachedKeys(trusted, token);
+  function verifyByKeys(trusted: AccessTokenRules, call: ReadRequest): Verified | Promise<Verified> {
+    const verified = verifyByCachedKeys(trusted, call.text);
     const fetched = verified instanceof Refused ? rules.refetchKeys(verified, trusted, call) : undefined;
-    return fetched === undefined ? verified : fetched.then(() => verifyByCachedKeys(trusted, token));
+    return fetched === undefined ? verified : fetched.then(() => verifyByCachedKeys(trusted, call.text));
   }
 
   function verifyByCachedKeys(trusted: AccessTokenRules, text: string): ValidToken | Refused {
@@ -160,8 +158,8 @@ export function createJudge(rules: JudgementRules): Judge {
     trusted: AccessTokenRules,
     call: ReadRequest,
     asked: readonly Introspection[],
-  ): Promise<ValidToken | Refused | AccessError> {
-    let result: ValidToken | Refused | AccessError = new Refused('invalid_issuer');
+  ): Promise<Verified> {
+    let result: Verified = new Refused('invalid_issuer');
     for (const each of asked) {
       const token = trusted.issuers.get(each.issuer) ?? rules.opaqueRules;
       if (token === undefined) continue;
@@ -177,16 +175,16 @@ export function createJudge(rules: JudgementRules): Judge {
     { request, connection, credentials: { token: text } }: ReadRequest,
     asked: Introspection,
     token: TokenRules,
-  ): Promise<ValidToken | Refused | AccessError> {
+  ): Promise<Verified> {
     const { issuer, audience } = asked;
-    const verify = async (since?: number): Promise<ValidToken | Refused | AccessError> => {
+    const verify = async (since?: number): Promise<Verified> => {
       const client = rules.readClientAddress(request, connection);
       const answer = await asked.introspect(text, hashToken(text), client, since);
       if (answer instanceof AccessError) return answer;
       return verifyIntrospectedToken(answer, { token, issuer, audience, certificates: rules.certificates }, now());
     };
     const valid = await verify();
-    if (valid instanceof Refused || valid instanceof AccessError) return valid;
+    if ('reason' in valid) return valid;
     // Without iat, only a response that is newer than the cutoff decides about the token.
     const since = rules.revocations?.doubtOf(valid.claims);
     return since === undefined ? valid : verify(since);
@@ -215,7 +213,7 @@ export function findIntrospections(
   return chooseIntrospections(introspections, token, (jws) => readUnverifiedIssuer(jws, headers));
 }
 
-function isReason(result: ValidToken | Refused | AccessError, reason: Reason): boolean {
+function isReason(result: Verified, reason: Reason): boolean {
   return 'reason' in result && result.reason === reason;
 }
 

@@ -8,12 +8,12 @@ import { pickByPlatform } from '../platform.ts';
 import type { Refused } from '../refused.ts';
 import type { AccessTokenRules } from '../token/access-token.ts';
 
-/** Fetches the keys that a refused token lacked. Returns `undefined` for another cause, or if a fetch is not allowed now. */
-export type RefetchKeys = (
-  refusal: Refused,
-  trusted: AccessTokenRules,
-  sender: { readonly request: ResourceRequest; readonly connection: Connection | undefined },
-) => Promise<void> | undefined;
+export type RefetchKeys = ReturnType<typeof createRefetchKeys>;
+
+interface Sender {
+  readonly request: ResourceRequest;
+  readonly connection: Connection | undefined;
+}
 
 /**
  * Seconds in which one client may cause one fetch for unknown keys. A key set allows three at once, then one in this time,
@@ -24,11 +24,18 @@ const maxClients = 1000;
 const joinsFetches = pickByPlatform({ workerd: false, others: true });
 const missingKeys: ReadonlySet<Reason> = new Set(['unknown_kid', 'keys_unavailable']);
 
-/** Creates the function that fetches missing keys. `now` returns seconds since the epoch. */
-export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () => number): RefetchKeys {
+/**
+ * Creates the function that fetches the keys that a refused token lacked. It returns `undefined` for another cause, or if a
+ * fetch is not allowed now. `now` returns seconds since the epoch.
+ */
+export function createRefetchKeys(readClientAddress: ReadClientAddress, now: () => number) {
   const inFlight = new WeakMap<KeySet, Promise<void>>();
   const allowedFrom = new LRUCache<string, number>({ max: maxClients });
-  return ({ reason, context }, { issuers }, { request, connection }) => {
+  return (
+    { reason, context }: Refused,
+    { issuers }: AccessTokenRules,
+    { request, connection }: Sender,
+  ): Promise<void> | undefined => {
     const issuer = missingKeys.has(reason) ? context?.['issuer'] : undefined;
     const keys = typeof issuer === 'string' ? issuers.get(issuer)?.keys : undefined;
     if (keys === undefined) return undefined;

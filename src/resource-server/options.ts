@@ -6,8 +6,6 @@ import type { ClientCertificateSource } from '../http/client-certificate.ts';
 import type { DpopMode, Scheme } from '../http/credentials.ts';
 import type { Trust } from '../http/peer.ts';
 import type { ProofAlg } from '../jose/algorithms.ts';
-import type { JwkSet } from '../jose/jwk.ts';
-import type { KeySet } from '../keys/key-set.ts';
 import type { KeySetEvent } from '../keys/key-set-options.ts';
 import { checkMembers } from '../option-members.ts';
 import type { Fetch } from '../outbound/http-client.ts';
@@ -18,10 +16,9 @@ import type { DecryptionOptions } from '../token-status/decryption.ts';
 import type { DenyCheck } from '../token-status/deny-check.ts';
 import type { Introspection } from '../token-status/introspection.ts';
 import { isListPrefix } from '../token-status/status-list.ts';
-import type { IssuerFinder } from './issuer-finder.ts';
-import { type IssuerList, isFixed, type ResolveIssuers } from './issuer-list.ts';
-import type { Recipients, TokenRuleOptions } from './token-rules.ts';
-import { readIssuerName, type TrustedIssuer } from './trusted-issuer.ts';
+import type { IssuerFinder, ResolveIssuers } from './issuer-finder.ts';
+import { type Recipients, type TokenRuleOptions, tokenRuleNames } from './token-rules.ts';
+import { type IssuerList, isFixed, readIssuerName, type TrustedIssuer } from './trusted-issuer.ts';
 
 /** Deviations from RFC 6750. */
 export interface RefusalStyle {
@@ -51,22 +48,17 @@ export interface DpopOptions {
 /** Rule for the `sub` claim. */
 export type Subject = 'required' | 'optional';
 
-/** Options of a resource server. `issuer` or `issuers` is required, and an audience or `clientIds`. */
-export interface AnyServerOptions<S extends Subject = Subject> extends TokenRuleOptions {
+/**
+ * Options of a resource server. `issuer` or `issuers` is required, and an audience or `clientIds`. `keys`, `jwksUri` and
+ * `insecure` are for `issuer`.
+ */
+export interface AnyServerOptions<S extends Subject = Subject>
+  extends TokenRuleOptions,
+    Pick<TrustedIssuer, 'keys' | 'jwksUri' | 'insecure'> {
   /** Rule for `sub` (RFC 9068 §2.2); with `optional`, `claims.sub` may be `undefined`. Default: `required`. */
   readonly subject?: S;
   /** The one issuer: in full, as `iss` has it (`https://idp.example/`), or by domain (`idp.example`). */
   readonly issuer?: string;
-  /** Local keys of `issuer`: a key set, or a JWK set. Default: the keys that it publishes. */
-  readonly keys?: KeySet | JwkSet;
-  /** https URL of the issuer's keys, without discovery. Default: `jwks_uri` of its discovery document. */
-  readonly jwksUri?: string;
-  /**
-   * Allows plain http for `issuer` and its key addresses: for a provider without TLS on a developer's machine or inside a
-   * cluster. An attacker on the network path can replace the keys. TLS checks do not change. `onEvent` is called once.
-   * Default: `false`.
-   */
-  readonly insecure?: boolean;
   /** Several issuers; or a function that names them for a request; or what finds the issuer of a token. With none, every token is refused as `invalid_issuer`. */
   readonly issuers?: IssuerList | ResolveIssuers | IssuerFinder;
   /**
@@ -162,6 +154,8 @@ export type ResourceServerEvent =
       readonly cause: unknown;
     };
 
+export type Emit = (event: ResourceServerEvent) => void;
+
 /** Allowed values of each option, with their description. Other members are unknown options. */
 type Checks<O> = Readonly<Record<keyof O, readonly [isRight: (value: unknown) => boolean, fix: string]>>;
 
@@ -181,6 +175,10 @@ const isRefusalStyle = (value: unknown): boolean => {
 const hasMethod = (name: string) => (value: unknown) =>
   isObject(value) && isFunction(Reflect.get(value as object, name));
 
+const tokenRuleChecks = Object.fromEntries(
+  tokenRuleNames.map((name) => [name, [isAny, '']]),
+) as unknown as Checks<TokenRuleOptions>; // one for each
+
 export const serverChecks: Checks<AnyServerOptions> = {
   issuer: [isText, 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'],
   keys: [isObject, 'write a key set, or a JWK set: { keys: [...] }'],
@@ -194,15 +192,7 @@ export const serverChecks: Checks<AnyServerOptions> = {
   ],
   jwksUri: [isText, 'write the https URL of the JWK set'],
   insecure: oneOf(true, false),
-  audience: [isAny, ''],
-  clientIds: [isAny, ''],
-  clientIdClaim: [isAny, ''],
-  algorithms: [isAny, ''],
-  clockTolerance: [isAny, ''],
-  subject: [isAny, ''],
-  scopeClaim: [isAny, ''],
-  permissionsClaim: [isAny, ''],
-  profile: [isAny, ''],
+  ...tokenRuleChecks,
   clientCertificate: oneOf('tls', 'header'),
   introspection: [
     (value) => [value].flat().every(hasMethod('introspect')) && [value].flat().length > 0,

@@ -6,6 +6,7 @@ import { createReadClientCertificate } from '../http/client-certificate.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import { createReadClientAddress } from '../http/peer.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
+import { omitUndefined } from '../option-members.ts';
 import { pickByPlatform } from '../platform.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
@@ -19,15 +20,15 @@ import { createDecryption } from '../token-status/decryption.ts';
 import { createRefuseDenied } from '../token-status/deny-check.ts';
 import { createStatusLists } from '../token-status/status-list.ts';
 import { type Access, isAccess, refusalOf } from './access.ts';
-import { auditDecisions, type Emit, traceAuthorize, watchRefusals } from './events.ts';
-import { openIssuers } from './issuers.ts';
-import { createJudge, type JudgementRules } from './judgement.ts';
+import { auditDecisions, traceAuthorize, watchRefusals } from './events.ts';
+import { openIssuers } from './issuer-list.ts';
+import { createJudge, type Judge, type JudgementRules } from './judgement.ts';
 import { createRefetchKeys } from './key-refetch.ts';
-import { checkOptions, type ResourceServerOptions, type Subject } from './options.ts';
+import { checkOptions, type Emit, type ResourceServerOptions, type Subject } from './options.ts';
 import { recordServer } from './own-server.ts';
 import { openServerNonces } from './server-nonces.ts';
 import { readTokenRules } from './token-rules.ts';
-import { hasTestIssuer } from './trusted-issuer.ts';
+import { hasTestIssuer, isFixed } from './trusted-issuer.ts';
 
 export type { Access } from './access.ts';
 
@@ -94,29 +95,28 @@ export function createResourceServer<S extends Subject = 'required'>(
   const replay =
     options.dpop?.replay ??
     createMemoryReplayStore({ now, ...(hasTestIssuer(options) ? { since: 0 } : memoryDefaults) });
-  const nonces = openServerNonces({ ...options.dpop, replay }, now);
-  const { onEvent } = options;
+  const nonces = openServerNonces(options.dpop ?? {}, replay, now);
+  const { onEvent, denyList, clientCertificate, externalUrl, fetch, ca, trustProxy = 'none' } = options;
   const emit: Emit | undefined = onEvent && ((event) => void attempt(onEvent, event));
-  const revocations =
-    options.revocations === undefined ? undefined : readRevocations('revocations', options.revocations);
-  const { statusLists: prefixes, fetch, ca } = options;
-  const outbound = { ...(fetch !== undefined && { fetch }), ...(ca !== undefined && { ca }) };
-  const statusLists = prefixes && createStatusLists({ prefixes, outbound, verifyList: verifyStatusList, now });
+  const revocations = options.revocations && readRevocations('revocations', options.revocations);
+  const statusLists =
+    options.statusLists &&
+    createStatusLists({
+      prefixes: options.statusLists,
+      outbound: omitUndefined({ fetch, ca }),
+      verifyList: verifyStatusList,
+      now,
+    });
   const introspections = [options.introspection ?? []].flat();
   const decryption = options.decryption && createDecryption(options.decryption);
-  const { denyList, clientCertificate, trustProxy = 'none' } = options;
   const readClientAddress = createReadClientAddress(trustProxy);
-  const readCertificate =
-    clientCertificate === undefined ? undefined : createReadClientCertificate(clientCertificate, trustProxy);
+  const readCertificate = clientCertificate && createReadClientCertificate(clientCertificate, trustProxy);
   const certificates = readCertificate === undefined ? 'off' : 'on';
   const cache = options.tokenCache === 'off' ? undefined : createTokenCache(options.tokenCache);
   const issuers = openIssuers(options, { certificates, emit, cache });
   // Only opaque tokens: then there is no list that the issuer could be missing from.
-  const opaqueRules = introspections.length > 0 && isEmptyList(options.issuers) ? readTokenRules(options) : undefined;
-  const readExternalUrl = createReadExternalUrl({
-    trust: trustProxy,
-    ...(options.externalUrl !== undefined && { pinned: options.externalUrl }),
-  });
+  const isOpaque = introspections.length > 0 && isFixed(options.issuers) && options.issuers.length === 0;
+  const readExternalUrl = createReadExternalUrl(omitUndefined({ trust: trustProxy, pinned: externalUrl }));
   const errorBody =
     typeof options.errorBody === 'function' ? options.errorBody : errorBodyFormats[options.errorBody ?? 'detail'];
   const rules: JudgementRules = {
@@ -128,11 +128,8 @@ export function createResourceServer<S extends Subject = 'required'>(
     decryption,
     introspections,
     readClientAddress,
-    opaqueRules,
-    withdrawal: createWithdrawalSteps({
-      ...{ revocations, statusLists },
-      refuseDenied: denyList === undefined ? undefined : createRefuseDenied(denyList),
-    }),
+    opaqueRules: isOpaque ? readTokenRules(options) : undefined,
+    withdrawal: createWithdrawalSteps(revocations, statusLists, denyList && createRefuseDenied(denyList)),
     revocations,
     refetchKeys: createRefetchKeys(readClientAddress, now),
     readCertificate,
@@ -144,18 +141,13 @@ export function createResourceServer<S extends Subject = 'required'>(
     now,
   };
   const judgeRequest = createJudge(rules);
-  const traced = (request: ResourceRequest, policy?: Policy<unknown>, connection?: Connection) =>
+  const traced: Judge = (request, policy, connection) =>
     traceAuthorize(request, () => judgeRequest(request, policy, connection));
   const audited = options.audit === undefined ? traced : auditDecisions(traced, options.audit, readClientAddress);
   const judge = (emit === undefined ? audited : watchRefusals(audited, emit)) as ResourceServer['judge']; // the schema of the policy has given these claims
 
   const describeRefusal = createDescribeRefusal({
-    challenge: {
-      style: options.refusalStyle?.challenge ?? 'full',
-      mode,
-      realm: issuers.realm,
-      proofAlgorithms,
-    },
+    challenge: { style: options.refusalStyle?.challenge ?? 'full', mode, realm: issuers.realm, proofAlgorithms },
     errorBody,
     statuses: readStatuses(options.refusalStyle?.insufficientScopeStatus),
     readExternalUrl,
@@ -190,8 +182,4 @@ export function createResourceServer<S extends Subject = 'required'>(
 function readStatuses(status: 401 | 403 = 403): ReadonlyMap<Reason, number> {
   const rows = Object.entries<Failure>(failures) as [Reason, Failure][]; // the keys of the table are the reasons
   return new Map(rows.filter(([, { error }]) => error === 'insufficient_scope').map(([reason]) => [reason, status]));
-}
-
-function isEmptyList(issuers: unknown): boolean {
-  return Array.isArray(issuers) && issuers.length === 0;
 }

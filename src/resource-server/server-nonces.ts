@@ -2,31 +2,20 @@ import { randomBytes } from 'node:crypto';
 import type { ReadNonce } from '../dpop/horizon.ts';
 import { createNonces, type Nonces } from '../dpop/nonce.ts';
 import type { ReplayStore } from '../dpop/replay.ts';
-import type { AccessError } from '../failures.ts';
+import type { AccessError, Failure } from '../failures.ts';
 import { Refused } from '../refused.ts';
+import type { DpopOptions } from './options.ts';
 
 /** Nonces of one resource server: configured nonces, and nonces required after a start. */
-export interface ServerNonces {
-  /** Nonces required in each proof; `undefined` if none are. */
-  readonly demanded: Nonces | undefined;
-  /** Returns the reader of a proof's nonce for the replay store, if the store needs it. */
-  reader(nonce: string | undefined): ReadNonce | undefined;
-  /** The nonce that goes with a refusal, if any. */
-  issueFor(refusal: { readonly status: number; readonly error: string | null }): string | undefined;
-  /** Converts a refusal of the replay store: a nonce that other instances do not understand becomes a 503. */
-  refuse(refusal: AccessError): AccessError;
-}
-
-export interface ServerNoncesOptions {
-  readonly nonces?: Nonces;
-  readonly nonceDemand?: 'always' | 'after-start';
-  readonly replay: ReplayStore | 'off';
-}
+export type ServerNonces = ReturnType<typeof openServerNonces>;
 
 /** Opens the nonces of a server; `now` gives seconds since the epoch. */
-export function openServerNonces(options: ServerNoncesOptions, now: () => number): ServerNonces {
-  const { replay, nonceDemand = 'always' } = options;
-  let ours = options.nonces;
+export function openServerNonces(
+  { nonces, nonceDemand = 'always' }: DpopOptions,
+  replay: ReplayStore | 'off',
+  now: () => number,
+) {
+  let ours = nonces;
   // Without a secret of the caller's, only this process understands its nonces: of no use where others share the store.
   const canAsk = ours !== undefined || (replay !== 'off' && replay.sharedBy !== 'instances');
   // Made when one is first needed: most processes of serverless runtimes need none.
@@ -35,29 +24,32 @@ export function openServerNonces(options: ServerNoncesOptions, now: () => number
     return ours;
   };
   const issue = (seconds: number): string => find().issue(seconds, replay === 'off' ? undefined : replay.generation);
-  const { nonces } = options;
-  const demanded =
+  /** Nonces required in each proof; `undefined` if none are. */
+  const demanded: Nonces | undefined =
     nonces === undefined || nonceDemand === 'after-start'
       ? undefined
       : {
           issue,
-          check: (nonce: string, seconds: number) => nonces.check(nonce, seconds),
-          read: (nonce: string, seconds: number) => nonces.read(nonce, seconds),
+          check: (nonce, seconds) => nonces.check(nonce, seconds),
+          read: (nonce, seconds) => nonces.read(nonce, seconds),
         };
 
   return {
     demanded,
-    reader: (nonce) => (nonce === undefined || !canAsk ? undefined : () => find().read(nonce, now())),
-    issueFor({ status, error }) {
+    /** Returns the reader of a proof's nonce for the replay store, if the store needs it. */
+    reader: (nonce: string | undefined): ReadNonce | undefined =>
+      nonce === undefined || !canAsk ? undefined : () => find().read(nonce, now()),
+    /** The nonce that goes with a refusal, if any. */
+    issueFor({ status, error }: Pick<Failure, 'error'> & { readonly status: number }): string | undefined {
       // A server that requires nonces sends one with every 401, so that the next request needs no second attempt.
       const isDue = error === 'use_dpop_nonce' || (status === 401 && demanded !== undefined);
       return isDue && canAsk ? issue(now()) : undefined;
     },
-    refuse: (refusal) =>
-      refusal.reason === 'proof_before_start' && !canAsk
-        ? new Refused('replay_store_unavailable', {
-            cause: new Error('Redis may have forgotten proofs of that time'),
-          })
-        : refusal,
+    /** Converts a refusal of the replay store: a nonce that other instances do not understand becomes a 503. */
+    refuse(refusal: AccessError): AccessError {
+      if (refusal.reason !== 'proof_before_start' || canAsk) return refusal;
+      const cause = new Error('Redis may have forgotten proofs of that time');
+      return new Refused('replay_store_unavailable', { cause });
+    },
   };
 }

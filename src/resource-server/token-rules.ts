@@ -1,5 +1,5 @@
 import { algorithms, type TokenAlg } from '../jose/algorithms.ts';
-import { checkMembers } from '../option-members.ts';
+import { checkMembers, type OptionMembers } from '../option-members.ts';
 import type { IssuerRules } from '../token/access-token.ts';
 import type { TokenProfile } from '../token/claims.ts';
 import type { PermissionsPath } from '../token/grants.ts';
@@ -47,25 +47,34 @@ export interface TokenRuleOptions {
   readonly profile?: TokenProfile;
 }
 
+export const tokenRuleNames = Object.keys({
+  audience: true,
+  clientIds: true,
+  clientIdClaim: true,
+  algorithms: true,
+  clockTolerance: true,
+  subject: true,
+  scopeClaim: true,
+  permissionsClaim: true,
+  profile: true,
+} satisfies OptionMembers<TokenRuleOptions>);
+
 /** Recipients of tokens: at least one of the two is required. */
 export type Recipients = { readonly clientIds: readonly string[] } | { readonly audience: string | readonly string[] };
 
 /** The rules for tokens of any issuer. Throws `TypeError` for invalid options. */
 export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'issuer' | 'keys'> {
-  const { clockTolerance = 5, subject = 'required', scopeClaim, clientIdClaim, profile } = options;
-  const { permissionsClaim = 'permissions' } = options;
-  const { exp, nbf } =
-    typeof clockTolerance === 'number' ? { exp: clockTolerance, nbf: clockTolerance } : clockTolerance;
+  const { clockTolerance: both = 5, subject = 'required', scopeClaim, clientIdClaim, profile } = options;
+  const { exp, nbf } = typeof both === 'number' ? { exp: both, nbf: both } : both;
   // Beyond that a clock is wrong. `nbf` apart: some providers date their tokens ahead by minutes.
-  const mostNbf = typeof clockTolerance === 'number' ? maxTolerance : maxNbfTolerance;
+  const mostNbf = typeof both === 'number' ? maxTolerance : maxNbfTolerance;
   if (!isSeconds(exp, maxTolerance) || !isSeconds(nbf, mostNbf)) {
     throw new TypeError('clockTolerance: write seconds, 0 to 60; in { exp, nbf }, nbf may be up to 300');
   }
   if (subject !== 'required' && subject !== 'optional') throw new TypeError('subject: write required or optional');
-  if (typeof clockTolerance === 'object') checkMembers('clockTolerance', clockTolerance, ['exp', 'nbf']);
-  if (scopeClaim !== undefined && !isText(scopeClaim)) throw new TypeError('scopeClaim: write the name of the claim');
-  if (clientIdClaim !== undefined && !isText(clientIdClaim)) {
-    throw new TypeError('clientIdClaim: write the name of the claim');
+  if (typeof both === 'object') checkMembers('clockTolerance', both, ['exp', 'nbf']);
+  for (const [name, claim] of Object.entries({ scopeClaim, clientIdClaim })) {
+    if (claim !== undefined && !isText(claim)) throw new TypeError(`${name}: write the name of the claim`);
   }
   if (profile !== undefined && profile !== 'rfc9068') throw new TypeError('profile: write rfc9068, or leave it out');
   if (profile !== undefined && subject === 'optional') {
@@ -80,7 +89,7 @@ export function readTokenRules(options: TokenRuleOptions): Omit<IssuerRules, 'is
     subject,
     scopeClaim,
     clientIdClaim,
-    permissionsClaim: readPermissionsPath(permissionsClaim),
+    permissionsClaim: readPermissionsPath(options.permissionsClaim),
   };
 }
 
@@ -104,7 +113,7 @@ export function readRecipients({
   return { audiences: new Set(audiences), clientIds: clientIds === undefined ? undefined : new Set(clientIds) };
 }
 
-function readPermissionsPath(path: PermissionsPath): PermissionsPath {
+function readPermissionsPath(path: PermissionsPath = 'permissions'): PermissionsPath {
   if (isText(path)) return path;
   if (isTextList(path)) return [...path];
   if (Array.isArray(path) && path.length > 0 && path.every(isTextList)) return path.map((each) => [...each]);

@@ -5,7 +5,7 @@ import { checkMembers, type OptionMembers, refuseUndefined } from '../option-mem
 import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { IssuerRules } from '../token/access-token.ts';
-import { readTokenRules, type TokenRuleOptions } from './token-rules.ts';
+import { readTokenRules, type TokenRuleOptions, tokenRuleNames } from './token-rules.ts';
 
 /** Rules for the tokens of one issuer among several. */
 export interface IssuerRuleOptions extends TokenRuleOptions {
@@ -27,35 +27,28 @@ export interface TrustedIssuer {
   readonly jwksUri?: string;
   /**
    * Allows plain http for this issuer and its key addresses: for a provider without TLS on a developer's machine or inside a
-   * cluster. An attacker on the network path can replace the keys. TLS checks do not change. Default: `false`.
+   * cluster. An attacker on the network path can replace the keys. TLS checks do not change. `onEvent` is called once.
+   * Default: `false`.
    */
   readonly insecure?: boolean;
   /** Overrides of the server's options. */
   readonly rules?: IssuerRuleOptions;
 }
 
+/** Issuers by name, or with keys and rules of their own. */
+export type IssuerList = readonly (string | TrustedIssuer)[];
+
+/** Reports whether issuers are an array, which has a `find` too. */
+export function isFixed(issuers: unknown): issuers is IssuerList {
+  return Array.isArray(issuers);
+}
+
 /** Location of an issuer's keys, if it came without keys. */
 export type KeySource = Pick<TrustedIssuer, 'issuer' | 'jwksUri' | 'insecure'>;
 
-/** Makes the key set of an issuer that came without keys. */
-export type OpenKeys = (source: KeySource) => KeySet;
+export const ruleNames: readonly string[] = [...tokenRuleNames, 'policy' satisfies keyof IssuerRuleOptions];
 
-const ruleMembers: OptionMembers<IssuerRuleOptions> = {
-  audience: true,
-  clientIds: true,
-  clientIdClaim: true,
-  algorithms: true,
-  clockTolerance: true,
-  subject: true,
-  scopeClaim: true,
-  permissionsClaim: true,
-  profile: true,
-  policy: true,
-};
-
-export const ruleNames: readonly string[] = Object.keys(ruleMembers);
-
-export const issuerNames: readonly string[] = Object.keys({
+const issuerNames = Object.keys({
   issuer: true,
   keys: true,
   jwksUri: true,
@@ -63,20 +56,27 @@ export const issuerNames: readonly string[] = Object.keys({
   rules: true,
 } satisfies OptionMembers<TrustedIssuer>);
 
-export interface DefaultRules {
+interface DefaultRules {
   readonly options: TokenRuleOptions;
   /** The options, read once for all issuers without rules: there may be 100,000 of them. Default: read for each. */
   readonly rules?: ReturnType<typeof readTokenRules>;
 }
 
-/** Reads one issuer; what its own rules do not say, `defaults` do. Throws `TypeError` for what cannot work. */
-export function readIssuer(entry: string | TrustedIssuer, defaults: DefaultRules, openKeys: OpenKeys): IssuerRules {
+/**
+ * Reads one issuer; what its own rules do not say, `defaults` do. `openKeys` makes the key set of an issuer that came without
+ * keys. Throws `TypeError` for what cannot work.
+ */
+export function readIssuer(
+  entry: string | TrustedIssuer,
+  defaults: DefaultRules,
+  openKeys: (source: KeySource) => KeySet,
+): IssuerRules {
   if (typeof entry === 'string') return readIssuer({ issuer: readIssuerName(entry) }, defaults, openKeys);
   if (typeof entry !== 'object' || entry === null)
     throw new TypeError('issuers: write issuers, or objects with an issuer');
   // A test issuer has more members, an audience among them that is of its tokens and no rule.
   if (!('token' in entry)) checkMembers('issuers', entry, issuerNames);
-  const { issuer, keys, rules = {} } = entry;
+  const { issuer, keys, jwksUri, insecure, rules = {} } = entry;
   if (typeof issuer !== 'string' || issuer === '') throw new TypeError('issuer: write it as iss has it');
   refuseDocumentUrl(issuer);
   checkMembers('rules', rules, ruleNames);
@@ -91,28 +91,16 @@ export function readIssuer(entry: string | TrustedIssuer, defaults: DefaultRules
       ? defaults.rules
       : readTokenRules({ ...defaults.options, ...rules });
   const policy = rules.policy === undefined ? undefined : checkPolicy(rules.policy);
-  checkKeySource(entry);
+  if (insecure !== undefined && typeof insecure !== 'boolean') throw new TypeError('insecure: write true or false');
+  if (keys !== undefined && (jwksUri !== undefined || insecure !== undefined)) {
+    throw new TypeError('keys: keys at hand are not fetched; leave out keys, or jwksUri and insecure');
+  }
   return { issuer, keys: keys === undefined ? openKeys(entry) : readKeys(keys), ...tokenRules, policy };
 }
 
 /** Reports whether tokens of a test issuer are accepted: then this is a test, and its first request follows immediately. */
 export function hasTestIssuer({ issuers }: { readonly issuers?: unknown }): boolean {
-  return Array.isArray(issuers) && issuers.some(isTestIssuer);
-}
-
-function isTestIssuer(entry: unknown): boolean {
-  return typeof entry === 'object' && entry !== null && 'token' in entry && 'dpopClient' in entry;
-}
-
-export function checkKeySource({
-  keys,
-  jwksUri,
-  insecure,
-}: Pick<TrustedIssuer, 'keys' | 'jwksUri' | 'insecure'>): void {
-  if (insecure !== undefined && typeof insecure !== 'boolean') throw new TypeError('insecure: write true or false');
-  if (keys !== undefined && (jwksUri !== undefined || insecure !== undefined)) {
-    throw new TypeError('keys: keys at hand are not fetched; leave out keys, or jwksUri and insecure');
-  }
+  return isFixed(issuers) && issuers.some((entry) => 'token' in Object(entry) && 'dpopClient' in Object(entry));
 }
 
 function readKeys(keys: KeySet | JwkSet): KeySet {
@@ -127,8 +115,7 @@ function readKeys(keys: KeySet | JwkSet): KeySet {
   }
 }
 
-const full = /^https:\/\/[^/?#@\s]+\/[^?#\s]*$/;
-const fullWithoutTls = /^http:\/\/[^/?#@\s]+\/[^?#\s]*$/;
+const full = /^(https?):\/\/[^/?#@\s]+\/[^?#\s]*$/;
 const domain = /^(?:(?!.*\.\.)[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
 /** Errors of an invalid name, with the fix. The name is not echoed: an address may hold a password. */
@@ -151,7 +138,7 @@ const mistakes: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** Throws `TypeError` for the URL of a discovery document: its tokens have the issuer without the well-known path. */
-export function refuseDocumentUrl(issuer: string): void {
+function refuseDocumentUrl(issuer: string): void {
   const [path] = /\/\.well-known\/(?:openid-configuration|oauth-authorization-server)/i.exec(issuer) ?? [];
   if (path === undefined) return;
   throw new TypeError(
@@ -170,7 +157,8 @@ export function isDomain(text: string): boolean {
  */
 export function readIssuerName(text: string, insecure = false): string {
   refuseDocumentUrl(text);
-  if ((full.test(text) || (insecure && fullWithoutTls.test(text))) && URL.canParse(text)) return text;
+  const [, scheme] = full.exec(text) ?? [];
+  if ((scheme === 'https' || (insecure && scheme === 'http')) && URL.canParse(text)) return text;
   if (isDomain(text)) return `https://${text}/`;
   const [, fix = 'write a domain, as in idp.example, or the issuer in full, as in https://idp.example/'] =
     mistakes.find(([pattern]) => pattern.test(text)) ?? [];

@@ -18,18 +18,10 @@ export interface Step {
   readonly comparison: Comparison | undefined;
 }
 
-export interface Walk {
-  readonly steps: readonly Step[];
-  checks<Facts>(checks: readonly Check<Facts>[], facts: Facts): boolean;
-  /** Notes what a stage gave; `undefined` if that is nothing to go on with. */
-  stage<T>(id: CheckId, outcome: T | Refused | 'unknown'): T | undefined;
-  block(...ids: readonly CheckId[]): void;
-  skip(id: CheckId): void;
-  add(step: Step): void;
-}
+export type Walk = ReturnType<typeof openWalk>;
 
 /** Begins without any step. */
-export function openWalk(): Walk {
+export function openWalk() {
   const steps: Step[] = [];
   const failedGroups = new Set<string>();
   const note = (id: CheckId, verdict: StepVerdict, reason?: Reason, refusal?: Refused): void => {
@@ -38,7 +30,7 @@ export function openWalk(): Walk {
 
   return {
     steps,
-    checks(checks, facts) {
+    checks<Facts>(checks: readonly Check<Facts>[], facts: Facts): boolean {
       let isGood = true;
       for (const { id, reason, group, passes, details, compare } of checks) {
         if (passes(facts)) {
@@ -53,7 +45,8 @@ export function openWalk(): Walk {
       }
       return isGood;
     },
-    stage(id, outcome) {
+    /** Notes what a stage gave; `undefined` if that is nothing to go on with. */
+    stage<T>(id: CheckId, outcome: T | Refused | 'unknown'): T | undefined {
       if (outcome === 'unknown') note(id, 'unknown');
       else if (outcome instanceof Refused) note(id, 'fail', outcome.reason, outcome);
       else {
@@ -62,10 +55,10 @@ export function openWalk(): Walk {
       }
       return undefined;
     },
-    block(...ids) {
+    block(...ids: readonly CheckId[]): void {
       for (const id of ids) note(id, 'blocked');
     },
-    skip: (id) => note(id, 'skipped'),
-    add: (step) => steps.push(step),
+    skip: (id: CheckId): void => note(id, 'skipped'),
+    add: (step: Step): number => steps.push(step),
   };
 }

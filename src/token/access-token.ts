@@ -76,33 +76,25 @@ const defectReasons = {
   header: 'malformed_header',
 } as const satisfies Record<JwsDefect, string>;
 
-export interface HeaderFacts {
-  readonly header: JsonObject;
-  readonly algorithms: ReadonlySet<string>;
-}
-
 /** Key material in the header (jwk, jku, x5u, x5c) is ignored: keys come from the issuer only (RFC 8725 §3.10). */
-export const headerChecks: readonly Check<HeaderFacts>[] = [
-  createCheck('alg', ({ header: { alg }, algorithms }) => readAlg(alg, algorithms) !== undefined, {
-    compare: ({ header: { alg }, algorithms }) => ({ expected: algorithms, received: alg }),
-  }),
-  createCheck(
-    'typ',
-    ({ header: { typ } }) => typ === undefined || (typeof typ === 'string' && accessTokenTypes.has(typ.toLowerCase())),
-    { compare: ({ header: { typ } }) => ({ expected: accessTokenTypes, received: typ }) },
-  ),
-  createCheck('parameters', ({ header }) => findRefusedParameter(header) === undefined, {
-    details: ({ header }) => ({ context: { parameter: String(findRefusedParameter(header)) } }),
-  }),
-  createCheck('kid_form', ({ header: { kid } }) => kid === undefined || isKid(kid)),
-];
+export const headerChecks: readonly Check<{ readonly header: JsonObject; readonly algorithms: ReadonlySet<string> }>[] =
+  [
+    createCheck('alg', ({ header: { alg }, algorithms }) => readAlg(alg, algorithms) !== undefined, {
+      compare: ({ header: { alg }, algorithms }) => ({ expected: algorithms, received: alg }),
+    }),
+    createCheck(
+      'typ',
+      ({ header: { typ } }) =>
+        typ === undefined || (typeof typ === 'string' && accessTokenTypes.has(typ.toLowerCase())),
+      { compare: ({ header: { typ } }) => ({ expected: accessTokenTypes, received: typ }) },
+    ),
+    createCheck('parameters', ({ header }) => findRefusedParameter(header) === undefined, {
+      details: ({ header }) => ({ context: { parameter: String(findRefusedParameter(header)) } }),
+    }),
+    createCheck('kid_form', ({ header: { kid } }) => kid === undefined || isKid(kid)),
+  ];
 
-export interface IssuerFacts {
-  readonly header: JsonObject;
-  readonly issuer: IssuerRules;
-}
-
-export const issuerChecks: readonly Check<IssuerFacts>[] = [
+export const issuerChecks: readonly Check<{ readonly header: JsonObject; readonly issuer: IssuerRules }>[] = [
   createCheck('issuer_typ', ({ header, issuer }) => issuer.profile === undefined || isProfileType(header), {
     compare: ({ header: { typ } }) => ({ expected: 'at+jwt', received: typ }),
   }),
@@ -126,16 +118,12 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   const badHeader = refuseByFirst(headerChecks, { header, algorithms: rules.algorithms });
   if (badHeader !== undefined) return badHeader.attest({ kid: header['kid'] });
   const issuer = findIssuer(claims, rules.issuers);
-  if (issuer instanceof Refused) return describeIssuer(issuer, { header, claims, issuers: rules.issuers });
+  if (issuer instanceof Refused) return issuer.attest({ kid: header['kid'] });
   const badForIssuer = refuseByFirst(issuerChecks, { header, issuer });
   if (badForIssuer !== undefined) return badForIssuer.attest({ kid: header['kid'] });
-  const { kid, alg } = header as unknown as CheckedHeader; // the checks above are the proof
-  const verifiedBy = findKey(issuer, kid, alg);
+  const { kid } = header as JsonObject & { readonly kid: string }; // the checks above are the proof
+  const verifiedBy = verifySignature(jws, issuer, kid);
   if (verifiedBy instanceof Refused) return verifiedBy.attest({ kid });
-  const algorithm = readAlg(alg) as Algorithm; // so is this
-  if (!verifyJws(jws, algorithm, verifiedBy.key)) {
-    return new Refused('invalid_signature').attest({ kid });
-  }
   // Only values signed by a trusted issuer are kept, so that no attacker can evict them.
   if (rules.headers.get(headerText) === undefined) rules.headers.set(headerText, header);
   const badClaim = refuseByFirst(claimChecks, { claims, rules: issuer, now });
@@ -147,23 +135,6 @@ export function verifyAccessToken(token: string, rules: AccessTokenRules, now: n
   const { jkt, certificate } = confirmation;
   const verified = claims as RegisteredClaims; // so are these
   return { claims: verified, scopes: readScopes(claims, issuer.scopeClaim), jkt, certificate, verifiedBy };
-}
-
-interface Foreign {
-  readonly header: JsonObject;
-  readonly claims: JsonObject;
-  readonly issuers: ReadonlyMap<string, IssuerRules>;
-}
-
-/** A separate function: a closure would cost every token memory, even a valid one. */
-function describeIssuer(refusal: Refused, { header, claims, issuers }: Foreign): Refused {
-  const compare = () => ({ expected: issuers.keys(), received: claims['iss'] });
-  return refusal.attest({ kid: header['kid'], compare });
-}
-
-interface CheckedHeader {
-  readonly alg: string;
-  readonly kid: string;
 }
 
 /** The token as a JWS, not yet verified. */
@@ -195,7 +166,21 @@ export function readUnverifiedIssuer(token: string, known: KnownHeaders): string
 /** The claims are still unverified here: this can only refuse. */
 export function findIssuer({ iss }: JsonObject, issuers: ReadonlyMap<string, IssuerRules>): IssuerRules | Refused {
   const issuer = typeof iss === 'string' ? issuers.get(iss) : undefined;
-  return issuer ?? new Refused('invalid_issuer');
+  return issuer ?? refuseIssuer(iss, issuers);
+}
+
+/** A separate function: a closure would cost every token memory, even a valid one. */
+function refuseIssuer(received: unknown, issuers: ReadonlyMap<string, IssuerRules>): Refused {
+  return new Refused('invalid_issuer', undefined, { compare: () => ({ expected: issuers.keys(), received }) });
+}
+
+/** Verifies a signature by a cached key of the issuer, which allows the algorithm. */
+export function verifySignature(jws: Jws, issuer: IssuerRules, kid: string): VerifiedBy | Refused {
+  const alg = String(jws.header['alg']);
+  const verifiedBy = findKey(issuer, kid, alg);
+  if (verifiedBy instanceof Refused) return verifiedBy;
+  const algorithm = readAlg(alg) as Algorithm; // the caller has checked it
+  return verifyJws(jws, algorithm, verifiedBy.key) ? verifiedBy : new Refused('invalid_signature');
 }
 
 /** Finds a cached key. The context names the trusted issuer, so that its keys can be fetched. */
@@ -203,7 +188,6 @@ export function findKey(issuer: IssuerRules, kid: string, alg: string): Verified
   const { keys } = issuer;
   const key = keys.find(kid, alg);
   if (key !== undefined) return { issuer, kid, alg, key, generation: keys.generation };
-  const isUsable = keys.usable();
-  if (isUsable && keys.has(kid)) return new Refused('key_not_usable', { context: { issuer: issuer.issuer } });
-  return new Refused(isUsable ? 'unknown_kid' : 'keys_unavailable', { context: { issuer: issuer.issuer } });
+  const missing = keys.has(kid) ? 'key_not_usable' : 'unknown_kid';
+  return new Refused(keys.usable() ? missing : 'keys_unavailable', { context: { issuer: issuer.issuer } });
 }

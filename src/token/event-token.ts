@@ -1,9 +1,7 @@
 import { refuseByFirst } from '../checks.ts';
-import { type Algorithm, readAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
-import { verifyJws } from '../jose/jws.ts';
 import { Refused } from '../refused.ts';
-import { findKey, type IssuerRules, readClaims, readToken, untypedChecks } from './access-token.ts';
+import { type IssuerRules, readClaims, readToken, untypedChecks, verifySignature } from './access-token.ts';
 
 export interface EventTokenRules<I extends EventIssuer> {
   /** Finds the issuer by the claims, which are not verified. */
@@ -16,11 +14,6 @@ export interface EventTokenRules<I extends EventIssuer> {
 
 export type EventIssuer = Pick<IssuerRules, 'issuer' | 'keys' | 'algorithms'>;
 
-export interface EventToken<I> {
-  readonly claims: JsonObject;
-  readonly issuer: I;
-}
-
 /**
  * Verifies a token that reports an event. Everything that costs nothing is compared first; a signature is checked only
  * after that. `unknown_kid` and `keys_unavailable` leave it to the caller to fetch keys.
@@ -28,13 +21,13 @@ export interface EventToken<I> {
 export function verifyEventToken<I extends EventIssuer>(
   text: string,
   { findIssuer, types, accepts }: EventTokenRules<I>,
-): EventToken<I> | Refused {
+): { readonly claims: JsonObject; readonly issuer: I } | Refused {
   const jws = readToken(text);
   if (jws instanceof Refused) return jws;
   const claims = readClaims(jws);
   if (claims instanceof Refused) return claims;
   const { header } = jws;
-  const { typ, alg, kid } = header;
+  const { typ, kid } = header;
   if (!types.has(typeof typ === 'string' ? typ.toLowerCase() : typ === undefined ? undefined : '')) {
     return new Refused('unsupported_typ');
   }
@@ -44,8 +37,6 @@ export function verifyEventToken<I extends EventIssuer>(
   if (badHeader !== undefined) return badHeader;
   if (typeof kid !== 'string') return new Refused('missing_kid');
   if (!accepts(claims, issuer)) return new Refused('malformed_claims');
-  const found = findKey(issuer as unknown as IssuerRules, kid, String(alg)); // it reads the members of an EventIssuer
-  if (found instanceof Refused) return found;
-  const algorithm = readAlg(alg, issuer.algorithms) as Algorithm; // checked above
-  return verifyJws(jws, algorithm, found.key) ? { claims, issuer } : new Refused('invalid_signature');
+  const verified = verifySignature(jws, issuer as unknown as IssuerRules, kid); // it reads the members of an EventIssuer
+  return verified instanceof Refused ? verified : { claims, issuer };
 }

@@ -21,20 +21,9 @@ export interface IntrospectionRules {
   readonly certificates: CertificateBinding;
 }
 
-const otherTypes: readonly string[] = ['refresh_token', 'id_token', 'n_a'];
+/** Values of `token_use` and `token_type` of other tokens (RFC 7662 §2.2, RFC 8693 §2.2.1: `N_A` is not for access). */
 const otherUses: ReadonlySet<unknown> = new Set(['refresh_token', 'id_token']);
-
-/**
- * Reports whether the response is about a token of another kind (RFC 7662 §2.2, RFC 8693 §2.2.1: `N_A` is not for access).
- */
-function isOtherToken(answer: JsonObject): boolean {
-  return otherUses.has(answer['token_use']) || otherTypes.some((type) => isType(answer, type));
-}
-
-/** Types are compared case-insensitively (RFC 6749 §5.1). */
-function isType({ token_type: type }: JsonObject, wanted: string): boolean {
-  return typeof type === 'string' && type.toLowerCase() === wanted;
-}
+const otherTypes: ReadonlySet<string> = new Set(['refresh_token', 'id_token', 'n_a']);
 
 /** Reports whether RFC 7662 §2.2 leaves a check to the server: the time of issue, and, if so configured, the audience. */
 function isLeftOut({ group }: Check<ClaimFacts>, answer: JsonObject, { audience }: IntrospectionRules): boolean {
@@ -53,7 +42,9 @@ export function verifyIntrospectedToken(
 ): ValidToken | Refused {
   const { iss = rules.issuer } = answer;
   if (iss !== rules.issuer) return new Refused('invalid_issuer');
-  if (isOtherToken(answer)) return new Refused('not_an_access_token');
+  // Types are compared case-insensitively (RFC 6749 §5.1).
+  const type = typeof answer['token_type'] === 'string' ? answer['token_type'].toLowerCase() : '';
+  if (otherUses.has(answer['token_use']) || otherTypes.has(type)) return new Refused('not_an_access_token');
   const facts: ClaimFacts = { claims: answer, rules: rules.token, now };
   for (const check of claimChecks) {
     if (!isLeftOut(check, answer, rules) && !check.passes(facts)) {
@@ -63,14 +54,8 @@ export function verifyIntrospectedToken(
   const claims = (answer['iss'] === undefined ? Object.freeze({ ...answer, iss }) : answer) as RegisteredClaims; // the checks are the proof
   const confirmation = readConfirmation(claims, rules.certificates);
   if (confirmation instanceof Refused) return confirmation;
-  const { jkt, certificate } = confirmation;
   // Bound to an unknown key: it must not pass as an unbound token.
-  if (jkt === undefined && isType(answer, 'dpop')) return new Refused('malformed_cnf');
-  return {
-    claims,
-    scopes: readScopes(claims, rules.token.scopeClaim),
-    jkt,
-    certificate,
-    verifiedBy: { issuer: rules.token, kid: undefined },
-  };
+  if (confirmation.jkt === undefined && type === 'dpop') return new Refused('malformed_cnf');
+  const scopes = readScopes(claims, rules.token.scopeClaim);
+  return { claims, scopes, ...confirmation, verifiedBy: { issuer: rules.token, kid: undefined } };
 }

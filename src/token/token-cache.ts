@@ -21,23 +21,8 @@ export interface TokenCacheStatus {
   readonly misses: number;
 }
 
-/**
- * Verified tokens. Each is found by the end of its signature, and then compared completely: a hash would cost four times as
- * much. The time of the comparison reveals nothing without the end of the signature. Refused tokens are never cached, and
- * neither are tokens used once: they would evict reused tokens, and long-lived objects are expensive for the garbage
- * collector.
- */
-export interface TokenCache {
-  /**
-   * Returns a verified token that still holds: its rules are among those for `issuers`, its key is still published, and the
-   * clock agrees. Returns the refusal of a token that fails only by time.
-   */
-  find(token: string, issuers: ReadonlyMap<string, IssuerRules>, now: number): VerifiedToken | Refused | undefined;
-  issuerOf(token: string): string | undefined;
-  /** Keeps a token that came before; notes one that has not. */
-  remember(token: string, verified: VerifiedToken): void;
-  status(): TokenCacheStatus;
-}
+/** Verified tokens, as {@link createTokenCache} keeps them. */
+export type TokenCache = ReturnType<typeof createTokenCache>;
 
 interface Entry {
   readonly text: string;
@@ -52,8 +37,13 @@ const bytesPerEntry = 1024;
 /** Bytes of a token and its parsed claims, for each character of the token. */
 const bytesPerCharacter = 4;
 
-/** Creates an empty cache; tokens that are not used make room for others first. `TypeError` for a bound under 1. */
-export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
+/**
+ * Creates an empty cache of verified tokens; tokens that are not used make room for others first. Each is found by the end of
+ * its signature, and then compared completely: a hash would cost four times as much. The time of the comparison reveals
+ * nothing without the end of the signature. Refused tokens are never cached, and neither are tokens used once: they would evict
+ * reused tokens, and long-lived objects are expensive for the garbage collector. `TypeError` for a bound under 1.
+ */
+export function createTokenCache(options: TokenCacheOptions = {}) {
   checkOptionMembers<TokenCacheOptions>('tokenCache', options, { maxEntries: true, maxBytes: true });
   const { maxEntries = 10_000, maxBytes = 64 * 1024 * 1024 } = options;
   if (!(maxEntries >= 1 && maxBytes >= 1)) throw new TypeError('tokenCache: write bounds of 1 or more, or off');
@@ -63,7 +53,11 @@ export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
   let misses = 0;
 
   return {
-    find(token, issuers, now) {
+    /**
+     * Returns a verified token that still holds: its rules are among those for `issuers`, its key is still published, and the
+     * clock agrees. Returns the refusal of a token that fails only by time.
+     */
+    find(token: string, issuers: ReadonlyMap<string, IssuerRules>, now: number): VerifiedToken | Refused | undefined {
       const tail = token.slice(-tailLength);
       const entry = entries.get(tail);
       // Rules are compared as objects: the same issuer may have other rules in another list.
@@ -77,35 +71,29 @@ export function createTokenCache(options: TokenCacheOptions = {}): TokenCache {
         return undefined;
       }
       const { verified } = entry;
-      const { issuer } = verified.verifiedBy;
-      const facts: ClaimFacts = { claims: verified.claims, rules: issuer, now };
+      const { claims, verifiedBy } = verified;
+      const facts: ClaimFacts = { claims, rules: verifiedBy.issuer, now };
       // A separate loop: with only three functions, the runtime inlines them.
       for (const check of timeChecks) {
-        if (!check.passes(facts)) return refuseBy(check, facts).attest(describe(verified));
+        if (!check.passes(facts)) return refuseBy(check, facts).attest({ claims, kid: verifiedBy.kid });
       }
       hits++;
       return verified;
     },
-    issuerOf(token) {
+    issuerOf(token: string): string | undefined {
       const entry = entries.peek(token.slice(-tailLength));
       return entry?.text === token ? entry.verified.verifiedBy.issuer.issuer : undefined;
     },
-    remember(token, verified) {
+    /** Keeps a token that came before; notes one that has not. */
+    remember(token: string, verified: VerifiedToken): void {
       const tail = token.slice(-tailLength);
       if (!wasSeen(tail)) return;
       const { generation } = verified.verifiedBy;
-      entries.set(
-        tail,
-        { text: token, verified, generation },
-        { size: bytesPerEntry + token.length * bytesPerCharacter },
-      );
+      const size = bytesPerEntry + token.length * bytesPerCharacter;
+      entries.set(tail, { text: token, verified, generation }, { size });
     },
-    status: () => ({ entries: entries.size, bytes: entries.calculatedSize, hits, misses }),
+    status: (): TokenCacheStatus => ({ entries: entries.size, bytes: entries.calculatedSize, hits, misses }),
   };
-}
-
-function describe({ claims, verifiedBy: { kid } }: VerifiedToken) {
-  return { claims, kid };
 }
 
 function isTrusted({ verified }: Entry, issuers: ReadonlyMap<string, IssuerRules>): boolean {
@@ -124,19 +112,16 @@ function isKeyPublished(entry: Entry): boolean {
   return true;
 }
 
-/** Reports whether the end of a signature came before, and records it. */
-export type SeenFilter = (tail: string) => boolean;
-
 /** A power of two; four bytes each. */
 const slots = 65_536;
 /** 48 bits of the signature. */
 const characters = 8;
 
 /**
- * Records signatures in 256 KiB, however many arrive. A slot holds the latest signature that falls into it, by 32 bits: an
- * old signature is evicted, and one in 65 536 is mistaken for another.
+ * Creates the function that reports whether the end of a signature came before, and records it, in 256 KiB. A slot holds the
+ * latest signature that falls into it, by 32 bits: an old signature is evicted, and one in 65 536 is mistaken for another.
  */
-export function createSeenFilter(): SeenFilter {
+export function createSeenFilter(): (tail: string) => boolean {
   const marks = new Int32Array(slots);
   return (tail) => {
     let mark = 0;

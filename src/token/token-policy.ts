@@ -1,19 +1,13 @@
 import type { Check, CheckId } from '../checks.ts';
 import type { Refused } from '../refused.ts';
-import type { RegisteredClaims } from './claims.ts';
+import type { ClaimRules, RegisteredClaims } from './claims.ts';
 import type { PermissionsPath } from './grants.ts';
 
 export interface JudgedToken {
   readonly claims: RegisteredClaims;
   readonly scopes: ReadonlySet<string>;
   readonly verifiedBy: {
-    readonly issuer: {
-      /** Seconds. */
-      readonly expTolerance: number;
-      /** Seconds. */
-      readonly nbfTolerance: number;
-      readonly permissionsClaim: PermissionsPath;
-    };
+    readonly issuer: Pick<ClaimRules, 'expTolerance' | 'nbfTolerance'> & { readonly permissionsClaim: PermissionsPath };
   };
 }
 

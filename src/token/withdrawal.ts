@@ -16,40 +16,25 @@ export interface WithdrawalStep {
   readonly refuse: (token: WithdrawableToken) => Refused | undefined | Promise<Refused | undefined>;
 }
 
-export interface WithdrawalSources {
-  readonly revocations: RevocationParts | undefined;
-  readonly statusLists: StatusLists<IssuerRules> | undefined;
-  readonly refuseDenied: RefuseDenied | undefined;
-}
-
 /** The order in which a token can turn out to be withdrawn: lifetime and cutoffs, status list, deny list. */
-export function createWithdrawalSteps({
-  revocations,
-  statusLists,
-  refuseDenied,
-}: WithdrawalSources): readonly WithdrawalStep[] {
-  const steps: WithdrawalStep[] = [];
-  if (revocations !== undefined) {
-    steps.push({ id: 'revocation', refuse: ({ claims }) => revocations.check(claims) });
-  }
-  if (statusLists !== undefined) {
-    steps.push({
+export function createWithdrawalSteps(
+  revocations: RevocationParts | undefined,
+  statusLists: StatusLists<IssuerRules> | undefined,
+  refuseDenied: RefuseDenied | undefined,
+): readonly WithdrawalStep[] {
+  const steps: readonly (WithdrawalStep | undefined)[] = [
+    revocations && { id: 'revocation', refuse: ({ claims }) => revocations.check(claims) },
+    statusLists && {
       id: 'status_list',
       // Opaque tokens of an issuer without keys: no list of theirs can be verified.
       refuse: ({ claims, verifiedBy: { issuer } }) =>
-        hasKeys(issuer) || !('status' in claims)
+        'keys' in issuer || !('status' in claims)
           ? statusLists.check(claims, issuer as IssuerRules)
           : new Refused('revocation_unknown'),
-    });
-  }
-  if (refuseDenied !== undefined) {
-    steps.push({ id: 'deny_list', refuse: ({ claims, verifiedBy: { kid } }) => refuseDenied(claims, kid) });
-  }
-  return steps;
-}
-
-function hasKeys(issuer: object): boolean {
-  return 'keys' in issuer;
+    },
+    refuseDenied && { id: 'deny_list', refuse: ({ claims, verifiedBy: { kid } }) => refuseDenied(claims, kid) },
+  ];
+  return steps.filter((step) => step !== undefined);
 }
 
 const listTypes: ReadonlySet<string | undefined> = new Set(['statuslist+jwt', 'application/statuslist+jwt']);

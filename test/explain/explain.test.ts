@@ -10,8 +10,7 @@ import type { KeySet } from '../../src/keys/key-set.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer, proofFlaws, tokenFlaws } from '../../src/testing/index.ts';
-import { claimChecks } from '../../src/token/claims.ts';
-import { bindingChecks } from '../../src/token/claims.ts';
+import { bindingChecks, claimChecks } from '../../src/token/claims.ts';
 import { findLeaks } from '../support/leaks.ts';
 
 const url = 'https://api.test/orders';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { checks } from '../../src/checks.ts';
 import { AccessError, failures, type Reason } from '../../src/failures.ts';
-import { checkPolicy } from '../../src/policy/checked-policy.ts';
-import { allOf, anyOf } from '../../src/policy/checked-policy.ts';
+import { allOf, anyOf, checkPolicy } from '../../src/policy/checked-policy.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { type DryRun, dryRun } from '../../src/resource-server/dry-run.ts';
 import { requireOwnServer } from '../../src/resource-server/own-server.ts';

@@ -4,8 +4,8 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
 import { AccessError } from '../../src/failures.ts';
 import type { IssuerFinder } from '../../src/resource-server/issuer-finder.ts';
-import type { IssuerList } from '../../src/resource-server/issuer-list.ts';
 import { type Access, createResourceServer } from '../../src/resource-server/resource-server.ts';
+import type { IssuerList } from '../../src/resource-server/trusted-issuer.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 import type { TokenCacheOptions } from '../../src/token/token-cache.ts';
 

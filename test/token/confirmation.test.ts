@@ -2,12 +2,7 @@ import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { refuseByFirst } from '../../src/checks.ts';
 import type { RegisteredClaims } from '../../src/token/claims.ts';
-import {
-  type BindingFacts,
-  bindingChecks,
-  type CertificateBinding,
-  readConfirmation,
-} from '../../src/token/claims.ts';
+import { type BindingFacts, bindingChecks, type CertificateBinding, readConfirmation } from '../../src/token/claims.ts';
 
 const thumbprint = createHash('sha256').update('{"crv":"P-256"}').digest('base64url');
 

@@ -12,10 +12,10 @@ const requests = 5;
 
 /** The paths of CONTRIBUTING.md. `most`: modules that each may have; it may only fall, to `aim`. */
 export const paths = {
-  library: { title: 'A Bearer request of the library, from `authorize` to `Access`', most: 24, aim: 12 },
-  service: { title: 'A GET of the service', most: 43, aim: 18 },
-  forwardAuth: { title: 'A request to `/forward-auth` of the gate', most: 47, aim: 24 },
-  proxied: { title: 'A request through the gate as the proxy', most: 58, aim: 30 },
+  library: { title: 'A Bearer request of the library, from `authorize` to `Access`', most: 20, aim: 12 },
+  service: { title: 'A GET of the service', most: 40, aim: 18 },
+  forwardAuth: { title: 'A request to `/forward-auth` of the gate', most: 44, aim: 24 },
+  proxied: { title: 'A request through the gate as the proxy', most: 55, aim: 30 },
 };
 
 /**
