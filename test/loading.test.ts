@@ -82,11 +82,11 @@ const core = ['lru-cache'];
 const expected: Readonly<Record<string, readonly string[]>> = {
   '.': core,
   './explain': core,
-  './express': ['lru-cache'],
-  './fastify': ['lru-cache'],
-  './fetch': ['lru-cache'],
-  './hono': ['lru-cache'],
-  './node': ['lru-cache'],
+  './express': [],
+  './fastify': [],
+  './fetch': [],
+  './hono': [],
+  './node': [],
   './providers': [],
   './testing': [],
 };

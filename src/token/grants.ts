@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import { isJsonObject, type JsonObject } from '../jose/json.ts';
 
 /** A read-only set: every request with the same token shares it. */
@@ -21,17 +20,6 @@ class Scopes extends Set<string> {
 
 const noScopes = new Scopes([]);
 
-/** An issuer writes few scope strings, and many tokens with each. */
-const keptScopes = 1000;
-/** A set takes some 64 bytes for each scope, and a scope may be one character long. */
-const keptCharacters = 64 * 1024;
-const known = new LRUCache<string, Scopes>({
-  max: keptScopes,
-  maxSize: keptCharacters,
-  sizeCalculation: (_set, scope) => scope.length,
-  memoMethod: (scope) => new Scopes(scope.split(' ')),
-});
-
 /**
  * Reads the scopes of a verified token, from `scope` or the configured claim. The elements of an array are not split: that
  * would give a token scopes that its issuer did not write.
@@ -44,7 +32,7 @@ export function readScopes(claims: JsonObject, scopeClaim: string | undefined): 
 
 /** The elements of the `scope` claim of a verified token (RFC 6749 §3.3): split on single spaces. */
 export function parseScope(scope: string | undefined): ReadonlySet<string> {
-  return scope === undefined || scope === '' ? noScopes : known.memo(scope);
+  return scope === undefined || scope === '' ? noScopes : new Scopes(scope.split(' '));
 }
 
 /** Returns the permissions of a verified token: the strings in its arrays of permissions. */
