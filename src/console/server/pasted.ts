@@ -27,10 +27,12 @@ export type ExplainPasted = (text: string) => Promise<PasteResult>;
 export function offerPaste(options: DecisionWatchOptions): void {
   process.on('message', ({ type, id, text }: ToWorker) => {
     if (type !== 'paste') return;
-    void explainPasted(text, options).then((result) => {
+    const send = (result: PasteResult): void => {
       const message: FromWorker = { type: 'pasted', id, result };
       if (process.connected) process.send?.(message, undefined, {}, () => {});
-    });
+    };
+    // A pasted text must not end the worker.
+    explainPasted(text, options).then(send, () => send(failed));
   });
 }
 
@@ -66,7 +68,7 @@ export async function explainPasted(text: string, options: DecisionWatchOptions)
 }
 
 function rank({ explanation }: PastedRequest): number {
-  return explanation === undefined ? Number.POSITIVE_INFINITY : rankExplanation(explanation);
+  return explanation === undefined ? Number.MAX_SAFE_INTEGER : rankExplanation(explanation);
 }
 
 async function explainCall(call: CallInput, options: DecisionWatchOptions): Promise<PastedRequest> {
