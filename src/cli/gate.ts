@@ -1,6 +1,6 @@
 import { createGateCommand } from '../gate/gate-command.ts';
 import { readGateSettings } from '../gate/gate-settings.ts';
-import { RulesError } from '../gate/rules/rules-source.ts';
+import { RulesError } from '../gate/rules/rules.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { refuseUsage } from './commands/help.ts';
 import { runCommand } from './run-command.ts';

@@ -1,12 +1,10 @@
-import { readTarget } from '../gate/match/refused-target.ts';
-import { type CaseOutcome, runCases } from '../gate/review/rule-cases.ts';
-import { readCases } from '../gate/review/rule-cases-reader.ts';
+import { readTarget } from '../gate/match/request-target.ts';
+import { type CaseOutcome, readCases, runCases } from '../gate/review/rule-cases.ts';
 import { describeSpecificity, rankRules } from '../gate/review/rule-ranking.ts';
 import { findRuleWarnings } from '../gate/review/rule-warnings.ts';
-import type { Rules } from '../gate/rules/rules.ts';
+import { type Rules, RulesError } from '../gate/rules/rules.ts';
 import { readRulesFiles } from '../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../gate/rules/rules-reader.ts';
-import { RulesError } from '../gate/rules/rules-source.ts';
 import { formatRulesProblems, type RulesProblem } from '../gate/rules/text/rules-text.ts';
 import { showUrl } from '../http/shown-url.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';

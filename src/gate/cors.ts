@@ -2,8 +2,6 @@ import type { ResourceRequest } from '../http/request.ts';
 import type { HeaderList } from '../server/http/answer.ts';
 
 export interface GateCors {
-  /** `rule`: its headers replace the upstream's. */
-  readonly from: 'settings' | 'rule';
   allows(origin: string): boolean;
   describe(request: ResourceRequest): HeaderList;
   /** Headers of a response to a preflight (Fetch Standard, CORS-preflight fetch). */
@@ -11,7 +9,6 @@ export interface GateCors {
 }
 
 export interface GateCorsOptions {
-  readonly from: GateCors['from'];
   /** Compared exactly; The value `*` allows every origin. */
   readonly origins: readonly string[];
   readonly credentials?: boolean | undefined;
@@ -23,7 +20,7 @@ const expose = ['access-control-expose-headers', 'WWW-Authenticate, DPoP-Nonce, 
 /** Values that a browser sends: methods, and lists of header names. */
 const requested = /^[\w!#$%&'*+.^`|~, -]{1,2048}$/;
 
-export function createGateCors({ from, origins, credentials = false }: GateCorsOptions): GateCors {
+export function createGateCors({ origins, credentials = false }: GateCorsOptions): GateCors {
   const allowed = new Set(origins);
   const allowsAll = allowed.has('*');
   const allows = (origin: string): boolean => origin !== '' && (allowsAll || allowed.has(origin));
@@ -36,7 +33,6 @@ export function createGateCors({ from, origins, credentials = false }: GateCorsO
     ];
   };
   return {
-    from,
     allows,
     describe,
     describePreflight(request) {

@@ -1,12 +1,11 @@
 import cluster from 'node:cluster';
 import type { Command } from '../server/process/service.ts';
 import type { Gate } from './gate.ts';
-import { createGateFollower, readCommonOptions } from './gate-follower.ts';
+import { createGateFollower } from './gate-follower.ts';
 import { createGateServers } from './gate-servers.ts';
 import { createGateService } from './gate-service.ts';
 import type { GateSettings } from './gate-settings.ts';
-import { readAssertionKeys } from './identity/assertion-key-files.ts';
-import { describeAssertionKeys } from './identity/assertion-key-set.ts';
+import { readAssertionKeys } from './identity/assertion-keys.ts';
 import { type OwnedRules, openRules } from './rules/open-rules.ts';
 import { describeRules } from './rules/rule-views.ts';
 import { followRules, shareRules } from './rules/rules-ipc.ts';
@@ -24,23 +23,18 @@ export function createGateCommand({ settings, isTrustSet, rules: origin }: GateS
       const rules: OwnedRules = openRules({ origin, log, metrics, reloads, readKeys });
       // Validates the rules before a worker receives them, and fetches their keys in this process.
       const servers = createGateServers(keyOwner);
-      let ready = false;
       let current: Gate | undefined;
       const follower = createGateFollower({
-        ...{ servers, settings, isTrustSet, readCommon: readCommonOptions },
-        onSwap(gate, newKeys) {
+        ...{ servers, settings, isTrustSet },
+        onSwap(gate) {
           current = gate;
-          if (ready) for (const keys of newKeys) keys.fetch();
         },
       });
       await rules.follow(shareRules(() => rules, follower));
       return {
-        onReady() {
-          ready = true;
-          for (const keys of servers.keys().values()) keys.fetch();
-        },
+        onReady: servers.fetchKeys,
         routes: () => describeRules(current?.rules),
-        assertionKeys: () => describeAssertionKeys(current),
+        assertionKeys: () => current?.assertions?.published,
       };
     },
   };

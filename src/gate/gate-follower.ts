@@ -1,12 +1,14 @@
 import { readDpop } from '../server/process/service-parts.ts';
 import type { Settings } from '../server/settings/settings.ts';
 import type { Gate } from './gate.ts';
-import { createModeCheck, type GateMode, settingsFor } from './gate-mode.ts';
 import type { CommonOptions, GateServers } from './gate-servers.ts';
-import { openAssertions } from './identity/opened-assertions.ts';
+import { openAssertions } from './identity/assertions.ts';
 import { createMcpMetadata } from './mcp-metadata.ts';
 import type { Upstreams } from './proxy/upstreams.ts';
-import type { RulesFollower } from './rules/rules-source.ts';
+import { type Rules, RulesError, trustFix } from './rules/rules.ts';
+import type { RulesFollower } from './rules/rules-files.ts';
+
+export type GateMode = 'beside' | 'proxy';
 
 export interface GateFollowerOptions {
   readonly servers: GateServers;
@@ -14,18 +16,28 @@ export interface GateFollowerOptions {
   readonly upstreams?: Upstreams;
   readonly settings: Settings;
   readonly isTrustSet: boolean;
-  readonly readCommon: (settings: Settings, mode: GateMode) => CommonOptions;
-  readonly onSwap: (gate: Gate, newKeys: readonly { fetch(): void }[]) => void;
+  /** Options of this process, which replace the options of the settings. */
+  readonly serverOptions?: Partial<CommonOptions>;
+  /** Called with the active gate and the settings of its mode. */
+  readonly onSwap: (gate: Gate, mode: GateMode, settings: Settings) => void;
 }
 
 export function createGateFollower(options: GateFollowerOptions): RulesFollower {
-  const { servers, upstreams, settings, isTrustSet, readCommon, onSwap } = options;
-  const checkMode = createModeCheck(settings);
+  const { servers, upstreams, isTrustSet, serverOptions, onSwap } = options;
+  let before: GateMode | undefined;
   return {
     async prepare(rules, file) {
-      const mode = checkMode(rules);
-      const common = readCommon(settingsFor(settings, { mode, isTrustSet }), mode);
-      const { gate, newKeys, adopt } = await servers.prepare(rules, common, {
+      const mode = findMode(options.settings, rules);
+      if (before !== undefined && mode !== before) {
+        throw new RulesError('"upstreams" would change the mode of the gate. Restart it to add or remove "upstreams".');
+      }
+      checkMode(mode, options.settings, rules);
+      before = mode;
+      // As the proxy, no peer is trusted by default.
+      const trust = mode === 'proxy' && !isTrustSet ? ({ trustProxy: 'none' } as const) : {};
+      const settings = { ...options.settings, ...trust };
+      const common = { ...readCommonOptions(settings, mode), ...serverOptions };
+      const { gate, adopt } = await servers.prepare(rules, common, {
         assertions: openAssertions(rules, file.keys),
         mcpMetadata: settings.mcp ? createMcpMetadata(rules) : undefined,
       });
@@ -34,7 +46,7 @@ export function createGateFollower(options: GateFollowerOptions): RulesFollower 
         commit() {
           adopt();
           if (opened !== undefined) upstreams?.adopt(opened);
-          onSwap(gate, newKeys);
+          onSwap(gate, mode, settings);
         },
       };
     },
@@ -58,4 +70,28 @@ function readClientSide({ trustProxy, externalUrl, tlsClientCa }: Settings): Par
     // A listener that requires client certificates can confirm tokens that are bound to one.
     ...(tlsClientCa !== '' && { clientCertificate: 'tls' }),
   };
+}
+
+export function findMode({ upstream }: Pick<Settings, 'upstream'>, { upstreams }: Pick<Rules, 'upstreams'>): GateMode {
+  return upstream !== '' || upstreams.size > 0 ? 'proxy' : 'beside';
+}
+
+const distrustFix =
+  'Beside a proxy, the gate does not see the body. Set "trustHeaders": true if the upstream compares the headers with the body.';
+
+/** Compares rules with settings. Throws `RulesError` if the mode does not allow both. */
+function checkMode(mode: GateMode, { trustProxy, upstream: common }: Settings, { rules }: Rules): void {
+  if (mode === 'beside' && trustProxy === 'all') {
+    throw new RulesError('TRUST_PROXY is true, so any client could query the gate. Set the addresses of the proxies.');
+  }
+  const without = rules.filter(({ access, upstream }) => access !== 'deny' && upstream === undefined);
+  if (mode === 'proxy' && common === '' && without.length > 0) {
+    const ids = without.map(({ id }) => id).join(', ');
+    throw new RulesError(`Rules without an upstream: ${ids}. Add "upstream" to each, or set UPSTREAM.`);
+  }
+  const wrong = rules.find(({ mcp }) => mcp !== undefined && mcp.trustsHeaders === (mode === 'proxy'));
+  if (wrong !== undefined) {
+    const fix = mode === 'proxy' ? trustFix : distrustFix;
+    throw new RulesError(`"mcp" of the rule "${wrong.id}" cannot be used. ${fix}`);
+  }
 }

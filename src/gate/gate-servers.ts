@@ -1,29 +1,31 @@
+import { readFileSync } from 'node:fs';
 import type { AnyServerOptions, IssuerWithRecipients } from '../resource-server/options.ts';
 import { createResourceServer, type ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import { type KeySource, nameKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import type { TokenCacheStatus } from '../token/token-cache.ts';
+import { createIntrospection, type Introspection } from '../token-status/introspection.ts';
 import type { GateCors } from './cors.ts';
 import { createGate, type Gate, type GateOptions, type ServerRequirements } from './gate.ts';
-import { createIntrospections } from './gate-introspections.ts';
-import type { Rules } from './rules/rules.ts';
+import { type Rules, RulesError } from './rules/rules.ts';
 
 export type CommonOptions = Omit<AnyServerOptions, 'issuer' | 'issuers' | 'keys' | 'jwksUri' | 'insecure' | 'audience'>;
 
 export interface PreparedGate {
   readonly gate: Gate;
-  readonly newKeys: readonly ServiceKeys[];
   /** Activates this gate, and closes servers that only the gate before used. */
   adopt(): void;
 }
 
-export type GateParts = Pick<GateOptions, 'assertions' | 'mcpMetadata'>;
+type GateParts = Pick<GateOptions, 'assertions' | 'mcpMetadata'>;
 
 /** The resource servers of a gate. Rules with equal requirements share one, and a reload reuses it. */
 export interface GateServers {
-  prepare(rules: Rules, common: CommonOptions, parts?: GateParts): Promise<PreparedGate>;
+  prepare(rules: Rules, common: CommonOptions, parts: GateParts): Promise<PreparedGate>;
   keys(): ReadonlyMap<string, ServiceKeys>;
+  /** Fetches all keys, and afterwards the keys that a reload adds. */
+  fetchKeys(): void;
   /** The server that trusts every issuer of the rules, for logout tokens. Throws `TypeError` without revocations. */
   all(): ResourceServer<RegisteredClaims>;
   tokenCacheStatus(): TokenCacheStatus;
@@ -37,120 +39,164 @@ const allIssuers = 'all';
 
 interface ServerParts {
   readonly common: CommonOptions;
+  readonly keys: ReadonlyMap<string, ServiceKeys>;
   /** Number of servers that share the limits of cached tokens. */
   readonly share: number;
-  readonly introspection: Pick<AnyServerOptions, 'introspection'>;
+  readonly introspection?: Introspection | undefined;
 }
 
 export function createGateServers(keySource: KeySource, cors?: GateCors): GateServers {
-  const introspections = createIntrospections();
   let servers: ReadonlyMap<string, ResourceServer<RegisteredClaims>> = new Map();
   let keys: ReadonlyMap<string, ServiceKeys> = new Map();
+  let introspections: ReadonlyMap<string, OpenedIntrospection> = new Map();
+  let isFetching = false;
   /** Counts of closed servers, because a counter must not fall. */
   let gone = { hits: 0, misses: 0 };
 
-  const openServer = (
-    requirements: ServerRequirements,
-    opened: ReadonlyMap<string, ServiceKeys>,
-    { common, share, introspection }: ServerParts,
-  ): ResourceServer<RegisteredClaims> => {
-    const issuers = requirements.issuers.map((trusted): TrustedIssuer => {
-      const { issuer, rules } = trusted;
-      const keys = opened.get(nameKeys(issuer, trusted));
-      return keys === undefined ? trusted : { issuer, keys, ...(rules !== undefined && { rules }) };
-    }) as readonly IssuerWithRecipients[]; // rules with an issuer without an audience are not loaded
-    return createResourceServer({
-      ...common,
-      issuers,
-      ...introspection,
-      // Each issuer has its own audience. A server without issuers only writes refusals without a challenge.
-      ...(issuers.length === 0 && { audience: 'none' }),
-      dpop: {
-        ...common.dpop,
-        ...(requirements.dpop !== undefined && { mode: requirements.dpop }),
-        ...(requirements.proofs === 'ignore' && { replay: 'off' }),
-      },
-      tokenCache: {
-        maxEntries: Math.max(leastCache.entries, Math.floor(cacheBounds.entries / share)),
-        maxBytes: Math.max(leastCache.bytes, Math.floor(cacheBounds.bytes / share)),
-      },
-    });
+  const openKeys = async ({ issuers }: Rules): Promise<ReadonlyMap<string, ServiceKeys>> => {
+    const opened = new Map<string, ServiceKeys>();
+    for (const trusted of issuers.values()) {
+      const { issuer, jwksUri, insecure } = trusted;
+      const name = nameKeys(issuer, trusted);
+      if (opened.has(name)) continue;
+      opened.set(name, keys.get(name) ?? (await keySource.open(issuer, { jwksUri, insecure })));
+    }
+    return opened;
   };
 
   return {
-    async prepare(rules, common, parts = {}) {
-      const preparedIntrospections = introspections.prepare(rules.introspections);
-      const opened = new Map<string, ServiceKeys>();
-      for (const trusted of rules.issuers.values()) {
-        const { issuer, jwksUri, insecure } = trusted;
-        const name = nameKeys(issuer, trusted);
-        if (opened.has(name)) continue;
-        opened.set(name, keys.get(name) ?? (await keySource.open(issuer, { jwksUri, insecure })));
-      }
+    async prepare(rules, common, parts) {
+      const nextIntrospections = openIntrospections(rules.introspections, introspections);
+      const opened = await openKeys(rules);
       const share = new Set(rules.rules.map(({ issuers, dpop, mode }) => JSON.stringify([issuers, dpop, mode]))).size;
       const used = new Map<string, ResourceServer<RegisteredClaims>>();
+      const { trustProxy, externalUrl } = common;
       const gate = createGate({
-        rules,
-        ...(common.trustProxy !== undefined && { trustProxy: common.trustProxy }),
-        cors,
-        ...parts,
-        ...(common.externalUrl !== undefined && { externalUrl: common.externalUrl }),
+        ...{ rules, cors, ...parts },
+        ...(trustProxy !== undefined && { trustProxy }),
+        ...(externalUrl !== undefined && { externalUrl }),
         openServer(requirements) {
-          const key = JSON.stringify([requirements, preparedIntrospections.keyFor(requirements.issuers)]);
-          const server =
-            used.get(key) ??
-            servers.get(key) ??
-            openServer(requirements, opened, {
-              ...{ common, share, introspection: preparedIntrospections.optionFor(requirements.issuers) },
-            });
+          // At most one issuer of a rule has introspection.
+          const [own] = requirements.issuers.flatMap(({ issuer }) => nextIntrospections.get(issuer) ?? []);
+          const key = JSON.stringify([requirements, own?.key]);
+          const serverParts = { common, share, keys: opened, introspection: own?.introspection };
+          const server = used.get(key) ?? servers.get(key) ?? openServer(requirements, serverParts);
           used.set(key, server);
           return server;
         },
       });
-      const oneForEach = new Map([...rules.issuers.values()].map((trusted) => [trusted.issuer, trusted]));
-      const all = { issuers: [...oneForEach.values()], dpop: undefined, proofs: 'ignore' } as const;
       // For messages of issuers that no rule is about.
       if (common.revocations !== undefined) {
-        used.set(allIssuers, openServer(all, opened, { common, share, introspection: {} }));
+        const oneForEach = new Map([...rules.issuers.values()].map((trusted) => [trusted.issuer, trusted]));
+        const all = { issuers: [...oneForEach.values()], dpop: undefined, proofs: 'ignore' } as const;
+        used.set(allIssuers, openServer(all, { common, share, keys: opened }));
       }
-      const before = keys;
       return {
         gate,
-        newKeys: [...opened].flatMap(([name, each]) => (before.has(name) ? [] : [each])),
         adopt() {
           for (const [key, server] of servers) {
-            const { hits, misses } = server.tokenCacheStatus() ?? { hits: 0, misses: 0 };
             if (used.has(key)) continue;
+            const { hits = 0, misses = 0 } = server.tokenCacheStatus() ?? {};
             gone = { hits: gone.hits + hits, misses: gone.misses + misses };
             server.close();
           }
-          preparedIntrospections.adopt();
+          for (const [issuer, { introspection }] of introspections) {
+            if (nextIntrospections.get(issuer)?.introspection !== introspection) introspection.close();
+          }
+          const added = [...opened].filter(([name]) => !keys.has(name));
+          introspections = nextIntrospections;
           servers = used;
           keys = opened;
+          if (isFetching) for (const [, each] of added) each.fetch();
         },
       };
     },
     keys: () => keys,
+    fetchKeys() {
+      isFetching = true;
+      for (const each of keys.values()) each.fetch();
+    },
     all() {
       const server = servers.get(allIssuers);
       if (server === undefined) throw new TypeError('The gate has no rules yet.');
       return server;
     },
-    tokenCacheStatus: () =>
-      sum(
-        [...servers.values()].flatMap((server) => server.tokenCacheStatus() ?? []),
-        gone,
-      ),
+    tokenCacheStatus() {
+      const all = [...servers.values()].flatMap((server) => server.tokenCacheStatus() ?? []);
+      const sum = (name: keyof TokenCacheStatus): number => all.reduce((total, each) => total + each[name], 0);
+      return {
+        entries: sum('entries'),
+        bytes: sum('bytes'),
+        hits: gone.hits + sum('hits'),
+        misses: gone.misses + sum('misses'),
+      };
+    },
   };
 }
 
-function sum(all: readonly TokenCacheStatus[], gone: Pick<TokenCacheStatus, 'hits' | 'misses'>): TokenCacheStatus {
-  const add = (read: (status: TokenCacheStatus) => number): number =>
-    all.reduce((total, each) => total + read(each), 0);
-  return {
-    entries: add(({ entries }) => entries),
-    bytes: add(({ bytes }) => bytes),
-    hits: gone.hits + add(({ hits }) => hits),
-    misses: gone.misses + add(({ misses }) => misses),
-  };
+function openServer(
+  requirements: ServerRequirements,
+  { common, keys, share, introspection }: ServerParts,
+): ResourceServer<RegisteredClaims> {
+  const issuers = requirements.issuers.map((trusted): TrustedIssuer => {
+    const { issuer, rules } = trusted;
+    const own = keys.get(nameKeys(issuer, trusted));
+    return own === undefined ? trusted : { issuer, keys: own, ...(rules !== undefined && { rules }) };
+  }) as readonly IssuerWithRecipients[]; // rules with an issuer without an audience are not loaded
+  return createResourceServer({
+    ...common,
+    issuers,
+    ...(introspection !== undefined && { introspection }),
+    // Each issuer has its own audience. A server without issuers only writes refusals without a challenge.
+    ...(issuers.length === 0 && { audience: 'none' }),
+    dpop: {
+      ...common.dpop,
+      ...(requirements.dpop !== undefined && { mode: requirements.dpop }),
+      ...(requirements.proofs === 'ignore' && { replay: 'off' }),
+    },
+    tokenCache: {
+      maxEntries: Math.max(leastCache.entries, Math.floor(cacheBounds.entries / share)),
+      maxBytes: Math.max(leastCache.bytes, Math.floor(cacheBounds.bytes / share)),
+    },
+  });
+}
+
+interface OpenedIntrospection {
+  /** Differs if the options or the secret differ. */
+  readonly key: string;
+  readonly introspection: Introspection;
+}
+
+/** Opens the introspections by issuer, and reuses those whose options and secret have not changed. */
+function openIntrospections(
+  entries: Rules['introspections'],
+  known: ReadonlyMap<string, OpenedIntrospection>,
+): ReadonlyMap<string, OpenedIntrospection> {
+  return new Map(
+    [...entries].map(([issuer, { clientSecretFile, ...entry }]) => {
+      const options = { ...entry, issuer, clientSecret: readSecret(clientSecretFile) };
+      const key = JSON.stringify(options);
+      const before = known.get(issuer);
+      return [issuer, before?.key === key ? before : { key, introspection: openIntrospection(options) }];
+    }),
+  );
+}
+
+function openIntrospection(options: Parameters<typeof createIntrospection>[0]): Introspection {
+  try {
+    return createIntrospection(options);
+  } catch (cause) {
+    const message = cause instanceof Error ? cause.message : 'unknown';
+    throw new RulesError(`The introspection of ${options.issuer} cannot be used: ${message}`, { cause });
+  }
+}
+
+function readSecret(file: string): string {
+  try {
+    const secret = readFileSync(file, 'utf8').trim();
+    if (secret !== '') return secret;
+  } catch {
+    // The message names the file, and the reason does not help.
+  }
+  throw new RulesError(`clientSecretFile ${file} cannot be read, or is empty. Name a readable file with the secret.`);
 }

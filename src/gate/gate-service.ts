@@ -1,30 +1,29 @@
 import { AccessError } from '../failures.ts';
 import { createReadExternalUrl } from '../http/external-url.ts';
 import { createReadClientAddress, type IsTrusted, parseTrust } from '../http/peer.ts';
-import { errorBodyFormats } from '../refusal/error-body.ts';
+import { metadataPath } from '../refusal/challenge.ts';
+import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
 import { assertionKeysPath } from '../server/admin/admin.ts';
-import { createRefuse, type StreamApp } from '../server/http/exchange.ts';
+import { type Answer, plainError } from '../server/http/answer.ts';
+import { createRefuse, noteRefusal, noteWouldRefuse, type StreamApp } from '../server/http/exchange.ts';
 import { registerCacheMetrics } from '../server/observation/cache-metrics.ts';
 import type { Metrics } from '../server/observation/metrics.ts';
 import { isReplayUnreachable } from '../server/process/open-replay.ts';
 import type { Service, ServiceOptions } from '../server/process/service.ts';
 import { openServiceParts } from '../server/process/service-parts.ts';
-import { labelSettings, nameSettings } from '../server/settings/setting-names.ts';
+import { labelSettings, nameSettings, type SettingNames } from '../server/settings/setting-names.ts';
 import type { Settings } from '../server/settings/settings.ts';
-import { createGateApp } from './beside/gate-app.ts';
+import { createBesideApp } from './beside-app.ts';
 import { createGateCors } from './cors.ts';
-import type { AdmittedDecision, Gate } from './gate.ts';
-import { createGateFollower, readCommonOptions } from './gate-follower.ts';
-import { findMode, settingsFor } from './gate-mode.ts';
+import type { Gate, NoteDecision } from './gate.ts';
+import { createGateFollower, type GateMode } from './gate-follower.ts';
 import { describeReadiness } from './gate-readiness.ts';
 import { createGateServers } from './gate-servers.ts';
-import { describeAssertionKeys, serveAssertionKeys } from './identity/assertion-key-set.ts';
-import { serveMcpMetadata } from './mcp-metadata.ts';
-import { type ActiveGate, createGateProxyApp } from './proxy/gate-proxy-app.ts';
-import { createUpstreams } from './proxy/upstreams.ts';
+import { createGateProxyApp } from './proxy/gate-proxy-app.ts';
+import { createUpstreams, type UpstreamMap } from './proxy/upstreams.ts';
 import { watchWithNearRules } from './review/rule-ranking.ts';
 import { describeRules } from './rules/rule-views.ts';
-import type { RulesSource } from './rules/rules-source.ts';
+import type { RulesSource } from './rules/rules-files.ts';
 
 export interface GateServiceOptions extends ServiceOptions {
   readonly rules: RulesSource;
@@ -32,28 +31,29 @@ export interface GateServiceOptions extends ServiceOptions {
   readonly isTrustSet: boolean;
 }
 
+interface ActiveGate {
+  readonly gate: Gate;
+  readonly upstreams: UpstreamMap;
+  readonly mode: GateMode;
+  readonly settings: Settings;
+}
+
 /** Composes the gate of one process, beside a proxy or as the proxy. Rejects with `RulesError` if the rules cannot be used. */
 export async function createGateService(options: GateServiceOptions): Promise<Service> {
   const { log, metrics, keySource, replay, rules, isTrustSet } = options;
   const parts = openServiceParts(options);
   const { corsOrigins } = options.settings;
-  const cors = corsOrigins.length === 0 ? undefined : createGateCors({ from: 'settings', origins: corsOrigins });
+  const cors = corsOrigins.length === 0 ? undefined : createGateCors({ origins: corsOrigins });
   const servers = createGateServers(keySource, cors);
   registerCacheMetrics(metrics, servers);
   const upstreams = createUpstreams(options.settings, log, metrics);
   let active: ActiveGate | undefined;
-  let listening = false;
   await rules.follow(
     createGateFollower({
       ...{ servers, upstreams, isTrustSet, settings: options.settings },
-      readCommon: (settings, mode) => ({
-        ...readCommonOptions(settings, mode),
-        dpop: parts.dpop,
-        ...parts.serverOptions,
-      }),
-      onSwap(gate, newKeys) {
-        active = { gate, upstreams: upstreams.current() };
-        if (listening) for (const keys of newKeys) keys.fetch();
+      serverOptions: { dpop: parts.dpop, ...parts.serverOptions },
+      onSwap(gate, mode, settings) {
+        active = { gate, upstreams: upstreams.current(), mode, settings };
       },
     }),
   );
@@ -62,31 +62,22 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
     return active;
   };
   const current = (): Gate => currentPair().gate;
-  const mode = findMode(options.settings, current().rules);
-  const settings = settingsFor(options.settings, { mode, isTrustSet });
+  const { mode, settings } = currentPair();
   const names = nameSettings(settings);
-  const common = { names, onAdmitted: createAdmissionCount(metrics) };
-  const deciding =
+  const errorBody = errorBodyFormats[settings.errorBody];
+  const note = createNoteDecision(metrics, names);
+  const deciding: StreamApp =
     mode === 'beside'
-      ? createGateApp({
-          ...common,
-          current,
-          isTrusted: readTrust(settings),
-          errorBody: errorBodyFormats[settings.errorBody],
-        })
+      ? createBesideApp({ ...{ current, note, errorBody }, isTrusted: readTrust(settings) })
       : createGateProxyApp({
-          ...{ ...common, current: currentPair },
+          ...{ current: currentPair, note, names },
           readExternalUrl: createReadExternalUrl({ trust: settings.trustProxy }),
           isTrusted: parseTrust(settings.trustProxy),
           readClientAddress: createReadClientAddress(settings.trustProxy),
           uploadMilliseconds: settings.uploadTimeout * 1000,
           peerShare: settings.peerShare,
         });
-  const errorBody = errorBodyFormats[settings.errorBody];
-  const servingKeys = serveAssertionKeys(deciding, current, errorBody);
-  const withKeys: StreamApp = (exchange, target, wire) =>
-    (target.startsWith(assertionKeysPath) ? servingKeys : deciding)(exchange, target, wire);
-  const app = settings.mcp ? serveMcpMetadata(withKeys, () => current().mcpMetadata, errorBody) : withKeys;
+  const app = servePublished(deciding, current, errorBody);
   const decisions = options.watchDecisions?.({
     labels: labelSettings(settings, []),
     domainHasScheme: false,
@@ -120,11 +111,8 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
         }),
       ),
     routes: () => describeRules(active?.gate.rules),
-    assertionKeys: () => describeAssertionKeys(active?.gate),
-    fetchKeys: () => {
-      listening = true;
-      for (const keys of servers.keys().values()) keys.fetch();
-    },
+    assertionKeys: () => active?.gate.assertions?.published,
+    fetchKeys: servers.fetchKeys,
     drain: parts.drain,
     close: () => {
       parts.close();
@@ -134,13 +122,29 @@ export async function createGateService(options: GateServiceOptions): Promise<Se
   };
 }
 
+/** Serves published keys and metadata on any host and to any peer, before the rules and before a proxy is trusted. */
+function servePublished(app: StreamApp, current: () => Gate, errorBody: ErrorBodyFormat): StreamApp {
+  const notAllowed = plainError(errorBody, 405);
+  const find = (method: string, target: string): Answer | undefined => {
+    const { assertions, mcpMetadata } = current();
+    if (target.startsWith(metadataPath)) {
+      const answer = mcpMetadata?.answer(method === 'HEAD' ? 'GET' : method, target);
+      return answer?.status === 405 ? notAllowed.with(...answer.headers) : answer;
+    }
+    const isKeys = target.startsWith(assertionKeysPath) && /^(?:\?|$)/.test(target.slice(assertionKeysPath.length));
+    if (!isKeys || assertions === undefined) return undefined;
+    return method === 'GET' || method === 'HEAD' ? assertions.published : notAllowed.with('allow', 'GET, HEAD');
+  };
+  return (exchange, target, wire) => find(exchange.request.method, target) ?? app(exchange, target, wire);
+}
+
 /** Reads the trusted peers. The rights of a unix socket's file choose its peers, which have no address. */
 function readTrust({ trustProxy, host }: Settings): IsTrusted {
   const isTrusted = parseTrust(trustProxy);
   return host.startsWith('unix:') ? (address) => address === undefined || isTrusted(address) : isTrusted;
 }
 
-function createAdmissionCount(metrics: Metrics): (admission: AdmittedDecision) => void {
+function createNoteDecision(metrics: Metrics, names: SettingNames): NoteDecision {
   const wouldRefuse = metrics.counter(
     'portcullis_would_refuse_total',
     'Requests admitted in report mode that would be refused, by rule and reason.',
@@ -149,9 +153,22 @@ function createAdmissionCount(metrics: Metrics): (admission: AdmittedDecision) =
     'portcullis_identity_claims_omitted_total',
     'Claims that did not fit into an identity header.',
   );
-  return ({ rule, identity, wouldRefuse: error }) => {
+  return (exchange, decision) => {
+    exchange.audited = decision.audited;
+    exchange.request = decision.request;
+    if (decision.rule !== undefined) exchange.route = decision.rule.id;
+    if (decision.kind === 'refused') {
+      const { context } = exchange;
+      noteRefusal(exchange, decision.error, names);
+      if (context !== undefined) exchange.context = { ...context, ...exchange.context };
+      return;
+    }
+    const { rule, access, identity, wouldRefuse: error } = decision;
+    exchange.claims = access?.claims;
+    exchange.scheme = access?.scheme;
     if (identity.omitted > 0) omitted.series().value += identity.omitted;
     if (error === undefined) return;
+    noteWouldRefuse(exchange, error, names);
     const labels = `{rule="${rule.id}",reason="${error instanceof AccessError ? error.reason : 'unexpected'}"}`;
     wouldRefuse.series(labels).value++;
   };

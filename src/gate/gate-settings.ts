@@ -6,8 +6,8 @@ import {
   type SettingsResult,
   unused,
 } from '../server/settings/settings.ts';
+import type { RulesOrigin } from './rules/rules-files.ts';
 import type { RulesFile } from './rules/rules-reader.ts';
-import type { RulesOrigin } from './rules/rules-source.ts';
 
 export interface GateSettings extends Pick<ReadSettings, 'settings' | 'effective' | 'misspellings'> {
   /** True if TRUST_PROXY is set, so that its default does not depend on the mode. */

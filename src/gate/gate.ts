@@ -6,7 +6,7 @@ import type { Connection, ResourceRequest } from '../http/request.ts';
 import { describeMismatch } from '../mcp/header-mismatch.ts';
 import type { ReadMessage } from '../mcp/node-message.ts';
 import { readTrustedHeaders } from '../mcp/trusted-headers.ts';
-import type { Policy } from '../policy/policy.ts';
+import type { PlainPolicy, Policy } from '../policy/policy.ts';
 import { metadataPath } from '../refusal/challenge.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import { Refused } from '../refused.ts';
@@ -15,13 +15,12 @@ import { noteRule } from '../resource-server/events.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { TrustedIssuer } from '../resource-server/trusted-issuer.ts';
 import type { HeaderList } from '../server/http/answer.ts';
-import type { AuditedFacts } from '../server/http/exchange.ts';
+import type { AuditedFacts, Exchange } from '../server/http/exchange.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 import type { GateCors } from './cors.ts';
-import type { SignedAssertion } from './identity/assertions.ts';
-import { createIdentityHeaders, type IdentityHeaders, type IdentityValues } from './identity/identity-headers.ts';
-import { createSignIdentity, type OpenedAssertions } from './identity/opened-assertions.ts';
-import { describeTarget } from './match/refused-target.ts';
+import { createSignIdentity, type OpenedAssertions } from './identity/assertions.ts';
+import { createIdentityHeaders, type IdentityValues } from './identity/identity-headers.ts';
+import { describeTarget } from './match/request-target.ts';
 import { type Choice, chooseTreatment, createChooseRule } from './match/rule-choice.ts';
 import { type McpCall, openCall } from './mcp-call.ts';
 import type { McpMetadata } from './mcp-metadata.ts';
@@ -78,11 +77,10 @@ export interface RefusedDecision {
 
 export type Decision = AdmittedDecision | RefusedDecision;
 
-export interface Gate {
-  readonly assertionKeys: string | undefined;
-  readonly mcpMetadata: McpMetadata | undefined;
-  readonly rules: Rules;
-  readonly identity: IdentityHeaders;
+/** Notes a decision in its exchange, for log, metrics and audit trail. */
+export type NoteDecision = (exchange: Exchange, decision: Decision) => void;
+
+export interface Gate extends Pick<GateOptions, 'rules' | 'assertions' | 'mcpMetadata'> {
   /**
    * Decides on a request as the client sent it. Never rejects. `readMessage` reads the body for a rule with `mcp`; without it,
    * the headers name the operation.
@@ -101,109 +99,85 @@ export interface Gate {
   refuse(error: unknown, request: ResourceRequest): RefusedDecision;
 }
 
-interface AdmissionFacts {
-  readonly access?: Access<RegisteredClaims>;
-  readonly assertion?: SignedAssertion | undefined;
-  readonly wouldRefuse?: unknown;
-  readonly call?: McpCall | undefined;
-}
-
 export function createGate(options: GateOptions): Gate {
-  const { rules, openServer, trustProxy = 'none', externalUrl: pinned, assertions, cors: defaultCors } = options;
-  const { mcpMetadata } = options;
+  const { rules, openServer, trustProxy = 'none', externalUrl: pinned, assertions, mcpMetadata } = options;
   const identity = createIdentityHeaders(rules.identity, rules.assertion?.header);
   const readExternalUrl = createReadExternalUrl({ trust: trustProxy });
   const readCalledUrl = createReadExternalUrl({ trust: trustProxy, ...(pinned !== undefined && { pinned }) });
   const signIdentity = assertions && createSignIdentity(assertions, readCalledUrl);
-  const chooseRule = createChooseRule(rules, readExternalUrl, defaultCors);
+  const chooseRule = createChooseRule(rules, readExternalUrl, options.cors);
   const outside = openServer({ issuers: [], dpop: undefined, proofs: 'ignore' });
   const servers = new Map(rules.rules.map((rule) => [rule, openServer(requirementsOf(rule, rules))]));
   // Built from the origin in the rules, never from a host that a client sent.
-  const metadataUrl = rules.resource === undefined ? undefined : `${rules.resource}${metadataPath}`;
-
-  const { digest } = rules;
-  const unmatched: AuditedFacts = { requiredScopes: [], rules: digest };
-  const audited = new Map(
-    rules.rules.map((rule) => [rule, { requiredScopes: listRequiredScopes(rule.policy), rules: digest }]),
-  );
-  const findAudited = (rule: Rule | undefined, call: McpCall | undefined): AuditedFacts =>
-    call === undefined
-      ? ((rule && audited.get(rule)) ?? unmatched)
-      : { requiredScopes: listRequiredScopes(call.policy), rules: digest };
+  const defaultMetadataUrl = rules.resource === undefined ? undefined : `${rules.resource}${metadataPath}`;
   /** Operations of messages that were read, for the console. */
   const readOperations = new WeakMap<ResourceRequest, ReadMessage['operations']>();
 
-  const describeCors = (request: ResourceRequest, rule: Rule | undefined): HeaderList =>
-    (rule?.cors ?? defaultCors)?.describe(request) ?? noHeaders;
+  const audit = (policy: PlainPolicy): AuditedFacts => ({
+    requiredScopes: listRequiredScopes(policy),
+    rules: rules.digest,
+  });
+  const unmatched = audit({});
+  const audited = new Map(rules.rules.map((rule) => [rule, audit(rule.policy)]));
+  const findAudited = (rule: Rule | undefined, call: McpCall | undefined): AuditedFacts =>
+    call === undefined ? ((rule && audited.get(rule)) ?? unmatched) : audit(call.policy);
 
-  const refuse = (error: unknown, request: ResourceRequest, choice?: Choice, call?: McpCall): RefusedDecision => {
-    const rule = choice?.rule;
+  const findCors = (rule: Rule | undefined): GateCors | undefined => rule?.cors ?? options.cors;
+
+  const refuse = (error: unknown, request: ResourceRequest, rule?: Rule, call?: McpCall): RefusedDecision => {
     const server = (rule && servers.get(rule)) ?? outside;
     const policy = call?.policy ?? rule?.policy;
-    const url = (rule && mcpMetadata?.urlOf(rule)) ?? metadataUrl;
-    const refusal = describeMismatch(
-      server.describeRefusal(error, request, { policy, metadataUrl: url }),
-      call?.message,
-    );
+    const metadataUrl = (rule && mcpMetadata?.urlOf(rule)) ?? defaultMetadataUrl;
     return {
       kind: 'refused',
       rule,
-      request: choice?.request ?? request,
+      request,
       error,
-      refusal,
-      cors: describeCors(request, rule),
+      refusal: describeMismatch(server.describeRefusal(error, request, { policy, metadataUrl }), call?.message),
+      cors: findCors(rule)?.describe(request) ?? noHeaders,
       audited: findAudited(rule, call),
     };
   };
 
   const admit = (
-    { rule, request: bound, isCorsPreflight }: Choice,
-    request: ResourceRequest,
-    { access, assertion, wouldRefuse, call }: AdmissionFacts,
-  ): AdmittedDecision => {
-    const values = access === undefined ? identity.empty : identity.write(access, assertion);
-    const cors = isCorsPreflight
-      ? ((rule.cors ?? defaultCors)?.describePreflight(request) ?? noHeaders)
-      : describeCors(request, rule);
-    const dpopNonce = access?.dpopNonce;
-    return {
-      kind: 'admitted',
-      rule,
-      request: bound,
-      identity: values,
-      access,
-      dpopNonce,
-      wouldRefuse,
-      cors,
-      isCorsPreflight,
-      audited: findAudited(rule, call),
-    };
-  };
+    { rule, request, isCorsPreflight }: Choice,
+    call?: McpCall,
+    admitted: Partial<Pick<AdmittedDecision, 'access' | 'identity' | 'wouldRefuse'>> = {},
+  ): AdmittedDecision => ({
+    kind: 'admitted',
+    rule,
+    request,
+    identity: admitted.identity ?? identity.empty,
+    access: admitted.access,
+    dpopNonce: admitted.access?.dpopNonce,
+    wouldRefuse: admitted.wouldRefuse,
+    cors: findCors(rule)?.[isCorsPreflight ? 'describePreflight' : 'describe'](request) ?? noHeaders,
+    isCorsPreflight,
+    audited: findAudited(rule, call),
+  });
 
   /** Decides after a refusal or a thrown error. A rule in report mode admits both. */
-  const settleRefusal = (choice: Choice, request: ResourceRequest, error: unknown, call?: McpCall): Decision =>
+  const settleRefusal = (choice: Choice, error: unknown, call?: McpCall): Decision =>
     choice.rule.mode === 'report'
-      ? admit(choice, request, { wouldRefuse: error ?? new Refused('unexpected'), call })
-      : refuse(error, request, choice, call);
+      ? admit(choice, call, { wouldRefuse: error ?? new Refused('unexpected') })
+      : refuse(error, choice.request, choice.rule, call);
 
   /** An anonymous caller has no token that an entry could check. */
-  const admitAnonymous = async (choice: Choice, request: ResourceRequest, call: McpCall): Promise<Decision> => {
+  const decideAnonymous = async (choice: Choice, call: McpCall): Promise<Decision> => {
     const { operations } = await call.read();
-    if (operations instanceof Refused) return settleRefusal(choice, request, operations, call);
-    return operations.length === 0
-      ? admit(choice, request, { call })
-      : settleRefusal(choice, request, new Refused('missing_credentials'), call);
+    if (operations instanceof Refused) return settleRefusal(choice, operations, call);
+    if (operations.length > 0) return settleRefusal(choice, new Refused('missing_credentials'), call);
+    return admit(choice, call);
   };
 
   return {
     rules,
-    assertionKeys: assertions?.jwks,
+    assertions,
     mcpMetadata,
-    identity,
-    refuse,
+    refuse: (error, request) => refuse(error, request),
     findJudge(request, connection) {
       const choice = chooseRule(request, connection);
-      if (choice instanceof Refused || chooseTreatment(choice, request) !== 'judge') return undefined;
+      if (choice instanceof Refused || chooseTreatment(choice) !== 'judge') return undefined;
       const { rule } = choice;
       const operations = readOperations.get(request);
       const policy = (operations && rule.mcp?.policies.explainedPolicy(operations)) ?? rule.policy;
@@ -216,28 +190,26 @@ export function createGate(options: GateOptions): Gate {
         const chosen = chooseRule(request, connection);
         if (chosen instanceof Refused) return refuse(chosen, request);
         choice = chosen;
-        const treatment = chooseTreatment(choice, request);
+        const { rule, request: bound } = choice;
+        const treatment = chooseTreatment(choice);
         if (treatment === 'deny') {
-          const context = { ...describeTarget(request, readExternalUrl(request, connection)) };
-          return settleRefusal(choice, request, new Refused('denied_by_rule', { context }));
+          const context = describeTarget(request, readExternalUrl(request, connection));
+          return settleRefusal(choice, new Refused('denied_by_rule', { context }));
         }
-        const { rule } = choice;
-        const { request: bound } = choice;
         call =
           rule.mcp &&
           openCall(rule.mcp, readMessage ?? (async () => readTrustedHeaders(request)), (message) =>
             readOperations.set(bound, message.operations),
           );
-        if (treatment === 'anonymous' && call !== undefined) return await admitAnonymous(choice, request, call);
-        if (treatment !== 'judge') return admit(choice, request, {});
-        const server = servers.get(rule) ?? outside;
-        noteRule(choice.request, rule.id);
-        const judged = await server.judge(choice.request, call?.policy ?? rule.policy, connection);
-        if (!isAccess(judged)) return settleRefusal(choice, request, refusalOf(judged), call);
-        const assertion = signIdentity?.(choice.rule, judged, request, connection);
-        return admit(choice, request, { access: judged, assertion, call });
+        if (treatment === 'anonymous' && call !== undefined) return await decideAnonymous(choice, call);
+        if (treatment !== 'judge') return admit(choice);
+        noteRule(bound, rule.id);
+        const access = await (servers.get(rule) ?? outside).judge(bound, call?.policy ?? rule.policy, connection);
+        if (!isAccess(access)) return settleRefusal(choice, refusalOf(access), call);
+        const assertion = signIdentity?.(rule, access, request, connection);
+        return admit(choice, call, { access, identity: identity.write(access, assertion) });
       } catch (error) {
-        return choice === undefined ? refuse(error, request) : settleRefusal(choice, request, error, call);
+        return choice === undefined ? refuse(error, request) : settleRefusal(choice, error, call);
       }
     },
   };

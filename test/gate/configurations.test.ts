@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { defaultIdentity, overrideHeaders } from '../../src/gate/identity/identity-names.ts';
-import { caseSchema, runCases } from '../../src/gate/review/rule-cases.ts';
-import { readCases } from '../../src/gate/review/rule-cases-reader.ts';
+import { defaultIdentity, overrideHeaders } from '../../src/gate/identity/identity-headers.ts';
+import { caseSchema, readCases, runCases } from '../../src/gate/review/rule-cases.ts';
 import { readRules } from '../../src/gate/rules/rules-reader.ts';
 import { readCodeBlocks } from '../support/pages.ts';
 

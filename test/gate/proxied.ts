@@ -4,13 +4,8 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { readNodeRequest } from '../../src/adapters/node-request.ts';
 import type { AccessError } from '../../src/failures.ts';
-import {
-  createReverseProxy,
-  type Forwarding,
-  type Identity,
-  type ReverseProxy,
-  type ReverseProxyOptions,
-} from '../../src/gate/proxy/reverse-proxy.ts';
+import type { Forwarding, Identity } from '../../src/gate/proxy/request-head.ts';
+import { createReverseProxy, type ReverseProxy, type ReverseProxyOptions } from '../../src/gate/proxy/reverse-proxy.ts';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
 import { namePeer } from '../../src/http/peer-name.ts';
 import { errorBodyFormats } from '../../src/refusal/error-body.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readRequestPath, slashMark } from '../../src/gate/match/request-path.ts';
+import { readRequestPath, slashMark } from '../../src/gate/match/request-target.ts';
 
 describe('paths that another reader may understand differently are not read', () => {
   it.each([

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { readRequestPath } from '../../src/gate/match/request-path.ts';
-import { readOriginHost, readRuleHost } from '../../src/gate/match/rule-host.ts';
-import { createRuleMatcher } from '../../src/gate/match/rule-matcher.ts';
-import { readRulePath } from '../../src/gate/match/rule-path.ts';
+import { readOriginHost, readRequestPath } from '../../src/gate/match/request-target.ts';
+import { createRuleMatcher } from '../../src/gate/match/rule-choice.ts';
+import { readRuleHost, readRulePath } from '../../src/gate/match/rule-pattern.ts';
 
 interface Pattern {
   readonly hosts?: readonly string[];

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRuleSamples } from '../../src/gate/review/rule-samples.ts';
-import { describeUnreachable, findUnreachable } from '../../src/gate/review/unreachable-rules.ts';
+import { createRuleSamples, describeUnreachable, findUnreachable } from '../../src/gate/review/rule-warnings.ts';
 import { compileRules } from '../../src/gate/rules/rules-compilation.ts';
 import type { RuleEntry } from '../../src/gate/rules/schema/rules-schema.ts';
 
@@ -9,9 +8,11 @@ type Entry = Partial<RuleEntry> & { readonly path: string };
 /** The indexes of the rules that cannot be reached. */
 function unreachable(...entries: readonly Entry[]): readonly string[] {
   const document = { rules: entries.map((entry, index) => ({ id: `r${index}`, access: 'open' as const, ...entry })) };
-  const compiled = compileRules([{ document, locate: () => ({ line: 1, column: 1 }) }]);
-  if (compiled.kind === 'problems') throw new Error(JSON.stringify(compiled.problems));
-  return findUnreachable(document.rules, createRuleSamples(document.rules, compiled.rules)).map(({ id }) => id);
+  const rules = compileRules([{ document, locate: () => ({ line: 1, column: 1 }) }], (_, message) => {
+    throw new Error(message);
+  });
+  if (rules === undefined) throw new Error('no rules');
+  return findUnreachable(document.rules, createRuleSamples(document.rules, rules)).map(({ id }) => id);
 }
 
 describe('rules that no request can reach', () => {

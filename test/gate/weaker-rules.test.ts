@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRuleSamples } from '../../src/gate/review/rule-samples.ts';
-import { findWeaker } from '../../src/gate/review/weaker-rules.ts';
+import { createRuleSamples, findWeaker } from '../../src/gate/review/rule-warnings.ts';
 import { compileRules } from '../../src/gate/rules/rules-compilation.ts';
 import type { RuleEntry } from '../../src/gate/rules/schema/rules-schema.ts';
 
@@ -12,9 +11,11 @@ function weaker(...entries: readonly Entry[]): readonly string[] {
     issuers: { staff: { issuer: 'https://id.example/', audience: 'orders' } },
     rules: entries.map((entry, index) => ({ id: `r${index}`, ...entry })),
   };
-  const compiled = compileRules([{ document, locate: () => ({ line: 1, column: 1 }) }]);
-  if (compiled.kind === 'problems') throw new Error(JSON.stringify(compiled.problems));
-  const found = findWeaker(document.rules, compiled.rules, createRuleSamples(document.rules, compiled.rules));
+  const rules = compileRules([{ document, locate: () => ({ line: 1, column: 1 }) }], (_, message) => {
+    throw new Error(message);
+  });
+  if (rules === undefined) throw new Error('no rules');
+  const found = findWeaker(document.rules, rules, createRuleSamples(document.rules, rules));
   return found.map(({ id, member, other }) => `${id} ${member} ${other}`);
 }
 

@@ -127,12 +127,9 @@ for (const [name, taken] of Object.entries(fastest)) console.log(`${name}: ${tak
 async function openGates() {
   const [{ createGate }, { readRules }, { createResourceServer }, { openAssertions }, { generateKeyPairSync }] =
     await Promise.all([
-      ...[
-        'gate/gate',
-        'gate/rules/rules-reader',
-        'resource-server/resource-server',
-        'gate/identity/opened-assertions',
-      ].map((path) => load(`${path}.js`)),
+      ...['gate/gate', 'gate/rules/rules-reader', 'resource-server/resource-server', 'gate/identity/assertions'].map(
+        (path) => load(`${path}.js`),
+      ),
       import('node:crypto'),
     ]);
   const claims = [
@@ -162,7 +159,7 @@ async function openGates() {
   };
 }
 
-if (existsSync(`${folder}/${modules}/gate/identity/opened-assertions.js`)) {
+if (existsSync(`${folder}/${modules}/gate/identity/assertions.js`)) {
   const token = `Bearer ${issuer.token({ tenant: 'acme', realm_access: { roles: ['admin'] }, amr: ['otp'] })}`;
   const headers = {
     get: (/** @type {string} */ name) => (name === 'authorization' ? token : name === 'host' ? 'api.test' : null),

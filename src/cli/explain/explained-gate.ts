@@ -6,8 +6,7 @@ import { leaveCertificateOpen } from '../../explain/open-certificate.ts';
 import { formatInstant } from '../../explain/shown-time.ts';
 import { failures } from '../../failures.ts';
 import { requirementsOf } from '../../gate/gate.ts';
-import { readCommonOptions } from '../../gate/gate-follower.ts';
-import { findMode } from '../../gate/gate-mode.ts';
+import { findMode, readCommonOptions } from '../../gate/gate-follower.ts';
 import {
   type Choice,
   type ChooseRule,
@@ -15,10 +14,9 @@ import {
   createChooseRule,
   type Treatment,
 } from '../../gate/match/rule-choice.ts';
-import type { Rule, RuleMcp, Rules } from '../../gate/rules/rules.ts';
+import { type Rule, type RuleMcp, type Rules, RulesError } from '../../gate/rules/rules.ts';
 import { readRulesFiles } from '../../gate/rules/rules-files.ts';
 import { type RulesFile, readRules } from '../../gate/rules/rules-reader.ts';
-import { RulesError } from '../../gate/rules/rules-source.ts';
 import { formatRulesProblems } from '../../gate/rules/text/rules-text.ts';
 import { createReadExternalUrl, type ReadExternalUrl } from '../../http/external-url.ts';
 import type { ResourceRequest } from '../../http/request.ts';
@@ -88,7 +86,7 @@ export async function openGate(file: string, settings: Settings, keys: KeyOption
         };
       }
       const { rule } = choice;
-      const treatment = chooseTreatment(choice, request);
+      const treatment = chooseTreatment(choice);
       if (treatment === 'judge') return judge(choice, call);
       if (treatment === 'anonymous' && rule.mcp !== undefined) {
         return { explanation: decideBy(rule, explainAnonymous(rule.mcp, call), unseen.anonymous), keysProblems: [] };

@@ -1,5 +1,5 @@
 import cluster from 'node:cluster';
-import { describeTarget } from '../../gate/match/refused-target.ts';
+import { describeTarget } from '../../gate/match/request-target.ts';
 import type { CreateDecisionWatch, SendBatch } from '../../server/console/opened-console.ts';
 import type { Decision, DecisionFacts, Outcome } from '../../server/console/wire.ts';
 import { type Exchange, unmatched } from '../../server/http/exchange.ts';

@@ -1,6 +1,9 @@
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
 import { thumbprint } from '../../jose/jwk.ts';
 import type { Signer } from '../../jose/sign.ts';
+import { readRegularFile } from '../../server/lifecycle/file.ts';
+import type { Settings } from '../../server/settings/settings.ts';
+import { RulesError } from '../rules/rules.ts';
 
 /** PEM files of assertion keys, as read: they reach workers in this form. */
 export interface AssertionKeyFiles {
@@ -9,15 +12,9 @@ export interface AssertionKeyFiles {
   readonly published: readonly KeyFile[];
 }
 
-export interface KeyFile {
+interface KeyFile {
   readonly setting: string;
   readonly pem: string;
-}
-
-export interface AssertionKeys {
-  readonly signer: AssertionSigner | undefined;
-  /** The public keys as a JWK set (RFC 7517 §5), each once. */
-  readonly jwks: string;
 }
 
 export interface AssertionSigner extends Signer {
@@ -25,51 +22,60 @@ export interface AssertionSigner extends Signer {
   readonly kid: string;
 }
 
-/** A key that cannot be used. The message names the setting, never the key. */
-export class AssertionKeyError extends Error {
-  override readonly name = 'AssertionKeyError';
-}
-
+const maxBytes = 64 * 1024;
 const algorithmsOfCurves: Readonly<Record<string, string>> = { 'P-256': 'ES256', Ed25519: 'EdDSA' };
 
-/** Imports the keys. Throws `AssertionKeyError` if one of them cannot be used. */
-export function importAssertionKeys({ signing, published }: AssertionKeyFiles): AssertionKeys {
-  const own = signing === undefined ? undefined : importSigner(signing);
-  const all = [...(own === undefined ? [] : [own.jwk]), ...published.map(importPublished)];
-  const keys = new Map(all.map((jwk) => [jwk.kid, jwk]));
-  return { signer: own?.signer, jwks: JSON.stringify({ keys: [...keys.values()] }) };
+/** Reads the PEM files of assertion keys; `undefined` if no setting names one. Throws `RulesError` for an unreadable file. */
+export function readAssertionKeys(settings: Settings): AssertionKeyFiles | undefined {
+  const { assertionKey, assertionKeysPublished, spellings } = settings;
+  if (assertionKey === '' && assertionKeysPublished.length === 0) return undefined;
+  const read = (name: string, path: string): KeyFile => {
+    const setting = spellings[name] ?? name;
+    try {
+      return { setting, pem: readRegularFile(path, maxBytes).toString('latin1') };
+    } catch (cause) {
+      throw new RulesError(`${setting}: the file cannot be read. Name a readable PEM file.`, { cause });
+    }
+  };
+  return {
+    signing: assertionKey === '' ? undefined : read('ASSERTION_KEY', assertionKey),
+    published: assertionKeysPublished.map((path) => read('ASSERTION_KEYS_PUBLISHED', path)),
+  };
 }
 
-function importSigner({ setting, pem }: KeyFile) {
-  const privateKey = importPem(setting, () => createPrivateKey(pem), 'a private key');
-  const jwk = describeKey(setting, createPublicKey(privateKey));
-  return { jwk, signer: { alg: jwk.alg, kid: jwk.kid, privateKey } };
+/**
+ * Imports the keys, and writes the public ones as a JWK set (RFC 7517 §5), each once. Throws `RulesError` for a key that cannot
+ * be used; the message names the setting, never the key.
+ */
+export function importAssertionKeys({ signing, published }: AssertionKeyFiles): {
+  readonly signer: AssertionSigner | undefined;
+  readonly jwks: string;
+} {
+  const privateKey = signing && importPem(signing, createPrivateKey, 'a private key');
+  const own = signing && privateKey && describeKey(signing, createPublicKey(privateKey));
+  const others = published.map((file) => describeKey(file, importPem(file, createPublicKey, 'a key')));
+  const keys = new Map([...(own === undefined ? [] : [own]), ...others].map((jwk) => [jwk.kid, jwk]));
+  return {
+    signer: own && privateKey && { alg: own.alg, kid: own.kid, privateKey },
+    jwks: JSON.stringify({ keys: [...keys.values()] }),
+  };
 }
 
-function importPublished({ setting, pem }: KeyFile) {
-  return describeKey(
-    setting,
-    importPem(setting, () => createPublicKey(pem), 'a key'),
-  );
-}
-
-function importPem(setting: string, read: () => KeyObject, kind: string): KeyObject {
+function importPem({ setting, pem }: KeyFile, read: (pem: string) => KeyObject, kind: string): KeyObject {
   try {
-    return read();
+    return read(pem);
   } catch {
     // The error of OpenSSL can quote the file.
-    throw new AssertionKeyError(
-      `${setting} does not name ${kind} in PEM. Name a PEM file with a P-256 or Ed25519 key.`,
-    );
+    throw new RulesError(`${setting} does not name ${kind} in PEM. Name a PEM file with a P-256 or Ed25519 key.`);
   }
 }
 
-function describeKey(setting: string, key: KeyObject) {
+function describeKey({ setting }: KeyFile, key: KeyObject) {
   const isUsable = key.asymmetricKeyType === 'ec' || key.asymmetricKeyType === 'ed25519';
   const { kty = '', crv = '', x = '', y } = isUsable ? key.export({ format: 'jwk' }) : {};
   const alg = algorithmsOfCurves[crv];
   if (alg === undefined) {
-    throw new AssertionKeyError(`${setting} names a key of another kind. Name a P-256 or Ed25519 key.`);
+    throw new RulesError(`${setting} names a key of another kind. Name a P-256 or Ed25519 key.`);
   }
   const jwk = { kty, crv, x, ...(y !== undefined && { y }) };
   return { ...jwk, kid: thumbprint(jwk), alg, use: 'sig' };

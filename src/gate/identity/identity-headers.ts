@@ -2,18 +2,14 @@ import type { Access } from '../../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { type ClaimPath, findClaim } from '../../token/grants.ts';
 import type { SignedAssertion } from './assertions.ts';
-import { foldHeaderName } from './identity-names.ts';
 
 export interface IdentityHeaders {
-  /** Names in lower case. */
-  readonly names: readonly string[];
   readonly empty: IdentityValues;
   write(access: Access<RegisteredClaims>, assertion?: SignedAssertion): IdentityValues;
-  /** Reports whether an upstream may read a header as an identity header, which a client must not set. */
-  claimsName(header: string): boolean;
 }
 
 export interface IdentityValues {
+  /** Names in lower case. One array for all requests of a set of rules. */
   readonly names: readonly string[];
   /** `undefined` for a header that is absent, not empty: an assertion that the rule does not send. */
   readonly values: readonly (string | undefined)[];
@@ -32,52 +28,29 @@ export function createIdentityHeaders(
   assertionHeader?: string,
 ): IdentityHeaders {
   const rows = Object.entries(claims).map(([header, claim]) => [header.toLowerCase(), claim] as const);
-  // A cached token has the same claims object.
-  const written = new WeakMap<object, IdentityValues>();
-  const asserted = new WeakMap<SignedAssertion, IdentityValues>();
-
   const names = rows.map(([header]) => header);
   if (assertionHeader !== undefined) names.push(assertionHeader.toLowerCase());
-  const folded = new Set(names.map(foldHeaderName));
-  const interleave = (values: IdentityValues['values']): readonly string[] =>
-    names.flatMap((name, index) => [name, values[index] ?? '']);
+  const describe = (values: IdentityValues['values'], omitted: number): IdentityValues => {
+    return { names, values, headers: names.flatMap((name, index) => [name, values[index] ?? '']), omitted };
+  };
+  // A cached token has the same claims object, and a cached assertion is the same object.
+  const written = new WeakMap<object, IdentityValues>();
   const blank = rows.map(() => '');
 
-  const format = (access: Access<RegisteredClaims>): IdentityValues => {
-    const formatted = rows.map(([, claim]) => formatValue(readClaim(access, claim)));
-    const values = formatted.map((value) => value ?? '');
-    return {
-      names,
-      values,
-      headers: interleave(values),
-      omitted: formatted.filter((value) => value === undefined).length,
-    };
-  };
-
   return {
-    names,
-    empty: { names, values: blank, headers: interleave(blank), omitted: 0 },
+    empty: describe(blank, 0),
     write(access, assertion) {
-      const unsigned = findValues(access);
-      return assertion === undefined ? unsigned : (asserted.get(assertion) ?? attach(unsigned, assertion));
+      const key = assertion ?? access.claims;
+      const known = written.get(key);
+      if (known !== undefined) return known;
+      const formatted = rows.map(([, claim]) => formatValue(readClaim(access, claim)));
+      const values = formatted.map((value) => value ?? '');
+      if (assertion !== undefined) values.push(assertion.value);
+      const described = describe(values, formatted.filter((value) => value === undefined).length);
+      written.set(key, described);
+      return described;
     },
-    claimsName: (header) => folded.has(foldHeaderName(header)),
   };
-
-  function findValues(access: Access<RegisteredClaims>): IdentityValues {
-    const known = written.get(access.claims);
-    if (known !== undefined) return known;
-    const values = format(access);
-    written.set(access.claims, values);
-    return values;
-  }
-
-  function attach(unsigned: IdentityValues, assertion: SignedAssertion): IdentityValues {
-    const values = [...unsigned.values, assertion.value];
-    const attached = { ...unsigned, values, headers: interleave(values) };
-    asserted.set(assertion, attached);
-    return attached;
-  }
 }
 
 /** Reads a claim. `scope` means the granted scopes, regardless of the claim that contains them. */
@@ -98,4 +71,41 @@ function formatJson(value: unknown): string {
     /[\u007f-\uffff]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
+}
+
+/** Default claims by identity header. */
+export const defaultIdentity: Readonly<Record<string, ClaimPath>> = {
+  'X-Auth-Subject': 'sub',
+  'X-Auth-Client': 'client_id',
+  'X-Auth-Scope': 'scope',
+  'X-Auth-Issuer': 'iss',
+};
+
+/** Headers from which some frameworks read the path or the method, which would differ from the authorized request. */
+export const overrideHeaders: readonly string[] = [
+  ...['x-original-url', 'x-rewrite-url', 'x-override-url'],
+  ...['x-http-method', 'x-http-method-override', 'x-method-override'],
+];
+
+/** Headers of framing, connection and authentication, and headers that the gate sets, which cannot carry an identity. */
+const reserved: ReadonlySet<string> = new Set([
+  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'trailer', 'transfer-encoding', 'upgrade'],
+  ...['content-length', 'content-type', 'content-encoding', 'expect', 'host', 'via', 'forwarded', 'date', 'server'],
+  ...['authorization', 'dpop', 'dpop-nonce', 'www-authenticate', 'proxy-authorization', 'proxy-authenticate'],
+  ...['cookie', 'set-cookie', 'cache-control', 'retry-after', 'location', 'origin', 'client-cert', 'http2-settings'],
+  ...['proxy', 'proxy-authentication-info', 'vary', 'x-real-ip', 'x-request-id', 'x-gate-body', 'traceparent'],
+  ...['for', 'proto', 'host', 'prefix', 'method', 'uri'].map((name) => `x-forwarded-${name}`),
+  ...overrideHeaders,
+]);
+
+/** Folds a name as CGI and similar upstreams do: they read `_` and other characters as `-`. */
+export function foldHeaderName(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '-');
+}
+
+/** Returns the problem if a header cannot carry an identity. */
+export function refuseHeaderName(name: string): string | undefined {
+  const folded = foldHeaderName(name);
+  if (!reserved.has(folded) && !folded.startsWith('access-control-')) return undefined;
+  return `The header "${name}" has another meaning. Write another name, such as "X-Auth-Subject".`;
 }

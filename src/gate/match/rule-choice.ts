@@ -4,9 +4,15 @@ import type { Connection, ResourceRequest } from '../../http/request.ts';
 import { Refused } from '../../refused.ts';
 import type { GateCors } from '../cors.ts';
 import type { Rule, Rules } from '../rules/rules.ts';
-import { describeTarget, readTarget } from './refused-target.ts';
-import { readRequestPath, slashMark } from './request-path.ts';
-import { type RequestHost, readOriginHost } from './rule-host.ts';
+import {
+  describeTarget,
+  type RequestHost,
+  readOriginHost,
+  readRequestPath,
+  readTarget,
+  slashMark,
+} from './request-target.ts';
+import { anySegment, type RulePattern } from './rule-pattern.ts';
 
 export interface Choice {
   readonly rule: Rule;
@@ -30,7 +36,7 @@ export function createChooseRule(rules: Rules, readExternalUrl: ReadExternalUrl,
   return (request, connection) => {
     const url = readExternalUrl(request, connection);
     if (url instanceof Refused) return url;
-    const refuse = (reason: Reason): Refused => new Refused(reason, { context: { ...describeTarget(request, url) } });
+    const refuse = (reason: Reason): Refused => new Refused(reason, { context: describeTarget(request, url) });
     const host = readHost(url.origin);
     const path = readRequestPath(request.target ?? readTarget(request.url));
     if (path === undefined) return refuse('ambiguous_path');
@@ -79,10 +85,8 @@ class BoundRequest implements ResourceRequest {
   }
 }
 
-export function chooseTreatment(
-  { rule: { access, preflight }, isCorsPreflight }: Choice,
-  request: ResourceRequest,
-): Treatment {
+export function chooseTreatment({ rule, request, isCorsPreflight }: Choice): Treatment {
+  const { access, preflight } = rule;
   if (access === 'open' || access === 'deny') return access;
   if (isCorsPreflight || (preflight === 'allow' && readPlannedMethod(request) !== undefined)) return 'preflight';
   if (access === 'optional' && isAnonymous(request)) return 'anonymous';
@@ -97,4 +101,133 @@ function readPlannedMethod({ method, headers }: ResourceRequest): string | undef
 
 function isAnonymous({ headers }: ResourceRequest): boolean {
   return headers.get('authorization') === null && headers.get('dpop') === null;
+}
+
+/** Finds the most specific rule in a time that does not depend on the number of rules. */
+export interface RuleMatcher<R> {
+  /** Adds a rule. If another rule could tie with it, returns that rule and adds nothing. */
+  add(pattern: RulePattern, rule: R): R | undefined;
+  find(host: RequestHost, segments: readonly string[], method: string): R | undefined;
+}
+
+/** Rules that end at a node: by method, and for all other methods. */
+interface Leaf<R> {
+  readonly byMethod: Map<string, R>;
+  forAll: R | undefined;
+}
+
+interface Node<R> {
+  readonly literals: Map<string, Node<R>>;
+  any: Node<R> | undefined;
+  readonly end: Leaf<R>;
+  /** Rules whose path ends with `**` here. */
+  readonly rest: Leaf<R>;
+}
+
+/** Step between the labels of a host and the segments of a path, which never contain a slash. */
+const hostEnd = '/';
+
+export function createRuleMatcher<R>(): RuleMatcher<R> {
+  const exact = new Map<string, Node<R>>();
+  /** Roots by suffix with its dot: `.example` for `*.example`. */
+  const wildcards = new Map<string, Node<R>>();
+  const everywhere: Node<R> = createNode();
+  /** Hosts with bound labels, by label from the right; their paths follow {@link hostEnd}. */
+  const bound: Node<R> = createNode();
+
+  const openNode = (host: string, segments: RulePattern['segments']): Node<R> => {
+    if (host.includes('{}')) {
+      const labels = splitName(host).map((label) => (label === '{}' ? anySegment : label));
+      return descend(bound, [...labels, hostEnd, ...segments]);
+    }
+    const [roots, key] = host.startsWith('*') ? [wildcards, host.slice(1)] : [exact, host];
+    const root = roots.get(key) ?? createNode<R>();
+    roots.set(key, root);
+    return descend(root, segments);
+  };
+
+  const findByWildcard = (name: string, segments: readonly string[], method: string): R | undefined => {
+    // The longest suffix comes first.
+    for (let dot = name.indexOf('.', 1); dot > 0; dot = name.indexOf('.', dot + 1)) {
+      const root = wildcards.get(name.slice(dot));
+      const found = root && findIn(root, segments, 0, method);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+
+  return {
+    add(pattern, rule) {
+      const { hosts, segments, hasRest } = pattern;
+      const nodes =
+        hosts.length === 0 ? [descend(everywhere, segments)] : hosts.map((host) => openNode(host, segments));
+      const leaves = nodes.map((node) => (hasRest ? node.rest : node.end));
+      const methods = pattern.methods.includes('GET') ? new Set([...pattern.methods, 'HEAD']) : pattern.methods;
+      for (const leaf of leaves) {
+        const rivals =
+          pattern.methods.length === 0 ? [leaf.forAll] : [...methods].map((each) => leaf.byMethod.get(each));
+        const rival = rivals.find((each) => each !== undefined);
+        if (rival !== undefined) return rival;
+      }
+      for (const leaf of leaves) {
+        if (pattern.methods.length === 0) leaf.forAll = rule;
+        for (const method of methods) leaf.byMethod.set(method, rule);
+      }
+      return undefined;
+    },
+    find({ name, nameAndPort }, segments, method) {
+      const withPort = nameAndPort === name ? undefined : exact.get(nameAndPort);
+      const withName = exact.get(name);
+      return (
+        (withPort && findIn(withPort, segments, 0, method)) ??
+        (withName && findIn(withName, segments, 0, method)) ??
+        (bound.literals.size === 0
+          ? undefined
+          : findIn(bound, [...splitName(name), hostEnd, ...segments], 0, method)) ??
+        (wildcards.size === 0 ? undefined : findByWildcard(name, segments, method)) ??
+        findIn(everywhere, segments, 0, method)
+      );
+    },
+  };
+}
+
+/** Splits a host name into its labels from the right. */
+function splitName(name: string): readonly string[] {
+  return name.split('.').toReversed();
+}
+
+function createNode<R>(): Node<R> {
+  return {
+    literals: new Map(),
+    any: undefined,
+    end: { byMethod: new Map(), forAll: undefined },
+    rest: { byMethod: new Map(), forAll: undefined },
+  };
+}
+
+/** Returns the node at the end of the steps, and creates what is missing. */
+function descend<R>(root: Node<R>, steps: RulePattern['segments']): Node<R> {
+  let node = root;
+  for (const step of steps) {
+    const next: Node<R> = (step === anySegment ? node.any : node.literals.get(step)) ?? createNode();
+    if (step === anySegment) node.any = next;
+    else node.literals.set(step, next);
+    node = next;
+  }
+  return node;
+}
+
+/** Searches segment by segment, literal before `*` before `**`, so the first rule found is the most specific. */
+function findIn<R>(node: Node<R>, segments: readonly string[], depth: number, method: string): R | undefined {
+  const segment = segments[depth];
+  if (segment === undefined) return pick(node.end, method) ?? pick(node.rest, method);
+  const literal = node.literals.get(segment);
+  const found =
+    (literal && findIn(literal, segments, depth + 1, method)) ??
+    (node.any && findIn(node.any, segments, depth + 1, method));
+  return found ?? pick(node.rest, method);
+}
+
+function pick<R>({ byMethod, forAll }: Leaf<R>, method: string): R | undefined {
+  return byMethod.size === 0 ? forAll : (byMethod.get(method) ?? forAll);
 }

@@ -1,30 +1,9 @@
 import type { Dispatcher } from 'undici';
-import { Refused } from '../../refused.ts';
-import type { Forwarding } from './forwarding.ts';
-import type { PooledClient } from './pool.ts';
-import type { RequestHead } from './request-head.ts';
 import type { ResponseWriter } from './response.ts';
-import type { Upstream } from './upstream.ts';
-import { endsConnection } from './upstream-connection.ts';
+import { describeFailure, endsConnection, type ForwardJob, type PooledClient } from './upstream.ts';
 
-export interface ForwardJob {
-  readonly upstream: Upstream;
-  readonly forwarding: Forwarding;
-  readonly head: RequestHead;
-  readonly writer: ResponseWriter;
-}
-
-const timeoutCodes: ReadonlySet<string> = new Set([
-  ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'],
-]);
-
-export function describeFailure(cause: Error): Refused {
-  const { code } = cause as NodeJS.ErrnoException; // undici's errors have one too
-  if (code === 'UND_ERR_INVALID_ARG' || code === 'ERR_INVALID_CHAR') return new Refused('unexpected', { cause });
-  return new Refused(timeoutCodes.has(code ?? '') ? 'upstream_timeout' : 'upstream_unavailable', { cause });
-}
-
-export function forwardByDispatcher(job: ForwardJob): void {
+/** Forwards a request without a body. */
+export function forwardByPool(job: ForwardJob): void {
   const { method, target: path } = job.head;
   const headers = job.head.headers as string[]; // it is only read
   const pooled = job.upstream.pool.take();
@@ -54,7 +33,12 @@ class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
 
   onConnect(abort: () => void): void {
     if (this.#writer.isOver()) abort();
-    else this.#writer.onAbort(() => this.#cut());
+    else {
+      this.#writer.onAbort(() => {
+        this.drain();
+        this.#leave('reset');
+      });
+    }
   }
 
   onHeaders(status: number, rawHeaders: readonly (Buffer | string)[], resume: () => void): boolean {
@@ -88,11 +72,6 @@ class UpstreamResponseHandler implements Dispatcher.DispatchHandler {
   drain(): void {
     this.#isDraining = true;
     this.#resume?.();
-  }
-
-  #cut(): void {
-    this.drain();
-    this.#leave('reset');
   }
 
   #leave(way: 'release' | 'reset' | 'discard'): void {

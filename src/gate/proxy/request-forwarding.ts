@@ -1,12 +1,15 @@
 import { type ClientRequest, type IncomingMessage, request as openHttp, type RequestOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refused } from '../../refused.ts';
-import { findHeaderActions, isTrailer } from './header-names.ts';
-import { describeFailure, type ForwardJob } from './pool-forwarding.ts';
+import { findHeaderActions, isTrailer, readTrailers } from './headers.ts';
 import type { RequestHead } from './request-head.ts';
-import { readTrailers } from './response-headers.ts';
-import { maxResponseHeaderBytes } from './upstream.ts';
-import { endsConnection, resetConnection } from './upstream-connection.ts';
+import {
+  describeFailure,
+  endsConnection,
+  type ForwardJob,
+  maxResponseHeaderBytes,
+  resetConnection,
+} from './upstream.ts';
 
 /** Opens a request to the upstream with `node:http`, on the connection that `way` provides. */
 export function openRequest(
@@ -51,84 +54,35 @@ function describeFraming({ body, headers, expectsContinue }: RequestHead): reado
   return lines;
 }
 
-/** Size from which a body follows its head after {@link graceMilliseconds}: many upstreams refuse by only the length. */
-const largeBody = 1024 * 1024;
-const graceMilliseconds = 5;
-
 /** Forwards a request with a body, both ways at once; with `Expect: 100-continue`, the upstream decides when the body starts. */
-export function forwardByRequest({ upstream, forwarding, head, writer }: ForwardJob): void {
-  const { incoming, outgoing, identity, credentials, held } = forwarding;
+export function forwardByRequest(job: ForwardJob): void {
+  const { upstream, forwarding, head, writer } = job;
+  const { incoming, outgoing, held } = forwarding;
   const request = openRequest({ agent: upstream.agent }, head, describeFraming(head));
   endOnStrayByte(request);
   let isPaused = false;
   let isComplete = false;
-
-  const expire = (): void => {
-    if (isPaused) {
-      deadline.refresh();
-      return;
-    }
-    // The client has its own time limit.
-    if (isUploading()) deadline.refresh();
-    else writer.fail(new Refused('upstream_timeout'));
-  };
   const isUploading = (): boolean => !incoming.complete && !request.writableNeedDrain;
-  const deadline = setTimeout(expire, upstream.timeoutMilliseconds);
+  const deadline = setTimeout(() => {
+    // The client has its own time limit.
+    if (isPaused || isUploading()) deadline.refresh();
+    else writer.fail(new Refused('upstream_timeout'));
+  }, upstream.timeoutMilliseconds);
   const uploadDeadline = setTimeout(() => {
     if (isUploading()) writer.fail(new Refused('upload_timeout'));
     else if (!incoming.complete) uploadDeadline.refresh();
   }, upstream.uploadMilliseconds);
-  const touch = (): void => {
-    deadline.refresh();
-  };
-
-  let grace: NodeJS.Timeout | undefined;
-  let hasBegun = false;
-  const chunks: Buffer[] = [];
-  const upload = (chunk: Buffer): void => {
-    touch();
-    uploadDeadline.refresh();
-    if (chunks.push(chunk) === 1) setImmediate(sendChunks);
-  };
-  // After the poll phase, which has read an early response: a write to a closed connection would discard it.
-  const sendChunks = (): void => {
-    hasBegun = true;
-    for (const chunk of chunks.splice(0)) if (!request.destroyed && !request.write(chunk)) incoming.pause();
-  };
-  const finish = (): void => {
-    touch();
-    sendChunks();
-    if (head.body === 'chunked' && incoming.rawTrailers.length > 0) {
-      const actions = findHeaderActions(identity.names, credentials);
-      request.addTrailers(readTrailers(incoming.rawTrailers, (name) => isTrailer(name) && actions(name) === 'pass'));
-    }
-    request.end();
-  };
-  const detach = (): void => {
-    held?.release();
-    clearTimeout(deadline);
-    clearTimeout(uploadDeadline);
-    clearTimeout(grace);
-    incoming.off('data', upload);
-    incoming.off('end', finish);
-  };
-  writer.onAbort(() => {
-    detach();
-    // After the response, another request may have the connection.
-    if (!isComplete && request.socket !== null) resetConnection(request.socket);
-    request.destroy();
-  });
 
   request.on('drain', () => {
-    touch();
+    deadline.refresh();
     incoming.resume();
   });
   request.on('continue', () => {
-    touch();
+    deadline.refresh();
     if (head.expectsContinue && !outgoing.headersSent && !writer.isOver()) outgoing.writeContinue();
   });
   request.on('information', ({ statusCode, rawHeaders }) => {
-    touch();
+    deadline.refresh();
     writer.inform(statusCode, rawHeaders);
   });
   request.on('error', (error) => writer.fail(describeFailure(error)));
@@ -138,18 +92,7 @@ export function forwardByRequest({ upstream, forwarding, head, writer }: Forward
   });
   request.on('response', (response) => {
     const { socket } = response; // null at its end
-    touch();
-    response.on('data', (chunk: Buffer) => {
-      touch();
-      if (writer.write(chunk)) return;
-      isPaused = true;
-      response.pause();
-      outgoing.once('drain', () => {
-        isPaused = false;
-        touch();
-        response.resume();
-      });
-    });
+    deadline.refresh();
     response.on('end', () => {
       isComplete = true;
       detach();
@@ -157,39 +100,115 @@ export function forwardByRequest({ upstream, forwarding, head, writer }: Forward
       if (!request.writableFinished) request.destroy();
       else if (endsConnection(head.method, response.statusCode ?? 0)) resetConnection(socket);
     });
-    response.on('error', (error) => writer.fail(describeFailure(error)));
-    writer.begin(response.statusCode ?? 0, response.rawHeaders);
+    relayResponse(response, {
+      ...{ outgoing, writer },
+      onProgress(paused) {
+        isPaused = paused;
+        deadline.refresh();
+      },
+    });
   });
 
-  if (head.body === 'none') {
+  let stopUpload: (() => void) | undefined;
+  const detach = (): void => {
+    held?.release();
+    clearTimeout(deadline);
+    clearTimeout(uploadDeadline);
+    stopUpload?.();
+  };
+  writer.onAbort(() => {
+    detach();
+    // After the response, another request may have the connection.
+    if (!isComplete && request.socket !== null) resetConnection(request.socket);
+    request.destroy();
+  });
+  if (writer.isOver()) return;
+  stopUpload = forwardBody(request, job, () => {
+    deadline.refresh();
+    uploadDeadline.refresh();
+  });
+}
+
+interface Relay extends Pick<ForwardJob, 'writer'>, Pick<ForwardJob['forwarding'], 'outgoing'> {
+  /** Called for each chunk, and when reading pauses because the client takes no more, or resumes. */
+  readonly onProgress?: (isPaused: boolean) => void;
+}
+
+/** Forwards the head and body of a response. The caller listens to its end. */
+export function relayResponse(response: IncomingMessage, { outgoing, writer, onProgress }: Relay): void {
+  response.on('data', (chunk: Buffer) => {
+    onProgress?.(false);
+    if (writer.write(chunk)) return;
+    onProgress?.(true);
+    response.pause();
+    outgoing.once('drain', () => {
+      onProgress?.(false);
+      response.resume();
+    });
+  });
+  response.on('error', (error) => writer.fail(describeFailure(error)));
+  writer.begin(response.statusCode ?? 0, response.rawHeaders);
+}
+
+/** Size from which a body follows its head after {@link graceMilliseconds}: many upstreams refuse by only the length. */
+const largeBody = 1024 * 1024;
+const graceMilliseconds = 5;
+
+/** Starts to forward the body. Returns the function that stops it. */
+function forwardBody(
+  request: ClientRequest,
+  { forwarding, head, writer }: ForwardJob,
+  onProgress: () => void,
+): () => void {
+  const { incoming, identity, credentials, held } = forwarding;
+  const chunks: Buffer[] = [];
+  let grace: NodeJS.Timeout | undefined;
+  let hasBegun = false;
+  const upload = (chunk: Buffer): void => {
+    onProgress();
+    if (chunks.push(chunk) === 1) setImmediate(sendChunks);
+  };
+  // After the poll phase, which has read an early response: a write to a closed connection would discard it.
+  const sendChunks = (): void => {
+    hasBegun = true;
+    for (const chunk of chunks.splice(0)) if (!request.destroyed && !request.write(chunk)) incoming.pause();
+  };
+  const finish = (): void => {
+    onProgress();
+    sendChunks();
+    if (head.body === 'chunked' && incoming.rawTrailers.length > 0) {
+      const actions = findHeaderActions(identity.names, credentials);
+      request.addTrailers(readTrailers(incoming.rawTrailers, (name) => isTrailer(name) && actions(name) === 'pass'));
+    }
     request.end();
-    return;
-  }
+  };
   const begin = (): void => void incoming.on('data', upload).on('end', finish);
-  if (held !== undefined && held.chunks.length > 0) {
+
+  if (head.body === 'none') request.end();
+  else if (held !== undefined && held.chunks.length > 0) {
     chunks.push(...held.chunks);
     request.once('finish', () => held.release());
     setImmediate(() => {
       if (writer.isOver()) return;
-      if (incoming.readableEnded) {
-        finish();
-        return;
-      }
+      if (incoming.readableEnded) return finish();
       sendChunks();
       begin();
       if (!request.writableNeedDrain) incoming.resume();
     });
-    return;
-  }
-  if (typeof head.body === 'number' && head.body > largeBody) {
+  } else if (typeof head.body === 'number' && head.body > largeBody) {
     request.flushHeaders();
     grace = setTimeout(begin, graceMilliseconds);
-    return;
+  } else {
+    begin();
+    // The head is sent with the first chunk of the body if that has arrived.
+    setImmediate(() => {
+      if (chunks.length > 0) sendChunks();
+      else if (!hasBegun && !writer.isOver()) request.flushHeaders();
+    });
   }
-  begin();
-  // The head is sent with the first chunk of the body if that has arrived.
-  setImmediate(() => {
-    if (chunks.length > 0) sendChunks();
-    else if (!hasBegun && !writer.isOver()) request.flushHeaders();
-  });
+  return () => {
+    clearTimeout(grace);
+    incoming.off('data', upload);
+    incoming.off('end', finish);
+  };
 }

@@ -1,14 +1,55 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { ExternalUrl } from '../../http/external-url.ts';
+import type { HeldBody } from '../../mcp/held-body.ts';
 import { Refused } from '../../refused.ts';
-import { readOriginHost } from '../match/rule-host.ts';
-import type { Forwarding } from './forwarding.ts';
-import {
-  findFramingPart,
-  findHeaderActions,
-  type HeaderAction,
-  namesFraming,
-  readConnectionOptions,
-} from './header-names.ts';
+import type { HeaderList } from '../../server/http/answer.ts';
+import { readOriginHost } from '../match/request-target.ts';
+import { addConnectionOptions, type CredentialForwarding, findHeaderActions, framingHeaders } from './headers.ts';
+
+export interface Identity {
+  /** One list for all requests of a set of rules: the removed headers are computed once per list. */
+  readonly names: readonly string[];
+  /** Values in the order of the names, with characters from space to `~` only. `undefined` for a header that is not sent. */
+  readonly values: readonly (string | undefined)[];
+}
+
+/** A request to forward, and what the gate decided about it. */
+export interface Forwarding {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  /**
+   * Detaches the connection of an upgrade request, once the upstream has agreed. Only WebSocket is forwarded; others are
+   * ignored, as RFC 9110 §7.8 allows.
+   */
+  readonly takeSocket?: (() => { readonly socket: Duplex; readonly head: Buffer }) | undefined;
+  readonly identity: Identity;
+  /** URL that the client called, from which X-Forwarded-Proto, -Host and -Prefix are set. */
+  readonly externalUrl: ExternalUrl;
+  /** True if the peer's X-Forwarded-For is trusted and forwarded. */
+  readonly isPeerTrusted: boolean;
+  readonly credentials: CredentialForwarding;
+  /** The part of the body that was read; the rest follows. Default: none was read. */
+  readonly held?: HeldBody | undefined;
+  /** Sent as X-Request-Id. Default: none. */
+  readonly requestId?: string;
+  /** Headers, by names in lower case, that replace the client's and continue the trace in the gate's span. Default: none. */
+  readonly trace?: ReadonlyMap<string, string> | undefined;
+  /** First segments of the target that the upstream does not get. Default: none. */
+  readonly strip?: { readonly prefix: string; readonly segments: number } | undefined;
+  /** Headers for the client's response, which replace the upstream's. Default: none. */
+  readonly responseHeaders?: HeaderList;
+  /** True if the upstream's CORS headers replace the CORS headers of {@link Forwarding.responseHeaders}. */
+  readonly prefersUpstreamCors?: boolean;
+  /** Client as named by {@link namePeer}; a client without an address has no share. */
+  readonly client: string;
+  /** Responds with the refusal; called at most once, and only before a response has started. */
+  readonly refuse: (error: Refused) => void;
+  /** Called if a started response fails; the client's connection is closed then. */
+  readonly onCut?: (error: Refused) => void;
+  /** Called once, after the last byte for the client. */
+  readonly onDone?: () => void;
+}
 
 /** Target and end of a request, on which all readers must agree. */
 export interface Framing {
@@ -17,6 +58,8 @@ export interface Framing {
   readonly body: 'none' | 'chunked' | number;
   /** True if the request has a Content-Length, even 0. */
   readonly tellsLength: boolean;
+  /** Names of headers in Connection, in lower case. */
+  readonly named: ReadonlySet<string> | undefined;
 }
 
 export interface RequestHead {
@@ -26,6 +69,7 @@ export interface RequestHead {
   readonly headers: readonly string[];
   readonly body: Framing['body'];
   readonly expectsContinue: boolean;
+  readonly isWebSocket: boolean;
 }
 
 /** The gate's name in Via (RFC 9110 §7.6.3). */
@@ -33,8 +77,11 @@ const pseudonym = 'portcullis';
 const visible = /^[\x21-\x7e]+$/;
 /** Number of digits that a JavaScript number represents exactly. */
 const lengthGrammar = /^\d{1,15}$/;
+const webSocketKey = /^[\w+/]{22}==$/;
 
-const ambiguous = (part: string): Refused => new Refused('ambiguous_request', { context: { part } });
+const framingParts = new Map(
+  (['Host', 'Content-Length', 'Transfer-Encoding', 'Connection'] as const).map((part) => [part.length, part]),
+);
 
 /**
  * Reads the target and end of a request, and refuses what another server might read differently. Node's parser already
@@ -42,15 +89,18 @@ const ambiguous = (part: string): Refused => new Refused('ambiguous_request', { 
  */
 export function readFraming(incoming: IncomingMessage): Framing | Refused {
   const { rawHeaders, httpVersion } = incoming;
+  const ambiguous = (part: string): Refused => new Refused('ambiguous_request', { context: { part } });
   // Node also accepts 0.9 and 2.0.
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return ambiguous('version');
   let host: string | undefined;
   let length: string | undefined;
   let isChunked = false;
+  let named: ReadonlySet<string> | undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
-    const part = findFramingPart(name);
-    if (part === undefined) continue;
+    // Compares lengths first, because this runs for every header.
+    const part = framingParts.get(name.length);
+    if (part === undefined || (name !== part && name.toLowerCase() !== part.toLowerCase())) continue;
     const value = rawHeaders[i + 1] ?? '';
     if (part === 'Host') {
       if (host !== undefined || value === '') return ambiguous(part);
@@ -62,8 +112,10 @@ export function readFraming(incoming: IncomingMessage): Framing | Refused {
       // A proxy must decode other codings (RFC 9112 §6.1).
       if (isChunked || value.toLowerCase() !== 'chunked') return ambiguous(part);
       isChunked = true;
-    } else if (value !== 'keep-alive' && value !== 'close' && namesFraming(value)) return ambiguous(part);
+    } else named = addConnectionOptions(named, value);
   }
+  // The next reader might remove a framing header that Connection names.
+  if (named !== undefined && framingHeaders.some((name) => named.has(name))) return ambiguous('Connection');
   if (host === undefined) return ambiguous('Host');
   if (isChunked && (length !== undefined || httpVersion !== '1.1')) return ambiguous('Transfer-Encoding');
   const target = readTarget(incoming, host);
@@ -72,15 +124,25 @@ export function readFraming(incoming: IncomingMessage): Framing | Refused {
   // Node treats the body of such a request as the first bytes of the other protocol.
   const { upgrade } = incoming as { readonly upgrade?: boolean }; // not in the types; node:http sets it
   if (upgrade === true && body !== 'none') return ambiguous('Upgrade');
-  return { target, body, tellsLength: length !== undefined };
+  return { target, body, tellsLength: length !== undefined, named };
+}
+
+/** Reads the target for an origin server (RFC 9112 §3.2.1): a path, even if the client sent a URL. */
+function readTarget({ url = '' }: IncomingMessage, host: string): string | undefined {
+  if (!visible.test(url)) return undefined;
+  if (url.charCodeAt(0) === 0x2f) return url;
+  const [, authority = '', rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url) ?? [];
+  // RFC 9112 §3.2.2 prefers the URL. A reader of Host would see another server, so both must be equal.
+  if (authority.toLowerCase() !== host.toLowerCase() || authority === '') return undefined;
+  return rest.startsWith('/') ? rest : undefined;
 }
 
 export function createRequestHead(forwarding: Forwarding, framing: Framing): RequestHead {
-  const { incoming } = forwarding;
-  const { rawHeaders, method = '', httpVersion } = incoming;
-  const actions = findHeaderActions(forwarding.identity.names, forwarding.credentials);
-  const named = readConnectionOptions(rawHeaders);
-  const host = readOriginHost(forwarding.externalUrl.origin).nameAndPort;
+  const { incoming, externalUrl, identity, strip, trace } = forwarding;
+  const { rawHeaders, method = '', httpVersion, socket } = incoming;
+  const { body, named } = framing;
+  const actions = findHeaderActions(identity.names, forwarding.credentials);
+  const host = readOriginHost(externalUrl.origin).nameAndPort;
   // The host that the rule was found by, so that a rule never decides on a host that the upstream does not see.
   const headers: string[] = ['Host', host];
   let expectsContinue = false;
@@ -88,51 +150,43 @@ export function createRequestHead(forwarding: Forwarding, framing: Framing): Req
   let via = '';
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
-    const action: HeaderAction = actions(name);
-    if (action === 'drop' || named?.has(name.toLowerCase()) === true || isReplaced(name, forwarding.trace)) continue;
+    const action = actions(name);
+    if (action === 'drop' || named?.has(name.toLowerCase()) === true || isReplaced(name, trace)) continue;
     const value = rawHeaders[i + 1] ?? '';
     if (action === 'pass') headers.push(name, value);
     else if (action === 'expect') expectsContinue = value.toLowerCase() === '100-continue';
     else if (action === 'via') via += `${value}, `;
     else if (forwarding.isPeerTrusted) forwardedFor += `${value}, `;
   }
-  appendGateHeaders(headers, forwarding, { host, forwardedFor, via: `${via}${httpVersion} ${pseudonym}` });
-  if (framing.body === 'none' && framing.tellsLength) headers.push('Content-Length', '0');
-  const target =
-    forwarding.strip === undefined ? framing.target : stripSegments(framing.target, forwarding.strip.segments);
-  // A client whose body was read has already got its 100 response.
-  const awaitsBody = expectsContinue && (forwarding.held?.chunks.length ?? 0) === 0;
-  return { method, target, headers, body: framing.body, expectsContinue: awaitsBody };
-}
-
-/** Reports whether the gate sends its own header instead. A client's tracestate belongs to its traceparent. */
-function isReplaced(name: string, trace: Forwarding['trace']): boolean {
-  if (trace === undefined) return false;
-  const lowered = name.toLowerCase();
-  return trace.has(lowered) || (lowered === 'tracestate' && trace.has('traceparent'));
-}
-
-interface Chain {
-  readonly host: string;
-  readonly forwardedFor: string;
-  readonly via: string;
-}
-
-function appendGateHeaders(headers: string[], forwarding: Forwarding, chain: Chain): void {
-  const { incoming, externalUrl, identity, strip, requestId, trace } = forwarding;
-  const { origin } = externalUrl;
   const prefix = externalUrl.prefix + (strip?.prefix ?? '');
-  headers.push('Via', chain.via);
-  headers.push('X-Forwarded-For', chain.forwardedFor + describePeer(incoming));
-  headers.push('X-Forwarded-Proto', origin.charCodeAt(4) === 0x3a ? 'http' : 'https');
-  headers.push('X-Forwarded-Host', chain.host);
+  headers.push('Via', `${via}${httpVersion} ${pseudonym}`);
+  headers.push('X-Forwarded-For', forwardedFor + showAddress(socket.remoteAddress));
+  headers.push('X-Forwarded-Proto', externalUrl.origin.startsWith('https:') ? 'https' : 'http');
+  headers.push('X-Forwarded-Host', host);
   if (prefix !== '') headers.push('X-Forwarded-Prefix', prefix);
-  if (requestId !== undefined) headers.push('X-Request-Id', requestId);
+  if (forwarding.requestId !== undefined) headers.push('X-Request-Id', forwarding.requestId);
   for (const [name, value] of trace ?? []) headers.push(name, value);
   for (const [i, name] of identity.names.entries()) {
     const value = identity.values[i];
     if (value !== undefined) headers.push(name, value);
   }
+  if (body === 'none' && framing.tellsLength) headers.push('Content-Length', '0');
+  return {
+    method,
+    target: strip === undefined ? framing.target : stripSegments(framing.target, strip.segments),
+    headers,
+    body,
+    // A client whose body was read has already got its 100 response.
+    expectsContinue: expectsContinue && (forwarding.held?.chunks.length ?? 0) === 0,
+    isWebSocket: body === 'none' && isWebSocketRequest(forwarding),
+  };
+}
+
+/** Reports whether the gate sends its own header instead. A client's tracestate belongs to its traceparent. */
+function isReplaced(name: string, trace: Forwarding['trace']): boolean {
+  if (trace === undefined) return false;
+  const lower = name.toLowerCase();
+  return trace.has(lower) || (lower === 'tracestate' && trace.has('traceparent'));
 }
 
 function stripSegments(target: string, count: number): string {
@@ -147,18 +201,17 @@ function stripSegments(target: string, count: number): string {
   return rest.startsWith('/') ? rest : `/${rest}`;
 }
 
-function describePeer({ socket }: IncomingMessage): string {
-  const { remoteAddress = 'unknown' } = socket;
-  // An IPv4 address on a dual-stack socket.
-  return remoteAddress.startsWith('::ffff:') ? remoteAddress.slice(7) : remoteAddress;
+/** Shows an IPv4 address on a dual-stack socket as IPv4. */
+function showAddress(address = 'unknown'): string {
+  return address.startsWith('::ffff:') ? address.slice(7) : address;
 }
 
-/** Reads the target for an origin server (RFC 9112 §3.2.1): a path, even if the client sent a URL. */
-function readTarget({ url = '' }: IncomingMessage, host: string): string | undefined {
-  if (!visible.test(url)) return undefined;
-  if (url.charCodeAt(0) === 0x2f) return url;
-  const [, authority = '', rest = ''] = /^https?:\/\/([^/?#]*)(.*)$/i.exec(url) ?? [];
-  // RFC 9112 §3.2.2 prefers the URL. A reader of Host would see another server, so both must be equal.
-  if (authority.toLowerCase() !== host.toLowerCase() || authority === '') return undefined;
-  return rest.startsWith('/') ? rest : undefined;
+/**
+ * Reports whether a request is for a WebSocket. Other protocols are not forwarded: after `Upgrade: h2c`, requests would
+ * bypass the gate.
+ */
+function isWebSocketRequest({ incoming, takeSocket }: Forwarding): boolean {
+  if (takeSocket === undefined || incoming.method !== 'GET' || incoming.httpVersion !== '1.1') return false;
+  const { upgrade, 'sec-websocket-key': key } = incoming.headers;
+  return upgrade?.toLowerCase() === 'websocket' && typeof key === 'string' && webSocketKey.test(key);
 }

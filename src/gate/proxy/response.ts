@@ -1,9 +1,8 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Refused } from '../../refused.ts';
-import type { AnswerBatch } from '../../server/http/answer.ts';
-import { discardRest } from './discard.ts';
-import type { Forwarding } from './forwarding.ts';
-import { mergeHeaders, readResponseHeaders, readTrailers } from './response-headers.ts';
+import { type AnswerBatch, createAnswerBatch } from '../../server/http/answer.ts';
+import { mergeHeaders, readResponseHeaders, readTrailers } from './headers.ts';
+import type { Forwarding } from './request-head.ts';
 
 export interface ResponseWriterOptions {
   readonly batch: AnswerBatch<ResponseWriter>;
@@ -11,6 +10,12 @@ export interface ResponseWriterOptions {
   readonly onHead: (seconds: number) => void;
   /** Called once for each response, when its connection has finished it. */
   readonly leave: (forwarding: Forwarding) => void;
+}
+
+export function createResponseBatch(): AnswerBatch<ResponseWriter> {
+  return createAnswerBatch((responses) => {
+    for (const response of responses) response.send();
+  });
 }
 
 /** Maximum size of a body that is sent as one string with its head: one system call and one copy. */
@@ -82,17 +87,14 @@ export class ResponseWriter {
       return;
     }
     try {
-      const { outgoing, responseHeaders, prefersUpstreamCors = false } = this.#forwarding;
-      outgoing.writeHead(
-        status,
-        responseHeaders === undefined ? headers : mergeHeaders(headers, responseHeaders, prefersUpstreamCors),
-      );
+      const { outgoing, responseHeaders = [], prefersUpstreamCors = false } = this.#forwarding;
+      outgoing.writeHead(status, mergeHeaders(headers, responseHeaders, prefersUpstreamCors));
     } catch (cause) {
       this.fail(new Refused('upstream_unavailable', { cause }));
       return;
     }
     // Most responses arrive complete, so nothing is sent before the event-loop iteration ends.
-    process.nextTick(flush, this);
+    process.nextTick(() => this.#flush());
   }
 
   /** Returns false if the next chunk must await `drain`. */
@@ -102,11 +104,11 @@ export class ResponseWriter {
       this.#held = chunk;
       return true;
     }
-    this.flush();
+    this.#flush();
     return this.#forwarding.outgoing.write(chunk);
   }
 
-  flush(): void {
+  #flush(): void {
     if (this.#over || this.#flushed) return;
     this.#flushed = true;
     const { outgoing } = this.#forwarding;
@@ -188,6 +190,24 @@ function endInOnePiece(outgoing: ServerResponse, text: string): void {
   outgoing.end();
 }
 
-function flush(writer: ResponseWriter): void {
-  writer.flush();
+/** Maximum size of the rest of a body that is discarded: many clients read the response only after they have sent the body. */
+const maxDiscardedBytes = 64 * 1024 * 1024;
+/** The time limit of a client that takes no byte. */
+const maxDiscardMilliseconds = 30_000;
+
+/**
+ * Discards the rest of a body, within limits, after its response was sent early. An immediate close would reset the
+ * connection, and the client could lose the response.
+ */
+export function discardRest(incoming: IncomingMessage): void {
+  if (incoming.complete || incoming.destroyed) return;
+  const { socket } = incoming;
+  let left = maxDiscardedBytes;
+  const deadline = setTimeout(() => socket.destroy(), maxDiscardMilliseconds);
+  const done = (): void => clearTimeout(deadline);
+  incoming.on('data', (chunk: Buffer) => {
+    left -= chunk.length;
+    if (left < 0) socket.destroy();
+  });
+  incoming.once('end', done).once('close', done).resume();
 }

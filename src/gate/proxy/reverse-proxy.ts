@@ -1,22 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Refused } from '../../refused.ts';
-import { createAnswerBatch } from '../../server/http/answer.ts';
-import { discardRest } from './discard.ts';
-import type { Forwarding } from './forwarding.ts';
-import { forwardByDispatcher } from './pool-forwarding.ts';
+import { forwardByPool } from './pool-forwarding.ts';
 import { forwardByRequest } from './request-forwarding.ts';
-import { createRequestHead, type Framing, readFraming } from './request-head.ts';
-import { ResponseWriter, type ResponseWriterOptions } from './response.ts';
-import { forwardUpgrade, isWebSocketRequest } from './upgrade.ts';
-import { openUpstream } from './upstream.ts';
+import { createRequestHead, type Forwarding, type Framing, readFraming } from './request-head.ts';
+import { createResponseBatch, discardRest, ResponseWriter, type ResponseWriterOptions } from './response.ts';
+import { forwardUpgrade } from './upgrade.ts';
+import { openUpstream, type Upstream, type UpstreamOptions } from './upstream.ts';
 
-export { discardRest } from './discard.ts';
-export type { CredentialForwarding, Forwarding, Identity, TakeSocket } from './forwarding.ts';
-export type { Framing } from './request-head.ts';
-
-export interface ReverseProxyOptions {
-  readonly upstream: string;
+export interface ReverseProxyOptions extends Pick<UpstreamOptions, 'upstream' | 'ca' | 'onReachable'> {
   /** Seconds for the upstream to accept a connection, to start its response, and between two chunks. Default: 60. */
   readonly timeout?: number;
   /** `off`: one connection to the upstream for each request. Default: `on`. */
@@ -27,39 +19,23 @@ export interface ReverseProxyOptions {
   readonly uploadTimeout?: number;
   /** Share of them that one client may use, over 0 and at most 1. Default: 1. */
   readonly share?: number;
-  /** PEM certificates that replace the roots of Node for an `https://` upstream. */
-  readonly ca?: string;
   /** Batch of complete responses, shared by several proxies. Default: its own. */
   readonly batch?: ResponseWriterOptions['batch'];
-  /** Called if a connection succeeds after one that failed, or fails after one that succeeded. */
-  readonly onReachable?: (isReachable: boolean) => void;
-  /** Called with the seconds from a request to the head of its response. */
   readonly onHead?: ResponseWriterOptions['onHead'];
 }
 
-export interface ReverseProxy {
+export interface ReverseProxy extends Pick<Upstream, 'probe' | 'isReachable' | 'close'> {
   readonly address: string;
-  /**
-   * Reads the target and end of a request, or refuses it because another server could read it differently. Must run in the
-   * iteration in which the request arrived. A refusal closes the connection, because its next bytes are not trustworthy.
-   */
-  examine(incoming: IncomingMessage, outgoing: ServerResponse): Framing | Refused;
+  readonly examine: Examine;
   /** Forwards one examined request and its response. Never throws. */
   forward(forwarding: Forwarding, framing: Framing): void;
   inFlight(): number;
   /** Sends the pending complete responses, before a connection is closed. */
   sendReady(): void;
-  close(): void;
   /** Closes every connection once the requests in flight have finished. */
   retire(): void;
-  /** Opens and closes one connection, to find out if the upstream is reachable. */
-  probe(): void;
-  /** Result of the last connection; true before the first. */
-  isReachable(): boolean;
 }
 
-const defaultTimeout = 60;
-const defaultUploadTimeout = 60;
 const defaultMaxInFlight = 4096;
 
 /**
@@ -67,28 +43,21 @@ const defaultMaxInFlight = 4096;
  * for an upstream that is not an address.
  */
 export async function createReverseProxy(options: ReverseProxyOptions): Promise<ReverseProxy> {
-  const { maxInFlight = defaultMaxInFlight, share = 1, keepAlive = 'on' } = options;
-  const { timeout = defaultTimeout, uploadTimeout = defaultUploadTimeout } = options;
+  const { maxInFlight = defaultMaxInFlight, share = 1, batch = createResponseBatch() } = options;
   const maxOfClient = Math.max(1, Math.floor(maxInFlight * share));
-  const upstream = await openUpstream({ ...options, timeout, uploadTimeout, keepAlive });
+  const upstream = await openUpstream({ timeout: 60, uploadTimeout: 60, keepAlive: 'on', ...options });
   let inFlight = 0;
   const inFlightOf = new Map<string, number>();
-
-  const batch =
-    options.batch ??
-    createAnswerBatch<ResponseWriter>((responses) => {
-      for (const response of responses) response.send();
-    });
   let isRetired = false;
   const writerOptions: ResponseWriterOptions = {
     batch,
     onHead: options.onHead ?? (() => {}),
-    leave(forwarding) {
+    leave({ client, onDone }) {
       inFlight--;
-      const left = (inFlightOf.get(forwarding.client) ?? 0) - 1;
-      if (left > 0) inFlightOf.set(forwarding.client, left);
-      else inFlightOf.delete(forwarding.client);
-      forwarding.onDone?.();
+      const left = (inFlightOf.get(client) ?? 0) - 1;
+      if (left > 0) inFlightOf.set(client, left);
+      else inFlightOf.delete(client);
+      onDone?.();
       if (isRetired && inFlight === 0) upstream.close();
     },
   };
@@ -109,28 +78,32 @@ export async function createReverseProxy(options: ReverseProxyOptions): Promise<
       inFlight++;
       inFlightOf.set(client, ofClient + 1);
       const writer = new ResponseWriter(forwarding, writerOptions);
+      const job = { upstream, forwarding, head, writer };
       try {
-        if (isWebSocketRequest(forwarding, head)) forwardUpgrade({ upstream, forwarding, head, writer });
-        else if (head.body === 'none' && !head.expectsContinue) {
-          forwardByDispatcher({ upstream, forwarding, head, writer });
-        } else forwardByRequest({ upstream, forwarding, head, writer });
+        if (head.isWebSocket) forwardUpgrade(job);
+        else if (head.body === 'none' && !head.expectsContinue) forwardByPool(job);
+        else forwardByRequest(job);
       } catch (cause) {
         writer.fail(new Refused('unexpected', { cause }));
       }
     },
     inFlight: () => inFlight,
     sendReady: batch.sendNow,
-    close: () => upstream.close(),
     retire() {
       isRetired = true;
       if (inFlight === 0) upstream.close();
     },
-    probe: () => upstream.probe(),
-    isReachable: () => upstream.isReachable(),
+    ...{ close: upstream.close, probe: upstream.probe, isReachable: upstream.isReachable },
   };
 }
 
-export function createExamine(): ReverseProxy['examine'] {
+/**
+ * Reads the target and end of a request, or refuses it because another server could read it differently. Must run in the
+ * iteration in which the request arrived. A refusal closes the connection, because its next bytes are not trustworthy.
+ */
+export type Examine = (incoming: IncomingMessage, outgoing: ServerResponse) => Framing | Refused;
+
+export function createExamine(): Examine {
   /** Refusals by connection with an ambiguous request. */
   const doubtful = new WeakMap<Socket, Refused>();
   return (incoming, outgoing) => {

@@ -3,32 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Refused } from '../../refused.ts';
 import type { HeaderList } from '../../server/http/answer.ts';
-import type { Forwarding } from './forwarding.ts';
-import { describeFailure, type ForwardJob } from './pool-forwarding.ts';
-import { openRequest } from './request-forwarding.ts';
-import type { RequestHead } from './request-head.ts';
-import { mergeHeaders, readResponseHeaders } from './response-headers.ts';
+import { mergeHeaders, readResponseHeaders } from './headers.ts';
+import { openRequest, relayResponse } from './request-forwarding.ts';
+import { describeFailure, type ForwardJob } from './upstream.ts';
 
 /** RFC 6455 §1.3. */
 const webSocketId = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
-const keyGrammar = /^[\w+/]{22}==$/;
-
-/**
- * Reports whether a request is for a WebSocket. Other protocols are not forwarded: after `Upgrade: h2c`, requests would
- * bypass the gate.
- */
-export function isWebSocketRequest({ incoming, takeSocket }: Forwarding, head: RequestHead): boolean {
-  const { upgrade, 'sec-websocket-key': key } = incoming.headers;
-  return (
-    takeSocket !== undefined &&
-    upgrade?.toLowerCase() === 'websocket' &&
-    head.method === 'GET' &&
-    head.body === 'none' &&
-    incoming.httpVersion === '1.1' &&
-    typeof key === 'string' &&
-    keyGrammar.test(key)
-  );
-}
 
 /** Forwards a request for a WebSocket. A response other than 101 is forwarded unchanged. */
 export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJob): void {
@@ -45,14 +25,8 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
   request.on('error', (error) => writer.fail(describeFailure(error)));
   request.on('response', (response) => {
     clearTimeout(deadline);
-    writer.begin(response.statusCode ?? 0, response.rawHeaders);
-    response.on('data', (chunk: Buffer) => {
-      if (writer.write(chunk)) return;
-      response.pause();
-      outgoing.once('drain', () => response.resume());
-    });
     response.on('end', () => writer.end(response.rawTrailers));
-    response.on('error', (error) => writer.fail(describeFailure(error)));
+    relayResponse(response, { outgoing, writer });
   });
   request.on('upgrade', (response, socket, rest) => {
     clearTimeout(deadline);
@@ -70,7 +44,8 @@ export function forwardUpgrade({ upstream, forwarding, head, writer }: ForwardJo
     outgoing.statusCode = 101;
     const taken = takeSocket();
     taken.socket.write(formatHead(response, forwarding.responseHeaders ?? []));
-    join(taken, { socket, head: rest });
+    pipe(taken, socket);
+    pipe({ socket, head: rest }, taken.socket);
   });
   request.end();
 }
@@ -96,14 +71,9 @@ interface End {
   readonly head: Buffer;
 }
 
-function join(client: End, upstream: End): void {
-  for (const [from, to] of [
-    [client, upstream],
-    [upstream, client],
-  ] as const) {
-    if (from.head.length > 0) to.socket.write(from.head);
-    from.socket.pipe(to.socket);
-    from.socket.on('error', () => to.socket.destroy());
-    from.socket.on('close', () => to.socket.destroy());
-  }
+function pipe({ socket, head }: End, to: Duplex): void {
+  if (head.length > 0) to.write(head);
+  socket.pipe(to);
+  socket.on('error', () => to.destroy());
+  socket.on('close', () => to.destroy());
 }

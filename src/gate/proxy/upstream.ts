@@ -1,7 +1,11 @@
 import { Agent } from 'node:http';
-import { parseUpstream } from '../../http/upstream-address.ts';
-import { createPool, type Pool } from './pool.ts';
-import { createOpenConnection, type OpenConnection } from './upstream-connection.ts';
+import { connect, isIP, type Socket } from 'node:net';
+import { connect as connectTls, createSecureContext } from 'node:tls';
+import type { Client } from 'undici';
+import { parseUpstream, type UpstreamAddress } from '../../http/upstream-address.ts';
+import { Refused } from '../../refused.ts';
+import type { Forwarding, RequestHead } from './request-head.ts';
+import type { ResponseWriter } from './response.ts';
 
 export interface UpstreamOptions {
   readonly upstream: string;
@@ -10,22 +14,35 @@ export interface UpstreamOptions {
   /** Seconds. */
   readonly uploadTimeout: number;
   readonly keepAlive: 'on' | 'off';
+  /** PEM certificates that replace the roots of Node for an `https://` upstream. */
   readonly ca?: string;
+  /** Called if a connection succeeds after one that failed, or fails after one that succeeded. */
   readonly onReachable?: ((isReachable: boolean) => void) | undefined;
 }
 
 export interface Upstream {
   readonly keepAlive: 'on' | 'off';
-  readonly open: OpenConnection;
-  /** Client for requests without a body, the fastest. */
+  /** Opens a connection; its TLS handshake may still be in flight. */
+  open(): Socket;
+  /** Clients for requests without a body, the fastest. */
   readonly pool: Pool;
   /** Client for bodies with trailers and `Expect: 100-continue`, which the pool does not support. */
   readonly agent: Agent;
   readonly timeoutMilliseconds: number;
   readonly uploadMilliseconds: number;
+  /** Opens and closes one connection, to find out if the upstream is reachable. */
   probe(): void;
+  /** Result of the last connection; true before the first. */
   isReachable(): boolean;
   close(): void;
+}
+
+/** A request in flight to an upstream. */
+export interface ForwardJob {
+  readonly upstream: Upstream;
+  readonly forwarding: Forwarding;
+  readonly head: RequestHead;
+  readonly writer: ResponseWriter;
 }
 
 /** Milliseconds that an idle connection is kept without a hint of the upstream; most servers keep it for 5 s or longer. */
@@ -36,19 +53,19 @@ export const maxResponseHeaderBytes = 64 * 1024;
 
 /** Loads the client and creates the pools; opens no connection. */
 export async function openUpstream(options: UpstreamOptions): Promise<Upstream> {
-  const { upstream, timeout, uploadTimeout, keepAlive, ca } = options;
-  const address = parseUpstream(upstream);
+  const { timeout, uploadTimeout, keepAlive } = options;
+  const address = parseUpstream(options.upstream);
   if (!(timeout > 0) || timeout > 3600) throw new TypeError('timeout must be over 0 and at most 3600 seconds.');
   const timeoutMilliseconds = timeout * 1000;
-  const connect = createOpenConnection(address, ca);
+  const connectTo = createConnect(address, options.ca);
   let isReachable = true;
   const note = (next: boolean): void => {
     if (next !== isReachable) options.onReachable?.(next);
     isReachable = next;
   };
   const connected = address.isTls ? 'secureConnect' : 'connect';
-  const open: OpenConnection = () => {
-    const socket = connect();
+  const open = (): Socket => {
+    const socket = connectTo();
     const fail = (): void => note(false);
     socket.once('error', fail).once(connected, () => {
       socket.off('error', fail);
@@ -56,11 +73,24 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
     });
     return socket;
   };
-  const pool = await createPool({
-    open,
-    isTls: address.isTls,
+  /** Resolves once the connection, and its TLS session, is open. */
+  const awaitOpen = (socket: Socket): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const late = Object.assign(new Error('The upstream has not accepted the connection.'), { code: 'ETIMEDOUT' });
+      const deadline = setTimeout(() => socket.destroy(late), timeoutMilliseconds);
+      socket.once(connected, () => {
+        clearTimeout(deadline);
+        resolve();
+      });
+      socket.on('error', reject);
+      // The only event if it was discarded before.
+      socket.once('close', () => {
+        clearTimeout(deadline);
+        reject(new Error('The connection was closed.'));
+      });
+    });
+  const pool = await createPool(open, awaitOpen, {
     pipelining: keepAlive === 'on' ? 1 : 0,
-    connectTimeout: timeoutMilliseconds,
     headersTimeout: timeoutMilliseconds,
     bodyTimeout: timeoutMilliseconds,
     keepAliveTimeout: idleMilliseconds,
@@ -70,23 +100,146 @@ export async function openUpstream(options: UpstreamOptions): Promise<Upstream> 
   const agent = new Agent({ keepAlive: keepAlive === 'on', timeout: idleMilliseconds, scheduling: 'lifo' });
   agent.createConnection = open;
   return {
-    keepAlive,
-    open,
-    pool,
-    agent,
-    timeoutMilliseconds,
+    ...{ keepAlive, open, pool, agent, timeoutMilliseconds },
     uploadMilliseconds: uploadTimeout * 1000,
     probe() {
-      const socket = open().on('error', () => {});
-      socket.setTimeout(timeoutMilliseconds, () =>
-        socket.destroy(new Error('The upstream has not accepted the connection.')),
+      const socket = open();
+      awaitOpen(socket).then(
+        () => socket.destroy(),
+        () => {},
       );
-      socket.once(connected, () => socket.destroy());
     },
     isReachable: () => isReachable,
     close() {
       agent.destroy();
       pool.close();
+    },
+  };
+}
+
+/** TCP connections below TLS: only these can be reset. */
+const carriers = new WeakMap<Socket, Socket>();
+
+/** Creates the function that opens connections to one upstream; `ca` replaces the roots of Node. */
+function createConnect({ isTls, hostname, port, socketPath }: UpstreamAddress, ca?: string): () => Socket {
+  const place = socketPath === undefined ? { host: hostname, port } : { path: socketPath };
+  const options = { ...place, noDelay: true, keepAlive: true, highWaterMark: 64 * 1024 };
+  if (!isTls) return () => connect(options);
+  const secureContext = createSecureContext(ca === undefined ? {} : { ca });
+  // The name in the certificate is the upstream's, not the Host of the client.
+  const peer = isIP(hostname) === 0 ? { host: hostname, servername: hostname } : { host: hostname };
+  let session: Buffer | undefined;
+  return () => {
+    const carrier = connect(options);
+    const socket = connectTls({ ...peer, socket: carrier, secureContext, session, ALPNProtocols: ['http/1.1'] });
+    socket.on('session', (latest) => {
+      session = latest;
+    });
+    carriers.set(socket, carrier);
+    return socket;
+  };
+}
+
+/**
+ * Closes a connection with a reset. After an orderly close its local port stays unusable for a minute, and a client whose
+ * requests close connections would use up the ports of all.
+ */
+export function resetConnection(socket: Socket): void {
+  const carrier = carriers.get(socket) ?? socket;
+  // A unix socket has no address, and cannot be reset.
+  if (carrier.remoteAddress === undefined) socket.destroy();
+  else carrier.resetAndDestroy();
+}
+
+/**
+ * Reports whether a response has no body by definition (RFC 9112 §6.3). Its connection is closed: an upstream that sends a
+ * body nevertheless may send it when the next client's request is already in flight, and no delay rules that out.
+ */
+export function endsConnection(method: string, status: number): boolean {
+  return method === 'HEAD' || status === 204 || status === 304;
+}
+
+const timeoutCodes: ReadonlySet<string> = new Set([
+  ...['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT', 'ETIMEDOUT'],
+]);
+
+export function describeFailure(cause: Error): Refused {
+  const { code } = cause as NodeJS.ErrnoException; // undici's errors have one too
+  if (code === 'UND_ERR_INVALID_ARG' || code === 'ERR_INVALID_CHAR') return new Refused('unexpected', { cause });
+  return new Refused(timeoutCodes.has(code ?? '') ? 'upstream_timeout' : 'upstream_unavailable', { cause });
+}
+
+/** A client of undici, which has at most one connection and one request at a time. */
+export interface PooledClient {
+  readonly client: Client;
+  /** Its connection, or the last one; absent before the first. */
+  socket?: Socket;
+  /** Reader of its response. */
+  handler?: { drain(): void } | undefined;
+}
+
+export interface Pool {
+  take(): PooledClient;
+  release(pooled: PooledClient): void;
+  /** Ends a client whose response is over, and resets its connection; the response must not be paused. */
+  reset(pooled: PooledClient): void;
+  discard(pooled: PooledClient): void;
+  close(): void;
+}
+
+/** Hides the one error that undici treats as the end of a response without a length. */
+function hideReset(error: NodeJS.ErrnoException): void {
+  if (error.code === 'ECONNRESET') error.code = 'ECONNABORTED';
+}
+
+async function createPool(
+  open: () => Socket,
+  awaitOpen: (socket: Socket) => Promise<void>,
+  options: Client.Options,
+): Promise<Pool> {
+  const { Client } = await import('undici');
+  const all = new Set<PooledClient>();
+  /** The last one is taken first, so that those that are not needed close when idle for long. */
+  const idle: PooledClient[] = [];
+
+  const create = (): PooledClient => {
+    const pooled: PooledClient = {
+      // Always http: with https, undici opens another connection for each Host.
+      client: new Client('http://upstream', {
+        ...options,
+        connect(_, done) {
+          const socket = open();
+          pooled.socket = socket;
+          // Both before the listeners of undici: the end of a connection whose response is paused would fail an assertion
+          // there, and end the process.
+          socket.on('end', () => pooled.handler?.drain());
+          socket.on('error', hideReset);
+          awaitOpen(socket).then(
+            () => done(null, socket),
+            (error: Error) => done(error, null),
+          );
+        },
+      }),
+    };
+    all.add(pooled);
+    return pooled;
+  };
+
+  const discard = (pooled: PooledClient): void => {
+    all.delete(pooled);
+    void pooled.client.destroy();
+  };
+
+  return {
+    take: () => idle.pop() ?? create(),
+    release: (pooled) => void idle.push(pooled),
+    reset(pooled) {
+      if (pooled.socket !== undefined) resetConnection(pooled.socket);
+      discard(pooled);
+    },
+    discard,
+    close() {
+      for (const pooled of all) discard(pooled);
     },
   };
 }

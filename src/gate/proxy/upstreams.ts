@@ -1,8 +1,7 @@
-import { createAnswerBatch } from '../../server/http/answer.ts';
 import type { Log } from '../../server/observation/log.ts';
 import type { Metrics } from '../../server/observation/metrics.ts';
 import type { Settings } from '../../server/settings/settings.ts';
-import type { ResponseWriter } from './response.ts';
+import { createResponseBatch } from './response.ts';
 import { createReverseProxy, type ReverseProxy } from './reverse-proxy.ts';
 
 export const defaultUpstream = 'default';
@@ -21,9 +20,7 @@ export interface Upstreams {
 
 export function createUpstreams(settings: Settings, log: Log, metrics: Metrics): Upstreams {
   const { upstream, upstreamTimeout: timeout, upstreamKeepAlive: keepAlive, uploadTimeout, peerShare } = settings;
-  const batch = createAnswerBatch<ResponseWriter>((responses) => {
-    for (const response of responses) response.send();
-  });
+  const batch = createResponseBatch();
   let current: UpstreamMap = new Map();
   const readEach = (read: (proxy: ReverseProxy) => number) => () =>
     Object.fromEntries([...current].map(([name, proxy]) => [`{upstream="${name}"}`, read(proxy)]));
@@ -47,9 +44,9 @@ export function createUpstreams(settings: Settings, log: Log, metrics: Metrics):
       ...{ upstream: address, timeout, uploadTimeout, keepAlive, share: peerShare, batch },
       onHead: latency.series(`{upstream="${name}"}`).observe,
       onReachable: (isReachable) =>
-        log.write(isReachable ? 'info' : 'warn', isReachable ? 'upstream_reachable' : 'upstream_unreachable', {
-          upstream: name,
-        }),
+        isReachable
+          ? log.write('info', 'upstream_reachable', { upstream: name })
+          : log.write('warn', 'upstream_unreachable', { upstream: name }),
     });
   return {
     async prepare(addresses) {

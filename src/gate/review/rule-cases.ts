@@ -2,6 +2,7 @@ import { generateKeyPairSync, hash, randomUUID } from 'node:crypto';
 import * as v from 'valibot';
 import { AccessError, failures } from '../../failures.ts';
 import type { ResourceRequest } from '../../http/request.ts';
+import { isJsonObject } from '../../jose/json.ts';
 import { thumbprint } from '../../jose/jwk.ts';
 import { type Signer, signCompact } from '../../jose/sign.ts';
 import { createResourceServer } from '../../resource-server/resource-server.ts';
@@ -9,6 +10,9 @@ import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
 import { type ClaimPath, listPaths } from '../../token/grants.ts';
 import { createGate, type Decision, type Gate, type ServerRequirements } from '../gate.ts';
 import type { Rules } from '../rules/rules.ts';
+import { parseRulesFile, type RulesFile } from '../rules/rules-reader.ts';
+import { stepsOf } from '../rules/text/rules-form.ts';
+import type { Report, RulesProblem, Step } from '../rules/text/rules-text.ts';
 
 const expectations = ['allowed', ...Object.keys(failures)];
 
@@ -136,4 +140,51 @@ function openSampleServer({ issuers, dpop = 'allowed' }: ServerRequirements, sig
 function createKey(): SampleKey {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return { alg: 'ES256', privateKey, jwk: { ...publicKey.export({ format: 'jwk' }) } };
+}
+
+export interface PlacedCase {
+  readonly line: number;
+  readonly sample: RuleCase;
+}
+
+export type CasesResult =
+  | { readonly kind: 'cases'; readonly cases: readonly PlacedCase[] }
+  | { readonly kind: 'problems'; readonly problems: readonly RulesProblem[] };
+
+const listSchema = v.pipe(v.array(caseSchema), v.minLength(1));
+const shape =
+  'Write a list of cases, as in [{ "method": "GET", "url": "https://api.example/orders", "token": { "scope": "read:orders" }, "expect": "allowed" }].';
+
+const fixes: Readonly<Record<string, string>> = {
+  method: 'Write a method in capital letters, as in "GET".',
+  url: 'Write the URL as the client calls it, as in "https://api.example/orders".',
+  token: 'Write an object with claims, and "issuer" with a name of the rules; omit it for a request without a token.',
+  dpop: 'Write true for a token that is bound to a key, sent with a proof.',
+  headers: 'Write an object of header names and values.',
+  expect: 'Write "allowed", or the reason of the refusal, such as "insufficient_scope" or "no_rule".',
+  rule: 'Write the id of the rule that must decide.',
+};
+
+export async function readCases(file: RulesFile): Promise<CasesResult> {
+  const problems: RulesProblem[] = [];
+  const report: Report = (position, message) => void problems.push({ ...position, message });
+  const parsed = await parseRulesFile(file, report);
+  if (parsed === undefined) return { kind: 'problems', problems };
+  const { value, locate } = parsed;
+  const [list, root]: readonly [unknown, readonly Step[]] =
+    isJsonObject(value) && 'cases' in value ? [value['cases'], ['cases']] : [value, []];
+  const result = v.safeParse(listSchema, list);
+  if (result.success) {
+    const cases = result.output.map((sample, index) => ({ line: locate([...root, index]).line, sample }));
+    return { kind: 'cases', cases };
+  }
+  for (const steps of result.issues.map(stepsOf)) report(locate([...root, ...steps]), describeFix(steps));
+  return { kind: 'problems', problems };
+}
+
+function describeFix([, name]: readonly Step[]): string {
+  if (name === undefined) return `The file does not contain cases. ${shape}`;
+  return typeof name === 'string' && Object.hasOwn(fixes, name)
+    ? `"${name}" is missing or not valid. ${fixes[name]}`
+    : `A case has no member "${name}". Write any of: ${Object.keys(fixes).join(', ')}.`;
 }

@@ -1,9 +1,7 @@
 import type { ResourceRequest } from '../../http/request.ts';
 import type { WriteRequestLine } from '../../server/observation/request-log.ts';
-import { readTarget } from '../match/refused-target.ts';
-import { readRequestPath } from '../match/request-path.ts';
-import { readOriginHost } from '../match/rule-host.ts';
-import { createRuleMatcher } from '../match/rule-matcher.ts';
+import { readOriginHost, readRequestPath, readTarget } from '../match/request-target.ts';
+import { createRuleMatcher } from '../match/rule-choice.ts';
 import type { Rule, Rules } from '../rules/rules.ts';
 
 export interface RuleRanking {

@@ -1,12 +1,12 @@
-import { bindingForm } from '../match/rule-host.ts';
-import type { Rules } from '../rules/rules.ts';
+import { createReadExternalUrl } from '../../http/external-url.ts';
+import { Refused } from '../../refused.ts';
+import { createChooseRule } from '../match/rule-choice.ts';
+import { bindingForm, readRuleHost } from '../match/rule-pattern.ts';
+import type { Rule, Rules } from '../rules/rules.ts';
 import { type RulesFile, readParts } from '../rules/rules-reader.ts';
 import { mergeParts } from '../rules/rules-set.ts';
 import type { RuleEntry } from '../rules/schema/rules-schema.ts';
 import type { Position } from '../rules/text/rules-text.ts';
-import { createRuleSamples } from './rule-samples.ts';
-import { describeUnreachable, findUnreachable, fixUnreachable } from './unreachable-rules.ts';
-import { describeWeaker, findWeaker, fixWeaker } from './weaker-rules.ts';
 
 export interface RuleWarning extends Position {
   readonly kind: 'unreachable' | 'weaker' | 'placeholder' | 'upstream';
@@ -14,23 +14,26 @@ export interface RuleWarning extends Position {
   readonly fix: string;
 }
 
-type FoundWarning = Pick<RuleWarning, 'kind' | 'seen' | 'fix'> & { readonly index: number };
+interface FoundWarning extends Pick<RuleWarning, 'kind' | 'seen' | 'fix'> {
+  readonly index: number;
+}
 
 /** Finds the warnings of a file or set, in the order of its rules. The file was read as these rules. */
 export async function findRuleWarnings(file: RulesFile, rules: Rules): Promise<readonly RuleWarning[]> {
-  const read = await readParts(file.files ?? [file], file.files !== undefined);
-  if (read.kind === 'problems') return [];
-  const merged = mergeParts(read.parts, () => {});
+  const merged = mergeParts(await readParts(file, () => {}), () => {});
   const entries = merged.entries.map(({ entry }) => entry);
   const samples = createRuleSamples(entries, rules);
   const found: readonly FoundWarning[] = [
     ...findUnreachable(entries, samples).map((each) => ({
-      kind: 'unreachable' as const,
-      ...{ index: each.index, seen: describeUnreachable(each), fix: fixUnreachable(each) },
+      ...{ kind: 'unreachable' as const, index: each.index, seen: describeUnreachable(each) },
+      fix:
+        each.winners.length > 0
+          ? 'Remove the rule, or remove one of the more specific rules.'
+          : 'A path with %2F needs "encodedSlash": "allow".',
     })),
     ...findWeaker(entries, rules, samples).map((each) => ({
-      kind: 'weaker' as const,
-      ...{ index: each.index, seen: describeWeaker(each), fix: fixWeaker(each) },
+      ...{ kind: 'weaker' as const, index: each.index, seen: describeWeaker(each) },
+      fix: `Omit "${each.member}", or name the ${each.member} of the rule "${each.other}".`,
     })),
     ...findPlaceholders(entries),
     ...(rules.upstreams.size === 0 ? [] : findWithoutUpstream(entries)),
@@ -53,26 +56,154 @@ export function findPlaceholders(
     const parts = [...path.split('/'), ...hosts.flatMap((host) => host.split('.'))];
     const literal = parts.find((part) => placeholder.test(part) && !bindingForm.test(part));
     if (literal === undefined) return [];
-    return [
-      {
-        ...{ kind: 'placeholder' as const, index },
-        seen: `"${literal}" in the rule "${id}" is a literal`,
-        fix: 'Write {name} or * for any one segment.',
-      },
-    ];
+    const seen = `"${literal}" in the rule "${id}" is a literal`;
+    return [{ kind: 'placeholder', index, seen, fix: 'Write {name} or * for any one segment.' }];
   });
 }
 
 function findWithoutUpstream(entries: readonly RuleEntry[]): readonly FoundWarning[] {
-  return entries.flatMap(({ id, access, upstream }, index) =>
-    access === 'deny' || upstream !== undefined
-      ? []
-      : [
-          {
-            ...{ kind: 'upstream' as const, index },
-            seen: `the rule "${id}" names no upstream, so it needs UPSTREAM`,
-            fix: 'Add "upstream", or set UPSTREAM.',
-          },
-        ],
-  );
+  return entries.flatMap(({ id, access, upstream }, index) => {
+    if (access === 'deny' || upstream !== undefined) return [];
+    const seen = `the rule "${id}" names no upstream, so it needs UPSTREAM`;
+    return [{ kind: 'upstream', index, seen, fix: 'Add "upstream", or set UPSTREAM.' }];
+  });
+}
+
+interface SampleRequest {
+  readonly host: string;
+  readonly path: string;
+  readonly method: string;
+}
+
+/** Sample requests for rules; a wildcard becomes a name that no rule contains. */
+export interface RuleSamples {
+  /** Host and method that no rule contains. */
+  readonly unknown: Pick<SampleRequest, 'host' | 'method'>;
+  /** Requests for a rule, with each length of ** that another rule could match. */
+  requestsOf(entry: RuleEntry): readonly SampleRequest[];
+  /** Returns the rule of a request; `undefined` if the gate refuses it. */
+  choose(request: SampleRequest): Rule | undefined;
+}
+
+export function createRuleSamples(entries: readonly RuleEntry[], rules: Rules): RuleSamples {
+  const chooseRule = createChooseRule(rules, createReadExternalUrl({ trust: 'none' }));
+  const written = JSON.stringify(entries).toLowerCase();
+  let number = 0;
+  while (written.includes(`sample${number}`)) number++;
+  const fresh = `sample${number}`;
+  const unknown = { host: fresh, method: fresh.toUpperCase() };
+  const depth = entries.reduce((most, { path }) => Math.max(most, path.split('/').length), 0);
+  const listPaths = ({ path }: RuleEntry): readonly string[] => {
+    const parts = path.split('/').slice(1);
+    const hasRest = parts.at(-1) === '**';
+    const fixed = hasRest ? parts.slice(0, -1) : parts;
+    const segments = fixed.map((part) => (part === '*' || part.startsWith('{') ? fresh : part));
+    const lengths = hasRest ? Array.from({ length: depth + 1 }, (_, length) => length) : [0];
+    return lengths.map((length) => `/${[...segments, ...Array.from({ length }, () => fresh)].join('/')}`);
+  };
+  return {
+    unknown,
+    requestsOf(entry) {
+      const { hosts = [fresh], methods = ['GET', unknown.method] } = entry;
+      const paths = listPaths(entry);
+      return hosts
+        .map((host) => readRuleHost(host)?.pattern.replace(/^\*|\{\}/g, fresh) ?? '')
+        .flatMap((host) => paths.flatMap((path) => methods.map((method) => ({ host, path, method }))));
+    },
+    choose({ host, path, method }) {
+      const headers = { get: (name: string) => (name.toLowerCase() === 'host' ? host : null) };
+      const request = { method, url: `https://${host}${path}`, target: path, headers };
+      const choice = chooseRule(request, { encrypted: true });
+      return choice instanceof Refused ? undefined : choice.rule;
+    },
+  };
+}
+
+export interface Unreachable {
+  readonly id: string;
+  readonly index: number;
+  /** Ids of the rules that win its requests; empty if the gate refuses the path. */
+  readonly winners: readonly string[];
+}
+
+const maxWinners = 3;
+
+/**
+ * Finds rules that no request can reach: more specific rules win all their requests, or the gate refuses their path. A rule
+ * that wins one of its samples is reachable.
+ */
+export function findUnreachable(entries: readonly RuleEntry[], samples: RuleSamples): readonly Unreachable[] {
+  return entries.flatMap((entry, index) => {
+    const { id } = entry;
+    const winners = new Set<string>();
+    for (const request of samples.requestsOf(entry)) {
+      const winner = samples.choose(request)?.id;
+      if (winner === id) return [];
+      if (winner !== undefined) winners.add(winner);
+    }
+    return [{ id, index, winners: [...winners] }];
+  });
+}
+
+export function describeUnreachable({ id, winners }: Unreachable): string {
+  const named = winners.slice(0, maxWinners).map((winner) => `"${winner}"`);
+  const more = winners.length - named.length;
+  const names = more > 0 ? [...named, `${more} more`] : named;
+  const why =
+    names.length === 0
+      ? 'the gate refuses its path'
+      : names.length === 1
+        ? `the rule ${names[0]} is more specific and takes all of its requests`
+        : `the rules ${names.slice(0, -1).join(', ')} and ${names.at(-1)} are more specific and take all of its requests`;
+  return `no request can reach the rule "${id}": ${why}`;
+}
+
+/** A rule with methods or hosts, and a rule that requires less of the other methods or hosts of its path. */
+export interface Weaker {
+  readonly id: string;
+  readonly index: number;
+  readonly member: 'methods' | 'hosts';
+  readonly other: string;
+}
+
+/**
+ * Finds rules whose methods or hosts leave requests to a rule that requires less and names none: `get` and `PROPFIND` are
+ * methods too, and a client may send any host.
+ */
+export function findWeaker(entries: readonly RuleEntry[], rules: Rules, samples: RuleSamples): readonly Weaker[] {
+  const { host, method } = samples.unknown;
+  const changes = [
+    { member: 'methods', change: { method } },
+    { member: 'hosts', change: { host } },
+  ] as const;
+  return entries.flatMap((entry, index) => {
+    const rule = rules.rules[index];
+    const changed = changes.filter(({ member }) => entry[member] !== undefined);
+    if (rule === undefined || changed.length === 0) return [];
+    const found = new Map<string, Weaker>();
+    const requests = samples.requestsOf(entry);
+    for (const request of requests.filter((each) => each.method === requests[0]?.method)) {
+      if (samples.choose(request)?.id !== rule.id) continue;
+      for (const { member, change } of changed) {
+        const other = samples.choose({ ...request, ...change });
+        if (other === undefined || strengthOf(other) >= strengthOf(rule)) continue;
+        found.set(`${member} ${other.id}`, { id: rule.id, index, member, other: other.id });
+      }
+    }
+    return [...found.values()];
+  });
+}
+
+function describeWeaker({ id, member, other }: Weaker): string {
+  const requests = member === 'methods' ? 'another method, such as get or PROPFIND,' : 'another host';
+  return `the rule "${id}" names ${member}, and requests for its path with ${requests} get the rule "${other}", which requires less`;
+}
+
+const accesses: Readonly<Record<Rule['access'], number>> = { open: 0, optional: 1, token: 2, deny: 4 };
+
+function strengthOf({ access, mode, policy, dpop, mcp }: Rule): number {
+  if (mode === 'report') return 0;
+  const requiresMore =
+    access === 'token' && (dpop === 'required' || mcp !== undefined || Object.keys(policy).length > 0);
+  return requiresMore ? 3 : accesses[access];
 }

@@ -4,9 +4,9 @@ import type { Log } from '../../server/observation/log.ts';
 import type { Metrics } from '../../server/observation/metrics.ts';
 import type { AssertionKeyFiles } from '../identity/assertion-keys.ts';
 import { findPlaceholders } from '../review/rule-warnings.ts';
-import { contentOf, readRulesFiles } from './rules-files.ts';
+import { RulesError } from './rules.ts';
+import { parseRules, type RulesFollower, type RulesOrigin, type RulesSource, readRulesFiles } from './rules-files.ts';
 import type { RulesFile } from './rules-reader.ts';
-import { parseRules, RulesError, type RulesFollower, type RulesOrigin, type RulesSource } from './rules-source.ts';
 
 export interface OpenRulesOptions {
   readonly origin: RulesOrigin;
@@ -117,6 +117,10 @@ export function openRules({ origin, log, metrics, reloads, readKeys }: OpenRules
 
 function readOrigin(origin: RulesOrigin): RulesFile {
   return origin.kind === 'settings' ? origin.file : readRulesFiles(origin.path);
+}
+
+function contentOf({ text, files, keys }: RulesFile): string {
+  return JSON.stringify([text, files, keys]);
 }
 
 function describe(error: unknown): string {

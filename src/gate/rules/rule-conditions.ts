@@ -1,8 +1,7 @@
 import { BoundValue } from '../../policy/claim-conditions.ts';
 import type { PlainPolicy } from '../../policy/policy.ts';
-import { slashMark } from '../match/request-path.ts';
-import { bindingForm, matchHost, type RuleHost } from '../match/rule-host.ts';
-import type { RulePath } from '../match/rule-path.ts';
+import { slashMark } from '../match/request-target.ts';
+import { bindingForm, matchHost, type RuleHost, type RulePath } from '../match/rule-pattern.ts';
 import type { Rule } from './rules.ts';
 import type { RuleEntry } from './schema/rules-schema.ts';
 import type { ReportProblem } from './text/rules-text.ts';

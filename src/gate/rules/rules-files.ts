@@ -1,8 +1,37 @@
+import { createHash } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { IrregularFile, LargeFile, readRegularFile } from '../../server/lifecycle/file.ts';
-import type { RulesFile } from './rules-reader.ts';
-import { RulesError } from './rules-source.ts';
+import { type Rules, RulesError } from './rules.ts';
+import { type RulesFile, readRules } from './rules-reader.ts';
+import { formatRulesProblems } from './text/rules-text.ts';
+
+/** Origin of the rules: a file that may change, or the settings. */
+export type RulesOrigin =
+  | { readonly kind: 'file'; readonly path: string }
+  | { readonly kind: 'settings'; readonly file: RulesFile };
+
+export interface RulesFollower {
+  /** Prepares the rules without a visible change. Rejects if the rules are not usable. */
+  prepare(rules: Rules, file: RulesFile): Promise<PreparedRules>;
+}
+
+export interface PreparedRules {
+  commit(): void;
+}
+
+export interface RulesSource {
+  /** Activates the first rules, and later each change. Rejects with `RulesError` if the first are not usable. */
+  follow(follower: RulesFollower): Promise<void>;
+  close(): void;
+}
+
+export async function parseRules(file: RulesFile): Promise<Rules> {
+  const result = await readRules(file);
+  if (result.kind === 'problems') throw new RulesError(formatRulesProblems(file.name, result.problems).trimEnd());
+  const text = file.files === undefined ? file.text : JSON.stringify(file.files);
+  return { ...result.rules, digest: createHash('sha256').update(text).digest('hex') };
+}
 
 const maxFileBytes = 16 * 1024 * 1024;
 const rulesFileName = /^[^.].*\.(?:json|ya?ml)$/i;
@@ -16,10 +45,6 @@ export function readRulesFiles(path: string): RulesFile {
     .map((name) => readFile(join(path, name)));
   if (files.length === 0) throw new RulesError(`${path} contains no rules file. Add a file with .json, .yaml or .yml.`);
   return { name: path, text: '', files };
-}
-
-export function contentOf({ text, files, keys }: RulesFile): string {
-  return JSON.stringify([text, files, keys]);
 }
 
 function isFolder(path: string): boolean {

@@ -1,12 +1,12 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { OwnedRules } from './open-rules.ts';
+import { RulesError } from './rules.ts';
+import { type PreparedRules, parseRules, type RulesFollower, type RulesSource } from './rules-files.ts';
 import type { RulesFile } from './rules-reader.ts';
-import { type PreparedRules, parseRules, RulesError, type RulesFollower, type RulesSource } from './rules-source.ts';
 
 type RulesMessage =
-  | { readonly type: 'rules'; readonly step: 'current'; readonly attempt: 0; readonly file: RulesFile }
   /** Each attempt has its own number, so that a late reply does not count for the next attempt. */
-  | { readonly type: 'rules'; readonly step: 'prepare'; readonly attempt: number; readonly file: RulesFile }
+  | { readonly type: 'rules'; readonly step: 'current' | 'prepare'; readonly attempt: number; readonly file: RulesFile }
   | { readonly type: 'rules'; readonly step: 'commit' | 'discard'; readonly attempt: number };
 
 type RulesReply =
@@ -20,40 +20,14 @@ const prepareTimeout = 4000;
  * become active in all workers or in none.
  */
 export function shareRules(owned: () => OwnedRules, own: RulesFollower): RulesFollower {
-  const waiting = new Map<string, (problem: string | undefined) => void>();
   /** Workers that requested the rules; a worker that is still loading requests them later. */
-  const following = new Set<Worker>();
+  const following = new WeakSet<Worker>();
   let attempts = 0;
   cluster.on('message', (worker: Worker, message: RulesReply) => {
-    if (message.type !== 'rules') return;
-    if ('request' in message) {
-      if (!following.has(worker)) worker.once('exit', () => following.delete(worker));
-      following.add(worker);
-      send(worker, { type: 'rules', step: 'current', attempt: 0, file: owned().current().file });
-      return;
-    }
-    waiting.get(`${worker.id} ${message.attempt}`)?.(message.prepared ? undefined : message.problem);
+    if (message.type !== 'rules' || !('request' in message)) return;
+    following.add(worker);
+    send(worker, { type: 'rules', step: 'current', attempt: 0, file: owned().current().file });
   });
-
-  const prepareIn = (worker: Worker, message: RulesMessage): Promise<void> =>
-    new Promise((resolve, reject) => {
-      const key = `${worker.id} ${message.attempt}`;
-      const end = (settle: () => void): void => {
-        clearTimeout(timer);
-        worker.off('exit', leave);
-        waiting.delete(key);
-        settle();
-      };
-      const finish = (problem: string | undefined): void =>
-        end(problem === undefined ? resolve : () => reject(new RulesError(problem)));
-      // The replacement of an ended worker starts with the active rules.
-      const leave = (): void => finish(undefined);
-      const late = new Error('a worker was not ready in time; the rules are tried again');
-      const timer = setTimeout(() => end(() => reject(late)), prepareTimeout);
-      waiting.set(key, finish);
-      worker.once('exit', leave);
-      send(worker, message);
-    });
 
   return {
     async prepare(rules, file) {
@@ -61,9 +35,7 @@ export function shareRules(owned: () => OwnedRules, own: RulesFollower): RulesFo
       const attempt = ++attempts;
       const workers = liveWorkers().filter((worker) => following.has(worker));
       try {
-        await Promise.all(
-          workers.map((worker) => prepareIn(worker, { type: 'rules', step: 'prepare', attempt, file })),
-        );
+        await Promise.all(workers.map((worker) => prepareIn(worker, attempt, file)));
       } catch (error) {
         for (const worker of workers) send(worker, { type: 'rules', step: 'discard', attempt });
         throw error;
@@ -77,6 +49,27 @@ export function shareRules(owned: () => OwnedRules, own: RulesFollower): RulesFo
       };
     },
   };
+}
+
+function prepareIn(worker: Worker, attempt: number, file: RulesFile): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = (error?: Error): void => {
+      clearTimeout(timer);
+      worker.off('exit', leave).off('message', receive);
+      if (error === undefined) resolve();
+      else reject(error);
+    };
+    const receive = (reply: RulesReply): void => {
+      if (reply.type !== 'rules' || !('prepared' in reply) || reply.attempt !== attempt) return;
+      end(reply.prepared ? undefined : new RulesError(reply.problem));
+    };
+    // The replacement of an ended worker starts with the active rules.
+    const leave = (): void => end();
+    const late = new Error('a worker was not ready in time; the rules are tried again');
+    const timer = setTimeout(() => end(late), prepareTimeout);
+    worker.once('exit', leave).on('message', receive);
+    send(worker, { type: 'rules', step: 'prepare', attempt, file });
+  });
 }
 
 export function followRules(): RulesSource {
@@ -96,7 +89,7 @@ export function followRules(): RulesSource {
               .then(() => ready?.rules.commit())
               .then(resolve, reject);
           } else if (step === 'prepare') {
-            const problem = await prepare(message.file, attempt).then(() => undefined, describe);
+            const problem = await prepare(message.file, attempt).then(() => undefined, describeCause);
             reply({ type: 'rules', attempt, prepared: problem === undefined, problem: problem ?? '' });
           } else if (step === 'commit') {
             if (ready?.attempt === attempt) ready.rules.commit();
@@ -117,13 +110,12 @@ export function followRules(): RulesSource {
   };
 }
 
-function describe(error: unknown): string {
+function describeCause(error: unknown): string {
   return error instanceof Error ? error.message : 'unknown';
 }
 
 function liveWorkers(): readonly Worker[] {
-  const known = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
-  return known.filter((worker) => worker.isConnected());
+  return Object.values(cluster.workers ?? {}).filter((worker) => worker?.isConnected() === true) as readonly Worker[]; // filtered
 }
 
 function send(worker: Worker, message: RulesMessage): void {

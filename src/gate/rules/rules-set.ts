@@ -1,74 +1,59 @@
-import { readRuleHost } from '../match/rule-host.ts';
-import { anySegment } from '../match/rule-matcher.ts';
-import { readRulePath } from '../match/rule-path.ts';
+import { anySegment, readRuleHost, readRulePath } from '../match/rule-pattern.ts';
 import { hostFix } from './schema/rule-members.ts';
 import type { RuleEntry, RulesDocument, ScopeEntry } from './schema/rules-schema.ts';
-import type { ParsedFile, Position, ReportProblem, Step } from './text/rules-text.ts';
+import type { ParsedFile, Position, Report, ReportProblem, Step } from './text/rules-text.ts';
 
 export interface RulesPart {
   readonly document: RulesDocument;
   readonly locate: ParsedFile['locate'];
 }
 
-interface PlacedRule {
-  readonly entry: RuleEntry;
-  readonly at: (path: readonly Step[]) => Position;
+export interface MergedParts extends RulesPart {
+  readonly entries: readonly { readonly entry: RuleEntry; readonly at: (path: readonly Step[]) => Position }[];
 }
 
-export interface MergedParts {
-  readonly document: RulesDocument;
-  readonly entries: readonly PlacedRule[];
-  readonly locate: ParsedFile['locate'];
-}
-
-const named = ['issuers', 'upstreams'] as const;
-const scopedMembers: ReadonlySet<string> = new Set(['$schema', 'scope', 'rules']);
+/** Members whose names may be in several files. */
+const namedMembers: ReadonlySet<string> = new Set(['issuers', 'upstreams']);
 
 /** Merges the files of a set, and reports what they must not have in common. */
-export function mergeParts(
-  parts: readonly RulesPart[],
-  report: (position: Position, message: string) => void,
-): MergedParts {
+export function mergeParts(parts: readonly RulesPart[], report: Report): MergedParts {
   const owners = new Map<string, RulesPart>();
   const merged: Record<string, unknown> = {};
-  const entries: PlacedRule[] = [];
+  const entries: MergedParts['entries'][number][] = [];
   for (const part of parts) {
     const { document, locate } = part;
-    const { rules = [], ...members } = document;
-    for (const [member, value] of Object.entries(members)) {
-      if (member === '$schema' || member === 'scope') continue;
-      if (document.scope !== undefined && !scopedMembers.has(member)) {
+    const { rules = [], scope } = document;
+    for (const [member, value] of Object.entries<unknown>(document)) {
+      if (member === '$schema' || member === 'scope' || member === 'rules') continue;
+      if (scope !== undefined) {
         report(locate([member]), `A file with "scope" has only "rules". Move "${member}" to another file.`);
       }
-      const names = named.find((each) => each === member);
-      const isNew = owners.get(member) === undefined;
-      if (names === undefined) {
-        if (!isNew) report(locate([member]), `"${member}" is in another file too. Keep one of them.`);
+      if (namedMembers.has(member)) {
+        const names: Record<string, unknown> = { ...(merged[member] as object | undefined) }; // a record, by the schema
+        for (const [name, each] of Object.entries(value as object)) {
+          if (Object.hasOwn(names, name)) {
+            report(locate([member, name]), `"${name}" is in "${member}" of another file too. Rename one of them.`);
+          }
+          names[name] = each;
+          owners.set(`${member} ${name}`, part);
+        }
+        merged[member] = names;
+      } else {
+        if (owners.has(member)) report(locate([member]), `"${member}" is in another file too. Keep one of them.`);
         merged[member] = value;
-        owners.set(member, part);
-        continue;
       }
       owners.set(member, part);
-      const known = (merged[member] ?? {}) as Record<string, unknown>; // a record, by the schema
-      for (const [name, each] of Object.entries(value as object)) {
-        if (Object.hasOwn(known, name)) {
-          report(locate([member, name]), `"${name}" is in "${member}" of another file too. Rename one of them.`);
-        }
-        known[name] = each;
-        owners.set(`${member} ${name}`, part);
-      }
-      merged[member] = { ...known };
     }
     for (const [index, entry] of rules.entries()) {
       const at = (path: readonly Step[]): Position => locate(['rules', index, ...path]);
       entries.push({ entry, at });
-      if (document.scope !== undefined) checkScope(entry, document.scope, (path, message) => report(at(path), message));
+      if (scope !== undefined) checkScope(entry, scope, (path, message) => report(at(path), message));
     }
   }
   return {
     document: merged as RulesDocument, // members of documents
     entries,
-    locate: (path) => {
+    locate(path) {
       const [member = '', name = ''] = path;
       const part = owners.get(`${member} ${name}`) ?? owners.get(String(member)) ?? parts[0];
       return part?.locate(path) ?? { line: 1, column: 1 };
@@ -77,23 +62,24 @@ export function mergeParts(
 }
 
 function checkScope({ id, hosts, path }: RuleEntry, scope: ScopeEntry, report: ReportProblem): void {
-  if (scope.idPrefix !== undefined && !id.startsWith(scope.idPrefix)) {
-    report(['id'], `The id "${id}" is outside the scope of this file. Begin it with "${scope.idPrefix}".`);
+  const { idPrefix = '', hosts: limits, paths } = scope;
+  if (!id.startsWith(idPrefix)) {
+    report(['id'], `The id "${id}" is outside the scope of this file. Begin it with "${idPrefix}".`);
   }
-  const isInHosts = (host: string): boolean => (scope.hosts ?? []).some((limit) => coversHost(limit, host));
-  if (scope.hosts !== undefined && (hosts === undefined || !hosts.every(isInHosts))) {
+  const isInHosts = (host: string): boolean => (limits ?? []).some((limit) => coversHost(limit, host));
+  if (limits !== undefined && (hosts === undefined || !hosts.every(isInHosts))) {
     report(
       [hosts === undefined ? 'id' : 'hosts'],
-      `The hosts of the rule "${id}" are outside the scope of this file. Write hosts of: ${scope.hosts.join(', ')}.`,
+      `The hosts of the rule "${id}" are outside the scope of this file. Write hosts of: ${limits.join(', ')}.`,
     );
   }
-  if (scope.paths !== undefined && !scope.paths.some((limit) => coversPath(limit, path))) {
+  if (paths !== undefined && !paths.some((limit) => coversPath(limit, path))) {
     report(
       ['path'],
-      `The path of the rule "${id}" is outside the scope of this file. Write a path of: ${scope.paths.join(', ')}.`,
+      `The path of the rule "${id}" is outside the scope of this file. Write a path of: ${paths.join(', ')}.`,
     );
   }
-  for (const [index, limit] of (scope.hosts ?? []).entries()) {
+  for (const [index, limit] of (limits ?? []).entries()) {
     if (readRuleHost(limit) === undefined) report(['hosts', index], `"${limit}" in "scope" is not valid. ${hostFix}`);
   }
 }

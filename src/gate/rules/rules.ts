@@ -5,8 +5,8 @@ import type { TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
 import type { ClaimPath } from '../../token/grants.ts';
 import type { IntrospectionOptions } from '../../token-status/introspection.ts';
 import type { GateCors } from '../cors.ts';
-import type { RequestHost } from '../match/rule-host.ts';
-import type { RulePattern } from '../match/rule-matcher.ts';
+import type { RequestHost } from '../match/request-target.ts';
+import type { RulePattern } from '../match/rule-pattern.ts';
 
 export type RuleAccess = 'token' | 'optional' | 'open' | 'deny';
 
@@ -29,6 +29,9 @@ export interface RuleMcp {
   /** True beside a proxy: the upstream compares the headers with the body. */
   readonly trustsHeaders: boolean;
 }
+
+/** Fix for `trustHeaders` in rules of the gate as the proxy. */
+export const trustFix = 'As the proxy, the gate reads the body. Remove "trustHeaders".';
 
 export interface Rule {
   readonly id: string;
@@ -77,4 +80,9 @@ export interface Rules {
   /** SHA-256 of the text of the rules, hex. */
   readonly digest?: string | undefined;
   find(host: RequestHost, segments: readonly string[], method: string): Rule | undefined;
+}
+
+/** Error for unusable rules. The message lists one problem per line. */
+export class RulesError extends Error {
+  override readonly name = 'RulesError';
 }

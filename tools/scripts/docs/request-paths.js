@@ -14,8 +14,8 @@ const requests = 5;
 export const paths = {
   library: { title: 'A Bearer request of the library, from `authorize` to `Access`', most: 20, aim: 12 },
   service: { title: 'A GET of the service', most: 40, aim: 18 },
-  forwardAuth: { title: 'A request to `/forward-auth` of the gate', most: 44, aim: 24 },
-  proxied: { title: 'A request through the gate as the proxy', most: 55, aim: 30 },
+  forwardAuth: { title: 'A request to `/forward-auth` of the gate', most: 42, aim: 24 },
+  proxied: { title: 'A request through the gate as the proxy', most: 48, aim: 30 },
 };
 
 /**

@@ -60,7 +60,6 @@ const lines: Readonly<Record<string, string>> = {
   'src/gate/review': 'what `portcullis rules` reports: cases, warnings, rules that are weaker or never reached',
   'src/gate/match': 'the rule for a host, a path and a method',
   'src/gate/identity': 'headers with the identity of the client',
-  'src/gate/beside': 'forward-auth and ext-authz: the gate beside a proxy',
   'src/gate/proxy': 'the gate as the reverse proxy',
   'src/console': 'the console',
   'src/console/page': 'its page, which runs in a browser',

@@ -1,69 +1,142 @@
 import * as v from 'valibot';
-import { assertionSchema } from './assertion-members.ts';
-import { issuerSchema } from './issuer-members.ts';
-import { claimPath, list, string, upstreamName } from './policy-members.ts';
-import { hostFix, ruleDefaults, ruleSchema } from './rule-members.ts';
+import { algorithms } from '../../../jose/algorithms.ts';
+import {
+  claimName,
+  claimPath,
+  described,
+  flag,
+  list,
+  oneOf,
+  optional,
+  policyMembers,
+  string,
+} from './policy-members.ts';
+import { assertionTarget, hostFix, nameOfUpstream, ruleDefaults, ruleSchema } from './rule-members.ts';
 
 export const rulesFix = 'Write a list of rules: at least one.';
+
+const seconds = (most: number, note: string) =>
+  v.pipe(v.number(), v.minValue(0), v.maxValue(most), v.description(`Write seconds, at most ${most}. ${note}`));
+
+const introspection = v.strictObject({
+  endpoint: string(/^https:\/\//, 'Write the https URL of the introspection endpoint.'),
+  clientId: string(/./, 'Write the client id of this gate at the endpoint.'),
+  clientSecretFile: string(/./, 'Write the path of a file that contains the secret.'),
+  ...optional({
+    tokens: oneOf(['opaque', 'all'], 'Default: opaque, so that a JWT is validated by its signature.'),
+    audience: oneOf(['required', 'optional'], 'Default: required.'),
+    maxSeconds: seconds(3600, 'Default: 60.'),
+    inactiveSeconds: seconds(3600, 'Default: 10.'),
+    timeoutSeconds: seconds(60, 'Default: 3.'),
+  }),
+});
+
+const issuer = v.strictObject({
+  issuer: string(/\S/, 'Write the issuer as iss has it, as in "https://id.example/realms/main", or its domain.'),
+  ...optional({
+    audience: policyMembers.audience.schema,
+    algorithms: list(
+      v.picklist([...algorithms.keys()]),
+      `Write a list with any of ${[...algorithms.keys()].join(', ')}. Default: RS256.`,
+    ),
+    clockTolerance: v.pipe(
+      v.number(),
+      v.minValue(0),
+      v.maxValue(60),
+      v.description('Write seconds by which clocks may differ, 0 to 60. Default: 5.'),
+    ),
+    subject: oneOf(['required', 'optional'], 'With required, a token must have sub. Default: required.'),
+    permissionsClaim: described(
+      v.union([claimPath, v.pipe(v.array(v.pipe(v.array(claimName), v.minLength(1))), v.minLength(1))]),
+      'Write the name of the claim that contains permissions, or the path to it, as in ["realm_access", "roles"], or a list of paths. Default: permissions.',
+    ),
+    scopeClaim: string(/./, 'Write the name of the claim that contains scopes, as in "scp". Default: scope.'),
+    clientIds: list(claimName, 'Write a list of accepted clients, as in ["shop"]: client_id, or azp, is one of them.'),
+    clientIdClaim: string(
+      /./,
+      'Write the name of the claim that contains the client, as in "cid". Default: client_id, or azp.',
+    ),
+    jwksUri: string(/^https?:\/\//, 'Write the URL of the keys, if the issuer has no discovery document.'),
+    insecure: flag('Write true for an issuer that is reached over plain http, and its keys too.'),
+    profile: oneOf(['rfc9068'], 'Tokens must conform to RFC 9068.'),
+    introspection: described(
+      introspection,
+      'Write an object with "endpoint", "clientId" and "clientSecretFile" (RFC 7662).',
+    ),
+  }),
+});
 
 /** The form of a rules file; relations between its parts are checked afterwards. */
 export const rulesSchema = v.pipe(
   v.strictObject({
-    $schema: v.optional(v.pipe(v.string(), v.description('Location of this schema, for editors.'))),
-    issuers: v.optional(
-      v.pipe(
-        v.record(v.string(), issuerSchema),
-        v.description('Write an object with a member for each issuer: its name in this file, and its settings.'),
+    ...optional({
+      $schema: described(v.string(), 'Location of this schema, for editors.'),
+      issuers: described(
+        v.record(v.string(), described(issuer, 'Write an object with "issuer" and "audience".')),
+        'Write an object with a member for each issuer: its name in this file, and its settings.',
       ),
-    ),
-    upstreams: v.optional(
-      v.pipe(
+      upstreams: described(
         v.record(
-          upstreamName,
+          nameOfUpstream,
           string(/\S/, 'Write an address: http://host:port, https://host:port or unix:/path/of/socket.'),
         ),
-        v.description(
-          'Write an object of names and addresses, as in { "orders": "http://10.0.0.5:3000" }: the gate is the proxy.',
-        ),
+        'Write an object of names and addresses, as in { "orders": "http://10.0.0.5:3000" }: the gate is the proxy.',
       ),
-    ),
-    rules: v.optional(list(ruleSchema, rulesFix)),
-    scope: v.optional(
-      v.pipe(
-        v.strictObject({
-          idPrefix: v.optional(string(/./, 'Write how every id in this file begins, as in "orders-".')),
-          hosts: v.optional(list(string(/./, hostFix), 'Write a list of hosts, as in ["orders.example"].')),
-          paths: v.optional(
-            list(
+      rules: list(ruleSchema, rulesFix),
+      scope: described(
+        v.strictObject(
+          optional({
+            idPrefix: string(/./, 'Write how every id in this file begins, as in "orders-".'),
+            hosts: list(string(/./, hostFix), 'Write a list of hosts, as in ["orders.example"].'),
+            paths: list(
               string(/^\/[^?#]*$/, 'Write each path as in "/orders/**".'),
               'Write a list of paths, as in ["/orders/**"].',
             ),
-          ),
-        }),
-        v.description('Write an object with the limits of this file: "idPrefix", "hosts", "paths".'),
+          }),
+        ),
+        'Write an object with the limits of this file: "idPrefix", "hosts", "paths".',
       ),
-    ),
-    identity: v.optional(
-      v.pipe(
+      identity: described(
         v.record(
           string(
             /^[A-Za-z0-9][A-Za-z0-9-]*$/,
             'Write names of headers with letters, digits and hyphens, as in "X-Auth-Subject".',
           ),
-          v.pipe(claimPath, v.description('Write the name of a claim, as in "sub", or the path to it.')),
+          described(claimPath, 'Write the name of a claim, as in "sub", or the path to it.'),
         ),
-        v.description(
-          'Write an object of headers and claims, as in { "X-Auth-Subject": "sub" }. Default: X-Auth-Subject, -Client, -Scope, -Issuer.',
-        ),
+        'Write an object of headers and claims, as in { "X-Auth-Subject": "sub" }. Default: X-Auth-Subject, -Client, -Scope, -Issuer.',
       ),
-    ),
-    assertion: assertionSchema,
-    resource: v.optional(
-      string(
+      assertion: described(
+        v.strictObject({
+          issuer: v.pipe(
+            v.string(),
+            v.minLength(1),
+            v.description('Write the identifier of this gate, as in "https://gate.example/": it becomes iss.'),
+          ),
+          header: string(/^[A-Za-z0-9][A-Za-z0-9-]*$/, 'Write the name of a header, as in "X-Auth-Assertion".'),
+          audience: assertionTarget.audience,
+          ...optional({
+            lifetime: v.pipe(
+              v.number(),
+              v.integer(),
+              v.minValue(5),
+              v.maxValue(300),
+              v.description('Write whole seconds, 5 to 300. Default: 60.'),
+            ),
+            claims: described(
+              v.array(claimName),
+              'Write a list of further claims, as in ["email", "groups"]. Default: none.',
+            ),
+          }),
+          bind: assertionTarget.bind,
+        }),
+        'Write an object with "issuer" and "header".',
+      ),
+      resource: string(
         /^https?:\/\/[^/?#@\s]+$/,
         'Write the origin that serves the metadata of RFC 9728, as in "https://api.example.com".',
       ),
-    ),
+    }),
     ...ruleDefaults,
   }),
   v.title('Rules of the Portcullis gate'),

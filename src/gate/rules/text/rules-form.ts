@@ -1,14 +1,12 @@
 import * as v from 'valibot';
+import { isJsonObject } from '../../../jose/json.ts';
 import { type RulesDocument, rulesSchema } from '../schema/rules-schema.ts';
-import type { ParsedFile, RulesProblem, Step } from './rules-text.ts';
+import type { ParsedFile, Report, Step } from './rules-text.ts';
 
-export type FormResult =
-  | { readonly kind: 'document'; readonly document: RulesDocument }
-  | {
-      readonly kind: 'problems';
-      readonly problems: readonly RulesProblem[];
-      readonly wrong: readonly (readonly Step[])[];
-    };
+/** A document, or the paths of the members that are not valid. */
+export type Form =
+  | { readonly document: RulesDocument }
+  | { readonly document: undefined; readonly wrong: readonly (readonly Step[])[] };
 
 interface AnySchema {
   readonly type: string;
@@ -21,47 +19,34 @@ interface AnySchema {
 }
 
 const anySchema = rulesSchema as unknown as AnySchema; // any schema has these members, or lacks them
+const recordNames = Object.entries(entriesOf(anySchema))
+  .filter(([, schema]) => unwrap(schema).type === 'record')
+  .map(([name]) => name);
 
 type Issue = v.InferIssue<typeof rulesSchema>;
-type PathItem = NonNullable<Issue['path']>[number];
 
-export function checkForm({ value, locate }: ParsedFile): FormResult {
-  const lists = findLists(value);
-  const problems = lists.map((name) => ({
-    ...locate([name]),
-    message: `"${name}" is not valid. ${descriptionOf(entriesOf(anySchema)[name])}`,
-  }));
+export function checkForm({ value, locate }: ParsedFile, report: Report): Form {
+  // The schema treats an array as an object with the names 0, 1, 2.
+  const lists = isJsonObject(value) ? recordNames.filter((name) => Array.isArray(value[name])) : [];
+  for (const name of lists) {
+    report(locate([name]), `"${name}" is not valid. ${descriptionOf(entriesOf(anySchema)[name])}`);
+  }
   const wrong: (readonly Step[])[] = lists.map((name) => [name]);
-  let remaining = without(value, wrong);
   // The schema stops at the first unknown member of an object, so each one is removed from a copy to find the next.
   for (;;) {
-    const result = v.safeParse(rulesSchema, remaining);
-    if (result.success) {
-      return problems.length === 0
-        ? { kind: 'document', document: result.output }
-        : { kind: 'problems', problems, wrong };
-    }
+    const result = v.safeParse(rulesSchema, without(value, wrong));
+    if (result.success) return wrong.length === 0 ? { document: result.output } : { document: undefined, wrong };
     const unknown = result.issues.filter(isUnknownMember);
     const reported = unknown.length > 0 ? unknown : result.issues;
-    for (const issue of reported) problems.push({ ...locate(stepsOf(issue)), message: describeIssue(issue) });
+    for (const issue of reported) report(locate(stepsOf(issue)), describeIssue(issue));
     wrong.push(...reported.map(stepsOf));
-    if (unknown.length === 0) return { kind: 'problems', problems, wrong };
-    remaining = without(remaining, unknown.map(stepsOf));
+    if (unknown.length === 0) return { document: undefined, wrong };
   }
 }
 
-/** Finds records that contain a list: the schema treats a list as an object with the names 0, 1, 2. */
-function findLists(value: unknown): readonly string[] {
-  if (typeof value !== 'object' || value === null) return [];
-  const members = Object.entries(entriesOf(anySchema));
-  return members
-    .filter(([name, schema]) => Object.hasOwn(value, name) && (schema.wrapped ?? schema).type === 'record')
-    .map(([name]) => name)
-    .filter((name) => Array.isArray(Reflect.get(value, name)));
-}
-
-function stepsOf({ path }: Issue): readonly Step[] {
-  return ((path ?? []) as readonly PathItem[]).map(({ key }) => key as Step); // documents have only these
+/** Reads the steps of an issue of valibot: keys of documents are strings and numbers. */
+export function stepsOf({ path }: v.BaseIssue<unknown>): readonly Step[] {
+  return (path ?? []).map(({ key }) => key as Step);
 }
 
 function isUnknownMember({ type, expected }: Issue): boolean {
@@ -74,38 +59,42 @@ function isMissing({ type, expected, received }: Issue): boolean {
 
 function describeIssue(issue: Issue): string {
   const steps = stepsOf(issue);
-  const name = String(steps.at(-1) ?? 'The file');
-  const schema = schemaAt(issue, isUnknownMember(issue) ? steps.slice(0, -1) : steps);
-  const fix = descriptionOf(schema);
+  const [parent, last = 'The file'] = [steps.at(-2), steps.at(-1)];
   if (isUnknownMember(issue)) {
-    return `There is no member "${name}" here. Remove it, or write one of: ${Object.keys(entriesOf(schema)).join(', ')}.`;
+    const known = Object.keys(entriesOf(schemaAt(issue, steps.slice(0, -1)))).join(', ');
+    return `There is no member "${last}" here. Remove it, or write one of: ${known}.`;
   }
-  if (isMissing(issue)) return `"${name}" is missing. ${fix}`;
-  const what =
-    typeof steps.at(-1) === 'number' ? `Item ${Number(steps.at(-1)) + 1} of "${String(steps.at(-2))}"` : `"${name}"`;
-  return `${steps.length === 0 ? 'The file does not contain an object.' : `${what} is not valid.`} ${fix}`;
+  const fix = descriptionOf(schemaAt(issue, steps));
+  if (isMissing(issue)) return `"${last}" is missing. ${fix}`;
+  if (steps.length === 0) return `The file does not contain an object. ${fix}`;
+  const what = typeof last === 'number' ? `Item ${last + 1} of "${parent}"` : `"${last}"`;
+  return `${what} is not valid. ${fix}`;
 }
 
-function schemaAt(issue: Issue, steps: readonly Step[]): AnySchema {
+function schemaAt({ path }: Issue, steps: readonly Step[]): AnySchema {
+  const isOfKey = path?.at(-1)?.origin === 'key';
   let schema = anySchema;
   for (const step of steps) {
-    const inner: AnySchema = schema.wrapped ?? schema;
+    const inner = unwrap(schema);
     const next = inner.entries?.[String(step)] ?? inner.value ?? inner.item;
     if (next === undefined) return inner;
-    const last = (issue.path as readonly { readonly origin?: string }[] | undefined)?.at(-1);
-    schema = inner.key !== undefined && last?.origin === 'key' && step === steps.at(-1) ? inner.key : next;
+    schema = inner.key !== undefined && isOfKey && step === steps.at(-1) ? inner.key : next;
     // Without a description of its items, the list's description is used.
     if (descriptionOf(schema) === '' && descriptionOf(inner) !== '') return inner;
   }
   return schema;
 }
 
+function unwrap(schema: AnySchema): AnySchema {
+  return schema.wrapped ?? schema;
+}
+
 function entriesOf(schema: AnySchema): Readonly<Record<string, AnySchema>> {
-  return (schema.wrapped ?? schema).entries ?? {};
+  return unwrap(schema).entries ?? {};
 }
 
 function descriptionOf(schema: AnySchema | undefined): string {
-  const { pipe = [] } = schema?.wrapped ?? schema ?? {};
+  const pipe = (schema && unwrap(schema).pipe) ?? [];
   return pipe.find(({ type }) => type === 'description')?.description ?? '';
 }
 

@@ -1,117 +1,87 @@
 import { parseJsonObject } from '../../../jose/json.ts';
-import {
-  createLocate,
-  createPositionAt,
-  type ParsedFile,
-  type ParseResult,
-  type Position,
-  pathKey,
-  type RulesProblem,
-  type Step,
-} from './rules-text.ts';
+import { createLocate, createPositionAt, type ParsedFile, pathKey, type Report, type Step } from './rules-text.ts';
 
 const maxDepth = 20;
 
 /** Parses a rules file in JSON. A duplicate member is a problem, because the second would silently win. */
-export function parseRulesJson(text: string): ParseResult {
+export function parseRulesJson(text: string, report: Report): ParsedFile | undefined {
   const positionAt = createPositionAt(text);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
-    return { kind: 'problems', problems: [describeSyntax(error, text, positionAt)] };
+    const fix = 'Check for an extra or missing comma, a comment, or a missing quotation mark.';
+    report(positionAt(findSyntaxError(error, text)), `This is not JSON. ${fix}`);
+    return undefined;
   }
   // Positions are computed only for a problem, because that takes longer than all other steps.
-  let known: ParsedFile['locate'] | undefined;
-  const locate: ParsedFile['locate'] = (path) => {
-    known ??= createLocate(scan(text).offsets, positionAt);
-    return known(path);
+  let scanned: Scan | undefined;
+  const scanOnce = (): Scan => {
+    scanned ??= scan(text);
+    return scanned;
   };
-  if (parseJsonObject(Buffer.from(text)) !== undefined) return { kind: 'text', text: { value, locate } };
-  const { offsets, twice, tooDeep } = scan(text);
+  const parsed = { value, locate: createLocate(() => scanOnce().offsets, positionAt) };
+  if (parseJsonObject(Buffer.from(text)) !== undefined) return parsed;
+  const { twice, tooDeep } = scanOnce();
   if (tooDeep !== undefined) {
-    return problems([
-      { ...positionAt(tooDeep), message: `The file is nested more than ${maxDepth} deep. A rules file needs 5.` },
-    ]);
+    report(positionAt(tooDeep), `The file is nested more than ${maxDepth} deep. A rules file needs 5.`);
+    return undefined;
   }
-  if (twice.length > 0) {
-    return problems(
-      twice.map(({ name, offset }) => ({
-        ...positionAt(offset),
-        message: `"${name}" is a duplicate in this object. Keep one of the two.`,
-      })),
-    );
+  for (const { name, offset } of twice) {
+    report(positionAt(offset), `"${name}" is a duplicate in this object. Keep one of the two.`);
   }
-  return { kind: 'text', text: { value, locate: createLocate(offsets, positionAt) } };
+  return twice.length > 0 ? undefined : parsed;
 }
 
-function problems(list: readonly RulesProblem[]): ParseResult {
-  return { kind: 'problems', problems: list };
-}
-
-function describeSyntax(error: unknown, text: string, positionAt: (offset: number) => Position): RulesProblem {
+/** Finds the offset of a syntax error. Some messages name only a character or the end. */
+function findSyntaxError(error: unknown, text: string): number {
   const message = error instanceof Error ? error.message : '';
-  const position = /at position (\d+)/.exec(message)?.[1];
-  const offset = position === undefined ? findEnd(text, message) : Number(position);
-  return {
-    ...positionAt(offset),
-    message: 'This is not JSON. Check for an extra or missing comma, a comment, or a missing quotation mark.',
-  };
-}
-
-/** Finds the position for a message that names only a character or the end. */
-function findEnd(text: string, message: string): number {
+  const [, position] = /at position (\d+)/.exec(message) ?? [];
+  if (position !== undefined) return Number(position);
   const [, token] = /Unexpected token '(.)'/.exec(message) ?? [];
   const found = token === undefined ? -1 : text.indexOf(token);
   return found < 0 ? text.trimEnd().length : found;
 }
 
 interface Scan {
+  /** Offsets of members and items, by {@link pathKey}. */
   readonly offsets: Map<string, number>;
   readonly twice: { readonly name: string; readonly offset: number }[];
-  tooDeep: number | undefined;
+  tooDeep?: number;
 }
+
+/** An open object or array. */
+interface Level {
+  readonly path: readonly Step[];
+  readonly isObject: boolean;
+  /** Name of the member whose value follows, or index of the next item. */
+  next: Step | undefined;
+}
+
+const tokens = /"(?:[^"\\]|\\.)*"|[{}[\]]|[^\s,:"{}[\]]+/g;
 
 /** Records the offset of each member and item. Requires valid JSON. */
 function scan(text: string): Scan {
-  const found: Scan = { offsets: new Map(), twice: [], tooDeep: undefined };
-  let at = 0;
-  const skip = (): void => {
-    while (/[\s,:]/.test(text.charAt(at)) && at < text.length) at++;
-  };
-  const readString = (): string => {
-    const start = at++;
-    while (text.charAt(at) !== '"') at += text.charAt(at) === '\\' ? 2 : 1;
-    at++;
-    return JSON.parse(text.slice(start, at)) as string; // it is a quoted string
-  };
-  const readValue = (path: readonly Step[]): void => {
-    const first = text.charAt(at);
-    if (first === '{' || first === '[') readMembers(path, first === '{');
-    else if (first === '"') readString();
-    else while (at < text.length && !/[\s,\]}]/.test(text.charAt(at))) at++;
-  };
-  const readMembers = (path: readonly Step[], isObject: boolean): void => {
-    if (path.length >= maxDepth) {
-      found.tooDeep ??= at;
-      at = text.length; // stops the scan
+  const found: Scan = { offsets: new Map(), twice: [] };
+  const levels: Level[] = [];
+  for (const { 0: token, index: offset } of text.matchAll(tokens)) {
+    const level = levels.at(-1);
+    if (token === '}' || token === ']') {
+      levels.pop();
+      continue;
     }
-    const close = isObject ? '}' : ']';
-    at++;
-    for (let index = 0; ; index++) {
-      skip();
-      if (at >= text.length || text.charAt(at) === close) break;
-      const offset = at;
-      const step = isObject ? readString() : index;
-      const own = [...path, step];
-      if (found.offsets.has(pathKey(own))) found.twice.push({ name: String(step), offset });
-      found.offsets.set(pathKey(own), offset);
-      skip();
-      readValue(own);
+    const isName = level?.isObject === true && level.next === undefined;
+    if (isName) level.next = JSON.parse(token) as string; // a name is a string
+    const path = level?.next === undefined ? [] : [...level.path, level.next];
+    if (isName || level?.isObject === false) {
+      if (found.offsets.has(pathKey(path))) found.twice.push({ name: String(path.at(-1)), offset });
+      found.offsets.set(pathKey(path), offset);
     }
-    at++;
-  };
-  skip();
-  readValue([]);
+    if (isName) continue;
+    if (level !== undefined) level.next = typeof level.next === 'number' ? level.next + 1 : undefined;
+    if (token !== '{' && token !== '[') continue;
+    if (levels.length >= maxDepth) return { ...found, tooDeep: offset };
+    levels.push({ path, isObject: token === '{', next: token === '{' ? undefined : 0 });
+  }
   return found;
 }

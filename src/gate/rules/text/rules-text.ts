@@ -9,28 +9,26 @@ export interface Position {
 /** A step into a document: the name of a member or the index of an item. */
 export type Step = string | number;
 
-export type ReportProblem = (path: readonly Step[], message: string) => void;
-
 export interface RulesProblem extends Position {
   readonly message: string;
 }
 
+export type Report = (position: Position, message: string) => void;
+
+export type ReportProblem = (path: readonly Step[], message: string) => void;
+
 export interface ParsedFile {
   readonly value: unknown;
+  /** Returns the position of a path, or of its nearest enclosing path. */
   locate(path: readonly Step[]): Position;
 }
-
-export type ParseResult =
-  | { readonly kind: 'text'; readonly text: ParsedFile }
-  | { readonly kind: 'problems'; readonly problems: readonly RulesProblem[] };
 
 export function pathKey(path: readonly Step[]): string {
   return JSON.stringify(path);
 }
 
 export function createPositionAt(text: string): (offset: number) => Position {
-  const starts = [0];
-  for (let i = text.indexOf('\n'); i >= 0; i = text.indexOf('\n', i + 1)) starts.push(i + 1);
+  const starts = [0, ...Array.from(text.matchAll(/\n/g), ({ index }) => index + 1)];
   return (offset) => {
     let low = 0;
     let high = starts.length - 1;
@@ -43,12 +41,13 @@ export function createPositionAt(text: string): (offset: number) => Position {
   };
 }
 
-/** Creates the lookup of a path, or of its nearest enclosing path. */
+/** Creates {@link ParsedFile.locate}. The offsets of paths are read when they are first used. */
 export function createLocate(
-  offsets: ReadonlyMap<string, number>,
+  readOffsets: () => ReadonlyMap<string, number>,
   positionAt: (offset: number) => Position,
 ): ParsedFile['locate'] {
   return (path) => {
+    const offsets = readOffsets();
     for (let length = path.length; length > 0; length--) {
       const offset = offsets.get(pathKey(path.slice(0, length)));
       if (offset !== undefined) return positionAt(offset);

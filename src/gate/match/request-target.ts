@@ -1,3 +1,9 @@
+import { domainToASCII } from 'node:url';
+import type { ExternalUrl } from '../../http/external-url.ts';
+import type { ResourceRequest } from '../../http/request.ts';
+import { Refused } from '../../refused.ts';
+import { showText } from '../../shown-text.ts';
+
 export interface RequestPath {
   /** Decoded once; an encoded slash is {@link slashMark}. */
   readonly segments: readonly string[];
@@ -69,4 +75,60 @@ function decodeSegment(text: string): string | undefined {
 
 function isDotSegment(segment: string): boolean {
   return segment === '.' || segment === '..';
+}
+
+/** A host name and its port in the form that rules are compared with. */
+export interface RequestHost {
+  /** Name in the form of {@link normaliseName}. */
+  readonly name: string;
+  /** With the port unless it is the default of the scheme. */
+  readonly nameAndPort: string;
+}
+
+/** Reads the host of an origin such as `https://api.example:8443`, in lower case and without the default port. */
+export function readOriginHost(origin: string): RequestHost {
+  const text = origin.slice(origin.indexOf('//') + 2);
+  const colon = text.indexOf(':', text.lastIndexOf(']') + 1);
+  const name = normaliseName(colon < 0 ? text : text.slice(0, colon));
+  return { name, nameAndPort: colon < 0 ? name : name + text.slice(colon) };
+}
+
+/** An IPv6 address, or a name that URL parsers read as an IPv4 address. */
+export const addressForm = /^\[|(?:^|\.)(?:\d+|0x[\da-f]*)$/;
+
+/**
+ * Normalises a name in lower case. DNS and proxies treat `api.example.` as `api.example`, and an address has many
+ * spellings: none of them may bypass the rules of the host.
+ */
+export function normaliseName(lowerCase: string): string {
+  const name = lowerCase.endsWith('.') ? lowerCase.slice(0, -1) : lowerCase;
+  return addressForm.test(name) ? domainToASCII(name) || name : name;
+}
+
+/** Maximum length of a shown host or path, after escaping. */
+const maxLength = 256;
+/** A token in a path, such as in a link for a password. */
+const token = /eyJ[\w-]{8}[\w.-]*/g;
+
+/** Describes the target of a request without its query. */
+export function describeTarget(
+  { target, url, headers }: ResourceRequest,
+  externalUrl: ExternalUrl | Refused | undefined,
+): { readonly host: string; readonly path: string } {
+  const host =
+    externalUrl === undefined || externalUrl instanceof Refused
+      ? (headers.get('host') ?? '')
+      : externalUrl.origin.replace(/^.*\//, '');
+  const path = (target ?? readTarget(url)).replace(/[?#].*$/s, '');
+  return { host: show(host), path: show(path) };
+}
+
+function show(text: string): string {
+  const shown = showText(text.slice(0, maxLength * 2).replace(token, '***'), Number.POSITIVE_INFINITY);
+  return shown.length > maxLength ? `${shown.slice(0, maxLength - 1)}…` : shown;
+}
+
+export function readTarget(url: string): string {
+  const path = url.indexOf('/', url.indexOf('//') + 2);
+  return path < 0 ? '/' : url.slice(path);
 }

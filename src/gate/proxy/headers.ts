@@ -1,0 +1,162 @@
+import type { HeaderList } from '../../server/http/answer.ts';
+import { foldHeaderName, overrideHeaders } from '../identity/identity-headers.ts';
+
+export type HeaderAction = 'pass' | 'drop' | 'expect' | 'forwardedFor' | 'via';
+
+export type FindHeaderAction = (name: string) => HeaderAction;
+
+/** `forward` if the upstream gets the caller's `Authorization` and `DPoP`. */
+export type CredentialForwarding = 'forward' | 'remove';
+
+const rewritten: ReadonlyMap<string, HeaderAction> = new Map<string, HeaderAction>([
+  ['expect', 'expect'],
+  ['x-forwarded-for', 'forwardedFor'],
+  ['via', 'via'],
+]);
+
+/** Headers of target and length, which the gate sets itself and Connection must not name. */
+export const framingHeaders: readonly string[] = ['host', 'content-length', 'transfer-encoding'];
+
+/** For one connection only (RFC 9110 §7.6.1), or for a proxy. */
+const hopByHop = [
+  ...['connection', 'keep-alive', 'proxy-connection', 'te', 'upgrade'],
+  ...['proxy-authenticate', 'proxy-authentication-info'],
+];
+const requestHopByHop = [...hopByHop, 'http2-settings', 'proxy-authorization'];
+/** Headers that only a proxy may set; CGI reads `Proxy` as the setting of an HTTP proxy. */
+const proxyFields = ['forwarded', 'x-real-ip', 'x-request-id', 'proxy'];
+const secrets = ['authorization', 'dpop'];
+
+/** Names that a client must not set in any spelling: CGI reads every character except letters and digits as `_`. */
+const guarded: ReadonlySet<string> = new Set([
+  ...framingHeaders,
+  ...rewritten.keys(),
+  ...requestHopByHop,
+  ...overrideHeaders,
+  ...proxyFields,
+  ...secrets,
+]);
+const guardedPrefix = 'x-forwarded-';
+
+const noIdentity: ReadonlySet<string> = new Set([...framingHeaders, ...requestHopByHop, 'expect', 'trailer', 'via']);
+const token = /^[\w!#$%&'*+.^`|~-]+$/;
+
+const maxCachedNames = 512;
+
+const byIdentity = new WeakMap<readonly string[], Readonly<Record<CredentialForwarding, FindHeaderAction>>>();
+
+/** Finds the actions for headers; `names` are the identity headers. Throws `TypeError` for a name that cannot carry an identity. */
+export function findHeaderActions(names: readonly string[], credentials: CredentialForwarding): FindHeaderAction {
+  const known = byIdentity.get(names);
+  if (known !== undefined) return known[credentials];
+  const both = { forward: createFindAction(names, 'forward'), remove: createFindAction(names, 'remove') };
+  byIdentity.set(names, both);
+  return both[credentials];
+}
+
+function createFindAction(names: readonly string[], credentials: CredentialForwarding): FindHeaderAction {
+  const ours = new Set(names.map(foldHeaderName));
+  for (const name of names) {
+    if (!token.test(name) || noIdentity.has(foldHeaderName(name))) {
+      throw new TypeError('identity: use header names that are valid and not about framing or the connection');
+    }
+  }
+  const decide = (name: string): HeaderAction => {
+    const lower = name.toLowerCase();
+    const spelled = foldHeaderName(name);
+    if (ours.has(spelled)) return 'drop';
+    if (credentials === 'forward' && secrets.includes(lower)) return 'pass';
+    const action = rewritten.get(lower);
+    if (action !== undefined) return action;
+    return guarded.has(spelled) || spelled.startsWith(guardedPrefix) ? 'drop' : 'pass';
+  };
+  const actions = new Map<string, HeaderAction>();
+  return (name) => {
+    const known = actions.get(name);
+    if (known !== undefined) return known;
+    const action = decide(name);
+    if (actions.size < maxCachedNames) actions.set(name, action);
+    return action;
+  };
+}
+
+/** Adds the names that a Connection header lists, in lower case. `keep-alive` and `close` name no header. */
+export function addConnectionOptions(
+  names: ReadonlySet<string> | undefined,
+  value: string,
+): ReadonlySet<string> | undefined {
+  const lower = value.toLowerCase();
+  if (lower === 'keep-alive' || lower === 'close') return names;
+  return new Set([...(names ?? []), ...lower.split(',').map((option) => option.trim())]);
+}
+
+const responseHopByHop: ReadonlySet<string> = new Set([...hopByHop, 'transfer-encoding']);
+/** Lengths of these names. Other lengths need no conversion to lower case. */
+const responseHopByHopLengths: ReadonlySet<number> = new Set(Array.from(responseHopByHop, ({ length }) => length));
+
+/** Reads the response headers for the next hop; `undefined` if the transfer coding cannot be forwarded. */
+export function readResponseHeaders(rawHeaders: HeaderList): HeaderList | undefined {
+  const headers: string[] = [];
+  let named: ReadonlySet<string> | undefined;
+  let isChunked = false;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    const value = rawHeaders[i + 1] ?? '';
+    const lower = responseHopByHopLengths.has(name.length) ? name.toLowerCase() : '';
+    if (!responseHopByHop.has(lower)) headers.push(name, value);
+    else if (lower === 'connection') named = addConnectionOptions(named, value);
+    else if (lower === 'transfer-encoding') {
+      if (isChunked || value.toLowerCase() !== 'chunked') return undefined;
+      isChunked = true;
+    }
+  }
+  if (named === undefined && !isChunked) return headers;
+  return filterHeaders(headers, (name) => (name === 'content-length' ? !isChunked : named?.has(name) !== true));
+}
+
+/** Returns the headers whose name in lower case is kept. */
+function filterHeaders(headers: HeaderList, isKept: (name: string) => boolean): string[] {
+  const kept: string[] = [];
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] ?? '';
+    if (isKept(name.toLowerCase())) kept.push(name, headers[i + 1] ?? '');
+  }
+  return kept;
+}
+
+/** Adds the gate's headers. They replace headers of the same name, except Vary. */
+export function mergeHeaders(headers: HeaderList, added: HeaderList, prefersUpstreamCors: boolean): string[] {
+  const names = new Set<string>();
+  for (let i = 0; i < headers.length; i += 2) names.add((headers[i] ?? '').toLowerCase());
+  const keepsCors = prefersUpstreamCors && names.has('access-control-allow-origin');
+  const replaced = new Set<string>();
+  const ours = filterHeaders(added, (name) => {
+    if (keepsCors && name.startsWith('access-control-')) return false;
+    if (name !== 'vary') replaced.add(name);
+    return true;
+  });
+  return [...filterHeaders(headers, (name) => !replaced.has(name)), ...ours];
+}
+
+export function readTrailers(
+  rawTrailers: HeaderList,
+  isAllowed: (name: string) => boolean = isTrailer,
+): [string, string][] {
+  const trailers: [string, string][] = [];
+  for (let i = 0; i < rawTrailers.length; i += 2) {
+    const name = rawTrailers[i] ?? '';
+    if (isAllowed(name)) trailers.push([name, rawTrailers[i + 1] ?? '']);
+  }
+  return trailers;
+}
+
+const untrailed =
+  /^(?:content-|if-|accept|cookie|set-cookie|www-authenticate|cache-control|pragma|range|max-forwards|age|date|expires|location|retry-after|vary|warning|trailer$)/;
+
+/** Reports whether a field is allowed in trailers: not for framing, routing, authentication or control (RFC 9110 §6.5.1). */
+export function isTrailer(name: string): boolean {
+  const spelled = foldHeaderName(name);
+  return (
+    !guarded.has(spelled) && !noIdentity.has(spelled) && !spelled.startsWith(guardedPrefix) && !untrailed.test(spelled)
+  );
+}

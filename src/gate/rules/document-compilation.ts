@@ -1,0 +1,116 @@
+import { gateClaims } from '../../assertion/assertion-claims.ts';
+import { parseUpstream } from '../../http/upstream-address.ts';
+import { checkJwksUri } from '../../keys/key-set-options.ts';
+import { readIssuer, readIssuerName, type TrustedIssuer } from '../../resource-server/trusted-issuer.ts';
+import { defaultIdentity, foldHeaderName, refuseHeaderName } from '../identity/identity-headers.ts';
+import type { RuleIntrospection, Rules } from './rules.ts';
+import type { RulesDocument } from './schema/rules-schema.ts';
+import type { ReportProblem } from './text/rules-text.ts';
+
+/** The compiled members of a document that apply to all rules. */
+export type CompiledDocument = Pick<
+  Rules,
+  'issuers' | 'introspections' | 'upstreams' | 'identity' | 'assertion' | 'resource'
+>;
+
+export function compileDocument(document: RulesDocument, report: ReportProblem): CompiledDocument {
+  const { identity = defaultIdentity, upstreams = {} } = document;
+  const issuers = compileIssuers(document.issuers ?? {}, report);
+  for (const [name, address] of Object.entries(upstreams)) {
+    try {
+      if (name === 'default') throw new TypeError('"default" is reserved for UPSTREAM. Write another name');
+      parseUpstream(address);
+    } catch (error) {
+      report(['upstreams', name], `The upstream "${name}" cannot be used: ${describeError(error)}.`);
+    }
+  }
+  checkIdentity(Object.keys(identity), report);
+  const assertion = compileAssertion(document.assertion, Object.keys(identity), report);
+  return {
+    ...issuers,
+    upstreams: new Map(Object.entries(upstreams)),
+    identity,
+    assertion,
+    resource: document.resource,
+  };
+}
+
+function compileIssuers(
+  entries: NonNullable<RulesDocument['issuers']>,
+  report: ReportProblem,
+): Pick<Rules, 'issuers' | 'introspections'> {
+  const issuers = new Map<string, TrustedIssuer>();
+  const introspections = new Map<string, RuleIntrospection>();
+  for (const [name, { issuer, jwksUri, insecure, introspection, ...rules }] of Object.entries(entries)) {
+    try {
+      const place = { ...(jwksUri !== undefined && { jwksUri }), ...(insecure === true && { insecure }) };
+      const full = readFullIssuer(issuer, insecure === true);
+      // Every audience of a file is compared with aud.
+      const literal = rules.audience === 'unchecked' ? { audience: ['unchecked'] } : {};
+      const trusted = { issuer: full, ...place, rules: { ...rules, ...literal } } as TrustedIssuer; // what is undefined is absent
+      readIssuer(trusted, { options: {} }, () => noKeys);
+      if (jwksUri !== undefined) checkJwksUri(jwksUri, insecure === true);
+      issuers.set(name, trusted);
+      if (introspection !== undefined) introspections.set(full, introspection as RuleIntrospection); // what is undefined is absent
+    } catch (error) {
+      report(['issuers', name], `The issuer "${name}" cannot be used: ${describeError(error)}.`);
+      issuers.set(name, { issuer });
+    }
+  }
+  return { issuers, introspections };
+}
+
+/** Reads an issuer: the exact `iss`, even without a trailing slash, or a domain. */
+function readFullIssuer(text: string, insecure: boolean): string {
+  const isWithoutSlash = /^https?:\/\/[^/?#@\s]+$/.test(text) && (insecure || text.startsWith('https:'));
+  return isWithoutSlash && URL.canParse(text) ? text : readIssuerName(text, insecure);
+}
+
+const noKeys = {
+  find: () => undefined,
+  generation: 0,
+  has: () => false,
+  usable: () => false,
+  refetch: () => undefined,
+};
+
+function checkIdentity(names: readonly string[], report: ReportProblem): void {
+  const folded = new Map<string, string>();
+  for (const name of names) {
+    const refused = refuseHeaderName(name);
+    const rival = folded.get(foldHeaderName(name));
+    if (refused !== undefined) report(['identity', name], refused);
+    if (rival !== undefined) {
+      report(['identity', name], `"${name}" and "${rival}" are the same header. Keep one of them.`);
+    }
+    folded.set(foldHeaderName(name), name);
+  }
+}
+
+/** Compiles the top-level member; `identity` are the headers that already have a claim. */
+function compileAssertion(
+  entry: RulesDocument['assertion'],
+  identity: readonly string[],
+  report: ReportProblem,
+): Rules['assertion'] {
+  if (entry === undefined) return undefined;
+  const { issuer, header, lifetime = 60, claims = [] } = entry;
+  const refused = refuseHeaderName(header);
+  if (refused !== undefined) report(['assertion', 'header'], refused);
+  const rival = identity.find((name) => foldHeaderName(name) === foldHeaderName(header));
+  if (rival !== undefined) {
+    report(['assertion', 'header'], `"${header}" is the identity header "${rival}". Name another header.`);
+  }
+  for (const [index, name] of claims.entries()) {
+    if (gateClaims.has(name)) {
+      report(['assertion', 'claims', index], `The gate sets the claim "${name}" itself. Remove it from the list.`);
+    }
+  }
+  return { issuer, header, lifetime, claims };
+}
+
+/** Returns the library's message, which contains the fix. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof TypeError)) throw error;
+  return error.message.replace(/\.$/, '');
+}
