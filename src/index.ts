@@ -26,11 +26,11 @@ export {
 } from './failures.ts';
 export type { ClientCertificateSource } from './http/client-certificate.ts';
 export type { DpopMode, Scheme } from './http/credentials.ts';
-export type { Trust } from './http/peer.ts';
+export type { Trust } from './http/external-url.ts';
 export type { Connection, ResourceRequest } from './http/request.ts';
-export type { ProofAlg, TokenAlg } from './jose/algorithms.ts';
 export type { JwkSet } from './jose/jwk.ts';
-export type { PrivateKey } from './jose/private-key.ts';
+export type { ProofAlg, TokenAlg } from './jose/jws.ts';
+export type { PrivateKey } from './jose/sign.ts';
 export { createKeySet, type KeySet, type KeySetStatus, type ManagedKeySet } from './keys/key-set.ts';
 export type { FetchedKeys, KeySetEvent, KeySetOptions } from './keys/key-set-options.ts';
 export { createStaticKeySet } from './keys/static-key-set.ts';

@@ -6,7 +6,7 @@ import { readCall } from '../../src/explain/input/explained-call.ts';
 import { joinHeader } from '../../src/explain/input/input.ts';
 import { readInput } from '../../src/explain/input/read-input.ts';
 import { failures } from '../../src/failures.ts';
-import { algorithms } from '../../src/jose/algorithms.ts';
+import { algorithms } from '../../src/jose/jws.ts';
 import { createStaticKeySet } from '../../src/keys/static-key-set.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { settleSignatures } from './web-crypto.js';

@@ -1,9 +1,8 @@
 import { normaliseUrl } from '../dpop/htu.ts';
 import { AccessError, type Reason } from '../failures.ts';
-import { readAlg } from '../jose/algorithms.ts';
 import { isTime, type JsonObject, parseJsonObject } from '../jose/json.ts';
-import { isKid, type JwkSet } from '../jose/jwk.ts';
-import { findRefusedParameter, parseJws, verifyJws } from '../jose/jws.ts';
+import type { JwkSet } from '../jose/jwk.ts';
+import { findRefusedParameter, isKid, parseJws, readAlg, verifyJws } from '../jose/jws.ts';
 import { createKeySet, type KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';

@@ -15,24 +15,24 @@ export interface KeptLink {
   close(): void;
 }
 
-/** Parts of a kept link. */
-export interface KeptLinkOptions<T> {
-  /** Makes a link usable. */
-  readonly prepare: (link: RedisLink) => Promise<T>;
-  /** Called with what `prepare` resolved with, unless the link was given up meanwhile. */
-  readonly onReady: (link: RedisLink, prepared: T) => void;
-  readonly onAnswer: () => void;
+export interface KeptLinkOptions {
+  /** Makes a connected link usable. */
+  readonly prepare: (link: RedisLink) => Promise<unknown>;
+  /** Called once a link is prepared, unless it was given up meanwhile. */
+  readonly onReady?: (link: RedisLink) => void;
+  readonly onAnswer?: () => void;
   /** Called when the connection comes and goes. Errors it throws, or rejects with, are ignored. */
   readonly onConnection: ((state: 'up' | 'down', cause?: unknown) => unknown) | undefined;
 }
 
-// Milliseconds.
-const minReconnectDelay = 50;
-const maxReconnectDelay = 1_000;
+const connectSeconds = 5;
+const reconnectMilliseconds = { least: 50, most: 1_000 } as const;
 
 /** Creates a kept link; `connect` opens it. */
-export function keepLink<T>(links: RedisLinks, options: KeptLinkOptions<T>): KeptLink {
-  const { prepare, onReady, onAnswer, onConnection } = options;
+export function keepLink(
+  links: RedisLinks,
+  { prepare, onReady, onAnswer = () => undefined, onConnection }: KeptLinkOptions,
+): KeptLink {
   let link: RedisLink | undefined;
   let ready: RedisLink | undefined;
   let reported: 'up' | 'down' | undefined;
@@ -50,25 +50,27 @@ export function keepLink<T>(links: RedisLinks, options: KeptLinkOptions<T>): Kep
   const connect = (): void => {
     const opened = links.open({ onError: (cause) => drop(opened, cause), onAnswer });
     link = opened;
-    prepare(opened).then(
-      (prepared) => {
-        if (opened !== link) return;
-        ready = opened;
-        failures = 0;
-        onReady(opened, prepared);
-        report('up');
-      },
-      (cause: unknown) => drop(opened, cause),
-    );
+    limit(opened.connect(), connectSeconds)
+      .then(() => prepare(opened))
+      .then(
+        () => {
+          if (opened !== link) return;
+          ready = opened;
+          failures = 0;
+          onReady?.(opened);
+          report('up');
+        },
+        (cause: unknown) => drop(opened, cause),
+      );
   };
 
   const drop = (from: RedisLink, cause: unknown): void => {
     from.destroy();
     if (from !== link) return;
     link = ready = undefined;
-    const delay = Math.min(minReconnectDelay * 2 ** failures++, maxReconnectDelay);
+    const { least, most } = reconnectMilliseconds;
     // Several instances should not come back in step.
-    timer = setTimeout(connect, delay * (0.5 + Math.random() / 2)).unref();
+    timer = setTimeout(connect, Math.min(least * 2 ** failures++, most) * (0.5 + Math.random() / 2)).unref();
     report('down', cause);
   };
 
@@ -86,4 +88,23 @@ export function keepLink<T>(links: RedisLinks, options: KeptLinkOptions<T>): Kep
       closed?.destroy();
     },
   };
+}
+
+export class LateError extends Error {
+  override readonly name = 'LateError';
+}
+
+/** Returns the response, or rejects with `LateError` after the seconds. */
+export async function limit<T>(response: Promise<T>, seconds: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    const refuse = (): void => reject(new LateError('Redis did not respond in time'));
+    // A response that arrived while this process was busy is read first, and counts.
+    timer = setTimeout(() => setImmediate(refuse), seconds * 1000);
+  });
+  try {
+    return await Promise.race([response, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

@@ -1,9 +1,8 @@
 import { type Check, createCheck } from '../checks.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
-import { readAlg } from '../jose/algorithms.ts';
 import { isJsonObject, isTime, type JsonObject } from '../jose/json.ts';
-import { findThumbprint, privateMembers } from '../jose/jwk.ts';
-import { findRefusedParameter } from '../jose/jws.ts';
+import { findThumbprint, isKeyFor, isPublic } from '../jose/jwk.ts';
+import { findRefusedParameter, readAlg } from '../jose/jws.ts';
 import type { Comparison } from '../refused.ts';
 import { explainMismatch, normaliseUrl, showUrl } from './htu.ts';
 
@@ -104,17 +103,11 @@ function isText(value: unknown): boolean {
   return typeof value === 'string';
 }
 
-function isPublic(jwk: JsonObject): boolean {
-  for (const member of privateMembers) if (Object.hasOwn(jwk, member)) return false;
-  return true;
-}
-
 /** Reports whether the key has the type and curve of `alg`, and no other `alg`. */
 function hasFittingKey({ alg, jwk }: JsonObject): boolean {
   const algorithm = readAlg(alg);
   if (algorithm === undefined || !isJsonObject(jwk)) return false;
-  const fits = jwk['kty'] === algorithm.kty && (algorithm.crv === undefined || jwk['crv'] === algorithm.crv);
-  return fits && (jwk['alg'] === undefined || jwk['alg'] === alg);
+  return isKeyFor(jwk, algorithm) && (jwk['alg'] === undefined || jwk['alg'] === alg);
 }
 
 /** Reports whether the URL is equal, unchanged or after normalisation (RFC 9449 §4.3 (9)). */

@@ -1,3 +1,5 @@
+import { attempt } from '../attempt.ts';
+import { loadRedis } from './load-redis.ts';
 import type { RedisClientLike, RedisCommands, RedisSubscriber } from './redis-script.ts';
 import { parseRedisUrl, type RedisConnectionOptions, type RedisNodes, type RedisTarget } from './redis-url.ts';
 
@@ -5,9 +7,9 @@ import { parseRedisUrl, type RedisConnectionOptions, type RedisNodes, type Redis
 export interface RedisLink {
   readonly commands: RedisCommands;
   /** Resolves once commands can be sent. */
-  connect(): Promise<void>;
+  connect(): Promise<unknown>;
   /** Subscribes to channels, over a second connection if the link needs it. Resolves once messages arrive. */
-  subscribe(channels: string[], onMessage: (message: string, channel: string) => void): Promise<void>;
+  subscribe: RedisSubscriber['subscribe'];
   /** Closes the link; pending commands are rejected. */
   destroy(): void;
 }
@@ -26,12 +28,25 @@ export interface RedisLinks {
 }
 
 type Redis = typeof import('@redis/client');
+type Target<K extends RedisTarget['kind']> = RedisTarget & {
+  readonly kind: K;
+  readonly connection: RedisConnectionOptions;
+};
+type OwnClient = RedisClientLike & Omit<RedisSubscriber, 'on'> & Pick<NodeJS.EventEmitter, 'on'>;
 
 const maxUnanswered = 10_000;
 // Milliseconds. Together they find a lost connection and have a new one within 5 s.
 const connectTimeout = 1_500;
 const pingInterval = 1_000;
 const idleTimeout = 2_500;
+
+/** Links to the target of a store. Rejects with `TypeError` for an invalid URL, and with `Error` without `@redis/client`. */
+export async function openLinks(
+  target: string | RedisClientLike,
+  options: RedisConnectionOptions,
+): Promise<RedisLinks> {
+  return typeof target === 'string' ? linkTo(await loadRedis(), target, options) : useClient(target);
+}
 
 /** Uses a client that is connected elsewhere; it is never closed here. */
 export function useClient(client: RedisClientLike): RedisLinks {
@@ -42,41 +57,26 @@ export function useClient(client: RedisClientLike): RedisLinks {
   };
   return {
     isCluster: 'slots' in client,
-    open({ onError }) {
-      let subscriber: RedisSubscriber | undefined;
-      return {
-        commands,
-        connect: async () => undefined,
-        async subscribe(channels, onMessage) {
-          if (client.duplicate === undefined)
-            throw new TypeError('The client has no duplicate(), which subscribing needs');
-          subscriber = client.duplicate();
-          await startSubscriber(subscriber, { channels, onMessage, onError });
-        },
-        destroy: () => destroySubscriber(subscriber),
-      };
-    },
+    open: ({ onError }) => ({ commands, connect: async () => undefined, ...duplicateOf(client, onError) }),
   };
 }
 
-interface Subscription {
-  readonly channels: string[];
-  readonly onMessage: (message: string, channel: string) => void;
-  readonly onError: LinkListener['onError'];
-}
-
-async function startSubscriber(subscriber: RedisSubscriber, subscription: Subscription): Promise<void> {
-  subscriber.on('error', subscription.onError);
-  await subscriber.connect();
-  await subscriber.subscribe(subscription.channels, subscription.onMessage);
-}
-
-function destroySubscriber(subscriber: RedisSubscriber | undefined): void {
-  try {
-    void Promise.resolve(subscriber?.destroy()).catch(() => undefined);
-  } catch {
-    // It was not connected.
-  }
+/** The second connection of a client that does not subscribe itself. */
+function duplicateOf(
+  client: Pick<RedisClientLike, 'duplicate'>,
+  onError: LinkListener['onError'],
+): Pick<RedisLink, 'subscribe' | 'destroy'> {
+  let duplicate: RedisSubscriber | undefined;
+  return {
+    async subscribe(channels, onMessage) {
+      duplicate = client.duplicate?.();
+      if (duplicate === undefined) throw new TypeError('The client has no duplicate(), which subscribing needs');
+      duplicate.on('error', onError);
+      await duplicate.connect();
+      await duplicate.subscribe(channels, onMessage);
+    },
+    destroy: () => void attempt(() => duplicate?.destroy()),
+  };
 }
 
 function rejectOffline(): Promise<never> {
@@ -84,24 +84,41 @@ function rejectOffline(): Promise<never> {
 }
 
 /** Connects to a URL. Throws `TypeError` for one that is none of Redis, and for TLS options without a `rediss` URL. */
-export function linkTo(redis: Redis, url: string, options: RedisConnectionOptions = {}): RedisLinks {
-  if (options.tls !== undefined && !url.startsWith('rediss')) {
+export function linkTo(redis: Redis, url: string, connection: RedisConnectionOptions = {}): RedisLinks {
+  if (connection.tls !== undefined && !url.startsWith('rediss')) {
     throw new TypeError('tls: needs a URL that begins with rediss');
   }
-  const target = { ...parseRedisUrl(url), connection: options };
+  const target = { ...parseRedisUrl(url), connection };
   // Created before it is used, so that an invalid URL is reported immediately.
-  openTarget(redis, target, { onError: () => undefined, onAnswer: () => undefined });
+  createClient(redis, target);
   return {
     isCluster: target.kind === 'cluster',
-    open: (listener) => openTarget(redis, target, listener),
+    open({ onError, onAnswer }) {
+      const client = createClient(redis, target);
+      // The client of sentinels emits strings for their errors.
+      client.on('error', (cause: unknown) => onError(cause instanceof Error ? cause : readError(String(cause))));
+      client.on('client-error', ({ error }: { readonly error?: unknown }) => onError(error));
+      client.on('ping-interval', onAnswer);
+      const subscriber = target.kind === 'single' ? duplicateOf(client, onError) : client;
+      return {
+        commands: client,
+        connect: () => client.connect(),
+        subscribe: (channels, onMessage) => subscriber.subscribe(channels, onMessage),
+        destroy() {
+          for (const each of new Set([subscriber, client])) attempt(() => each.destroy());
+        },
+      };
+    },
   };
 }
 
-type Target = RedisTarget & { readonly connection: RedisConnectionOptions };
+function readError(text: string): Error {
+  return new Error(text.replace(/^.*?error: (?:\w*Error: )?/i, ''));
+}
 
-function openTarget(redis: Redis, target: Target, listener: LinkListener): RedisLink {
-  if (target.kind === 'single') return openSingle(redis, target, listener);
-  return target.kind === 'sentinel' ? openSentinel(redis, target, listener) : openCluster(redis, target, listener);
+function createClient(redis: Redis, target: Target<RedisTarget['kind']>): OwnClient {
+  if (target.kind === 'single') return createSingle(redis, target);
+  return target.kind === 'sentinel' ? createSentinel(redis, target) : createCluster(redis, target);
 }
 
 const clientOptions = {
@@ -124,30 +141,7 @@ const socket = {
   reconnectStrategy: false,
 } as const;
 
-function openSingle(
-  redis: Redis,
-  target: Target & { readonly kind: 'single' },
-  { onError, onAnswer }: LinkListener,
-): RedisLink {
-  const client = createSingle(redis, target);
-  client.on('error', onError);
-  client.on('ping-interval', onAnswer);
-  let subscriber: RedisSubscriber | undefined;
-  return {
-    commands: client,
-    connect: async () => void (await client.connect()),
-    async subscribe(channels, onMessage) {
-      subscriber = createSingle(redis, target);
-      await startSubscriber(subscriber, { channels, onMessage, onError });
-    },
-    destroy() {
-      destroySubscriber(subscriber);
-      client.destroy();
-    },
-  };
-}
-
-function createSingle(redis: Redis, { url, connection: { tls } }: Target & { readonly kind: 'single' }) {
+function createSingle(redis: Redis, { url, connection: { tls } }: Target<'single'>) {
   try {
     return redis.createClient({
       url,
@@ -162,13 +156,9 @@ function createSingle(redis: Redis, { url, connection: { tls } }: Target & { rea
   }
 }
 
-function openSentinel(
-  redis: Redis,
-  target: Target & { readonly kind: 'sentinel' },
-  { onError }: LinkListener,
-): RedisLink {
+function createSentinel(redis: Redis, target: Target<'sentinel'>) {
   const options = { ...clientOptions, socket: socketOf(target) };
-  const client = redis.createSentinel({
+  return redis.createSentinel({
     name: target.name,
     RESP: 2,
     sentinelRootNodes: [...target.nodes],
@@ -181,27 +171,10 @@ function openSentinel(
     maxCommandRediscovers: 0,
     passthroughClientErrorEvents: true,
   });
-  // The client emits strings for errors of sentinels.
-  client.on('error', (cause: unknown) => onError(cause instanceof Error ? cause : readError(String(cause))));
-  client.on('client-error', ({ error }: { readonly error?: unknown }) => onError(error));
-  return {
-    commands: client,
-    connect: async () => void (await client.connect()),
-    subscribe: async (channels, onMessage) => void (await client.subscribe(channels, onMessage)),
-    destroy: () => void client.destroy().catch(() => undefined),
-  };
 }
 
-function readError(text: string): Error {
-  return new Error(text.replace(/^.*?error: (?:\w*Error: )?/i, ''));
-}
-
-function openCluster(
-  redis: Redis,
-  target: Target & { readonly kind: 'cluster' },
-  { onError }: LinkListener,
-): RedisLink {
-  const client = redis.createCluster({
+function createCluster(redis: Redis, target: Target<'cluster'>) {
+  return redis.createCluster({
     RESP: 2,
     rootNodes: target.nodes.map(({ host, port }) => ({ socket: { host, port } })),
     defaults: { ...clientOptions, ...credentialsOf(target), socket: socketOf(target) },
@@ -209,19 +182,12 @@ function openCluster(
     // All records are in one slot: the other masters need no connection.
     minimizeConnections: true,
   });
-  client.on('error', onError);
-  return {
-    commands: client,
-    connect: async () => void (await client.connect()),
-    subscribe: (channels, onMessage) => client.subscribe(channels, onMessage),
-    destroy: () => client.destroy(),
-  };
 }
 
 function credentialsOf({ username, password }: RedisNodes) {
   return { ...(username !== undefined && { username }), ...(password !== undefined && { password }) };
 }
 
-function socketOf({ tls, connection }: RedisNodes & Pick<Target, 'connection'>) {
+function socketOf({ tls, connection }: Target<'sentinel' | 'cluster'>) {
   return tls ? ({ ...socket, tls: true, ...connection.tls } as const) : socket;
 }

@@ -87,35 +87,26 @@ end
 return { outcome, since, generation }
 `;
 const outcomes: readonly unknown[] = ['first', 'seen', 'late', 'nothing'];
+const runProof = createRunScript(script);
 
 /** Runs the script; rejects with the error of Redis or of its client, and for an unknown result. */
 export async function runScript(client: RedisCommands, options: ScriptOptions): Promise<RedisAnswer> {
-  return readAnswer(await runProof(client, options));
-}
-
-export type RunScript = (client: RedisCommands, options: ScriptOptions) => Promise<unknown>;
-
-export function createRunScript(text: string): RunScript {
-  const sha = hash('sha1', text);
-  return (client, options) =>
-    client.evalSha(sha, options).catch((error: unknown) => {
-      // A Redis that was started anew, or is another, has not seen the script.
-      if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return client.eval(text, options);
-      throw error;
-    });
-}
-
-const runProof = createRunScript(script);
-
-function readAnswer(answer: unknown): RedisAnswer {
+  const answer = await runProof(client, options);
   const [outcome, since, generation]: readonly unknown[] = Array.isArray(answer) ? answer.map(String) : [];
   const read = { since: Number(since), generation: Number(generation) };
-  if (!outcomes.includes(outcome) || !Number.isSafeInteger(read.since) || !isWord(read.generation)) {
+  const isWord = read.generation >>> 0 === read.generation;
+  if (!outcomes.includes(outcome) || !Number.isSafeInteger(read.since) || !isWord) {
     throw new Error('Redis gave an answer that cannot be read');
   }
   return { ...read, outcome: outcome as RedisAnswer['outcome'] }; // as was just seen
 }
 
-function isWord(value: number): boolean {
-  return Number.isInteger(value) && value >= 0 && value < 2 ** 32;
+/** Creates a function that runs a script, which is sent only to a Redis that has not seen it. */
+export function createRunScript(text: string) {
+  const sha = hash('sha1', text);
+  return (client: RedisCommands, options: ScriptOptions): Promise<unknown> =>
+    client.evalSha(sha, options).catch((error: unknown) => {
+      if (error instanceof Error && error.message.startsWith('NOSCRIPT')) return client.eval(text, options);
+      throw error;
+    });
 }

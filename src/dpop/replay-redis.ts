@@ -3,10 +3,8 @@ import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { Refused } from '../refused.ts';
 import { isAfter, type ReadNonce } from './horizon.ts';
-import { keepLink } from './kept-link.ts';
-import { loadRedis } from './load-redis.ts';
-import { LateError, limit } from './redis-limit.ts';
-import { linkTo, type RedisLink, useClient } from './redis-link.ts';
+import { keepLink, LateError, limit } from './kept-link.ts';
+import { openLinks, type RedisLink } from './redis-link.ts';
 import { clockMargin, type RedisAnswer, type RedisClientLike, runScript } from './redis-script.ts';
 import type { RedisConnectionOptions } from './redis-url.ts';
 import { type ReplayStore, replayName, type Witnessed } from './replay.ts';
@@ -42,8 +40,7 @@ export interface RedisReplayOptions extends RedisConnectionOptions {
   readonly now?: () => number;
 }
 
-// Seconds. A link has this long to be there and to tell since when Redis remembers.
-const linkTimeout = 5;
+/** Seconds that Redis has to tell since when it remembers. */
 const checkTimeout = 1;
 const namespaceGrammar = /^[\w.-]{1,64}$/;
 /** Errors of a Redis that is no longer, or not yet, the right one. */
@@ -80,8 +77,7 @@ export async function createRedisReplayStore(
     'where no connection outlives a request; write a store on a Durable Object',
   );
   if (!namespaceGrammar.test(namespace)) throw new TypeError('namespace: write 1 to 64 letters, digits, _, . or -');
-  const links =
-    typeof target === 'string' ? linkTo(await loadRedis(), target, pickConnection(options)) : useClient(target);
+  const links = await openLinks(target, options);
   const names = nameKeys(namespace, links.isCluster);
   const instance = randomBytes(9).toString('base64url');
   let horizon: Pick<RedisAnswer, 'since' | 'generation'> | undefined;
@@ -90,22 +86,16 @@ export async function createRedisReplayStore(
   let answers = 0;
   let attempts = 0;
   const kept = keepLink(links, {
-    prepare: check,
-    onReady(_link, answer) {
-      horizon = answer;
+    async prepare(opened) {
+      horizon = await limit(ask(opened, names.run, ''), checkTimeout);
     },
     onAnswer: () => answers++,
     onConnection,
   });
   kept.connect();
 
-  async function check(opened: RedisLink): Promise<RedisAnswer> {
-    await limit(opened.connect(), linkTimeout);
-    return limit(ask(opened, names.run, ''), checkTimeout);
-  }
-
-  function ask({ commands }: RedisLink, record: string, until: string): Promise<RedisAnswer> {
-    return runScript(commands, {
+  const ask = ({ commands }: RedisLink, record: string, until: string): Promise<RedisAnswer> =>
+    runScript(commands, {
       keys: [record, names.run, names.generation],
       arguments: [
         until,
@@ -115,7 +105,6 @@ export async function createRedisReplayStore(
         String(clockMargin * 1000),
       ],
     });
-  }
 
   function refuse(cause: unknown): Refused {
     errors++;
@@ -152,10 +141,6 @@ export async function createRedisReplayStore(
     },
     close: kept.close,
   };
-}
-
-export function pickConnection({ tls, sentinel }: RedisConnectionOptions): RedisConnectionOptions {
-  return { ...(tls !== undefined && { tls }), ...(sentinel !== undefined && { sentinel }) };
 }
 
 /** Reports whether a missing response or an error shows that the link is unusable. */

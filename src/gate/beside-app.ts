@@ -1,4 +1,4 @@
-import type { IsTrusted } from '../http/peer.ts';
+import type { IsTrusted } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import type { ErrorBodyFormat } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';

@@ -1,6 +1,6 @@
 import { AccessError } from '../failures.ts';
-import { createReadExternalUrl } from '../http/external-url.ts';
-import { createReadClientAddress, type IsTrusted, parseTrust } from '../http/peer.ts';
+import { createReadExternalUrl, type IsTrusted, parseTrust } from '../http/external-url.ts';
+import { createReadClientAddress } from '../http/peer.ts';
 import { metadataPath } from '../refusal/challenge.ts';
 import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts';
 import { assertionKeysPath } from '../server/admin/admin.ts';

@@ -1,7 +1,6 @@
 import { listRequiredScopes } from '../audit/required-scopes.ts';
 import type { DpopMode } from '../http/credentials.ts';
-import { createReadExternalUrl } from '../http/external-url.ts';
-import type { Trust } from '../http/peer.ts';
+import { createReadExternalUrl, type Trust } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
 import { describeMismatch } from '../mcp/header-mismatch.ts';
 import type { ReadMessage } from '../mcp/node-message.ts';

@@ -2,7 +2,7 @@ import { hash, X509Certificate } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { refuseOnWorkerd } from '../platform.ts';
 import { Refused } from '../refused.ts';
-import { parseTrust, type Trust } from './peer.ts';
+import { parseTrust, type Trust } from './external-url.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
 /**

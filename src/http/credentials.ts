@@ -31,9 +31,7 @@ export function readCredentials(headers: ResourceRequest['headers'], mode: DpopM
   const value = headers.get('authorization');
   if (value === null || value === '') return new Refused('missing_credentials');
   if (value.includes(',') && isRepeated(value)) return new Refused('multiple_authorization_headers');
-  const space = value.indexOf(' ');
-  const schemeEnd = space < 0 ? value.length : space;
-  const scheme = parseAuthorizationScheme(value.slice(0, schemeEnd));
+  const scheme = readScheme(value);
   if (scheme === undefined) return new Refused('unsupported_scheme');
   const proof = headers.get('dpop') ?? undefined;
   if (scheme === 'Bearer') {
@@ -43,7 +41,7 @@ export function readCredentials(headers: ResourceRequest['headers'], mode: DpopM
   } else if (mode === 'off') {
     return new Refused('dpop_not_accepted');
   }
-  const token = trimSpaces(value, schemeEnd);
+  const token = readToken(value, scheme.length);
   if (token === '') return new Refused('missing_credentials');
   if (scheme === 'DPoP' && proof === undefined) return new Refused('missing_dpop_proof');
   if (token.length > maxTokenLength) return new Refused('token_too_large');
@@ -67,9 +65,9 @@ export function readScheme(value: string): Scheme | undefined {
   return parseAuthorizationScheme(space < 0 ? value : value.slice(0, space));
 }
 
-/** Removes 1*SP between scheme and token (RFC 9110 §11.4). */
-function trimSpaces(value: string, start: number): string {
-  let from = start;
+/** What follows 1*SP after the scheme (RFC 9110 §11.4). */
+function readToken(value: string, schemeEnd: number): string {
+  let from = schemeEnd;
   while (value.charCodeAt(from) === 0x20) from++;
   return value.slice(from);
 }

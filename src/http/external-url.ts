@@ -1,6 +1,6 @@
-import { isIPv6 } from 'node:net';
+import { BlockList, isIP, isIPv6 } from 'node:net';
+import { LRUCache } from 'lru-cache';
 import { Refused } from '../refused.ts';
-import { parseTrust, type Trust } from './peer.ts';
 import type { Connection, ResourceRequest } from './request.ts';
 
 export interface ExternalUrl {
@@ -67,19 +67,11 @@ export function createReadExternalUrl({ trust, pinned }: ExternalUrlOptions): Re
     const host = parseHost(header ?? target.host);
     if (host === undefined) return new Refused('bad_host_header', { context: { header: 'Host' } });
     const scheme = connection === undefined ? target.scheme : schemeOf(connection);
-    const isForwarded = isTrusted(connection?.remoteAddress);
-    if (base !== undefined) {
-      // They are ignored, but must be well-formed: no other reader may be misled.
-      const forwarded = isForwarded ? readForwarded(request.headers) : undefined;
-      if (forwarded instanceof Refused) return forwarded;
-      return { ...base, path: base.prefix + target.path };
-    }
-    if (!isForwarded) {
-      return { origin: formatOrigin(scheme, host), prefix: '', path: target.path };
-    }
-    const forwarded = readForwarded(request.headers);
+    const forwarded = isTrusted(connection?.remoteAddress) ? readForwarded(request.headers) : nothingForwarded;
     if (forwarded instanceof Refused) return forwarded;
-    const prefix = forwarded.prefix ?? '';
+    // With a base they are ignored, but must be well-formed: no other reader may be misled.
+    if (base !== undefined) return { ...base, path: base.prefix + target.path };
+    const { prefix = '' } = forwarded;
     return {
       origin: formatOrigin(forwarded.scheme ?? scheme, forwarded.host ?? host),
       prefix,
@@ -149,14 +141,10 @@ export function parseHost(text: string): Host | undefined {
   if (text.length > maxHostLength) return undefined;
   const colon = text.indexOf(':', text.lastIndexOf(']') + 1);
   const name = (colon < 0 ? text : text.slice(0, colon)).toLowerCase();
-  if (!nameGrammar.test(name) && !isIpLiteral(name)) return undefined;
+  if (!nameGrammar.test(name) && !(literalGrammar.test(name) && isIPv6(name.slice(1, -1)))) return undefined;
   if (colon < 0) return { name, port: undefined };
   const port = text.slice(colon + 1);
   return portGrammar.test(port) && Number(port) <= maxPort ? { name, port: Number(port) } : undefined;
-}
-
-function isIpLiteral(name: string): boolean {
-  return literalGrammar.test(name) && isIPv6(name.slice(1, -1));
 }
 
 function formatOrigin(scheme: UriScheme, { name, port }: Host): string {
@@ -164,10 +152,12 @@ function formatOrigin(scheme: UriScheme, { name, port }: Host): string {
 }
 
 interface Forwarded {
-  readonly scheme: UriScheme | undefined;
-  readonly host: Host | undefined;
-  readonly prefix: string | undefined;
+  readonly scheme?: UriScheme | undefined;
+  readonly host?: Host | undefined;
+  readonly prefix?: string | undefined;
 }
+
+const nothingForwarded: Forwarded = {};
 
 function readForwarded(headers: ResourceRequest['headers']): Forwarded | Refused {
   const scheme = parseHeader(headers, 'X-Forwarded-Proto', parseUriScheme);
@@ -197,4 +187,58 @@ function parseUriScheme(text: string): UriScheme | undefined {
 function parsePrefix(text: string): string | undefined {
   if (!text.startsWith('/') || !prefixGrammar.test(text) || prefixDeceit.test(text)) return undefined;
   return text.endsWith('/') ? text.slice(0, -1) : text;
+}
+
+/** Peers whose X-Forwarded-* headers are trusted: none, all, or these addresses and CIDR ranges. */
+export type Trust = 'none' | 'all' | readonly string[];
+
+/** Reports whether a peer is trusted; `undefined` is a peer that the runtime does not name. */
+export type IsTrusted = (address: string | undefined) => boolean;
+
+// A check against the list takes microseconds, and a deployment has few proxies.
+const maxRememberedPeers = 256;
+const mappedPrefix = 96;
+const mapped = new BlockList();
+mapped.addSubnet('::ffff:0:0', mappedPrefix, 'ipv6');
+// Without a zone, which would be dropped silently: the entry would then cover more than it says.
+const entryGrammar = /^([^/%]+)(?:\/(0|[1-9]\d{0,2}))?$/;
+
+/**
+ * Parses the trusted peers once. A list trusts no peer that it cannot see; an IPv4 entry covers the IPv4-mapped spelling of a
+ * peer (`::ffff:10.0.0.1`). Throws `TypeError` for an entry that is neither an address nor a CIDR range.
+ */
+export function parseTrust(trust: Trust): IsTrusted {
+  if (trust === 'none') return () => false;
+  if (trust === 'all') return () => true;
+  const list = new BlockList();
+  for (const entry of trust) addEntry(list, entry);
+  const answers = new LRUCache<string, boolean>({
+    max: maxRememberedPeers,
+    memoMethod: (address) => {
+      const family = familyOf(address);
+      return family !== undefined && list.check(address, family);
+    },
+  });
+  return (address) => address !== undefined && answers.memo(address);
+}
+
+function familyOf(address: string): 'ipv4' | 'ipv6' | undefined {
+  const version = isIP(address);
+  if (version === 0) return undefined;
+  return version === 4 ? 'ipv4' : 'ipv6';
+}
+
+function addEntry(list: BlockList, entry: string): void {
+  const [, address = '', digits] = entryGrammar.exec(entry) ?? [];
+  const family = familyOf(address);
+  const bits = family === 'ipv4' ? 32 : 128;
+  const prefix = digits === undefined ? bits : Number(digits);
+  // `::ffff:10.0.0.0/8` is meant as 10.0.0.0/8 and would cover every IPv4 peer.
+  const isAmbiguous = family === 'ipv6' && prefix < mappedPrefix && mapped.check(address, family);
+  if (family === undefined || prefix > bits || isAmbiguous) {
+    throw new TypeError(
+      'A trusted proxy is not an address or a CIDR range. Write each as in 192.0.2.1, 10.0.0.0/8, 2001:db8::1 or fd00::/8, without a zone, and IPv4 ranges as IPv4.',
+    );
+  }
+  list.addSubnet(address, prefix, family);
 }

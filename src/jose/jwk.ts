@@ -1,6 +1,6 @@
-import { createHash, createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
-import { algorithms } from './algorithms.ts';
+import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { decodeBase64url, isJsonObject, type JsonObject } from './json.ts';
+import { type Algorithm, algorithms, readAlg } from './jws.ts';
 
 /** Defect of a JWK as a public key for signatures: a closed set. */
 export type PublicJwkDefect =
@@ -44,9 +44,13 @@ export type JwkSet<K extends object = object> = { readonly keys: readonly K[] };
 
 type Material = JsonWebKey | PublicJwkDefect;
 
+interface KeyType {
+  readonly read: (jwk: JsonObject) => Material;
+  readonly members: readonly string[];
+}
+
 /** Members that only a private or symmetric key has (RFC 7518 §6.2.2, §6.3.2, §6.4). */
-export const privateMembers: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
-const maxKidLength = 256;
+const privateMembers: readonly string[] = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 const minModulusBits = 2048; // RFC 7518 §3.3
 const maxModulusBits = 16_384;
 const maxExponentBytes = 8;
@@ -69,36 +73,34 @@ const smallOrder: ReadonlySet<string> = new Set([
   'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
 ]);
 
-/** Reports whether a value can name a key: a string of 1 to 256 characters. */
-export function isKid(value: unknown): value is string {
-  return typeof value === 'string' && value !== '' && value.length <= maxKidLength;
-}
-
-const readers: ReadonlyMap<unknown, (jwk: JsonObject) => Material> = new Map([
-  ['RSA', readRsa],
-  ['EC', readEc],
-  ['OKP', readOkp],
-]);
-
-/** Members of the thumbprint (RFC 7638 §3.2, RFC 8037 §2), in the order of the hash. */
-const thumbprintMembers: ReadonlyMap<unknown, readonly string[]> = new Map([
-  ['RSA', ['e', 'kty', 'n']],
-  ['EC', ['crv', 'kty', 'x', 'y']],
-  ['OKP', ['crv', 'kty', 'x']],
+/** By `kty`: the reader, and the members of the thumbprint (RFC 7638 §3.2, RFC 8037 §2) in the order of the hash. */
+const keyTypes: ReadonlyMap<unknown, KeyType> = new Map([
+  ['RSA', { read: readRsa, members: ['e', 'kty', 'n'] }],
+  ['EC', { read: readEc, members: ['crv', 'kty', 'x', 'y'] }],
+  ['OKP', { read: readOkp, members: ['crv', 'kty', 'x'] }],
 ]);
 
 /** Imports a public JWK (RFC 7517). Returns the defect if it is invalid. `kid`, `use`, `key_ops` and `alg` are ignored. */
 export function importPublicJwk(jwk: unknown): KeyObject | PublicJwkDefect {
   if (!isJsonObject(jwk)) return 'malformed';
   if (jwk['kty'] === 'oct') return 'symmetric';
-  for (const member of privateMembers) if (Object.hasOwn(jwk, member)) return 'private';
-  const material = readers.get(jwk['kty'])?.(jwk) ?? 'unsupported_kty';
+  if (!isPublic(jwk)) return 'private';
+  const material = keyTypes.get(jwk['kty'])?.read(jwk) ?? 'unsupported_kty';
   if (typeof material === 'string') return material;
   try {
     return createPublicKey({ key: material, format: 'jwk' });
   } catch {
     return 'not_on_curve'; // everything else was checked
   }
+}
+
+export function isPublic(jwk: JsonObject): boolean {
+  return !privateMembers.some((member) => Object.hasOwn(jwk, member));
+}
+
+/** Reports whether a key has the type and curve of an algorithm. */
+export function isKeyFor({ kty, crv }: JsonObject, algorithm: Algorithm): boolean {
+  return kty === algorithm.kty && (algorithm.crv === undefined || crv === algorithm.crv);
 }
 
 /**
@@ -113,10 +115,10 @@ export function importJwk(jwk: unknown): VerificationKey | JwkDefect {
   if (use !== undefined && use !== 'sig') return 'not_for_signatures';
   if (operations !== undefined && !Array.isArray(operations)) return 'malformed';
   if (operations?.includes('verify') === false) return 'not_for_signatures';
-  const algs = findAlgs(jwk);
-  if (alg === undefined) return { key, algs, thumbprint: thumbprint(jwk) };
-  if (typeof alg !== 'string' || !algorithms.has(alg)) return 'unknown_alg';
-  return algs.has(alg) ? { key, algs: new Set([alg]), thumbprint: thumbprint(jwk) } : 'alg_mismatch';
+  const algs = [...algorithms].filter(([, each]) => isKeyFor(jwk, each)).map(([name]) => name);
+  if (alg !== undefined && readAlg(alg) === undefined) return 'unknown_alg';
+  const allowed = new Set(algs.filter((each) => alg === undefined || each === alg));
+  return allowed.size === 0 ? 'alg_mismatch' : { key, algs: allowed, thumbprint: thumbprint(jwk) };
 }
 
 /** The JWK SHA-256 thumbprint (RFC 7638 §3) of a public JWK, in base64url; of another type of key: `TypeError`. */
@@ -128,15 +130,9 @@ export function thumbprint(jwk: JsonObject): string {
 
 /** Like `thumbprint`; `undefined` for another type of key. */
 export function findThumbprint(jwk: JsonObject): string | undefined {
-  const members = thumbprintMembers.get(jwk['kty']);
+  const members = keyTypes.get(jwk['kty'])?.members;
   if (members === undefined) return undefined;
-  const canonical = JSON.stringify(Object.fromEntries(members.map((member) => [member, jwk[member]])));
-  return createHash('sha256').update(canonical).digest('base64url');
-}
-
-function findAlgs({ kty, crv }: JsonObject): ReadonlySet<string> {
-  const fitting = [...algorithms].filter(([, each]) => each.kty === kty && (kty === 'RSA' || each.crv === crv));
-  return new Set(fitting.map(([alg]) => alg));
+  return hash('sha256', JSON.stringify(Object.fromEntries(members.map((each) => [each, jwk[each]]))), 'base64url');
 }
 
 function readRsa({ n, e }: JsonObject): Material {

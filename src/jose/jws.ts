@@ -1,10 +1,52 @@
-import { type KeyObject, verify } from 'node:crypto';
+import { constants, createVerify, type KeyObject, type VerifyKeyObjectInput, verify } from 'node:crypto';
 import { pickByPlatform } from '../platform.ts';
-import type { Algorithm } from './algorithms.ts';
 import { decodeBase64url, type JsonObject, parseJsonObject } from './json.ts';
-import { verifyOnWorkerd } from './workerd-signature.ts';
 
-const verifySignature = pickByPlatform<typeof verifyOnWorkerd>({ workerd: verifyOnWorkerd, others: verify });
+/** Verification rules of a JWS `alg` (RFC 7518 §3, RFC 8037 §3). */
+export interface Algorithm {
+  readonly kty: 'RSA' | 'EC' | 'OKP';
+  /** JWK `crv` that fits; absent for RSA. */
+  readonly crv?: string;
+  /** Digest name for `node:crypto`; `null` where the scheme hashes by itself. */
+  readonly digest: string | null;
+  readonly padding?: number;
+  /** RSA-PSS salt length in bytes, equal to the digest's (RFC 7518 §3.5). */
+  readonly saltLength?: number;
+  /** Bytes of a signature; absent for RSA, where it is the length of the modulus. */
+  readonly signatureLength?: number;
+}
+
+const { RSA_PKCS1_PADDING: pkcs1, RSA_PKCS1_PSS_PADDING: pss } = constants;
+const table = {
+  RS256: { kty: 'RSA', digest: 'sha256', padding: pkcs1 },
+  RS384: { kty: 'RSA', digest: 'sha384', padding: pkcs1 },
+  RS512: { kty: 'RSA', digest: 'sha512', padding: pkcs1 },
+  PS256: { kty: 'RSA', digest: 'sha256', padding: pss, saltLength: 32 },
+  PS384: { kty: 'RSA', digest: 'sha384', padding: pss, saltLength: 48 },
+  PS512: { kty: 'RSA', digest: 'sha512', padding: pss, saltLength: 64 },
+  ES256: { kty: 'EC', digest: 'sha256', crv: 'P-256', signatureLength: 64 },
+  ES384: { kty: 'EC', digest: 'sha384', crv: 'P-384', signatureLength: 96 },
+  ES512: { kty: 'EC', digest: 'sha512', crv: 'P-521', signatureLength: 132 },
+  EdDSA: { kty: 'OKP', digest: null, crv: 'Ed25519', signatureLength: 64 },
+} as const satisfies Readonly<Record<string, Algorithm>>;
+
+/** `alg` of an access token: every one that can be allowed (RFC 7518 §3.1, RFC 8037 §3.1). */
+export type TokenAlg = keyof typeof table;
+
+export const tokenAlgs = Object.keys(table) as readonly TokenAlg[]; // the keys are the names
+
+/** Every signature algorithm that can be allowed. HS* and none are absent on purpose. */
+export const algorithms: ReadonlyMap<string, Algorithm> = new Map(Object.entries(table));
+
+export const proofAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] as const satisfies readonly TokenAlg[];
+
+/** `alg` of a DPoP proof: every one that can be allowed (RFC 9449 §4.3). */
+export type ProofAlg = (typeof proofAlgorithms)[number];
+
+/** The algorithm that an `alg` names, if it is among the allowed ones. Default: all of the table are. */
+export function readAlg(alg: unknown, allowed: { has(alg: string): boolean } = algorithms): Algorithm | undefined {
+  return typeof alg === 'string' && allowed.has(alg) ? algorithms.get(alg) : undefined;
+}
 
 /** Header parameters that would change what is signed or how (RFC 7515 §4.1.11, RFC 7797, RFC 7516): none is understood. */
 const refusedHeaderParameters: readonly string[] = ['crit', 'b64', 'zip'];
@@ -26,6 +68,7 @@ export interface KnownHeaders {
 }
 
 const nothing = Buffer.alloc(0);
+const maxKidLength = 256;
 
 /** Defect of a string that is not a compact JWS. */
 export type JwsDefect = 'opaque' | 'encrypted' | 'parts' | 'encoding' | 'header';
@@ -59,7 +102,12 @@ export function findRefusedParameter(header: JsonObject): string | undefined {
   return undefined;
 }
 
-/** Reports whether the signature over the signing input is by this key. The only caller of `crypto.verify`. */
+/** Reports whether a value can name a key: a string of 1 to 256 characters. */
+export function isKid(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= maxKidLength;
+}
+
+/** Reports whether the signature over the signing input is by this key. */
 export function verifyJws(jws: Pick<Jws, 'signingInput' | 'signature'>, algorithm: Algorithm, key: KeyObject): boolean {
   // RFC 8017 §8.1.2 (1): OpenSSL would also take a PSS signature that has lost a zero in front.
   if (jws.signature.length !== (algorithm.signatureLength ?? modulusBytes(key))) return false;
@@ -69,6 +117,24 @@ export function verifyJws(jws: Pick<Jws, 'signingInput' | 'signature'>, algorith
     { key, dsaEncoding: 'ieee-p1363', padding: algorithm.padding, saltLength: algorithm.saltLength },
     jws.signature,
   );
+}
+
+const verifySignature = pickByPlatform<typeof verifyOnWorkerd>({ workerd: verifyOnWorkerd, others: verify });
+
+/**
+ * Replaces `crypto.verify` on workerd. Workerd's own takes no `KeyObject` with options, and ignores the padding of RSA: a
+ * PKCS #1 signature would pass as PSS. Its `createVerify` has neither fault, but no Ed25519.
+ */
+export function verifyOnWorkerd(
+  digest: string | null,
+  data: Buffer,
+  { key, ...options }: VerifyKeyObjectInput,
+  signature: Buffer,
+): boolean {
+  if (digest === null) return verify(digest, data, key, signature);
+  return createVerify(digest)
+    .update(data)
+    .verify({ ...options, key: key.export({ type: 'spki', format: 'pem' }) }, signature);
 }
 
 /** 0 for a key that is not RSA. */

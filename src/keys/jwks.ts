@@ -1,4 +1,5 @@
-import { importJwk, isKid, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
+import { importJwk, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
+import { isKid } from '../jose/jws.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
 
 /** A published key that is not used. */

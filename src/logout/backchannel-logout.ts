@@ -1,3 +1,4 @@
+import { attempt } from '../attempt.ts';
 import {
   type EventPost,
   type EventReceiver,
@@ -6,7 +7,7 @@ import {
   isMediaType,
   onlyPost,
 } from '../http/event-post.ts';
-import { namePeer } from '../http/peer-name.ts';
+import { namePeer } from '../http/peer.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { Refused } from '../refused.ts';
 import { requireOwnServer } from '../resource-server/own-server.ts';
@@ -39,9 +40,11 @@ const maxBodyBytes = 16 * 1024;
 const pathGrammar = /^\/[\w.~!$&'()*+,;=:@/-]*$/;
 
 const accepted = eventResponse(200);
-const invalid = (status = 400): EventResponse =>
-  eventResponse(status, { error: 'invalid_request', error_description: 'The logout token is not valid.' });
-const invalidToken = invalid();
+const invalid = (status = 400, cause?: unknown): Received => [
+  eventResponse(status, { error: 'invalid_request', error_description: 'The logout token is not valid.' }),
+  'invalid',
+  cause,
+];
 const unavailable = eventResponse(400, {
   error: 'temporarily_unavailable',
   error_description: 'The logout cannot be processed at the moment. Send the token again.',
@@ -101,19 +104,19 @@ export function openBackchannelLogout(
   };
 
   const receive = async (post: EventPost, peer: string): Promise<Received> => {
-    if (!isMediaType(post.request.headers.get('content-type'), 'application/x-www-form-urlencoded'))
-      return [invalid(415), 'invalid'];
+    const type = post.request.headers.get('content-type');
+    if (!isMediaType(type, 'application/x-www-form-urlencoded')) return invalid(415);
     const body = await post.readBody(maxBodyBytes);
-    if (body === undefined) return [invalid(413), 'invalid'];
+    if (body === undefined) return invalid(413);
     // A body that was held back does not outlast the limit.
     const late = limited(peer);
     if (late !== undefined) return late;
     const [token = '', ...others] = new URLSearchParams(body).getAll('logout_token');
-    if (others.length > 0) return [invalidToken, 'invalid'];
+    if (others.length > 0) return invalid();
     const verified = await verify(token, post);
     if (verified instanceof Refused) {
       const isOurs = verified.reason === 'keys_unavailable';
-      return isOurs ? [unavailable, 'unavailable', verified.cause] : [invalidToken, 'invalid', verified];
+      return isOurs ? [unavailable, 'unavailable', verified.cause] : invalid(400, verified);
     }
     await revocations.set(cutoffsOfLogout(verified.claims, subject ? 'always' : 'without sid'));
     return [accepted, 'accepted'];
@@ -131,11 +134,7 @@ export function openBackchannelLogout(
           return [unavailable, error instanceof RevocationsFull ? 'full' : 'unavailable', error];
         }));
       if (outcome === 'invalid') limit.note(peer);
-      try {
-        onLogout?.(outcome, cause);
-      } catch {
-        // The response does not depend on the listener.
-      }
+      attempt(onLogout, outcome, cause);
       return response;
     },
   };

@@ -1,7 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import type { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type { SecureContext } from 'node:tls';
-import { readProxyAddress } from './proxy-address.ts';
+import { refuseOnWorkerd } from '../platform.ts';
+import { readProxyAddress } from './https-address.ts';
 
 /** The part of a web-standard `fetch` that is used; the global one of any runtime fits. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>;
@@ -53,16 +54,14 @@ const connectMilliseconds = 3000;
 /** Milliseconds that an idle connection stays open: less than most servers keep it. */
 const idleMilliseconds = 4000;
 
-/** Connections to one host at most: keys are fetched one after the other. */
-const fewConnections = 1;
-
 /**
  * Creates a client that connects directly, or through the proxy of the environment; HTTP_PROXY serves if HTTPS_PROXY is
- * absent. Loads nothing before the first request. A malformed proxy address or certificate: `TypeError`.
+ * absent. Loads nothing before the first request. `connections` are opened to one host at most: keys are fetched one after
+ * the other. A malformed proxy address or certificate: `TypeError`.
  */
 export function createHttpClient(
   { ca, environment = process.env }: HttpClientOptions,
-  connections: number = fewConnections,
+  connections: number = 1,
 ): HttpClient {
   const proxies = {
     httpProxy: readProxy(environment, 'HTTP_PROXY'),
@@ -70,6 +69,11 @@ export function createHttpClient(
     noProxy: readVariable(environment, 'NO_PROXY'),
   };
   if (ca !== undefined) assertCertificate(ca);
+  const isDirect = proxies.httpProxy === '' && proxies.httpsProxy === '';
+  const open = async (): Promise<HttpClient> => {
+    const trust = ca === undefined ? undefined : await findTrust(ca);
+    return isDirect ? openDirect(connections, trust) : openProxied(proxies, connections, trust);
+  };
   let client: Promise<HttpClient> | undefined;
   return {
     async fetch(url, init) {
@@ -79,13 +83,15 @@ export function createHttpClient(
     },
     close: () => void client?.then(({ close }) => close()).catch(() => undefined),
   };
+}
 
-  async function open(): Promise<HttpClient> {
-    const trust = ca === undefined ? undefined : await findTrust(ca);
-    return proxies.httpProxy === '' && proxies.httpsProxy === ''
-      ? openDirect(connections, trust)
-      : openProxied(proxies, connections, trust);
-  }
+/**
+ * Creates a client of the platform's own `fetch`: workerd has no sockets that undici could use. A `ca` there: `TypeError`.
+ */
+export function createWorkerdClient({ ca }: HttpClientOptions): HttpClient {
+  if (ca !== undefined) refuseOnWorkerd('ca', 'where only the platform says which certificates are trusted');
+  // Not as a method of anything: the platform would refuse it.
+  return { fetch: (url, init) => fetch(url, init), close: () => undefined };
 }
 
 /** One scheme: how to send a request, over which connections, and the event that ends connecting. */
@@ -101,7 +107,7 @@ async function openDirect(connections: number, trust: Trust | undefined): Promis
   const plain: Scheme = { request: http.request, agent: new http.Agent(options), connected: 'connect' };
   const secure: Scheme = {
     request: https.request,
-    agent: new https.Agent({ ...options, ...(trust !== undefined && { secureContext: trust.secureContext }) }),
+    agent: new https.Agent({ ...options, ...(trust && { secureContext: trust.secureContext }) }),
     connected: 'secureConnect',
   };
   return {
@@ -146,25 +152,19 @@ function fetchDirectly({ request, agent, connected }: Scheme, url: string, init:
   });
 }
 
-/** Addresses of proxies, and the hosts that are reached without them; empty strings if absent. */
-interface Proxies {
-  readonly httpProxy: string;
-  readonly httpsProxy: string;
-  readonly noProxy: string;
-}
-
-async function openProxied(proxies: Proxies, connections: number, trust: Trust | undefined): Promise<HttpClient> {
+async function openProxied(
+  proxies: { readonly httpProxy: string; readonly httpsProxy: string; readonly noProxy: string },
+  connections: number,
+  trust: Trust | undefined,
+): Promise<HttpClient> {
   const { EnvHttpProxyAgent, fetch } = await import('#undici');
-  const connect = {
-    timeout: connectMilliseconds,
-    ...(trust !== undefined && { secureContext: trust.secureContext }),
-  };
+  const connect = { timeout: connectMilliseconds, ...(trust && { secureContext: trust.secureContext }) };
   const dispatcher = new EnvHttpProxyAgent({
     ...proxies,
     ...{ connections, connect, requestTls: connect, proxyTls: connect },
   });
   // The undici of Bun ignores agents, and reads certificates here.
-  const route = { dispatcher, ...(trust !== undefined && { tls: { ca: trust.roots } }) };
+  const route = { dispatcher, ...(trust && { tls: { ca: trust.roots } }) };
   return {
     fetch: (url, init) => fetch(url, { ...init, ...route }),
     // The agents of Bun cannot be closed.

@@ -13,3 +13,15 @@ function isPlain(scheme: string, value: unknown): value is string {
   const { username, password, hash } = new URL(value);
   return username === '' && password === '' && hash === '';
 }
+
+/** The address of a proxy, which is http if no scheme is written; `undefined` for what is neither http nor https. */
+export function readProxyAddress(text: string): string | undefined {
+  const address = text.includes('://') ? text : `http://${text}`;
+  try {
+    const { protocol, username, password } = new URL(address);
+    decodeURIComponent(username + password); // the agent does, and would fail at the first call
+    return protocol === 'http:' || protocol === 'https:' ? address : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -4,14 +4,13 @@ import { pickByPlatform } from '../platform.ts';
 import {
   type ByteStream,
   createHttpClient,
+  createWorkerdClient,
   type Fetch,
   type FetchInit,
   type FetchResponse,
-  type HttpClient,
   type HttpClientOptions,
 } from './http-client.ts';
 import { ProviderError, toProviderError } from './provider-error.ts';
-import { createWorkerdClient } from './workerd-client.ts';
 
 export interface FetchLimits {
   /** Time limit in seconds for everything: connecting, the proxy, the response to its last byte. */
@@ -85,47 +84,30 @@ export interface OutboundSchemes {
   readonly insecure?: boolean;
 }
 
+/** One request; what is absent is not sent. */
+interface Call extends Pick<FetchInit, 'method'> {
+  /** Default: JSON. */
+  readonly accept?: string;
+  readonly type?: string;
+  readonly authorization?: string | undefined;
+  readonly body?: string;
+}
+
 /**
  * Makes the way out; nothing is connected before the first call. `connections` are opened to one host at most, default 1.
  * A malformed option: `TypeError`.
  */
 export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, connections?: number): Outbound {
-  const client = options.fetch === undefined ? createClient(options, connections) : borrow(options.fetch);
+  // The connections of a `fetch` of the caller's are not ours to close.
+  const { fetch, close } = options.fetch === undefined ? createClient(options, connections) : { fetch: options.fetch };
   const inFlight = new Set<AbortController>();
   let closed = false;
-  const accept = { accept: 'application/json' };
   const schemes = options.insecure === true ? /^https?:\/\// : /^https:\/\//;
-  return {
-    fetchJson: (url, limits) => callWithin(limits, url, { method: 'GET', headers: accept }, readJson),
-    postForm: (url, { body, authorization }, limits) => {
-      const headers = {
-        ...accept,
-        ...(authorization !== undefined && { authorization }),
-        'content-type': 'application/x-www-form-urlencoded',
-      };
-      return callWithin(limits, url, { method: 'POST', headers, body }, readJson);
-    },
-    fetchText: (url, type, limits) => callWithin(limits, url, { method: 'GET', headers: { accept: type } }, readText),
-    sendJson: (url, { method, authorization, value }, limits) => {
-      const headers = {
-        ...accept,
-        ...(authorization !== undefined && { authorization }),
-        ...(value !== undefined && { 'content-type': 'application/json' }),
-      };
-      const body = value === undefined ? {} : { body: JSON.stringify(value) };
-      return callWithin(limits, url, { method, headers, ...body }, readAnyJson);
-    },
-    close() {
-      closed = true;
-      for (const controller of inFlight) controller.abort(new ProviderError('closed'));
-      client.close();
-    },
-  };
 
-  async function callWithin<T>(
-    { timeoutSeconds, maxBytes }: FetchLimits,
+  async function send<T>(
     url: string,
-    call: Call,
+    { method, accept = 'application/json', type, authorization, body }: Call,
+    { timeoutSeconds, maxBytes }: FetchLimits,
     read: (response: FetchResponse, maxBytes: number) => Promise<T>,
   ): Promise<T> {
     if (!schemes.test(url)) throw new TypeError('Only https URLs are fetched.');
@@ -134,8 +116,14 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
     const { signal } = controller;
     const timer = setTimeout(() => controller.abort(new ProviderError('timeout')), timeoutSeconds * 1000);
     inFlight.add(controller);
+    const headers = {
+      accept,
+      ...(authorization !== undefined && { authorization }),
+      ...(type !== undefined && { 'content-type': type }),
+    };
     const fetchAndRead = async (): Promise<T> => {
-      const response = await client.fetch(url, { ...call, redirect: 'manual', signal });
+      const init = { method, headers, ...(body !== undefined && { body }), redirect: 'manual', signal } as const;
+      const response = await fetch(url, init);
       // A runtime that hides a redirect gives the response the status 0.
       const { status, redirected } = response;
       if (redirected || status === 0 || (status >= 300 && status < 400)) throw new ProviderError('redirect');
@@ -152,19 +140,38 @@ export function createOutbound(options: OutboundOptions & OutboundSchemes = {}, 
       inFlight.delete(controller);
     }
   }
+
+  return {
+    fetchJson: (url, limits) => send(url, { method: 'GET' }, limits, readJson),
+    postForm: (url, form, limits) =>
+      send(url, { method: 'POST', type: 'application/x-www-form-urlencoded', ...form }, limits, readJson),
+    fetchText: (url, accept, limits) => send(url, { method: 'GET', accept }, limits, readText),
+    sendJson: (url, { value, ...call }, limits) => {
+      const json = value === undefined ? {} : { type: 'application/json', body: JSON.stringify(value) };
+      return send(url, { ...call, ...json }, limits, readAnyJson);
+    },
+    close() {
+      closed = true;
+      for (const controller of inFlight) controller.abort(new ProviderError('closed'));
+      close?.();
+    },
+  };
 }
 
-async function readText({ status, body }: FetchResponse, maxBytes: number): Promise<string> {
+/** The body of a response of status 200. */
+async function readOk({ status, body }: FetchResponse, maxBytes: number): Promise<Buffer> {
   if (status !== 200) throw new ProviderError('status', { detail: String(status) });
-  return Buffer.from(await readBody(body, maxBytes)).toString('latin1');
+  return readBody(body, maxBytes);
+}
+
+async function readText(response: FetchResponse, maxBytes: number): Promise<string> {
+  return (await readOk(response, maxBytes)).toString('latin1');
 }
 
 async function readJson(response: FetchResponse, maxBytes: number): Promise<FetchedJson> {
-  const { status, body, headers } = response;
-  if (status !== 200) throw new ProviderError('status', { detail: String(status) });
-  const value = parseJsonObject(await readBody(body, maxBytes));
+  const value = parseJsonObject(await readOk(response, maxBytes));
   if (value === undefined) throw new ProviderError('not_json');
-  return { value, maxAge: readMaxAge(headers.get('cache-control')) };
+  return { value, maxAge: readMaxAge(response.headers.get('cache-control')) };
 }
 
 async function readAnyJson({ status, body }: FetchResponse, maxBytes: number): Promise<JsonResponse> {
@@ -173,20 +180,13 @@ async function readAnyJson({ status, body }: FetchResponse, maxBytes: number): P
   return { status, value: parseJsonObject(bytes)?.['value'] };
 }
 
-type Call = Pick<FetchInit, 'method' | 'headers' | 'body'>;
-
-/** A `fetch` of the caller's: its connections are not ours to close. */
-function borrow(fetch: Fetch): HttpClient {
-  return { fetch, close: () => undefined };
-}
-
 function aborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason));
   });
 }
 
-async function readBody(body: FetchResponse['body'], maxBytes: number): Promise<Uint8Array> {
+async function readBody(body: FetchResponse['body'], maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of readChunks(body)) {

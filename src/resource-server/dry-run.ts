@@ -13,10 +13,8 @@ import type { Reason } from '../failures.ts';
 import { type Credentials, readCredentials } from '../http/credentials.ts';
 import type { ExternalUrl } from '../http/external-url.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
-import { readAlg } from '../jose/algorithms.ts';
 import { isJsonObject, type JsonObject } from '../jose/json.ts';
-import { isKid } from '../jose/jwk.ts';
-import { type Jws, verifyJws } from '../jose/jws.ts';
+import { isKid, type Jws, readAlg, verifyJws } from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { Refused } from '../refused.ts';
 import {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import type { ExternalUrl } from '../http/external-url.ts';
 import type { ResourceRequest } from '../http/request.ts';
-import { algorithms } from '../jose/algorithms.ts';
+import { algorithms } from '../jose/jws.ts';
 import { pickByPlatform } from '../platform.ts';
 import { isThenable } from '../policy/checked-policy.ts';
 import { Refused } from '../refused.ts';

@@ -1,4 +1,4 @@
-import { algorithms, type TokenAlg } from '../jose/algorithms.ts';
+import { algorithms, type TokenAlg } from '../jose/jws.ts';
 import { checkMembers, type OptionMembers } from '../option-members.ts';
 import type { IssuerRules } from '../token/access-token.ts';
 import type { TokenProfile } from '../token/claims.ts';

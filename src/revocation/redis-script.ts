@@ -1,5 +1,5 @@
-import type { RedisCommands } from '../dpop/redis-script.ts';
-import { createRunScript } from '../dpop/redis-script.ts';
+import { randomBytes } from 'node:crypto';
+import { createRunScript, type RedisCommands } from '../dpop/redis-script.ts';
 import { maxRecords, type RevocationRecord, RevocationsFull, readRecord } from './record.ts';
 
 /** Names of all keys and channels. The braces keep them in one slot of a cluster. */
@@ -73,18 +73,16 @@ const recordsPerScan = '1000';
 export async function writeRecords(
   commands: RedisCommands,
   records: readonly RevocationRecord[],
-  { epoch, alive = '' }: { readonly epoch: string; readonly alive?: string },
+  alive: string,
 ): Promise<string> {
+  const epoch = randomBytes(9).toString('base64url');
   const written = records.flatMap(([scope, kind, name, mark, until]) => [
     JSON.stringify([scope, kind, name]),
     String(mark),
     String(Math.ceil(until)),
   ]);
-  const response = await runWrite(commands, {
-    keys,
-    arguments: [channel, String(maxRecords), epoch, alive, ...written],
-  });
-  const [full, identity]: readonly unknown[] = Array.isArray(response) ? response : [];
+  const options = { keys, arguments: [channel, String(maxRecords), epoch, alive, ...written] };
+  const [full, identity] = (await runWrite(commands, options)) as readonly unknown[]; // as the script returns
   if (String(full) === '1') throw new RevocationsFull();
   return String(identity);
 }
@@ -93,16 +91,15 @@ export async function* scanRecords(commands: RedisCommands): AsyncGenerator<read
   let cursor = '0';
   do {
     const response = await runScan(commands, { keys: keys.slice(0, 1), arguments: [cursor, recordsPerScan] });
-    const [next, pairs]: readonly unknown[] = Array.isArray(response) ? response : [];
+    const [next, pairs] = response as readonly [unknown, readonly unknown[]]; // HSCAN returns these
     cursor = String(next);
-    const texts = Array.isArray(pairs) ? pairs.map(String) : [];
-    yield texts.flatMap((key, index) => (index % 2 === 0 ? parseStored(key, texts[index + 1] ?? '') : []));
+    const texts = pairs.map(String);
+    yield texts.flatMap((key, index) => (index % 2 === 0 ? readRecords([parseStored(key, texts[index + 1])]) : []));
   } while (cursor !== '0');
 }
 
 export function parseMessage(message: string): readonly RevocationRecord[] {
-  const records = parseJson(message);
-  return Array.isArray(records) ? records.map(readRecord).filter((each) => each !== undefined) : [];
+  return readRecords(parseJson(message));
 }
 
 export async function takeLease(
@@ -116,10 +113,14 @@ export async function takeLease(
   return Number(response) === 1;
 }
 
-function parseStored(key: string, value: string): readonly RevocationRecord[] {
+/** Another release may have written records that this one cannot read. */
+function readRecords(values: unknown): readonly RevocationRecord[] {
+  return Array.isArray(values) ? values.map(readRecord).filter((each) => each !== undefined) : [];
+}
+
+function parseStored(key: string, value = ''): unknown {
   const names = parseJson(key);
-  const record = readRecord(Array.isArray(names) ? [...names, ...value.split(' ').map(Number)] : undefined);
-  return record === undefined ? [] : [record];
+  return Array.isArray(names) ? [...names, ...value.split(' ').map(Number)] : undefined;
 }
 
 function parseJson(text: string): unknown {

@@ -1,11 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { keepLink } from '../dpop/kept-link.ts';
-import { loadRedis } from '../dpop/load-redis.ts';
-import { limit } from '../dpop/redis-limit.ts';
-import { linkTo, type RedisLink, useClient } from '../dpop/redis-link.ts';
+import { keepLink, limit } from '../dpop/kept-link.ts';
+import { openLinks, type RedisLink } from '../dpop/redis-link.ts';
 import type { RedisClientLike } from '../dpop/redis-script.ts';
 import type { RedisConnectionOptions } from '../dpop/redis-url.ts';
-import { pickConnection } from '../dpop/replay-redis.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { type RevocationFollower, type RevocationRecord, type RevocationStore, RevocationsFull } from './record.ts';
@@ -26,7 +23,7 @@ export interface RedisRevocationOptions extends RedisConnectionOptions {
 }
 
 // Seconds.
-const connectTimeout = 5;
+const subscribeTimeout = 5;
 const heartbeat = 1;
 /** Seconds without a sign of life after which the connection is made again. */
 const silentAfter = 3;
@@ -51,30 +48,24 @@ export async function createRedisRevocationStore(
   });
   const { timeout = 3, onConnection } = options;
   refuseOnWorkerd('createRedisRevocationStore', 'where no connection outlives a request');
-  const links =
-    typeof target === 'string' ? linkTo(await loadRedis(), target, pickConnection(options)) : useClient(target);
+  const links = await openLinks(target, options);
   const instance = randomBytes(9).toString('base64url');
   let follower: RevocationFollower | undefined;
   /** Identity of the Redis that was loaded last: another one may lack records. */
   let identity: string | undefined;
   let aliveAt = 0;
-  const prepare = async (opened: RedisLink): Promise<void> => {
-    await limit(opened.connect(), connectTimeout);
-    await limit(
-      opened.subscribe([channel, aliveChannel(instance)], (message, from) => receive(opened, message, from)),
-      connectTimeout,
-    );
-    aliveAt = performance.now();
-    await load(opened);
-  };
-
   const kept = keepLink(links, {
-    prepare,
+    async prepare(opened) {
+      const channels = [channel, aliveChannel(instance)];
+      const subscribed = opened.subscribe(channels, (message, from) => receive(opened, message, from));
+      await limit(subscribed, subscribeTimeout);
+      aliveAt = performance.now();
+      await load(opened);
+    },
     onReady(opened) {
       follower?.onContact();
       beat(opened);
     },
-    onAnswer: () => undefined,
     onConnection,
   });
 
@@ -99,19 +90,16 @@ export async function createRedisRevocationStore(
   };
 
   const writeBack = async (opened: RedisLink): Promise<void> => {
-    const known = [...(follower?.records() ?? [])];
-    for (let at = 0; at < known.length; at += recordsPerWrite) {
-      await send(opened, known.slice(at, at + recordsPerWrite)).catch((error: unknown) => {
+    for (const records of batchesOf([...(follower?.records() ?? [])])) {
+      await send(opened, records).catch((error: unknown) => {
         // Then Redis has others, and these still apply here.
         if (!(error instanceof RevocationsFull)) throw error;
       });
     }
   };
 
-  const send = (to: RedisLink, records: readonly RevocationRecord[], alive?: string): Promise<string> => {
-    const options = { epoch: randomBytes(9).toString('base64url'), ...(alive !== undefined && { alive }) };
-    return limit(writeRecords(to.commands, records, options), timeout);
-  };
+  const send = (to: RedisLink, records: readonly RevocationRecord[], alive = ''): Promise<string> =>
+    limit(writeRecords(to.commands, records, alive), timeout);
 
   /** A message to only this instance: it arrives only if the subscription and Redis work. */
   const beat = (on: RedisLink): void => {
@@ -154,9 +142,7 @@ export async function createRedisRevocationStore(
   return {
     async write(records) {
       requireLink();
-      for (let at = 0; at < records.length; at += recordsPerWrite) {
-        await writeBatch(records.slice(at, at + recordsPerWrite));
-      }
+      for (const batch of batchesOf(records)) await writeBatch(batch);
       follower?.apply(records);
     },
     follow(next) {
@@ -170,4 +156,8 @@ export async function createRedisRevocationStore(
       return kept.ready !== undefined;
     },
   };
+}
+
+function* batchesOf(records: readonly RevocationRecord[]): Generator<readonly RevocationRecord[]> {
+  for (let at = 0; at < records.length; at += recordsPerWrite) yield records.slice(at, at + recordsPerWrite);
 }

@@ -5,7 +5,6 @@ import { hasAudience } from '../token/claims.ts';
 import { type EventIssuer, verifyEventToken } from '../token/event-token.ts';
 import { signalOfType, updateType, verificationType } from './signal-names.ts';
 import type { Stream } from './stream-options.ts';
-import { readSubject } from './subject.ts';
 import type { RemoteStream } from './transmitter.ts';
 
 export type SecurityEvent =
@@ -79,4 +78,33 @@ function interpret(
 
 function isStream({ format, id }: JsonObject, stream: string): boolean {
   return format === 'opaque' && id === stream;
+}
+
+/** Tokens that a subject identifies: those with this value. */
+type SubjectKey = Pick<EventCutoff, 'kind' | 'value'>;
+type SubjectDefect = 'unsupported' | 'foreign';
+
+/**
+ * Reads a subject (RFC 9493). `unsupported` for a format that no token can be found by, `foreign` for another issuer.
+ * A complex subject stands for its session, or for its user if it has none that a token can be found by.
+ */
+function readSubject(subject: JsonObject, issuer: string): SubjectKey | SubjectDefect {
+  if (subject['format'] !== 'complex') return readSimple(subject, issuer, 'sub');
+  const { session, user } = subject;
+  const ofSession = isJsonObject(session) ? readSimple(session, issuer, 'sid') : 'unsupported';
+  if (ofSession !== 'unsupported') return ofSession;
+  return isJsonObject(user) ? readSimple(user, issuer, 'sub') : 'unsupported';
+}
+
+function readSimple(subject: JsonObject, issuer: string, kind: 'sub' | 'sid'): SubjectKey | SubjectDefect {
+  const { format, iss, sub, id, jti } = subject;
+  if (format === 'opaque') return key(kind, id);
+  if (format === 'jwt_id') return iss === issuer ? key('jti', jti) : 'foreign';
+  // The subject of an issuer is a user, and not a session.
+  if (format === 'iss_sub' && kind === 'sub') return iss === issuer ? key('sub', sub) : 'foreign';
+  return 'unsupported';
+}
+
+function key(kind: SubjectKey['kind'], value: unknown): SubjectKey | SubjectDefect {
+  return typeof value === 'string' && value !== '' && value.length <= 1024 ? { kind, value } : 'unsupported';
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { algorithms } from '../jose/algorithms.ts';
+import { algorithms } from '../jose/jws.ts';
 import { createKeySet, type ManagedKeySet } from '../keys/key-set.ts';
 import type { Outbound, OutboundOptions } from '../outbound/outbound.ts';
 import { Refused } from '../refused.ts';

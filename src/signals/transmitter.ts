@@ -1,7 +1,8 @@
 import { isJsonObject, type JsonObject } from '../jose/json.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
-import type { JsonRequest, JsonResponse, Outbound } from '../outbound/outbound.ts';
+import type { FetchLimits, JsonRequest, JsonResponse, Outbound } from '../outbound/outbound.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
+import { formatBasic } from '../token-status/client-authentication.ts';
 import { signalTypes } from './signal-names.ts';
 import type { Stream } from './stream-options.ts';
 
@@ -46,26 +47,15 @@ const tokenMargin = 30;
 export function createTransmitter(stream: Stream, outbound: Outbound, now: () => number): Transmitter {
   const authorization = createAuthorization(stream, outbound, now);
 
-  const send = async (
-    url: string,
-    request: Omit<JsonRequest, 'authorization'>,
-    within = limits as typeof limits | typeof pollLimits,
-  ) => {
+  const send = async (url: string, request: JsonRequest, within: FetchLimits = limits): Promise<JsonResponse> => {
     const response = await outbound.sendJson(url, { ...request, authorization: await authorization.read() }, within);
     // The next attempt has a new token.
     if (response.status === 401) authorization.discard();
     return response;
   };
 
-  const sendOk = async (
-    url: string,
-    request: Omit<JsonRequest, 'authorization'>,
-    within?: typeof pollLimits,
-  ): Promise<unknown> => {
-    const response = await send(url, request, within);
-    if (response.status < 200 || response.status > 299) throw failure(response);
-    return response.value;
-  };
+  const sendOk = async (url: string, request: JsonRequest, within?: FetchLimits): Promise<unknown> =>
+    requireOk(await send(url, request, within));
 
   const list = async (endpoint: string): Promise<readonly JsonObject[]> => {
     const response = await send(endpoint, { method: 'GET' });
@@ -74,32 +64,31 @@ export function createTransmitter(stream: Stream, outbound: Outbound, now: () =>
     return (Array.isArray(response.value) ? response.value : [response.value]).filter(isJsonObject);
   };
 
-  const wanted = (): JsonObject => ({
+  const method = methods[stream.delivery];
+  const wanted = {
     delivery: {
-      method: methods[stream.delivery],
+      method,
       ...(stream.delivery === 'push' && { endpoint_url: stream.endpoint, authorization_header: stream.authorization }),
     },
     events_requested: stream.events.map((name) => signalTypes[name]),
     description: `portcullis ${stream.name}`,
-  });
+  };
 
   /** Ours among the streams of this receiver: it has our endpoint, or our description. */
-  const isOurs = ({ delivery, description }: JsonObject): boolean => {
-    const { method, endpoint_url: endpoint } = Object(delivery) as JsonObject;
-    if (method !== methods[stream.delivery]) return false;
-    return stream.delivery === 'push'
-      ? endpoint === stream.endpoint
-      : (description ?? wanted()['description']) === wanted()['description'];
+  const isOurs = ({ delivery, description = wanted.description }: JsonObject): boolean => {
+    const found = Object(delivery) as JsonObject;
+    if (found['method'] !== method) return false;
+    return stream.delivery === 'push' ? found['endpoint_url'] === stream.endpoint : description === wanted.description;
   };
 
   const differs = ({ events_requested: events }: JsonObject): boolean =>
-    JSON.stringify(Array.isArray(events) ? [...events].sort() : []) !==
-    JSON.stringify(stream.events.map((name) => signalTypes[name]).sort());
+    JSON.stringify(Array.isArray(events) ? events.toSorted() : []) !==
+    JSON.stringify(wanted.events_requested.toSorted());
 
   const read = (value: JsonObject): RemoteStream => readStream(value, stream.transmitter);
 
   const update = async (endpoint: string, found: JsonObject): Promise<JsonObject> => {
-    const value = { stream_id: found['stream_id'], ...wanted() };
+    const value = { stream_id: found['stream_id'], ...wanted };
     const updated = await sendOk(endpoint, { method: 'PATCH', value });
     return isJsonObject(updated) ? { ...found, ...updated } : found;
   };
@@ -127,10 +116,11 @@ export function createTransmitter(stream: Stream, outbound: Outbound, now: () =>
       const ours = known.find(isOurs);
       if (ours !== undefined) return read(mayChange && differs(ours) ? await update(endpoint, ours) : ours);
       if (!mayChange) return undefined;
-      const created = await send(endpoint, { method: 'POST', value: wanted() });
+      const created = await send(endpoint, { method: 'POST', value: wanted });
       if (created.status !== 409) {
-        if (created.status < 200 || created.status > 299 || !isJsonObject(created.value)) throw failure(created);
-        return read(created.value);
+        const value = requireOk(created);
+        if (!isJsonObject(value)) throw failure(created);
+        return read(value);
       }
       // The transmitter allows one stream, and has one that differs.
       const [existing] = await list(endpoint);
@@ -181,53 +171,41 @@ function readStream(value: JsonObject, transmitter: string): RemoteStream {
   };
 }
 
+function requireOk(response: JsonResponse): unknown {
+  if (response.status < 200 || response.status > 299) throw failure(response);
+  return response.value;
+}
+
 function failure({ status }: JsonResponse): ProviderError {
   return new ProviderError('status', { detail: String(status) });
 }
 
-/** Value of Authorization for calls to the transmitter. */
-interface Authorization {
-  /** `undefined` without credentials. */
-  read(): Promise<string | undefined>;
-  /** Discards a token that is cached. */
-  discard(): void;
-}
-
-function createAuthorization({ credentials }: Stream, outbound: Outbound, now: () => number): Authorization {
-  if (credentials === undefined) return { read: async () => undefined, discard: () => undefined };
-  if ('token' in credentials) {
-    const { token } = credentials;
-    const read = async () => `Bearer ${typeof token === 'string' ? token : token()}`;
-    return { read, discard: () => undefined };
-  }
-  const { tokenEndpoint, clientId, clientSecret, scope } = credentials;
+/** Creates the value of Authorization for calls to the transmitter: `undefined` without credentials. */
+function createAuthorization({ credentials }: Stream, outbound: Outbound, now: () => number) {
   let known: { readonly value: string; readonly until: number } | undefined;
   return {
-    async read() {
+    async read(): Promise<string | undefined> {
+      if (credentials === undefined) return undefined;
+      if ('token' in credentials) {
+        const { token } = credentials;
+        return `Bearer ${typeof token === 'string' ? token : token()}`;
+      }
       if (known !== undefined && now() < known.until) return known.value;
-      const body = new URLSearchParams({
-        grant_type: 'client_credentials',
-        ...(scope !== undefined && { scope }),
-      }).toString();
-      const { value } = await outbound.postForm(
-        tokenEndpoint,
-        { body, authorization: formatBasic(clientId, clientSecret) },
-        limits,
-      );
+      const { tokenEndpoint, clientId, clientSecret, scope } = credentials;
+      const fields = { grant_type: 'client_credentials', ...(scope !== undefined && { scope }) };
+      const form = {
+        body: new URLSearchParams(fields).toString(),
+        authorization: formatBasic(clientId, clientSecret),
+      };
+      const { value } = await outbound.postForm(tokenEndpoint, form, limits);
       const { access_token: token, expires_in: seconds } = value;
       if (typeof token !== 'string' || token === '') throw new ProviderError('not_a_token');
       const lifetime = typeof seconds === 'number' ? Math.max(0, seconds - tokenMargin) : 0;
       known = { value: `Bearer ${token}`, until: now() + lifetime };
       return known.value;
     },
-    discard() {
+    discard(): void {
       known = undefined;
     },
   };
-}
-
-/** RFC 6749 §2.3.1: both parts are form-encoded. */
-function formatBasic(clientId: string, clientSecret: string): string {
-  const encode = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
-  return `Basic ${Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`).toString('base64')}`;
 }

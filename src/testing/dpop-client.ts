@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
-import type { ProofAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { thumbprint } from '../jose/jwk.ts';
+import type { ProofAlg } from '../jose/jws.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { signChanged } from './change.ts';
 import { makeKeyPair } from './key-ring.ts';

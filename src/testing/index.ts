@@ -1,5 +1,5 @@
-export type { ProofAlg, TokenAlg } from '../jose/algorithms.ts';
 export type { JwkSet } from '../jose/jwk.ts';
+export type { ProofAlg, TokenAlg } from '../jose/jws.ts';
 export type { CertificateClient, CertificateHeaders } from './certificate-client.ts';
 export type { DpopCall, DpopClient, DpopClientOptions, DpopHeaders, ProofRequest } from './dpop-client.ts';
 export { type ExpectRefusedOptions, expectRefused } from './expect-refused.ts';

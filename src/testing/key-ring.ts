@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
-import type { Algorithm, TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
+import type { Algorithm, TokenAlg } from '../jose/jws.ts';
 import { findAlgorithm } from '../jose/sign.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { createStaticKeySet } from '../keys/static-key-set.ts';

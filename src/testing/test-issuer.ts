@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { TokenAlg } from '../jose/algorithms.ts';
 import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
+import type { TokenAlg } from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import type { Introspection } from '../token-status/introspection.ts';

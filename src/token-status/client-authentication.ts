@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type PrivateKey, readPrivateKey } from '../jose/private-key.ts';
-import { signCompact } from '../jose/sign.ts';
+import { type PrivateKey, readPrivateKey, signCompact } from '../jose/sign.ts';
 import { checkOptionMembers } from '../option-members.ts';
 
 /** Key of `private_key_jwt` (OpenID Connect Core §9, RFC 7523 §2.2). */
@@ -86,7 +85,7 @@ function signAssertions(clientId: string, clientKey: ClientKey, issuer: string):
 const assertionType = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
 /** Name and secret are form-encoded before they are joined (RFC 6749 §2.3.1). */
-function formatBasic(clientId: string, clientSecret: string): string {
+export function formatBasic(clientId: string, clientSecret: string): string {
   const encode = (text: string): string => new URLSearchParams([['', text]]).toString().slice(1);
   return `Basic ${Buffer.from(`${encode(clientId)}:${encode(clientSecret)}`).toString('base64')}`;
 }

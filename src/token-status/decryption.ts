@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { decodeBase64url, type JsonObject, parseJsonObject } from '../jose/json.ts';
-import { type PrivateKey, type ReadPrivateKey, readPrivateKey } from '../jose/private-key.ts';
+import { type PrivateKey, type ReadPrivateKey, readPrivateKey } from '../jose/sign.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import { Refused } from '../refused.ts';
 import { loadJose } from './load-jose.ts';

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import type { AccessError } from '../failures.ts';
+import { namePeer } from '../http/peer.ts';
 import type { JsonObject } from '../jose/json.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
 import { isPlainHttps } from '../outbound/https-address.ts';
@@ -193,7 +194,7 @@ export function createIntrospection(options: IntrospectionOptions): Introspectio
         turnedAway.delete(digest);
         return ask(token, digest, since);
       };
-      const call = fair.run(`${sort} ${networkOf(client)}`, run, turnAway);
+      const call = fair.run(`${sort} ${namePeer(client)}`, run, turnAway);
       if (call === undefined) return turnAway();
       const settled = call.finally(() => inFlight.delete(flight));
       inFlight.set(flight, settled);
@@ -215,18 +216,6 @@ export function chooseIntrospections(
 ): readonly Introspection[] {
   const iss = all.length > 1 && isJws(token) ? readIssuer(token) : undefined;
   return all.filter((each) => each.handles(token) && (iss === undefined || iss === each.issuer));
-}
-
-/** Returns the network of an address: a client with one IPv6 address has the 2^64 of its network, which count as one. */
-function networkOf(address: string): string {
-  // As IPv4 is mapped into IPv6, each stands for itself.
-  if (!address.includes(':') || address.includes('.')) return address;
-  const [head = '', tail] = address.split('::');
-  const groups = head === '' ? [] : head.split(':');
-  if (tail === undefined) return groups.slice(0, 4).join(':');
-  const rest = tail === '' ? [] : tail.split(':');
-  const zeros: readonly string[] = Array(Math.max(0, 8 - groups.length - rest.length)).fill('0');
-  return [...groups, ...zeros, ...rest].slice(0, 4).join(':');
 }
 
 /** header.claims.signature; whatever else it may be, it cannot be verified by a signature. */

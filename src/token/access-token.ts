@@ -1,9 +1,7 @@
 import type { KeyObject } from 'node:crypto';
 import { type Check, createCheck, refuseByFirst } from '../checks.ts';
-import { type Algorithm, algorithms, readAlg } from '../jose/algorithms.ts';
+import { type Algorithm, algorithms, readAlg, findRefusedParameter, isKid, type Jws, type JwsDefect, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
-import { isKid } from '../jose/jwk.ts';
-import { findRefusedParameter, type Jws, type JwsDefect, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { Refused } from '../refused.ts';
 import {
@@ -17,8 +15,7 @@ import {
   readConfirmation,
   type TokenProfile,
 } from './claims.ts';
-import type { PermissionsPath } from './grants.ts';
-import { readScopes } from './grants.ts';
+import { type PermissionsPath, readScopes } from './grants.ts';
 import type { CheckedPolicy } from './token-policy.ts';
 
 export interface IssuerRules extends ClaimRules {

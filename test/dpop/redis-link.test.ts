@@ -16,8 +16,6 @@ function createNoting() {
 }
 
 import type { RedisClientLike } from '../../src/dpop/redis-script.ts';
-import type { RedisConnectionOptions } from '../../src/dpop/redis-url.ts';
-import { pickConnection } from '../../src/dpop/replay-redis.ts';
 
 describe.each([
   ['sentinel', '/gate', ({ nodeClientOptions }) => [nodeClientOptions]],
@@ -78,14 +76,6 @@ describe('tls', () => {
   it('a redis URL → TypeError', () => {
     expect(() => linkTo(redis, 'redis://one:7000', { tls: {} })).toThrow(/^tls: needs a URL that begins with rediss$/);
   });
-
-  it.each<RedisConnectionOptions>([{}, { tls: { ca: 'authority' } }, { sentinel: { username: 'watcher' } }])(
-    '%j is picked from options',
-    (each) => {
-      const options = { ...each, namespace: 'a' };
-      expect(pickConnection(options)).toEqual(each);
-    },
-  );
 });
 
 it('a client without duplicate() → subscribing is a TypeError', async () => {
@@ -100,13 +90,12 @@ it('a link that is closed while it is prepared → not used', async () => {
     finish = resolve;
   });
   const events: string[] = [];
-  const link = { destroy: () => events.push('destroyed') } as unknown as RedisLink;
+  const link = { connect: async () => undefined, destroy: () => events.push('destroyed') } as unknown as RedisLink;
   const kept = keepLink(
     { isCluster: false, open: () => link },
     {
       prepare: () => prepared,
       onReady: () => events.push('ready'),
-      onAnswer: () => undefined,
       onConnection: (state) => events.push(state),
     },
   );

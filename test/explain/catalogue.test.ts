@@ -6,7 +6,7 @@ import { formatExplanation, plainStyle } from '../../src/explain/terminal-text.t
 import { AccessError, type Reason } from '../../src/failures.ts';
 import type { DpopMode } from '../../src/http/credentials.ts';
 import type { Connection, ResourceRequest } from '../../src/http/request.ts';
-import { algorithms, type TokenAlg } from '../../src/jose/algorithms.ts';
+import { algorithms, type TokenAlg } from '../../src/jose/jws.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { catalogue } from '../hostile/catalogue.ts';
 import type { HostileCase, Sent, ServiceName } from '../hostile/hostile-case.ts';

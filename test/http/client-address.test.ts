@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createReadClientAddress, type Trust } from '../../src/http/peer.ts';
+import { type Trust } from '../../src/http/external-url.ts';
+import { createReadClientAddress } from '../../src/http/peer.ts';
 
 function read(trust: Trust, peer: string | undefined, forwarded: string | null): string | undefined {
   const headers = { get: (name: string) => (name === 'x-forwarded-for' ? forwarded : null) };

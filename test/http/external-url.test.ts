@@ -4,8 +4,7 @@ import type { AddressInfo } from 'node:net';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
-import { createReadExternalUrl, type ExternalUrl } from '../../src/http/external-url.ts';
-import type { Trust } from '../../src/http/peer.ts';
+import { createReadExternalUrl, type ExternalUrl, type Trust } from '../../src/http/external-url.ts';
 import type { Connection } from '../../src/http/request.ts';
 import { Refused } from '../../src/refused.ts';
 

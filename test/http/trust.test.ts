@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseTrust } from '../../src/http/peer.ts';
+import { parseTrust } from '../../src/http/external-url.ts';
 
 describe('trusted peers', () => {
   it.each(['127.0.0.1', '::1', '10.0.0.1', undefined, 'no address'])('none: %s → untrusted', (peer) => {

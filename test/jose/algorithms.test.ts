@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { algorithms } from '../../src/jose/algorithms.ts';
+import { algorithms } from '../../src/jose/jws.ts';
 
 describe('the table of algorithms', () => {
   it('holds RS, PS, ES of 256 to 512 and EdDSA, nothing else', () => {

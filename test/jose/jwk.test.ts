@@ -1,9 +1,8 @@
 import { createPrivateKey, generateKeyPairSync, type JsonWebKey, KeyObject, sign } from 'node:crypto';
 import { calculateJwkThumbprint } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { algorithms } from '../../src/jose/algorithms.ts';
 import { importJwk, importPublicJwk, thumbprint } from '../../src/jose/jwk.ts';
-import { verifyJws } from '../../src/jose/jws.ts';
+import { algorithms, verifyJws } from '../../src/jose/jws.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 const rsa = takeRsaKeys();

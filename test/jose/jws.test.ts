@@ -1,8 +1,7 @@
 import { constants, createSecretKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { CompactSign } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { type Algorithm, algorithms } from '../../src/jose/algorithms.ts';
-import { type Jws, parseJws, verifyJws } from '../../src/jose/jws.ts';
+import { type Algorithm, algorithms, type Jws, parseJws, verifyJws } from '../../src/jose/jws.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 interface KeyPair {

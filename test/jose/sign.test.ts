@@ -1,8 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { compactVerify } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { algorithms } from '../../src/jose/algorithms.ts';
-import { parseJws, verifyJws } from '../../src/jose/jws.ts';
+import { algorithms, parseJws, verifyJws } from '../../src/jose/jws.ts';
 import { findAlgorithm, signCompact } from '../../src/jose/sign.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
 

@@ -1,7 +1,6 @@
 import { generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { expect, it } from 'vitest';
-import { algorithms } from '../../src/jose/algorithms.ts';
-import { verifyOnWorkerd } from '../../src/jose/workerd-signature.ts';
+import { algorithms, verifyOnWorkerd } from '../../src/jose/jws.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 // On Node, whose createVerify does the same; on workerd itself: test/runtimes/signatures.test.ts.

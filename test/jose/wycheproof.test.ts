@@ -1,9 +1,8 @@
 import { createPublicKey, type KeyObject, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Algorithm, algorithms } from '../../src/jose/algorithms.ts';
 import { importJwk } from '../../src/jose/jwk.ts';
-import { parseJws, verifyJws } from '../../src/jose/jws.ts';
+import { type Algorithm, algorithms, parseJws, verifyJws } from '../../src/jose/jws.ts';
 import { takeRsaKeys } from '../support/rsa-keys.ts';
 
 // Vectors of C2SP/wycheproof: see test/vectors/README.md. Every case of every file is run.

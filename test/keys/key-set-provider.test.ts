@@ -1,7 +1,6 @@
 import { KeyObject } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { algorithms } from '../../src/jose/algorithms.ts';
-import { parseJws, verifyJws } from '../../src/jose/jws.ts';
+import { algorithms, parseJws, verifyJws } from '../../src/jose/jws.ts';
 import { createKeySet, type ManagedKeySet } from '../../src/keys/key-set.ts';
 import type { KeySetEvent, KeySetOptions } from '../../src/keys/key-set-options.ts';
 import { type ProviderFault, startTestProvider, type TestProvider } from '../support/test-provider.ts';

@@ -3,8 +3,7 @@ import type { EventResponse } from '../../src/http/event-post.ts';
 import { type BackchannelLogoutOptions, openBackchannelLogout } from '../../src/logout/backchannel-logout.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createMemoryRevocationStore } from '../../src/revocation/memory-store.ts';
-import type { RevocationStore } from '../../src/revocation/record.ts';
-import { RevocationsFull } from '../../src/revocation/record.ts';
+import { type RevocationStore, RevocationsFull } from '../../src/revocation/record.ts';
 import { createRevocations, readRevocations } from '../../src/revocation/revocations.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 

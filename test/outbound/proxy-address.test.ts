@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { readProxyAddress } from '../../src/outbound/proxy-address.ts';
+import { readProxyAddress } from '../../src/outbound/https-address.ts';
 
 it.each([
   ['proxy.example:3128', 'http://proxy.example:3128'],

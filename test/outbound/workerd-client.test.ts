@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
-import { createWorkerdClient } from '../../src/outbound/workerd-client.ts';
+import { createWorkerdClient } from '../../src/outbound/http-client.ts';
 
 it('the global fetch is called, and closing does not change it', async () => {
   const server = createServer((request, response) => response.end(request.headers['accept']));

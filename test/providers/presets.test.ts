@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createMemoryReplayStore } from '../../src/dpop/replay.ts';
-import type { TokenAlg } from '../../src/jose/algorithms.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
+import type { TokenAlg } from '../../src/jose/jws.ts';
 import type { Fetch } from '../../src/outbound/http-client.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import * as providers from '../../src/providers/index.ts';

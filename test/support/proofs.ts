@@ -1,5 +1,5 @@
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { algorithms } from '../../src/jose/algorithms.ts';
+import { algorithms } from '../../src/jose/jws.ts';
 import { signBytes, writeCompact } from '../../src/jose/sign.ts';
 import { takeRsaKeys } from './rsa-keys.ts';
 

@@ -1,8 +1,8 @@
 import { describe, expect, it, test } from 'vitest';
 import { z } from 'zod';
 import { failures, type Reason, reasonsElsewhere } from '../../src/failures.ts';
-import { algorithms, tokenAlgs } from '../../src/jose/algorithms.ts';
 import type { JsonObject } from '../../src/jose/json.ts';
+import { algorithms, tokenAlgs } from '../../src/jose/jws.ts';
 import type { Policy } from '../../src/policy/policy.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer, proofFlaws, type TokenAlg, type TokenFlaw, tokenFlaws } from '../../src/testing/index.ts';

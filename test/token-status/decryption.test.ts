@@ -10,7 +10,7 @@ import { deflateRawSync } from 'node:zlib';
 import { CompactEncrypt } from 'jose';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { explain } from '../../src/explain/explain.ts';
-import type { PrivateKey } from '../../src/jose/private-key.ts';
+import type { PrivateKey } from '../../src/jose/sign.ts';
 import { createResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
 

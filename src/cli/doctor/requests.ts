@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { isJsonObject, type JsonObject } from '../../jose/json.ts';
 import { createHttpClient } from '../../outbound/http-client.ts';
 import { type ProviderError, toProviderError } from '../../outbound/provider-error.ts';
-import { readProxyAddress } from '../../outbound/proxy-address.ts';
+import { readProxyAddress } from '../../outbound/https-address.ts';
 
 export interface HttpRequestOptions {
   readonly method?: string;

@@ -1,5 +1,5 @@
-import type { ReadExternalUrl } from '../../http/external-url.ts';
-import type { IsTrusted, ReadClientAddress } from '../../http/peer.ts';
+import type { ReadExternalUrl, IsTrusted } from '../../http/external-url.ts';
+import type { ReadClientAddress } from '../../http/peer.ts';
 import { namePeer } from '../../http/peer-name.ts';
 import { HeldBody } from '../../mcp/held-body.ts';
 import { readNodeMessage } from '../../mcp/node-message.ts';

@@ -1,4 +1,4 @@
-import { parseTrust } from '../../http/peer.ts';
+import { parseTrust } from '../../http/external-url.ts';
 import type { ResourceRequest } from '../../http/request.ts';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { type Answer, createAnswer, plainError } from '../../server/http/answer.ts';

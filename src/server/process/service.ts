@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import type { ReplayStore } from '../../dpop/replay.ts';
-import { parseTrust } from '../../http/peer.ts';
+import { parseTrust } from '../../http/external-url.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import type { Readiness } from '../admin/admin.ts';
 import type { ConsoleLoader, CreateDecisionWatch } from '../console/opened-console.ts';

@@ -1,5 +1,5 @@
 import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
-import { readProxyAddress } from '../../outbound/proxy-address.ts';
+import { readProxyAddress } from '../../outbound/https-address.ts';
 import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
 
 /** Shows and checks the outbound settings that Node and the HTTP client read. */

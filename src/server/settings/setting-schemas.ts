@@ -1,7 +1,6 @@
 import * as v from 'valibot';
 import { isRedisUrl } from '../../dpop/redis-url.ts';
-import { parseBaseUrl } from '../../http/external-url.ts';
-import { parseTrust } from '../../http/peer.ts';
+import { parseBaseUrl, parseTrust } from '../../http/external-url.ts';
 import { showUrl } from '../../http/shown-url.ts';
 import { isDomain } from '../../resource-server/trusted-issuer.ts';
 import { isListPrefix } from '../../token-status/status-list.ts';

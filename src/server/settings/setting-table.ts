@@ -1,7 +1,7 @@
 import * as v from 'valibot';
 import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
 import { isUpstream } from '../../http/upstream-address.ts';
-import { proofAlgorithms, tokenAlgs } from '../../jose/algorithms.ts';
+import { proofAlgorithms, tokenAlgs } from '../../jose/jws.ts';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
 import { type VariantName, variants } from '../variants/variants.ts';
 import { consumedBy } from './setting-row.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { hideUserInfo, showUrl } from '../../../src/http/shown-url.ts';
-import { algorithms } from '../../../src/jose/algorithms.ts';
+import { algorithms } from '../../../src/jose/jws.ts';
 import {
   type EffectiveSetting,
   formatProblems,
