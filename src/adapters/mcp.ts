@@ -1,6 +1,6 @@
 import { attempt } from '../attempt.ts';
 import { AccessError } from '../failures.ts';
-import { namePeer } from '../http/peer.ts';
+import { namePeer } from '../http/peer-name.ts';
 import type { ResourceRequest } from '../http/request.ts';
 import { describeMismatch } from '../mcp/header-mismatch.ts';
 import { HeldBody } from '../mcp/held-body.ts';

@@ -65,7 +65,7 @@ export function readScheme(value: string): Scheme | undefined {
   return parseAuthorizationScheme(space < 0 ? value : value.slice(0, space));
 }
 
-/** What follows 1*SP after the scheme (RFC 9110 §11.4). */
+/** Reads the token after the scheme and 1*SP (RFC 9110 §11.4). */
 function readToken(value: string, schemeEnd: number): string {
   let from = schemeEnd;
   while (value.charCodeAt(from) === 0x20) from++;

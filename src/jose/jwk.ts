@@ -73,7 +73,7 @@ const smallOrder: ReadonlySet<string> = new Set([
   'c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a',
 ]);
 
-/** By `kty`: the reader, and the members of the thumbprint (RFC 7638 §3.2, RFC 8037 §2) in the order of the hash. */
+/** Readers by `kty`, and the members of the thumbprint (RFC 7638 §3.2, RFC 8037 §2) in the order of the hash. */
 const keyTypes: ReadonlyMap<unknown, KeyType> = new Map([
   ['RSA', { read: readRsa, members: ['e', 'kty', 'n'] }],
   ['EC', { read: readEc, members: ['crv', 'kty', 'x', 'y'] }],

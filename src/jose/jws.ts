@@ -16,6 +16,22 @@ export interface Algorithm {
   readonly signatureLength?: number;
 }
 
+/** `alg` of an access token: every one that can be allowed (RFC 7518 §3.1, RFC 8037 §3.1). */
+export type TokenAlg =
+  | 'RS256'
+  | 'RS384'
+  | 'RS512'
+  | 'PS256'
+  | 'PS384'
+  | 'PS512'
+  | 'ES256'
+  | 'ES384'
+  | 'ES512'
+  | 'EdDSA';
+
+/** `alg` of a DPoP proof: every one that can be allowed (RFC 9449 §4.3). */
+export type ProofAlg = 'ES256' | 'ES384' | 'EdDSA' | 'RS256' | 'PS256';
+
 const { RSA_PKCS1_PADDING: pkcs1, RSA_PKCS1_PSS_PADDING: pss } = constants;
 const table = {
   RS256: { kty: 'RSA', digest: 'sha256', padding: pkcs1 },
@@ -28,20 +44,14 @@ const table = {
   ES384: { kty: 'EC', digest: 'sha384', crv: 'P-384', signatureLength: 96 },
   ES512: { kty: 'EC', digest: 'sha512', crv: 'P-521', signatureLength: 132 },
   EdDSA: { kty: 'OKP', digest: null, crv: 'Ed25519', signatureLength: 64 },
-} as const satisfies Readonly<Record<string, Algorithm>>;
-
-/** `alg` of an access token: every one that can be allowed (RFC 7518 §3.1, RFC 8037 §3.1). */
-export type TokenAlg = keyof typeof table;
+} as const satisfies Readonly<Record<TokenAlg, Algorithm>>;
 
 export const tokenAlgs = Object.keys(table) as readonly TokenAlg[]; // the keys are the names
 
 /** Every signature algorithm that can be allowed. HS* and none are absent on purpose. */
 export const algorithms: ReadonlyMap<string, Algorithm> = new Map(Object.entries(table));
 
-export const proofAlgorithms = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'] as const satisfies readonly TokenAlg[];
-
-/** `alg` of a DPoP proof: every one that can be allowed (RFC 9449 §4.3). */
-export type ProofAlg = (typeof proofAlgorithms)[number];
+export const proofAlgorithms: readonly ProofAlg[] = ['ES256', 'ES384', 'EdDSA', 'RS256', 'PS256'];
 
 /** The algorithm that an `alg` names, if it is among the allowed ones. Default: all of the table are. */
 export function readAlg(alg: unknown, allowed: { has(alg: string): boolean } = algorithms): Algorithm | undefined {

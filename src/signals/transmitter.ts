@@ -75,10 +75,12 @@ export function createTransmitter(stream: Stream, outbound: Outbound, now: () =>
   };
 
   /** Ours among the streams of this receiver: it has our endpoint, or our description. */
-  const isOurs = ({ delivery, description = wanted.description }: JsonObject): boolean => {
+  const isOurs = ({ delivery, description }: JsonObject): boolean => {
     const found = Object(delivery) as JsonObject;
     if (found['method'] !== method) return false;
-    return stream.delivery === 'push' ? found['endpoint_url'] === stream.endpoint : description === wanted.description;
+    return stream.delivery === 'push'
+      ? found['endpoint_url'] === stream.endpoint
+      : (description ?? wanted.description) === wanted.description;
   };
 
   const differs = ({ events_requested: events }: JsonObject): boolean =>

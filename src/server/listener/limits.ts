@@ -1,5 +1,5 @@
 import type { IsTrusted } from '../../http/external-url.ts';
-import { namePeer } from '../../http/peer.ts';
+import { namePeer } from '../../http/peer-name.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { readDescriptorLimit } from '../observation/process-metrics.ts';
