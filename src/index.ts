@@ -92,7 +92,7 @@ export type { Actor, ClaimPath } from './token/grants.ts';
 export type { TokenCacheOptions, TokenCacheStatus } from './token/token-cache.ts';
 export type { ClientAssertionAlg, ClientCredentials, ClientKey } from './token-status/client-authentication.ts';
 export type { DecryptionOptions } from './token-status/decryption.ts';
-export type { DenyCheck } from './token-status/deny-check.ts';
+export type { DenyCheck } from './token-status/deny-list.ts';
 export {
   createDenyList,
   type DenyEntry,

@@ -39,11 +39,7 @@ export interface AssertionVerifier {
 }
 
 const optionMembers: OptionMembers<AssertionVerifierOptions> = {
-  issuer: true,
-  audience: true,
-  jwks: true,
-  clockTolerance: true,
-  now: true,
+  ...{ issuer: true, audience: true, jwks: true, clockTolerance: true, now: true },
 };
 /** Characters of an assertion: the size of the largest header that Node accepts by default. */
 const maxLength = 16_384;

@@ -1,3 +1,4 @@
+import { attempt } from '../attempt.ts';
 import { type AuditDestination, type AuditFile, openAuditFile } from './audit-file.ts';
 import { type AuditFormat, createAuditFormat, type FormatAuditLine } from './audit-line.ts';
 import { type AuditFull, createAuditQueue } from './audit-queue.ts';
@@ -63,24 +64,16 @@ export function createAudit(options: AuditOptions): Audit {
   const queue = createAuditQueue(full);
   let retry: ReturnType<typeof setInterval> | undefined;
 
-  const report = (state: 'failed' | 'restored', error?: unknown): void => {
-    try {
-      onState?.(state, error);
-    } catch {
-      // as documented
-    }
-  };
-
   const write = (): void => {
     const error = queue.write(file);
     if (error !== undefined && retry === undefined) {
       retry = setInterval(write, retryInterval);
       retry.unref?.();
-      report('failed', error);
+      attempt(onState, 'failed', error);
     } else if (error === undefined && retry !== undefined) {
       clearInterval(retry);
       retry = undefined;
-      report('restored');
+      attempt(onState, 'restored');
     }
   };
   const add = (decision: AuditDecision): void => queue.add(formatLine(decision, Date.now()));

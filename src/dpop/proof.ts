@@ -1,9 +1,17 @@
 import type { KeyObject } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import { refuseByFirst } from '../checks.ts';
-import { type Algorithm, proofAlgorithms, readAlg, type Jws, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
 import { importPublicJwk } from '../jose/jwk.ts';
+import {
+  type Algorithm,
+  type Jws,
+  type KnownHeaders,
+  parseJws,
+  proofAlgorithms,
+  readAlg,
+  verifyJws,
+} from '../jose/jws.ts';
 import { Refused } from '../refused.ts';
 import type { Nonces, NonceVerdict } from './nonce.ts';
 import {

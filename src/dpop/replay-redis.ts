@@ -2,12 +2,11 @@ import { hash, randomBytes, randomInt } from 'node:crypto';
 import { checkOptionMembers } from '../option-members.ts';
 import { refuseOnWorkerd } from '../platform.ts';
 import { Refused } from '../refused.ts';
-import { isAfter, type ReadNonce } from './horizon.ts';
 import { keepLink, LateError, limit } from './kept-link.ts';
 import { openLinks, type RedisLink } from './redis-link.ts';
 import { clockMargin, type RedisAnswer, type RedisClientLike, runScript } from './redis-script.ts';
 import type { RedisConnectionOptions } from './redis-url.ts';
-import { type ReplayStore, replayName, type Witnessed } from './replay.ts';
+import { isAfter, type ReadNonce, type ReplayStore, replayName, type Witnessed } from './replay.ts';
 
 /** A replay store in Redis, which all instances share. */
 export interface RedisReplayStore extends ReplayStore {
@@ -64,12 +63,7 @@ export async function createRedisReplayStore(
   options: RedisReplayOptions = {},
 ): Promise<RedisReplayStore> {
   checkOptionMembers<RedisReplayOptions>('createRedisReplayStore', options, {
-    timeout: true,
-    namespace: true,
-    onConnection: true,
-    now: true,
-    tls: true,
-    sentinel: true,
+    ...{ timeout: true, namespace: true, onConnection: true, now: true, tls: true, sentinel: true },
   });
   const { timeout = 0.25, namespace = 'serve', onConnection, now = () => Date.now() / 1000 } = options;
   refuseOnWorkerd(

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../jose/json.ts';
 import { importJwk, type JwkDefect, type VerificationKey } from '../jose/jwk.ts';
 import { isKid } from '../jose/jws.ts';
 import { ProviderError } from '../outbound/provider-error.ts';
@@ -47,7 +48,6 @@ export function readJwks({ keys: entries }: { readonly keys?: unknown }): Jwks {
 }
 
 function readKid(entry: unknown): string | undefined {
-  if (typeof entry !== 'object' || entry === null || !('kid' in entry)) return undefined;
-  const { kid } = entry;
+  const kid = isJsonObject(entry) ? entry['kid'] : undefined;
   return isKid(kid) ? kid : undefined;
 }

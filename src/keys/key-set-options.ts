@@ -69,17 +69,9 @@ export type KeyPlace =
 export type KeySetOptions = LoadingOptions & KeyPlace;
 
 const members: OptionMembers<KeySetOptions> = {
-  issuer: true,
-  jwksUri: true,
-  insecure: true,
-  mode: true,
-  fallback: true,
-  staleSeconds: true,
-  restored: true,
+  ...{ issuer: true, jwksUri: true, insecure: true, mode: true, fallback: true, staleSeconds: true, restored: true },
   ...outboundMembers,
-  now: true,
-  random: true,
-  onEvent: true,
+  ...{ now: true, random: true, onEvent: true },
 };
 
 const maxStaleSeconds = 86_400;

@@ -13,7 +13,7 @@ import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts
 import type { Revocations } from '../revocation/revocations.ts';
 import type { TokenCacheOptions } from '../token/token-cache.ts';
 import type { DecryptionOptions } from '../token-status/decryption.ts';
-import type { DenyCheck } from '../token-status/deny-check.ts';
+import type { DenyCheck } from '../token-status/deny-list.ts';
 import type { Introspection } from '../token-status/introspection.ts';
 import { isListPrefix } from '../token-status/status-list.ts';
 import type { IssuerFinder, ResolveIssuers } from './issuer-finder.ts';

@@ -17,7 +17,7 @@ import type { Claims, RegisteredClaims } from '../token/claims.ts';
 import { createTokenCache, type TokenCacheStatus } from '../token/token-cache.ts';
 import { createWithdrawalSteps, verifyStatusList } from '../token/withdrawal.ts';
 import { createDecryption } from '../token-status/decryption.ts';
-import { createRefuseDenied } from '../token-status/deny-check.ts';
+import { createRefuseDenied } from '../token-status/deny-list.ts';
 import { createStatusLists } from '../token-status/status-list.ts';
 import { type Access, isAccess, refusalOf } from './access.ts';
 import { auditDecisions, traceAuthorize, watchRefusals } from './events.ts';

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import type { ReadNonce } from '../dpop/horizon.ts';
 import { createNonces, type Nonces } from '../dpop/nonce.ts';
-import type { ReplayStore } from '../dpop/replay.ts';
+import type { ReadNonce, ReplayStore } from '../dpop/replay.ts';
 import type { AccessError, Failure } from '../failures.ts';
 import { Refused } from '../refused.ts';
 import type { DpopOptions } from './options.ts';

@@ -41,10 +41,7 @@ export async function createRedisRevocationStore(
   options: RedisRevocationOptions = {},
 ): Promise<RedisRevocationStore> {
   checkOptionMembers<RedisRevocationOptions>('createRedisRevocationStore', options, {
-    timeout: true,
-    onConnection: true,
-    tls: true,
-    sentinel: true,
+    ...{ timeout: true, onConnection: true, tls: true, sentinel: true },
   });
   const { timeout = 3, onConnection } = options;
   refuseOnWorkerd('createRedisRevocationStore', 'where no connection outlives a request');

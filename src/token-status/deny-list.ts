@@ -1,5 +1,14 @@
 import type { JsonObject } from '../jose/json.ts';
-import type { DenyCheck } from './deny-check.ts';
+import { Refused } from '../refused.ts';
+
+/** Check that decides if a valid token is denied. */
+export interface DenyCheck {
+  /**
+   * Reports whether a token with these claims, signed by the key of this `kid`, is denied: `true` or `false`, or a promise of
+   * it. Called at every request. If it throws, rejects or returns anything else, the request gets 503.
+   */
+  denies(claims: JsonObject, kid: string | undefined): boolean | Promise<boolean>;
+}
 
 /**
  * Identifiers by which tokens are refused: `jti` (one token), `sub` (all tokens of a subject), `kid` (all that a key has
@@ -59,7 +68,6 @@ export function createDenyList(options: DenyListOptions = {}): DenyList {
   const { maxEntries = 100_000, now = () => Date.now() / 1000, ...values } = options;
   if (!(maxEntries >= 1)) throw new TypeError('maxEntries: write a number of entries, 1 or more');
   let table = read(values);
-  let size = count(table);
 
   function read(denied: DenyValues): Table {
     const fresh = createTable();
@@ -76,7 +84,6 @@ export function createDenyList(options: DenyListOptions = {}): DenyList {
     for (const kind of kinds) {
       for (const [value, until] of table[kind]) if (until <= time) table[kind].delete(value);
     }
-    size = count(table);
   }
 
   const has = (kind: DenyKind, value: unknown): boolean => {
@@ -88,19 +95,13 @@ export function createDenyList(options: DenyListOptions = {}): DenyList {
   return {
     add(entry) {
       const parsed = parseEntry(entry.kind, entry);
-      if (size >= maxEntries) sweep();
-      if (size >= maxEntries && !table[parsed.kind].has(parsed.value)) throw full(maxEntries);
+      if (count(table) >= maxEntries) sweep();
+      if (count(table) >= maxEntries && !table[parsed.kind].has(parsed.value)) throw full(maxEntries);
       put(table, parsed);
-      size = count(table);
     },
-    remove({ kind, value }) {
-      const removed = table[kind].delete(value);
-      size = count(table);
-      return removed;
-    },
+    remove: ({ kind, value }) => table[kind].delete(value),
     replace(denied) {
       table = read(denied);
-      size = count(table);
     },
     list() {
       sweep();
@@ -109,13 +110,9 @@ export function createDenyList(options: DenyListOptions = {}): DenyList {
       );
     },
     // Some providers number their tokens, and in JSON a number differs from a string.
-    denies: (claims, kid) =>
-      size > 0 && (has('jti', nameOf(claims['jti'])) || has('sub', claims['sub']) || has('kid', kid)),
+    denies: ({ jti, sub }, kid) =>
+      has('jti', typeof jti === 'number' ? String(jti) : jti) || has('sub', sub) || has('kid', kid),
   };
-}
-
-function nameOf(jti: unknown): unknown {
-  return typeof jti === 'number' ? String(jti) : jti;
 }
 
 function createTable(): Table {
@@ -149,4 +146,35 @@ function full(maxEntries: number): RangeError {
   return new RangeError(
     `The deny list is full: it has ${maxEntries} entries. Deny a kid or a sub instead of many tokens.`,
   );
+}
+
+type Answer = Refused | undefined;
+
+export type RefuseDenied = (claims: JsonObject, kid: string | undefined) => Answer | Promise<Answer>;
+
+/** Queries a deny list, and admits no request if the query fails. A refusal is returned. */
+export function createRefuseDenied(list: DenyCheck): RefuseDenied {
+  return (claims, kid) => {
+    try {
+      const answer: unknown = list.denies(claims, kid);
+      return isThenable(answer) ? Promise.resolve(answer).then(readAnswer, unavailable) : readAnswer(answer);
+    } catch (cause) {
+      return unavailable(cause);
+    }
+  };
+}
+
+/** `undefined`, of a function without a return value, must not admit a token; nor must 0 and 1 be guessed. */
+function readAnswer(answer: unknown): Answer {
+  if (answer === false) return undefined;
+  if (answer === true) return new Refused('revoked_token');
+  return unavailable(new TypeError('denyList: denies(claims, kid) must answer true or false, or a promise of it'));
+}
+
+function unavailable(cause: unknown): Refused {
+  return new Refused('deny_list_unavailable', { cause });
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function';
 }

@@ -82,21 +82,9 @@ interface Entry {
 }
 
 const members: OptionMembers<IntrospectionOptions> = {
-  endpoint: true,
-  issuer: true,
-  clientId: true,
-  clientSecret: true,
-  clientSecretMethod: true,
-  clientKey: true,
-  tokens: true,
-  audience: true,
-  maxSeconds: true,
-  inactiveSeconds: true,
-  maxEntries: true,
-  timeoutSeconds: true,
-  maxCalls: true,
-  ...outboundMembers,
-  now: true,
+  ...{ endpoint: true, issuer: true, clientId: true, clientSecret: true, clientSecretMethod: true, clientKey: true },
+  ...{ tokens: true, audience: true, maxSeconds: true, inactiveSeconds: true, maxEntries: true },
+  ...{ timeoutSeconds: true, maxCalls: true, ...outboundMembers, now: true },
 };
 const maxAnswerBytes = 64 * 1024;
 const maxCacheBytes = 32 * 1024 * 1024;

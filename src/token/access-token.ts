@@ -1,7 +1,18 @@
 import type { KeyObject } from 'node:crypto';
 import { type Check, createCheck, refuseByFirst } from '../checks.ts';
-import { type Algorithm, algorithms, readAlg, findRefusedParameter, isKid, type Jws, type JwsDefect, type KnownHeaders, parseJws, verifyJws } from '../jose/jws.ts';
 import { type JsonObject, parseJsonObject } from '../jose/json.ts';
+import {
+  type Algorithm,
+  algorithms,
+  findRefusedParameter,
+  isKid,
+  type Jws,
+  type JwsDefect,
+  type KnownHeaders,
+  parseJws,
+  readAlg,
+  verifyJws,
+} from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { Refused } from '../refused.ts';
 import {

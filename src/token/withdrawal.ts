@@ -1,7 +1,7 @@
 import type { JsonObject } from '../jose/json.ts';
 import { Refused } from '../refused.ts';
 import type { RevocationParts } from '../revocation/revocations.ts';
-import type { RefuseDenied } from '../token-status/deny-check.ts';
+import type { RefuseDenied } from '../token-status/deny-list.ts';
 import type { StatusLists } from '../token-status/status-list.ts';
 import type { IssuerRules, ValidToken } from './access-token.ts';
 import { verifyEventToken } from './event-token.ts';

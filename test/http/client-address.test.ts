@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Trust } from '../../src/http/external-url.ts';
+import type { Trust } from '../../src/http/external-url.ts';
 import { createReadClientAddress } from '../../src/http/peer.ts';
 
 function read(trust: Trust, peer: string | undefined, forwarded: string | null): string | undefined {

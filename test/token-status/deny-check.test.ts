@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AccessError } from '../../src/failures.ts';
-import { createRefuseDenied } from '../../src/token-status/deny-check.ts';
+import { createRefuseDenied } from '../../src/token-status/deny-list.ts';
 
 const claims = { sub: 'alice' };
 

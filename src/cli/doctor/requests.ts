@@ -3,8 +3,8 @@ import { request as httpsRequest } from 'node:https';
 import { connect } from 'node:net';
 import { isJsonObject, type JsonObject } from '../../jose/json.ts';
 import { createHttpClient } from '../../outbound/http-client.ts';
-import { type ProviderError, toProviderError } from '../../outbound/provider-error.ts';
 import { readProxyAddress } from '../../outbound/https-address.ts';
+import { type ProviderError, toProviderError } from '../../outbound/provider-error.ts';
 
 export interface HttpRequestOptions {
   readonly method?: string;

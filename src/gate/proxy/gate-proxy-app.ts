@@ -1,4 +1,4 @@
-import type { ReadExternalUrl, IsTrusted } from '../../http/external-url.ts';
+import type { IsTrusted, ReadExternalUrl } from '../../http/external-url.ts';
 import type { ReadClientAddress } from '../../http/peer.ts';
 import { namePeer } from '../../http/peer-name.ts';
 import { HeldBody } from '../../mcp/held-body.ts';

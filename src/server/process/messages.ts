@@ -1,4 +1,4 @@
-import type { Horizon } from '../../dpop/horizon.ts';
+import type { Horizon } from '../../dpop/replay.ts';
 import type { EventResponse } from '../../http/event-post.ts';
 import type { RevocationRecord } from '../../revocation/record.ts';
 import type { Readiness } from '../admin/admin.ts';

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { isAfterStart, openHorizon } from '../../dpop/horizon.ts';
 import {
   createMemoryReplayStore,
+  isAfterStart,
   type MemoryReplayStore,
+  openHorizon,
   type ReplayStore,
   type Witnessed,
 } from '../../dpop/replay.ts';
