@@ -1,27 +1,42 @@
-import { LRUCache } from 'lru-cache';
-
 export interface PeerLimit {
   /** Seconds for which a peer is refused; 0 if it is not. */
   blockedFor(peer: string): number;
   note(peer: string): void;
 }
 
-/** Invalid messages of a peer within the window, after which it is blocked for as long. */
+/** Invalid messages of a peer within the window, in seconds, after which it is blocked for as long. */
 const most = 20;
-const windowMilliseconds = 10_000;
+const window = 10;
 const maxPeers = 10_000;
 
+interface Count {
+  invalid: number;
+  /** Seconds on the clock of `now`. */
+  until: number;
+}
+
 /** Creates the limit of one process. A peer without an address is not limited: all senders behind a unix socket would be one. */
-export function createPeerLimit(): PeerLimit {
-  const counts = new LRUCache<string, number>({ max: maxPeers, ttl: windowMilliseconds });
+export function createPeerLimit(now: () => number = () => performance.now() / 1000): PeerLimit {
+  const counts = new Map<string, Count>();
+  const find = (peer: string): Count | undefined => {
+    const count = counts.get(peer);
+    return count !== undefined && now() < count.until ? count : undefined;
+  };
   return {
-    blockedFor: (peer) =>
-      (counts.get(peer) ?? 0) < most ? 0 : Math.max(0, Math.ceil(counts.getRemainingTTL(peer) / 1000)),
+    blockedFor(peer) {
+      const count = find(peer);
+      return count === undefined || count.invalid < most ? 0 : Math.ceil(count.until - now());
+    },
     note(peer) {
       if (peer === '') return;
-      const count = (counts.get(peer) ?? 0) + 1;
-      // The window begins with the first message, and the block with the last one.
-      counts.set(peer, count, { noUpdateTTL: count !== most });
+      const count = find(peer) ?? { invalid: 0, until: now() + window };
+      count.invalid++;
+      if (count.invalid === most) count.until = now() + window;
+      // To the end: the peer that sent nothing for the longest time is first.
+      counts.delete(peer);
+      counts.set(peer, count);
+      const [oldest] = counts.keys();
+      if (counts.size > maxPeers && oldest !== undefined) counts.delete(oldest);
     },
   };
 }
