@@ -43,7 +43,7 @@ describe('examples in docstrings', () => {
     'adapters/mcp.ts': `import { requireBearerAuth } from '@modelcontextprotocol/express'; import { toNodeHandler } from '@modelcontextprotocol/node'; import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'; import express from 'express'; import { createMcpAuth } from 'portcullis/mcp'; const app = express(); const [resource, issuer] = ['https://api.example/mcp', 'https://idp.example/']; const createNotes = () => new McpServer({ name: 'notes', version: '1' });`,
     'adapters/nest.ts': `import { Get, Module } from '@nestjs/common'; import type { Access } from 'portcullis'; import { CurrentAccess, PortcullisModule, Protect } from 'portcullis/nest';`,
     'adapters/nest/guard.ts': `import type { INestApplication } from '@nestjs/common'; import { createGuard } from 'portcullis/nest'; declare const app: INestApplication;`,
-    'adapters/node-response.ts': `import express from 'express'; import { createMetadata } from 'portcullis/express'; const app = express();`,
+    'adapters/node-middleware.ts': `import express from 'express'; import { createMetadata } from 'portcullis/express'; const app = express();`,
     'adapters/events/node-events.ts': `import express from 'express'; import { createBackchannelLogout, createSignalsReceiver } from 'portcullis/express'; const app = express(); declare const secret: string; declare const token: string;`,
     'adapters/events/web-events.ts': `import { createBackchannelLogout } from 'portcullis/fetch';`,
     'adapters/node.ts': `import { createServer } from 'node:http'; import { accessOf, createAuthorize, createMetadata, createProtect, toResourceRequest, toUpgradeRequest } from 'portcullis/node';`,

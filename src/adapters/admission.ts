@@ -1,43 +1,28 @@
 import { AccessError } from '../failures.ts';
 import type { Connection, ResourceRequest } from '../http/request.ts';
-import { refuseOnWorkerd } from '../platform.ts';
-import type { Policy } from '../policy/policy.ts';
-import type { Refusal } from '../refusal/refusal.ts';
+import type { HandedClaims, Policy } from '../policy/policy.ts';
 import { isAccess, refusalOf } from '../resource-server/access.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
 
-export interface ProtectedRequest<T, C> {
-  readonly request: ResourceRequest;
-  readonly policy: Policy<C>;
-  readonly connection: Connection | undefined;
-  /** URL of the metadata, for the challenge. Default: the server's. */
-  readonly metadataUrl?: string | undefined;
-  /** Realm of the challenge. Default: the audiences of the server. */
-  readonly realm?: (() => string | undefined) | undefined;
-  /** Errors that it throws are passed to the framework: they are not refusals. */
-  readonly admit: (access: Access<C>) => T | Promise<T>;
-  readonly refuse: (refusal: Refusal, error: unknown) => T;
-}
+/** The access of a request, or the error that refuses it: a refusal or a defect. */
+type Decision<C> =
+  | { readonly access: Access<C>; readonly error?: undefined }
+  | { readonly access?: undefined; readonly error: unknown };
 
-/** Authorizes a request, then calls `admit` or `refuse`: the step shared by the adapters and the service. */
-export async function admitOrRefuse<T, C>(
+/** Authorizes a request. Only access that this copy of the package has granted admits it. */
+export async function decide<C>(
   server: ResourceServer<RegisteredClaims>,
-  { request, policy, connection, metadataUrl, realm, admit, refuse }: ProtectedRequest<T, C>,
-): Promise<T> {
-  let error: unknown;
-  let access: Access<C> | undefined;
+  request: ResourceRequest,
+  { policy, connection }: { readonly policy: Policy<C>; readonly connection: Connection | undefined },
+): Promise<Decision<C>> {
   try {
     const judged: unknown = await server.judge(request, policy, connection);
     // The schema of the policy returned these claims; without a schema their type is not read here.
-    if (isAccess(judged)) access = judged as Access<C>;
-    else error = refusalOf(judged);
-  } catch (defect) {
-    error = defect;
+    return isAccess(judged) ? { access: judged as Access<C> } : { error: refusalOf(judged) };
+  } catch (error) {
+    return { error };
   }
-  if (access !== undefined) return admit(access);
-  const context = { policy, connection, metadataUrl, realm: realm?.() };
-  return refuse(server.describeRefusal(error, request, context), error);
 }
 
 /** Returns the refusal for `onRefused`: a defect becomes the cause of `unexpected`. */
@@ -45,7 +30,36 @@ export function toAccessError(error: unknown): AccessError {
   return error instanceof AccessError ? error : new AccessError('unexpected', { cause: error });
 }
 
-/** Refuses workerd, whose `node:http` keeps one of several values of a header: a second Authorization would be invisible. */
-export function checkNodeHttp(caller: string): void {
-  refuseOnWorkerd(caller, 'whose node:http drops header values; take portcullis/fetch or portcullis/hono');
+/** The last admission of each request, by the object that identifies the request. */
+export const admissions = new WeakMap<
+  object,
+  {
+    readonly server: ResourceServer<RegisteredClaims>;
+    readonly policy: Policy<unknown>;
+    readonly access: Access<unknown>;
+  }
+>();
+
+/** Readers of the access that a request was granted. `D` are the claims that its server provides. */
+export interface AccessReaders<Q, D = RegisteredClaims> {
+  /** Returns the access of a request; the claims have the types of the policy's schema. Throws `TypeError` without access. */
+  accessOf<C = D>(request: Q, policy?: Policy<C>): Access<HandedClaims<C, D>>;
+  /** Like `accessOf`, but returns `undefined` without access. */
+  findAccess<C = D>(request: Q, policy?: Policy<C>): Access<HandedClaims<C, D>> | undefined;
 }
+
+export const findAccess: AccessReaders<object>['findAccess'] = <C>(request: object, policy?: Policy<C>) => {
+  const found = admissions.get(request);
+  if (found === undefined || (policy !== undefined && found.policy !== policy)) return undefined;
+  return found.access as Access<HandedClaims<C, RegisteredClaims>>; // the schema of this policy returned these claims
+};
+
+export const accessOf: AccessReaders<object>['accessOf'] = (request, policy) => {
+  const access = findAccess(request, policy);
+  if (access !== undefined) return access;
+  throw new TypeError(
+    policy === undefined || !admissions.has(request)
+      ? 'accessOf: this request was not authorized; put authorize(policy) before the handler, or use findAccess'
+      : 'accessOf: another policy authorized this request; pass the policy of the last authorize(…)',
+  );
+};

@@ -3,16 +3,21 @@ import type { ErrorRequestHandler, NextFunction, Request, RequestHandler, Respon
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { findAccessOf, requireAccessOf } from './admitted.ts';
-import { type AdapterOptions, readHandlerPolicy } from './checkpoint.ts';
-import { type AccessReaders, type AuthorizeForms, createForms } from './forms.ts';
-import { type NodeMiddleware, sendRefusal } from './node-response.ts';
-import { createNodeAuthorize, createNodeCheckpoint, describeNode, passToHandler } from './node-visit.ts';
+import type { AdapterOptions } from './checkpoint.ts';
+import { type AuthorizeForms, createWrapperForms, type Forms } from './forms.ts';
+import {
+  createNodeAuthorize,
+  createNodeCheckpoint,
+  describeNode,
+  type NodeMiddleware,
+  respondNode,
+  sendRefusal,
+} from './node-middleware.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
 export { createBackchannelLogout, createSignalsReceiver } from './events/node-events.ts';
 export type { MetadataOptions } from './metadata.ts';
-export { createMetadata } from './node-response.ts';
+export { accessOf, createMetadata, findAccess } from './node-middleware.ts';
 
 declare global {
   namespace Express {
@@ -34,18 +39,14 @@ export type ProtectedHandler<P, C = Claims, A = Access<C>> = (
   next: NextFunction,
 ) => unknown;
 
+/** The wrapper for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
+type ExpressWrapper<D, N> = <C = D, P = Request['params']>(
+  policy: Policy<C>,
+  handler: ProtectedHandler<P, HandedClaims<C, D>, Access<HandedClaims<C, D>> | N>,
+) => RequestHandler<P>;
+
 /** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
-export interface Protect<D = Claims> {
-  <C = D, P = Request['params']>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<P, HandedClaims<C, D>>,
-  ): RequestHandler<P>;
-  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
-  optional<C = D, P = Request['params']>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<P, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
-  ): RequestHandler<P>;
-}
+export type Protect<D = Claims> = Forms<ExpressWrapper<D, never>, ExpressWrapper<D, undefined>>;
 
 /** Middleware whose types leave the parameters and bodies of the route as Express infers them. */
 export type AuthorizeMiddleware = NodeMiddleware;
@@ -66,26 +67,17 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Protect<D> {
   const checkpoint = createNodeCheckpoint('createProtect', server, options);
-  const forms = createForms(
-    (credentials) =>
-      <C, P>(policy: Policy<C>, handler: ProtectedHandler<P, C>): RequestHandler<P> => {
-        const route = readHandlerPolicy(policy, credentials, handler);
-        return (req, res, next) => {
-          passToHandler(checkpoint, route, {
-            incoming: req as Request, // options do not depend on the parameters of the path
-            outgoing: res,
-            // A router removes its prefix from `url`; a proof is for the URL that the client requested.
-            target: req.originalUrl,
-            // Absent only if credentials are optional, and the handler of that form accepts it.
-            handle: (access) => handler(req, res, access as Access<C>, next),
-          })
-            // As Express 5 does: `next` without an error would continue with the next route.
-            .catch((error) => next(error || new Error('Rejected promise')));
-        };
+  type Handler = ProtectedHandler<Request['params'], unknown, Access<unknown> | undefined>;
+  return createWrapperForms(
+    (route, handler: Handler): RequestHandler =>
+      (incoming, outgoing, next) => {
+        const handle = (access: Access<unknown> | undefined) => handler(incoming, outgoing, access, next);
+        // A router removes its prefix from `url`; a proof is for the URL that the client requested.
+        respondNode(checkpoint, route, { incoming, outgoing, target: incoming.originalUrl, handle })
+          // As Express 5 does: `next` without an error would continue with the next route.
+          .catch((error) => next(error || new Error('Rejected promise')));
       },
   );
-  // The interface states the type of the handler of `optional`.
-  return forms as Protect<D>;
 }
 
 /**
@@ -124,9 +116,3 @@ export function answerAccessErrors(
     sendRefusal(refusal, res);
   };
 }
-
-/** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
-export const accessOf: AccessReaders<IncomingMessage>['accessOf'] = requireAccessOf;
-
-/** Like `accessOf`, but returns `undefined` without access. */
-export const findAccess: AccessReaders<IncomingMessage>['findAccess'] = findAccessOf;

@@ -3,23 +3,21 @@ import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyReque
 import type { EventReceiver } from '../http/event-post.ts';
 import { type BackchannelLogoutOptions, openBackchannelLogout } from '../logout/backchannel-logout.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
-import type { Refusal } from '../refusal/refusal.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import { openSignalsReceiver, type SignalsReceiverOptions } from '../signals/receiver.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { findAccessOf, requireAccessOf } from './admitted.ts';
+import { type AccessReaders, findAccess as findGrantedAccess, accessOf as readAccess } from './admission.ts';
+import type { AdapterOptions, Checkpoint, Visitor } from './checkpoint.ts';
 import {
-  type AdapterOptions,
-  type Checkpoint,
+  type AuthorizeForms,
+  createMiddlewareForms,
+  createWrapperForms,
+  type Forms,
   type RoutePolicy,
-  readHandlerPolicy,
-  type Visitor,
-} from './checkpoint.ts';
-import { readNodeBody } from './events/node-body.ts';
-import { type AccessReaders, type AuthorizeForms, createForms, createMiddlewareForms } from './forms.ts';
-import { type MetadataOptions, openMetadata } from './metadata.ts';
-import { readNodeRequest } from './node-request.ts';
-import { createNodeCheckpoint, describeNode } from './node-visit.ts';
+} from './forms.ts';
+import { type MetadataAnswer, type MetadataOptions, openMetadata } from './metadata.ts';
+import { createNodeCheckpoint, describeNode } from './node-middleware.ts';
+import { readNodeBody, readNodeRequest } from './node-request.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
 export type { MetadataOptions } from './metadata.ts';
@@ -61,18 +59,14 @@ export interface ProtectedRoute<Q, T = unknown> {
   readonly handler: (this: unknown, request: Q, reply: ReplyOf<Q>) => T;
 }
 
+/** The wrapper for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
+type FastifyWrapper<D, N> = <C = D, Q extends JudgedRequest = FastifyRequest, T = unknown>(
+  policy: Policy<C>,
+  handler: ProtectedHandler<Q, HandedClaims<C, D>, Access<HandedClaims<C, D>> | N, T>,
+) => ProtectedRoute<Q, T>;
+
 /** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
-export interface Protect<D = Claims> {
-  <C = D, Q extends JudgedRequest = FastifyRequest, T = unknown>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<Q, HandedClaims<C, D>, Access<HandedClaims<C, D>>, T>,
-  ): ProtectedRoute<Q, T>;
-  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
-  optional<C = D, Q extends JudgedRequest = FastifyRequest, T = unknown>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<Q, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined, T>,
-  ): ProtectedRoute<Q, T>;
-}
+export type Protect<D = Claims> = Forms<FastifyWrapper<D, never>, FastifyWrapper<D, undefined>>;
 
 /** A hook, for `onRequest` or `preHandler`. Its types leave parameters, bodies and responses as Fastify infers them. */
 export type AuthorizeHook = (request: JudgedRequest, reply: JudgedReply, done: (error?: Error) => void) => void;
@@ -93,48 +87,28 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Protect<D> {
   const checkpoint = createNodeCheckpoint('createProtect', server, options);
-  const forms = createForms(
-    (credentials) =>
-      <C, Q extends JudgedRequest, T>(
-        policy: Policy<C>,
-        handler: ProtectedHandler<Q, C, Access<C>, T>,
-      ): ProtectedRoute<Q, T> => {
-        const onRequest = createHook(checkpoint, readHandlerPolicy(policy, credentials, handler));
-        // Not by `accessOf`: a request that another route admitted was not admitted here.
-        const passed = new WeakSet<object>();
-        return {
-          onRequest(request, reply, done) {
-            onRequest(request, reply, (error) => {
-              if (error === undefined) passed.add(request);
-              done(error);
-            });
-          },
-          handler(request, reply) {
-            if (!passed.has(request)) {
-              throw new TypeError(
-                'protect: the route has lost its onRequest hook; spread protect(…) after other options',
-              );
-            }
-            // Absent only if credentials are optional, and the handler of that form accepts it.
-            const access = findAccessOf(request.raw, policy) as Access<C>;
-            const refuseThrown = (error: unknown) => {
-              const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, describe(request));
-              if (refusal === undefined) throw error;
-              return send(refusal, reply) as T; // Fastify ignores the payload of a reply that was sent
-            };
-            // Not async: Fastify treats a promise of `undefined` as a missing response.
-            try {
-              const handled = handler.call(this as FastifyInstance, request, reply, access);
-              return handled instanceof Promise ? (handled.catch(refuseThrown) as T) : handled;
-            } catch (error) {
-              return refuseThrown(error);
-            }
-          },
-        };
+  type Handler = ProtectedHandler<FastifyRequest, unknown, Access<unknown> | undefined>;
+  return createWrapperForms((route, handler: Handler): ProtectedRoute<FastifyRequest> => {
+    // Not by `accessOf`: a request that another route admitted was not admitted here.
+    const passed = new WeakSet<object>();
+    return {
+      onRequest: createHook(checkpoint, route, passed),
+      handler(request, reply) {
+        if (!passed.has(request)) {
+          throw new TypeError('protect: the route has lost its onRequest hook; spread protect(…) after other options');
+        }
+        const access = findGrantedAccess(request.raw, route.policy);
+        const refuseThrown = (error: unknown) => sendThrown(checkpoint, error, { request, reply });
+        // Not async: Fastify treats a promise of `undefined` as a missing response.
+        try {
+          const handled = handler.call(this as FastifyInstance, request, reply, access);
+          return handled instanceof Promise ? handled.catch(refuseThrown) : handled;
+        } catch (error) {
+          return refuseThrown(error);
+        }
       },
-  );
-  // The interface states the type of the handler of `optional`.
-  return forms as Protect<D>;
+    };
+  });
 }
 
 /**
@@ -172,11 +146,7 @@ export function answerAccessErrors(
   options: ProtectOptions = {},
 ): (error: unknown, request: JudgedRequest, reply: JudgedReply) => unknown {
   const checkpoint = createNodeCheckpoint('answerAccessErrors', server, options);
-  return (error, request, reply) => {
-    const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, describe(request));
-    if (refusal === undefined) throw error;
-    return send(refusal, reply);
-  };
+  return (error, request, reply) => sendThrown(checkpoint, error, { request, reply });
 }
 
 /**
@@ -191,28 +161,10 @@ export function createMetadata(
   options: MetadataOptions,
 ): FastifyPluginCallback {
   const metadata = openMetadata(server, options);
-  const respond = (request: FastifyRequest, reply: FastifyReply): void => {
-    const { status, headers, body } = metadata.answerHere(request.method);
-    // Bytes, because Fastify adds a charset to the type of a string.
-    reply
-      .code(status)
-      .headers(headers)
-      .send(body === null ? undefined : Buffer.from(body));
-  };
-  return (app, _options, done) => {
-    // The path as clients build it, and with the slash of a resource that ends in one.
-    for (const url of [metadata.path, `${metadata.path}/`]) {
-      // The hook responds before a body is read, regardless of its type.
-      app.route({
-        method: [...app.supportedMethods],
-        url,
-        exposeHeadRoute: false,
-        onRequest: respond,
-        handler: respond,
-      });
-    }
-    done();
-  };
+  // The path as clients build it, and with the slash of a resource that ends in one.
+  return createPlugin([metadata.path, `${metadata.path}/`], async (request, reply) =>
+    send(metadata.answerHere(request.method), reply),
+  );
 }
 
 /**
@@ -248,42 +200,53 @@ export function createSignalsReceiver(
 }
 
 function serveEvents(receiver: Pick<EventReceiver, 'respond'>, url: string): FastifyPluginCallback {
-  const respond = async ({ raw }: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+  return createPlugin([url], async ({ raw }, reply) => {
     const readBody = (maxBytes: number): Promise<string | undefined> => readNodeBody(raw, maxBytes);
     const path = String(raw.url).replace(/\?.*$/s, '');
-    const post = { request: readNodeRequest(raw), connection: raw.socket, readBody };
-    const { status, headers, body } = await receiver.respond(post, path);
-    return reply.code(status).headers(headers).send(Buffer.from(body));
-  };
+    return send(
+      await receiver.respond({ request: readNodeRequest(raw), connection: raw.socket, readBody }, path),
+      reply,
+    );
+  });
+}
+
+/** Creates a plugin that responds before a body is read, regardless of its type. */
+function createPlugin(
+  urls: readonly string[],
+  respond: (request: FastifyRequest, reply: FastifyReply) => Promise<FastifyReply>,
+): FastifyPluginCallback {
   return (app, _options, done) => {
-    // The hook reads the body itself, regardless of its type.
-    app.route({ method: [...app.supportedMethods], url, exposeHeadRoute: false, onRequest: respond, handler: respond });
+    for (const url of urls) {
+      const method = [...app.supportedMethods];
+      app.route({ method, url, exposeHeadRoute: false, onRequest: respond, handler: respond });
+    }
     done();
   };
 }
 
 /** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
 export const accessOf: AccessReaders<Pick<JudgedRequest, 'raw'>>['accessOf'] = ({ raw }, policy) =>
-  requireAccessOf(raw, policy);
+  readAccess(raw, policy);
 
 /** Like `accessOf`, but returns `undefined` without access. */
 export const findAccess: AccessReaders<Pick<JudgedRequest, 'raw'>>['findAccess'] = ({ raw }, policy) =>
-  findAccessOf(raw, policy);
+  findGrantedAccess(raw, policy);
 
-function createHook<C>(checkpoint: Checkpoint<FastifyRequest>, route: RoutePolicy<C>): AuthorizeHook {
+/** Creates the hook of a route, which records the requests that it admits. */
+function createHook(
+  checkpoint: Checkpoint<FastifyRequest>,
+  route: RoutePolicy<unknown>,
+  passed?: WeakSet<object>,
+): AuthorizeHook {
   return (request, reply, done) => {
-    const passed = checkpoint.pass<boolean, C>(route, {
-      ...describe(request),
-      admit: (access) => {
-        if (access?.dpopNonce !== undefined) (reply as FastifyReply).header('dpop-nonce', access.dpopNonce);
-        return true;
-      },
-      refuse: (refusal) => {
-        send(refusal, reply);
-        return false;
-      },
-    });
-    void passed.then((isAdmitted) => isAdmitted && done(), done);
+    const admit = async (): Promise<boolean> => {
+      const { access, refusal } = await checkpoint.pass(route, describe(request));
+      if (refusal !== undefined) send(refusal, reply);
+      else passed?.add(request);
+      if (access?.dpopNonce !== undefined) (reply as FastifyReply).header('dpop-nonce', access.dpopNonce);
+      return refusal === undefined;
+    };
+    void admit().then((isAdmitted) => isAdmitted && done(), done);
   };
 }
 
@@ -292,7 +255,21 @@ function describe(request: JudgedRequest): Visitor<FastifyRequest> {
   return describeNode(request.raw, request.originalUrl, request as FastifyRequest);
 }
 
-function send({ status, headers, body }: Refusal, reply: JudgedReply): FastifyReply {
-  // Bytes, because Fastify adds a charset to the type of a string. The types of the route do not describe refusals.
-  return (reply as FastifyReply).code(status).headers(headers).send(Buffer.from(body));
+/** Sends the refusal for an `AccessError` that a handler has thrown. Throws every other error again. */
+function sendThrown(
+  checkpoint: Checkpoint<FastifyRequest>,
+  error: unknown,
+  { request, reply }: { readonly request: JudgedRequest; readonly reply: JudgedReply },
+): FastifyReply {
+  const refusal = reply.sent ? undefined : checkpoint.describeThrown(error, describe(request));
+  if (refusal === undefined) throw error;
+  return send(refusal, reply);
+}
+
+function send({ status, headers, body }: MetadataAnswer, reply: JudgedReply): FastifyReply {
+  // The types of the route do not describe this response. Bytes, because Fastify adds a charset to the type of a string.
+  return (reply as FastifyReply)
+    .code(status)
+    .headers(headers)
+    .send(body === null ? undefined : Buffer.from(body));
 }

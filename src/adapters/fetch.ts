@@ -1,11 +1,17 @@
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { findAccessOf, requireAccessOf } from './admitted.ts';
-import { createCheckpoint, readHandlerPolicy, type Visitor, type WebAdapterOptions } from './checkpoint.ts';
-import { type AccessReaders, type AuthorizeForms, createForms, createMiddlewareForms } from './forms.ts';
+import { type AccessReaders, findAccess as findGrantedAccess, accessOf as readAccess } from './admission.ts';
+import type { Visitor } from './checkpoint.ts';
+import { type AuthorizeForms, createMiddlewareForms, createWrapperForms, type Forms } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
-import { passToWebHandler, toMetadataResponse, toResponse } from './web-response.ts';
+import {
+  createWebCheckpoint,
+  respondWeb,
+  toMetadataResponse,
+  toResponse,
+  type WebAdapterOptions,
+} from './web-response.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
 export { createBackchannelLogout, createSignalsReceiver } from './events/web-events.ts';
@@ -30,18 +36,14 @@ export type FetchHandler<R extends Request, Rest extends readonly unknown[]> = (
   ...rest: Rest
 ) => Response | Promise<Response>;
 
+/** The wrapper for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
+type FetchWrapper<D, N> = <R extends Request, Rest extends readonly unknown[], C = D>(
+  policy: Policy<C>,
+  handler: ProtectedHandler<R, Rest, HandedClaims<C, D>, Access<HandedClaims<C, D>> | N>,
+) => FetchHandler<R, Rest>;
+
 /** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
-export interface Protect<D = Claims> {
-  <R extends Request, Rest extends readonly unknown[], C = D>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<R, Rest, HandedClaims<C, D>>,
-  ): FetchHandler<R, Rest>;
-  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
-  optional<R extends Request, Rest extends readonly unknown[], C = D>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<R, Rest, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
-  ): FetchHandler<R, Rest>;
-}
+export type Protect<D = Claims> = Forms<FetchWrapper<D, never>, FetchWrapper<D, undefined>>;
 
 /** Validates a request. Returns the response of a refused one, and `undefined` for an admitted one. */
 export type AuthorizeRequest = (
@@ -64,23 +66,12 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
   options: ProtectOptions = {},
 ): Protect<D> {
-  const checkpoint = open('createProtect', server, options);
-  const forms = createForms(
-    (credentials) =>
-      <R extends Request, Rest extends readonly unknown[], C>(
-        policy: Policy<C>,
-        handler: ProtectedHandler<R, Rest, C>,
-      ): FetchHandler<R, Rest> => {
-        const route = readHandlerPolicy(policy, credentials, handler);
-        return (request, ...rest) =>
-          // Absent only if credentials are optional, and the handler of that form accepts it.
-          passToWebHandler(checkpoint, route, describe(options, request, rest), (access) =>
-            handler(request, access as Access<C>, ...rest),
-          );
-      },
-  );
-  // The interface states the type of the handler of `optional`.
-  return forms as Protect<D>;
+  const checkpoint = createWebCheckpoint('createProtect', server, options);
+  type Handler = ProtectedHandler<Request, readonly unknown[], unknown, Access<unknown> | undefined>;
+  return createWrapperForms((route, handler: Handler) => (request: Request, ...rest: readonly unknown[]) => {
+    const handle = (access: Access<unknown> | undefined) => handler(request, access, ...rest);
+    return respondWeb(checkpoint, route, { ...describe(options, request, rest), handle });
+  });
 }
 
 /**
@@ -97,15 +88,13 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
   server: ResourceServer<D>,
   options: ProtectOptions = {},
 ): Authorize<D> {
-  const checkpoint = open('createAuthorize', server, options);
+  const checkpoint = createWebCheckpoint('createAuthorize', server, options);
   return createMiddlewareForms(
     (route): AuthorizeRequest =>
-      (request, ...rest) =>
-        checkpoint.pass<Response | undefined, unknown>(route, {
-          ...describe(options, request, rest),
-          admit: () => undefined,
-          refuse: toResponse,
-        }),
+      async (request, ...rest) => {
+        const { refusal } = await checkpoint.pass(route, describe(options, request, rest));
+        return refusal && toResponse(refusal);
+      },
   );
 }
 
@@ -128,17 +117,13 @@ export function createMetadata(
 }
 
 /** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
-export const accessOf: AccessReaders<Request>['accessOf'] = requireAccessOf;
+export const accessOf: AccessReaders<Request>['accessOf'] = readAccess;
 
 /** Like `accessOf`, but returns `undefined` without access. */
-export const findAccess: AccessReaders<Request>['findAccess'] = findAccessOf;
+export const findAccess: AccessReaders<Request>['findAccess'] = findGrantedAccess;
 
 function describe(options: ProtectOptions, request: Request, rest: readonly unknown[]): Visitor<Request> {
   // The author of the function knows what the runtime passes; here it is passed on unchecked.
   const connection = options.connection?.(request, ...(rest as never[]));
   return { key: request, request, connection, original: request };
-}
-
-function open(caller: string, server: ResourceServer<RegisteredClaims>, options: ProtectOptions) {
-  return createCheckpoint<Request>(caller, server, options, ['connection']);
 }

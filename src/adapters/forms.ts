@@ -1,32 +1,43 @@
-import type { HandedClaims, Policy } from '../policy/policy.ts';
-import type { Access } from '../resource-server/resource-server.ts';
-import type { RegisteredClaims } from '../token/claims.ts';
-import { findAccessOf, requireAccessOf } from './admitted.ts';
-import { type RoutePolicy, readRoutePolicy } from './checkpoint.ts';
+import { checkPolicy } from '../policy/checked-policy.ts';
+import type { Policy } from '../policy/policy.ts';
+import { type AccessReaders, accessOf, findAccess } from './admission.ts';
 
-/** Readers of the access that a request was granted. `D` are the claims that its server provides. */
-export interface AccessReaders<Q, D = RegisteredClaims> {
-  /** Returns the access of a request; the claims have the types of the policy's schema. Throws `TypeError` without access. */
-  accessOf<C = D>(request: Q, policy?: Policy<C>): Access<HandedClaims<C, D>>;
-  /** Like `accessOf`, but returns `undefined` without access. */
-  findAccess<C = D>(request: Q, policy?: Policy<C>): Access<HandedClaims<C, D>> | undefined;
+/** The policy of a route. Credentials are `optional` if a request with neither `Authorization` nor `DPoP` is admitted without access. */
+export interface RoutePolicy<C> {
+  readonly policy: Policy<C>;
+  readonly credentials: 'required' | 'optional';
+}
+
+/** A form of an adapter for required credentials, and the form for optional ones. */
+export type Forms<F, O = F> = F & {
+  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
+  readonly optional: O;
+};
+
+/** Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
+type CreateMiddleware<M> = (policy?: Policy<unknown>) => M;
+
+/** The middleware form of an adapter, and readers of the access that it grants. `M` is what the framework mounts. */
+export type AuthorizeForms<M, Q, D> = Forms<CreateMiddleware<M>> & AccessReaders<Q, D>;
+
+/** Creates both forms of an adapter: one for required credentials, with a member `optional`. */
+export function createForms<F extends object>(create: (credentials: RoutePolicy<never>['credentials']) => F): Forms<F> {
+  return Object.assign(create('required'), { optional: create('optional') });
 }
 
 /**
- * Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. `M` is
- * what the framework mounts.
+ * Creates the wrapper form of an adapter, whose types are `P`. `wrap` gets a checked policy and the handler, and creates what
+ * the framework mounts.
  */
-export interface AuthorizeForms<M, Q, D> extends AccessReaders<Q, D> {
-  (policy?: Policy<unknown>): M;
-  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
-  optional(policy?: Policy<unknown>): M;
-}
-
-/** Creates a function for required credentials; its member `optional` is for optional ones. */
-export function createForms<F extends object>(
-  create: (credentials: RoutePolicy<never>['credentials']) => F,
-): F & { readonly optional: F } {
-  return Object.assign(create('required'), { optional: create('optional') });
+export function createWrapperForms<P, H>(wrap: (route: RoutePolicy<unknown>, handler: H) => unknown): P {
+  const forms = createForms((credentials) => (policy: Policy<unknown>, handler: H) => {
+    if (isRequest(policy)) throw new TypeError(unwrapped);
+    checkPolicy(policy);
+    if (typeof handler !== 'function') throw new TypeError(`protect: ${withHandler}`);
+    return wrap({ policy, credentials }, handler);
+  });
+  // `P` states the types of the route and its handler; none is read here.
+  return forms as unknown as P;
 }
 
 /** Creates the middleware form of an adapter. `mount` creates what its framework mounts, `keyOf` returns the key of a visit. */
@@ -36,9 +47,31 @@ export function createMiddlewareForms<M, Q extends object, D>(
 ): AuthorizeForms<M, Q, D> {
   const forms = createForms((credentials) => (policy?: Policy<unknown>) => mount(readRoutePolicy(policy, credentials)));
   const readers: AccessReaders<Q> = {
-    accessOf: (request, policy) => requireAccessOf(keyOf(request), policy),
-    findAccess: (request, policy) => findAccessOf(keyOf(request), policy),
+    accessOf: (request, policy) => accessOf(keyOf(request), policy),
+    findAccess: (request, policy) => findAccess(keyOf(request), policy),
   };
   // Only the server knows whether `sub` is required; the readers of its own middleware can state it.
   return Object.assign(forms, readers as unknown as AccessReaders<Q, D>);
 }
+
+const anyToken: Policy = {};
+
+/** Reads the policy of middleware. Throws `TypeError` for an invalid policy. */
+export function readRoutePolicy<C>(
+  policy: Policy<C> | undefined,
+  credentials: RoutePolicy<C>['credentials'],
+): RoutePolicy<C> {
+  // Without a policy the claims are the token's.
+  const read = policy ?? (anyToken as Policy<C>);
+  if (isRequest(read)) throw new TypeError(uncalled);
+  checkPolicy(read);
+  return { policy: read, credentials };
+}
+
+/** Reports whether a framework called the form itself, with a request or a context instead of a policy. */
+function isRequest(policy: unknown): boolean {
+  return Object(policy) === policy && ['rawHeaders', 'raw', 'req', 'headers'].some((name) => name in Object(policy));
+}
+const uncalled = "authorize: call it to make the middleware: authorize(), or authorize({ scopes: ['read:messages'] })";
+const withHandler = 'write protect(policy, handler), with the function that responds to admitted requests';
+const unwrapped = `protect: it was mounted as a handler; ${withHandler}`;

@@ -5,21 +5,18 @@ import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { SignalsReceiverOptions } from '../signals/receiver.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { findAccessOf, requireAccessOf } from './admitted.ts';
-import {
-  createCheckpoint,
-  readHandlerPolicy,
-  readRoutePolicy,
-  type Visitor,
-  type WebAdapterOptions,
-} from './checkpoint.ts';
-import {
-  createBackchannelLogout as receiveLogout,
-  createSignalsReceiver as receiveSignals,
-} from './events/web-events.ts';
-import { type AccessReaders, createForms } from './forms.ts';
+import { type AccessReaders, findAccess as findGrantedAccess, accessOf as readAccess } from './admission.ts';
+import type { Visitor } from './checkpoint.ts';
+import * as events from './events/web-events.ts';
+import { createForms, createWrapperForms, type Forms, readRoutePolicy } from './forms.ts';
 import { type MetadataOptions, openMetadata } from './metadata.ts';
-import { passToWebHandler, toMetadataResponse, toResponse } from './web-response.ts';
+import {
+  createWebCheckpoint,
+  respondWeb,
+  toMetadataResponse,
+  toResponse,
+  type WebAdapterOptions,
+} from './web-response.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
 export type { MetadataOptions } from './metadata.ts';
@@ -55,18 +52,19 @@ export type RouteHandler<E extends Env, P extends string, I extends Input, R> = 
   next: Next,
 ) => R;
 
+/** The wrapper for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
+type HonoWrapper<E extends Env, D, N> = <
+  C = D,
+  R = Response | Promise<Response>,
+  P extends string = AnyPath,
+  I extends Input = AnyInput,
+>(
+  policy: Policy<C>,
+  handler: ProtectedHandler<E, HandedClaims<C, D>, Access<HandedClaims<C, D>> | N, P, I, R>,
+) => RouteHandler<E, P, I, R>;
+
 /** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
-export interface Protect<E extends Env, D = Claims> {
-  <C = D, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<E, HandedClaims<C, D>, Access<HandedClaims<C, D>>, P, I, R>,
-  ): RouteHandler<E, P, I, R>;
-  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
-  optional<C = D, R = Response | Promise<Response>, P extends string = AnyPath, I extends Input = AnyInput>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<E, HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined, P, I, R>,
-  ): RouteHandler<E, P, I, R>;
-}
+export type Protect<E extends Env, D = Claims> = Forms<HonoWrapper<E, D, never>, HonoWrapper<E, D, undefined>>;
 
 /** Middleware that adds `c.var.access` and leaves the types of the route as Hono infers them. */
 export type AuthorizeMiddleware<A> = MiddlewareHandler<{ Variables: { access: A } }, string, BlankInput>;
@@ -74,12 +72,11 @@ export type AuthorizeMiddleware<A> = MiddlewareHandler<{ Variables: { access: A 
 /** The member of a Hono context that `accessOf` requires, regardless of the types of its route. */
 export type JudgedContext = { readonly req: { readonly raw: Request } };
 
+/** Creates middleware of Hono for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
+type HonoMiddleware<D, N> = <C = D>(policy?: Policy<C>) => AuthorizeMiddleware<Access<HandedClaims<C, D>> | N>;
+
 /** Creates middleware from a policy; without one, any valid token is admitted. Throws `TypeError` for an invalid policy. */
-export interface Authorize<D = Claims> {
-  <C = D>(policy?: Policy<C>): AuthorizeMiddleware<Access<HandedClaims<C, D>>>;
-  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
-  optional<C = D>(policy?: Policy<C>): AuthorizeMiddleware<Access<HandedClaims<C, D>> | undefined>;
-}
+export type Authorize<D = Claims> = Forms<HonoMiddleware<D, never>, HonoMiddleware<D, undefined>>;
 
 /**
  * Creates the `protect` function of a Hono application.
@@ -92,18 +89,12 @@ export function createProtect<E extends Env = Env, D extends RegisteredClaims = 
   server: ResourceServer<D>,
   options: ProtectOptions<E> = {},
 ): Protect<E, D> {
-  const checkpoint = open('createProtect', server, options);
-  const forms = createForms(
-    (credentials) =>
-      <C>(policy: Policy<C>, handler: (c: Context<E>, access: Access<C>) => Response | Promise<Response>) => {
-        const route = readHandlerPolicy(policy, credentials, handler);
-        return (c: Context<E>): Response | Promise<Response> =>
-          // Absent only if credentials are optional, and the handler of that form accepts it.
-          passToWebHandler(checkpoint, route, describe(options, c), (access) => handler(c, access as Access<C>));
-      },
-  );
-  // The interface states the types of path, input, response and the handler of `optional`; none is read here.
-  return forms as unknown as Protect<E, D>;
+  const checkpoint = createWebCheckpoint('createProtect', server, options);
+  type Handler = ProtectedHandler<E, unknown, Access<unknown> | undefined>;
+  return createWrapperForms((route, handler: Handler) => (c: Context<E>) => {
+    const handle = (access: Access<unknown> | undefined) => handler(c, access);
+    return respondWeb(checkpoint, route, { ...describe(options, c), handle });
+  });
 }
 
 /**
@@ -120,17 +111,17 @@ export function createAuthorize<E extends Env = Env, D extends RegisteredClaims 
   server: ResourceServer<D>,
   options: ProtectOptions<E> = {},
 ): Authorize<D> {
-  const checkpoint = open('createAuthorize', server, options);
+  const checkpoint = createWebCheckpoint('createAuthorize', server, options);
   const forms = createForms((credentials) => <C>(policy?: Policy<C>): AuthorizeMiddleware<Access<C>> => {
     const route = readRoutePolicy(policy, credentials);
     return async (context, next) => {
       const c = context as unknown as Context<E>; // the application states its variables
-      const admit = async (access: Access<C> | undefined): Promise<undefined> => {
-        if (access !== undefined) context.set('access', access);
-        await next();
-        if (access?.dpopNonce !== undefined) context.header('dpop-nonce', access.dpopNonce);
-      };
-      return checkpoint.pass<Response | undefined, C>(route, { ...describe(options, c), admit, refuse: toResponse });
+      const { access, refusal } = await checkpoint.pass(route, describe(options, c));
+      if (refusal !== undefined) return toResponse(refusal);
+      if (access !== undefined) context.set('access', access);
+      await next();
+      if (access?.dpopNonce !== undefined) context.header('dpop-nonce', access.dpopNonce);
+      return undefined;
     };
   });
   // Without credentials `optional` sets no access; the interface states it.
@@ -148,7 +139,7 @@ export function answerAccessErrors<E extends Env = Env>(
   server: ResourceServer<RegisteredClaims>,
   options: ProtectOptions<E> & { readonly otherwise?: ErrorHandler<E> } = {},
 ): ErrorHandler<E> {
-  const checkpoint = open('answerAccessErrors', server, options, ['otherwise']);
+  const checkpoint = createWebCheckpoint('answerAccessErrors', server, options, ['otherwise']);
   const { otherwise = respondAsHono } = options;
   return (error, c) => {
     const refusal = checkpoint.describeThrown(error, describe(options, c));
@@ -179,7 +170,7 @@ export function createBackchannelLogout(
   server: ResourceServer<RegisteredClaims>,
   options: BackchannelLogoutOptions,
 ): MiddlewareHandler {
-  const receive = receiveLogout(server, options);
+  const receive = events.createBackchannelLogout(server, options);
   return async (c, next) => receive(c.req.raw) ?? next();
 }
 
@@ -191,16 +182,16 @@ export function createSignalsReceiver(
   server: ResourceServer<RegisteredClaims>,
   options: SignalsReceiverOptions,
 ): MiddlewareHandler & { close(): void } {
-  const receive = receiveSignals(server, options);
+  const receive = events.createSignalsReceiver(server, options);
   const handle: MiddlewareHandler = async (c, next) => receive(c.req.raw) ?? next();
   return Object.assign(handle, { close: receive.close });
 }
 
 /** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
-export const accessOf: AccessReaders<JudgedContext>['accessOf'] = requireAccessOf;
+export const accessOf: AccessReaders<JudgedContext>['accessOf'] = readAccess;
 
 /** Like `accessOf`, but returns `undefined` without access. */
-export const findAccess: AccessReaders<JudgedContext>['findAccess'] = findAccessOf;
+export const findAccess: AccessReaders<JudgedContext>['findAccess'] = findGrantedAccess;
 
 const respondAsHono = (error: Parameters<ErrorHandler>[0], c: Pick<Context, 'text'>): Response => {
   if ('getResponse' in error) return error.getResponse();
@@ -211,13 +202,4 @@ const respondAsHono = (error: Parameters<ErrorHandler>[0], c: Pick<Context, 'tex
 
 function describe<E extends Env>(options: ProtectOptions<E>, c: Context<E>): Visitor<Context<E>> {
   return { key: c, request: c.req.raw, connection: options.connection?.(c), original: c };
-}
-
-function open<E extends Env>(
-  caller: string,
-  server: ResourceServer<RegisteredClaims>,
-  options: ProtectOptions<E>,
-  more: readonly string[] = [],
-) {
-  return createCheckpoint<Context<E>>(caller, server, options, ['connection', ...more]);
 }

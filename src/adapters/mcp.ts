@@ -2,11 +2,11 @@ import { attempt } from '../attempt.ts';
 import { AccessError } from '../failures.ts';
 import { namePeer } from '../http/peer-name.ts';
 import type { ResourceRequest } from '../http/request.ts';
-import { describeMismatch } from '../mcp/header-mismatch.ts';
 import { HeldBody } from '../mcp/held-body.ts';
-import { type McpIncoming, type ReadMessage, readNodeMessage } from '../mcp/node-message.ts';
+import { describeMismatch, type McpIncoming, readNodeMessage } from '../mcp/node-message.ts';
 import { createOperationPolicies } from '../mcp/operation-policy.ts';
 import type { OperationMaps } from '../mcp/operation-table.ts';
+import { operationKinds, type ReadMessage } from '../mcp/operations.ts';
 import { createSdkError, type McpSdkVersion } from '../mcp/sdk-error.ts';
 import { checkMembers } from '../option-members.ts';
 import { checkPolicy } from '../policy/checked-policy.ts';
@@ -14,15 +14,15 @@ import type { Policy } from '../policy/policy.ts';
 import { requireOwnServer } from '../resource-server/own-server.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import { admitOrRefuse, toAccessError } from './admission.ts';
+import { decide, toAccessError } from './admission.ts';
 import { createMetadataAnswers, metadataMembers } from './metadata.ts';
+import { type NodeMiddleware, sendRefusal, serveMetadata, setNonce } from './node-middleware.ts';
 import { readNodeRequest } from './node-request.ts';
-import { type NodeMiddleware, sendRefusal, serveMetadata, setNonce } from './node-response.ts';
 import { toMetadataResponse } from './web-response.ts';
 
 export type { OperationEntries, OperationMaps } from '../mcp/operation-table.ts';
 export type { McpSdkVersion } from '../mcp/sdk-error.ts';
-export type { NodeMiddleware } from './node-response.ts';
+export type { NodeMiddleware } from './node-middleware.ts';
 
 /**
  * Options of {@link createMcpAuth}. The keys of `tools`, `resources` and `prompts` are names, or prefixes with one `*` at the
@@ -91,8 +91,6 @@ export interface McpBearerAuth {
   readonly resourceMetadataUrl: string;
 }
 
-const operationMembers = ['tools', 'resources', 'prompts'] as const;
-
 /**
  * Creates the protection of an MCP server: middleware with policies by operation, a verifier for the SDK, and the metadata
  * (RFC 9728) at both well-known paths. Throws `TypeError` for invalid options.
@@ -106,7 +104,7 @@ const operationMembers = ['tools', 'resources', 'prompts'] as const;
  */
 export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options: McpAuthOptions): McpAuth {
   const { readClientAddress } = requireOwnServer('createMcpAuth', server);
-  checkMembers('createMcpAuth', options, ['policy', 'onRefused', 'sdk', ...operationMembers, ...metadataMembers]);
+  checkMembers('createMcpAuth', options, ['policy', 'onRefused', 'sdk', ...operationKinds, ...metadataMembers]);
   const { policy = {}, resource, authorizationServers, metadata: more, onRefused, sdk } = options;
   checkPolicy(policy);
   const operations = createOperationPolicies({ ...options, policy });
@@ -117,16 +115,10 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
   );
 
   const verifyAccessToken = async (token: string): Promise<McpAuthInfo> => {
-    const error = await admitOrRefuse<McpAuthInfo | { readonly refused: unknown }, unknown>(server, {
-      request: describeRequest(resource, token),
-      policy,
-      connection: undefined,
-      admit: (access) => toAuthInfo(token, access, resource),
-      refuse: (_refusal, refused) => ({ refused }),
-    });
-    if (!('refused' in error)) return error;
-    attempt(onRefused, toAccessError(error.refused));
-    throw error.refused instanceof AccessError ? await createSdkError(error.refused, sdk) : error.refused;
+    const { access, error } = await decide(server, describeRequest(resource, token), { policy, connection: undefined });
+    if (access !== undefined) return toAuthInfo(token, access, resource);
+    attempt(onRefused, toAccessError(error));
+    throw error instanceof AccessError ? await createSdkError(error, sdk) : error;
   };
 
   return {
@@ -142,29 +134,28 @@ export function createMcpAuth(server: ResourceServer<RegisteredClaims>, options:
       };
     },
     protect(incoming, response, next) {
-      const request = readNodeRequest(incoming, incoming.originalUrl);
-      let message: ReadMessage | undefined;
-      const passed = admitOrRefuse(server, {
-        request,
-        policy: operations.requestPolicy(async () => {
+      const admit = async (): Promise<boolean> => {
+        const request = readNodeRequest(incoming, incoming.originalUrl);
+        let message: ReadMessage | undefined;
+        const requestPolicy = operations.requestPolicy(async () => {
           const client = namePeer(readClientAddress(request, incoming.socket));
           message = await readNodeMessage(incoming as McpIncoming, new HeldBody({ client })); // a parser may have set its body
           return message.operations;
-        }),
-        connection: incoming.socket,
-        metadataUrl: metadata.url,
-        admit: (access) => {
+        });
+        const context = { policy: requestPolicy, connection: incoming.socket, metadataUrl: metadata.url };
+        const { access, error } = await decide(server, request, context);
+        if (access !== undefined) {
           Object.assign(incoming, { auth: toAuthInfo(readToken(request), access, resource) });
           setNonce(access, response);
           return true;
-        },
-        refuse: (refusal, error) => {
-          attempt(onRefused, toAccessError(error));
-          sendRefusal(describeMismatch(refusal, message), response);
-          return false;
-        },
-      });
-      void passed.then((isAdmitted) => isAdmitted && next()).catch(next);
+        }
+        attempt(onRefused, toAccessError(error));
+        sendRefusal(describeMismatch(server.describeRefusal(error, request, context), message), response);
+        return false;
+      };
+      void admit()
+        .then((isAdmitted) => isAdmitted && next())
+        .catch(next);
     },
     serveMetadata: serveMetadata(metadata),
     answerMetadata: ({ method, url }) => toMetadataResponse(metadata.answer(method, new URL(url).pathname)),

@@ -19,7 +19,7 @@ import { checkPolicy } from '../policy/checked-policy.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../token/claims.ts';
-import { type RoutePolicy, readRoutePolicy } from './checkpoint.ts';
+import { createForms, type Forms, type RoutePolicy, readRoutePolicy } from './forms.ts';
 import {
   accessOf,
   createGuard,
@@ -36,17 +36,13 @@ export { createBackchannelLogout, createSignalsReceiver } from './events/node-ev
 export type { MetadataOptions } from './metadata.ts';
 export type { GuardOptions } from './nest/guard.ts';
 export { accessOf, createGuard, findAccess } from './nest/guard.ts';
-export { createMetadata } from './node-response.ts';
+export { createMetadata } from './node-middleware.ts';
 
 /** A decorator of a route, or of a controller with all its routes. */
 export type RouteDecorator = MethodDecorator & ClassDecorator;
 
 /** Sets the policy of a route. */
-export interface Protect {
-  (policy: Policy<unknown>): RouteDecorator;
-  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
-  optional(policy: Policy<unknown>): RouteDecorator;
-}
+export type Protect = Forms<(policy: Policy<unknown>) => RouteDecorator>;
 
 /**
  * Sets the policy of a route, or of the routes of a controller; a route's policy replaces its controller's. Without the guard
@@ -61,9 +57,7 @@ export interface Protect {
  *   }
  * }
  */
-export const Protect: Protect = Object.assign((policy: Policy<unknown>) => protect(policy, 'required'), {
-  optional: (policy: Policy<unknown>) => protect(policy, 'optional'),
-});
+export const Protect: Protect = createForms((credentials) => (policy: Policy<unknown>) => protect(policy, credentials));
 
 /** Sets the policy of a route like `@Protect({ scopes })`: each of the scopes is required. */
 export function Scopes(...scopes: readonly [string, ...string[]]): RouteDecorator {

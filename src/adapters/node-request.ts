@@ -1,5 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import type { Connection, ResourceRequest } from '../http/request.ts';
+import { refuseOnWorkerd } from '../platform.ts';
+
+/** Refuses workerd, whose `node:http` keeps one of several values of a header: a second Authorization would be invisible. */
+export function checkNodeHttp(caller: string): void {
+  refuseOnWorkerd(caller, 'whose node:http drops header values; take portcullis/fetch or portcullis/hono');
+}
 
 /**
  * Converts a request of `node:http`. Header lines are read from `rawHeaders`, because `incoming.headers` silently drops a second
@@ -64,4 +70,21 @@ class NodeRequest implements ResourceRequest {
     }
     return found;
   }
+}
+
+/** Reads a body; `undefined` if it has more bytes. The bytes after them are not read. */
+export async function readNodeBytes(incoming: IncomingMessage, maxBytes: number): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
+    size += (chunk as Buffer).length; // no encoding is set
+    if (size > maxBytes) return undefined;
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Reads a body like `readNodeBytes`, as a string. */
+export async function readNodeBody(incoming: IncomingMessage, maxBytes: number): Promise<string | undefined> {
+  return (await readNodeBytes(incoming, maxBytes))?.toString('utf8');
 }

@@ -3,18 +3,15 @@ import type { ResourceRequest } from '../http/request.ts';
 import type { HandedClaims, Policy } from '../policy/policy.ts';
 import type { Access, ResourceServer } from '../resource-server/resource-server.ts';
 import type { Claims, RegisteredClaims } from '../token/claims.ts';
-import { checkNodeHttp } from './admission.ts';
-import { findAccessOf, requireAccessOf } from './admitted.ts';
-import { type AdapterOptions, readHandlerPolicy } from './checkpoint.ts';
-import { type AccessReaders, type AuthorizeForms, createForms } from './forms.ts';
-import { readNodeRequest } from './node-request.ts';
-import type { NodeMiddleware } from './node-response.ts';
-import { createNodeAuthorize, createNodeCheckpoint, passToHandler } from './node-visit.ts';
+import type { AdapterOptions } from './checkpoint.ts';
+import { type AuthorizeForms, createWrapperForms, type Forms } from './forms.ts';
+import { createNodeAuthorize, createNodeCheckpoint, type NodeMiddleware, respondNode } from './node-middleware.ts';
+import { checkNodeHttp, readNodeRequest } from './node-request.ts';
 
 export type { RefusedRequest } from './checkpoint.ts';
 export { createBackchannelLogout, createSignalsReceiver } from './events/node-events.ts';
 export type { MetadataOptions } from './metadata.ts';
-export { createMetadata } from './node-response.ts';
+export { accessOf, createMetadata, findAccess } from './node-middleware.ts';
 
 /** Options of the adapter. */
 export type ProtectOptions = AdapterOptions<IncomingMessage>;
@@ -26,15 +23,14 @@ export type ProtectedHandler<C = Claims, A = Access<C>> = (
   access: A,
 ) => unknown;
 
+/** The wrapper for required credentials (`N` is `never`), or for optional ones (`N` is `undefined`). */
+type NodeWrapper<D, N> = <C = D>(
+  policy: Policy<C>,
+  handler: ProtectedHandler<HandedClaims<C, D>, Access<HandedClaims<C, D>> | N>,
+) => RequestListener;
+
 /** Wraps a handler in a policy. A handler that takes `Access` cannot be mounted without one. Throws `TypeError` for an invalid policy. */
-export interface Protect<D = Claims> {
-  <C = D>(policy: Policy<C>, handler: ProtectedHandler<HandedClaims<C, D>>): RequestListener;
-  /** For routes that are also open: without `Authorization` and `DPoP` there is no access; every other request is validated. */
-  optional<C = D>(
-    policy: Policy<C>,
-    handler: ProtectedHandler<HandedClaims<C, D>, Access<HandedClaims<C, D>> | undefined>,
-  ): RequestListener;
-}
+export type Protect<D = Claims> = Forms<NodeWrapper<D, never>, NodeWrapper<D, undefined>>;
 
 /** Middleware as connect and similar servers call it. */
 export type AuthorizeMiddleware = NodeMiddleware;
@@ -58,18 +54,14 @@ export function createProtect<D extends RegisteredClaims = Claims>(
   options: ProtectOptions = {},
 ): Protect<D> {
   const checkpoint = createNodeCheckpoint('createProtect', server, options);
-  const forms = createForms((credentials) => <C>(policy: Policy<C>, handler: ProtectedHandler<C>): RequestListener => {
-    const route = readHandlerPolicy(policy, credentials, handler);
-    return (incoming, outgoing) =>
-      passToHandler(checkpoint, route, {
-        incoming,
-        outgoing,
-        // Absent only if credentials are optional, and the handler of that form accepts it.
-        handle: (access) => handler(incoming, outgoing, access as Access<C>),
-      });
-  });
-  // The interface states the type of the handler of `optional`.
-  return forms as Protect<D>;
+  type Handler = ProtectedHandler<unknown, Access<unknown> | undefined>;
+  return createWrapperForms(
+    (route, handler: Handler): RequestListener =>
+      (incoming, outgoing) => {
+        const handle = (access: Access<unknown> | undefined) => handler(incoming, outgoing, access);
+        return respondNode(checkpoint, route, { incoming, outgoing, handle });
+      },
+  );
 }
 
 /**
@@ -88,12 +80,6 @@ export function createAuthorize<D extends RegisteredClaims = Claims>(
 ): Authorize<D> {
   return createNodeAuthorize(server, options);
 }
-
-/** Returns the access of a request. Throws `TypeError` if the request was not authorized. */
-export const accessOf: AccessReaders<IncomingMessage>['accessOf'] = requireAccessOf;
-
-/** Like `accessOf`, but returns `undefined` without access. */
-export const findAccess: AccessReaders<IncomingMessage>['findAccess'] = findAccessOf;
 
 /**
  * Converts a request of `node:http` for `authorize` of a resource server: for upgrades to WebSocket, socket.io, GraphQL

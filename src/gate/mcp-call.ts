@@ -1,4 +1,4 @@
-import type { ReadMessage } from '../mcp/node-message.ts';
+import type { ReadMessage } from '../mcp/operations.ts';
 import type { PlainPolicy } from '../policy/policy.ts';
 import type { RuleMcp } from './rules/rules.ts';
 

@@ -1,31 +1,19 @@
 import type { IncomingMessage } from 'node:http';
+import type { Refusal } from '../refusal/refusal.ts';
 import { Refused } from '../refused.ts';
 import { collectBody, type HeldBody } from './held-body.ts';
 import { announcesJson, type McpMessages, maxMessageBytes, parseMessages, readMessages } from './messages.ts';
 import { matchesHeaders } from './operation-headers.ts';
-import { type Operation, readOperations } from './operations.ts';
+import { carriesMessage, type ReadMessage, readOperations } from './operations.ts';
 
 /** A request of `node:http`, with the body that a parser has set, if any. */
 export type McpIncoming = IncomingMessage & { body?: unknown };
-
-/** Operations of a request, and the id that an error response repeats. */
-export interface ReadMessage {
-  readonly operations: readonly Operation[] | Refused;
-  /** JSON-RPC id of the request; `null` for a batch, or if it cannot be read. */
-  readonly id: string | number | null;
-}
 
 /** Reading for a proxy, which forwards the bytes unchanged and releases them. */
 export interface ForwardedReading {
   readonly idleMilliseconds: number;
   /** Called before the first byte is read. */
   onBegin(): void;
-}
-
-const withoutMessage: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS']);
-
-export function carriesMessage(method: string | undefined): boolean {
-  return !withoutMessage.has(method);
 }
 
 /**
@@ -44,26 +32,22 @@ export async function readNodeMessage(
   );
 }
 
-/** A request that was copied, with its complete body. */
-export interface CopiedMessage {
-  readonly method: string;
+/** The part of a message before its body. */
+interface MessageHead {
+  readonly method?: string | undefined;
   /** Names and values of the headers, alternately. */
   readonly rawHeaders: readonly string[];
-  readonly body: string;
 }
 
-/** Reads the message of a copied request, for an explanation. */
-export function readCopiedMessage(copied: CopiedMessage): ReadMessage {
+/** Reads the message of a request that was copied with its complete body, for an explanation. */
+export function readCopiedMessage(copied: MessageHead & { readonly body: string }): ReadMessage {
   const { body, rawHeaders } = copied;
   const isTooLarge = Buffer.byteLength(body) > maxMessageBytes;
   return readHead(copied) ?? interpret(isTooLarge ? new Refused('message_too_large') : parsed(body), rawHeaders);
 }
 
 /** Decides by method and type; `undefined` if the body has to be read. */
-function readHead({
-  method,
-  rawHeaders,
-}: Pick<McpIncoming, 'method' | 'rawHeaders'> | CopiedMessage): ReadMessage | undefined {
+function readHead({ method, rawHeaders }: MessageHead): ReadMessage | undefined {
   if (!carriesMessage(method)) return { operations: [], id: null };
   const [type = [], encoding = []] = ['content-type', 'content-encoding'].map((name) => linesOf(rawHeaders, name));
   const isJson = type.length === 1 && announcesJson(type[0] ?? null, encoding[0] ?? null);
@@ -116,4 +100,14 @@ function linesOf(rawHeaders: readonly string[], name: string): readonly string[]
     if (rawHeaders[i]?.toLowerCase() === name) found.push(rawHeaders[i + 1] ?? '');
   }
   return found;
+}
+
+const headerMismatch = -32_020;
+
+/** Returns the refusal with an error of JSON-RPC if the headers differ from the body; every other refusal stays unchanged. */
+export function describeMismatch(refusal: Refusal, message: ReadMessage | undefined): Refusal {
+  if (refusal.reason !== 'mcp_header_mismatch') return refusal;
+  const error = { code: headerMismatch, message: 'Header mismatch' };
+  const body = JSON.stringify({ jsonrpc: '2.0', id: message?.id ?? null, error });
+  return { ...refusal, headers: { ...refusal.headers, 'content-type': 'application/json' }, body };
 }

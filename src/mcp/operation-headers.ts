@@ -1,15 +1,20 @@
+import type { ResourceRequest } from '../http/request.ts';
 import type { JsonObject } from '../jose/json.ts';
+import { Refused } from '../refused.ts';
 import type { McpMessages } from './messages.ts';
-import { findNamedMember, readMember } from './operations.ts';
+import { carriesMessage, findNamedMember, type ReadMessage, readHeaderOperations, readMember } from './operations.ts';
 
-/** Values of the two headers that repeat the operation, one for each time that the request has them. */
-export interface OperationHeaders {
-  /** `Mcp-Method`. */
+/** Values of `Mcp-Method` and `Mcp-Name`, which repeat the operation: one for each time that the request has the header. */
+interface OperationHeaders {
   readonly method: readonly string[];
-  /** `Mcp-Name`. */
   readonly name: readonly string[];
 }
 
+/** First revision of MCP whose servers compare the headers with the body. */
+const firstRevision = '2026-07-28';
+const revisionForm = /^\d{4}-\d{2}-\d{2}$/;
+/** A proxy may join two header lines with a comma, which the method of a message does not contain. */
+const methodForm = /^[\w$./-]+$/;
 const encodedGrammar = /^=\?base64\?([A-Za-z\d+/]*={0,2})\?=$/;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -40,4 +45,22 @@ export function decodeHeaderName(value: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** Reads the operations of a request from its headers, for an upstream that compares them with the body. */
+export function readTrustedHeaders({ method, headers }: ResourceRequest): ReadMessage {
+  return { operations: carriesMessage(method) ? readTrustedOperations(headers) : [], id: null };
+}
+
+function readTrustedOperations(headers: ResourceRequest['headers']): ReadMessage['operations'] {
+  const revision = headers.get('mcp-protocol-version') ?? '';
+  const method = headers.get('mcp-method') ?? '';
+  if (!revisionForm.test(revision) || revision < firstRevision || !methodForm.test(method)) {
+    return new Refused('mcp_headers_missing');
+  }
+  if (findNamedMember(method) === undefined) return readHeaderOperations(method, null);
+  const sent = headers.get('mcp-name') ?? '';
+  if (sent === '' || sent.includes(',')) return new Refused('mcp_headers_missing');
+  const name = decodeHeaderName(sent);
+  return name === undefined ? new Refused('mcp_header_mismatch') : readHeaderOperations(method, name);
 }

@@ -1,16 +1,10 @@
+import { type CheckId, checks } from '../checks.ts';
 import { checkPolicy, registerPolicy } from '../policy/checked-policy.ts';
 import type { PlainCombinedPolicy, Policy } from '../policy/policy.ts';
 import { Refused } from '../refused.ts';
 import type { CheckedPolicy } from '../token/token-policy.ts';
-import { explainEntry, explainMissing, explainRefusal } from './explained-operations.ts';
 import { createOperationTable, type OperationMaps } from './operation-table.ts';
 import { type Operation, operationKinds } from './operations.ts';
-
-export interface OperationPolicyOptions extends OperationMaps<Policy<unknown>> {
-  readonly policy: Policy<unknown>;
-}
-
-export type ReadRequestOperations = () => Promise<readonly Operation[] | Refused>;
 
 export interface OperationPolicies {
   readonly scopes: readonly string[];
@@ -20,7 +14,7 @@ export interface OperationPolicies {
    * Creates the policy of one request: `policy`, then the entries of its operations. The message is read only if the token
    * satisfies `policy`; the replay store is queried only if all entries hold.
    */
-  requestPolicy(read: ReadRequestOperations): Policy<unknown>;
+  requestPolicy(read: () => Promise<readonly Operation[] | Refused>): Policy<unknown>;
   /** The policy of a message that was read, as parts for an explanation. */
   explainedPolicy(operations: readonly Operation[] | Refused): Policy<unknown>;
 }
@@ -32,7 +26,9 @@ interface CheckedEntry {
   readonly checked: CheckedPolicy;
 }
 
-export function createOperationPolicies(options: OperationPolicyOptions): OperationPolicies {
+export function createOperationPolicies(
+  options: OperationMaps<Policy<unknown>> & { readonly policy: Policy<unknown> },
+): OperationPolicies {
   const { policy } = options;
   const common = checkPolicy(policy);
   const maps = Object.fromEntries(
@@ -99,11 +95,33 @@ export function createOperationPolicies(options: OperationPolicyOptions): Operat
         ({ mode: 'all', policies: [policy, ...parts] }) as PlainCombinedPolicy; // the schema of `policy` is not read
       if (operations instanceof Refused) return combine(...explainRefusal(operations));
       const entries = match(operations);
-      if (!(entries instanceof Map)) return combine(explainMissing(entries, maps[entries.kind]));
-      const found = [...entries].map(([{ key }, operation]) => explainEntry(operation, key));
-      return combine(...found, ...[...entries.keys()].map((entry) => entry.policy));
+      if (entries instanceof Map) {
+        const found = [...entries].map(([{ key }, operation]) =>
+          createStage('mcp_operation', undefined, `${nameOperation(operation)}, entry ${key}`),
+        );
+        return combine(...found, ...[...entries.keys()].map((entry) => entry.policy));
+      }
+      const map = maps[entries.kind];
+      const expected = map === undefined ? `a map of ${entries.kind}` : Object.keys(map).join(', ');
+      const context = { expected, received: nameOperation(entries) };
+      return combine(createStage('mcp_operation', new Refused('no_operation_policy', { context })));
     },
   };
+}
+
+/** Explains a message that could not be read; nothing for an overload or a timeout, which no check decides. */
+function explainRefusal(refusal: Refused): readonly Policy<unknown>[] {
+  const ids = ['mcp_message', 'mcp_headers'] as const;
+  return ids.filter((id) => checks[id].reasons.includes(refusal.reason)).map((id) => createStage(id, refusal));
+}
+
+function createStage(id: CheckId, refusal: Refused | undefined, received = ''): Policy<unknown> {
+  const made = { of: 'stage', id, refusal, received } as const;
+  return registerPolicy({ scopes: [], hasSchema: false, made, judge: () => refusal });
+}
+
+function nameOperation({ kind, name = 'without a name' }: Operation): string {
+  return `${kind} ${name}`;
 }
 
 function imply(entry: Policy<unknown>, common: Policy<unknown>): Policy<unknown> {

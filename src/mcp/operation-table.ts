@@ -1,4 +1,4 @@
-import type { Operation, OperationKind } from './operations.ts';
+import { type Operation, type OperationKind, operationKinds } from './operations.ts';
 
 /** Entries by the name of an operation, or by a prefix of it with `*` at its end. */
 export type OperationEntries<E> = Readonly<Record<string, E>>;
@@ -6,25 +6,19 @@ export type OperationEntries<E> = Readonly<Record<string, E>>;
 /** Entries for each kind of operation. */
 export type OperationMaps<E> = { readonly [K in OperationKind]?: OperationEntries<E> };
 
-/** Finds the entry of an operation: an equal name, otherwise the longest prefix. */
-export type FindEntry<E> = (operation: Operation) => E | undefined;
-
 /** A URI that is encoded more often is refused. */
 const maxDecodings = 3;
 
-type FindByName<E> = (name: string) => E | undefined;
-
-/** Builds the lookup of all maps. Throws `TypeError` for a key that is neither a name nor a prefix. */
-export function createOperationTable<E>(maps: OperationMaps<E>): FindEntry<E> {
-  const tables = new Map<OperationKind, FindByName<E>>();
-  for (const kind of ['tools', 'resources', 'prompts'] as const) {
-    const entries = maps[kind];
-    if (entries !== undefined) tables.set(kind, createTable(kind, entries));
-  }
+/**
+ * Builds the lookup of all maps: it finds an equal name, otherwise the longest prefix. Throws `TypeError` for a key that is
+ * neither a name nor a prefix.
+ */
+export function createOperationTable<E>(maps: OperationMaps<E>): (operation: Operation) => E | undefined {
+  const tables = new Map(operationKinds.map((kind) => [kind, createTable(kind, maps[kind] ?? {})] as const));
   return ({ kind, name }) => (name === undefined ? undefined : tables.get(kind)?.(name));
 }
 
-function createTable<E>(kind: OperationKind, entries: OperationEntries<E>): FindByName<E> {
+function createTable<E>(kind: OperationKind, entries: OperationEntries<E>): (name: string) => E | undefined {
   const exact = new Map<string, E>();
   const prefixes: (readonly [prefix: string, entry: E])[] = [];
   for (const [key, entry] of Object.entries(entries)) {

@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject } from '../jose/json.ts';
+import type { Refused } from '../refused.ts';
 
 export const operationKinds = ['tools', 'resources', 'prompts'] as const;
 export type OperationKind = (typeof operationKinds)[number];
@@ -7,6 +8,19 @@ export interface Operation {
   readonly kind: OperationKind;
   /** Name of the tool or prompt, or URI of the resource; `undefined` if the message has none. */
   readonly name: string | undefined;
+}
+
+/** Operations of a request, and the id that an error response repeats. */
+export interface ReadMessage {
+  readonly operations: readonly Operation[] | Refused;
+  /** JSON-RPC id of the request; `null` for a batch, or if it cannot be read. */
+  readonly id: string | number | null;
+}
+
+const withoutMessage: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS']);
+
+export function carriesMessage(method: string | undefined): boolean {
+  return !withoutMessage.has(method);
 }
 
 /** Operation of a method, the member of `params` that names it, and whether `Mcp-Name` repeats the name. */
@@ -23,24 +37,22 @@ const listenMethod = 'subscriptions/listen';
 /** Operations of a message; none for methods that require only the policy. */
 export function readOperations({ method, params }: JsonObject): readonly Operation[] {
   if (method === listenMethod) return readSubscriptions(params);
-  const row = methods.get(method);
-  if (row === undefined) return [];
-  const [kind, member] = row;
-  return [{ kind, name: readMember(params, member) }];
+  const [kind, member] = methods.get(method) ?? [];
+  return kind === undefined || member === undefined ? [] : [{ kind, name: readMember(params, member) }];
 }
 
 /** Operations that the headers of a request name, for a gate that does not see the body. */
 export function readHeaderOperations(method: string, name: string | null): readonly Operation[] {
-  const row = methods.get(method);
-  if (row !== undefined) return [{ kind: row[0], name: row[2] ? (name ?? undefined) : undefined }];
+  const [kind, , isInHeader] = methods.get(method) ?? [];
+  if (kind !== undefined) return [{ kind, name: isInHeader ? (name ?? undefined) : undefined }];
   // Its URIs are in the body only.
   return method === listenMethod ? [{ kind: 'resources', name: undefined }] : [];
 }
 
 /** Member of `params` that `Mcp-Name` repeats; `undefined` if the header is not compared. */
 export function findNamedMember(method: unknown): 'name' | 'uri' | undefined {
-  const row = methods.get(method);
-  return row?.[2] === true ? row[1] : undefined;
+  const [, member, isInHeader] = methods.get(method) ?? [];
+  return isInHeader ? member : undefined;
 }
 
 export function readMember(params: unknown, member: string): string | undefined {

@@ -1,5 +1,7 @@
 import type { ProviderPreset } from './provider-preset.ts';
 
+const preset = <const P extends ProviderPreset>(values: P): P => values;
+
 /** Form of an Entra tenant id. A domain name, `common` or `organizations` is never in `iss`. */
 const tenantId = {
   pattern: '^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$',
@@ -11,11 +13,7 @@ const tenantId = {
  *
  * https://auth0.com/docs/secure/tokens/access-tokens/access-token-profiles
  */
-export const auth0 = {
-  name: 'Auth0',
-  issuer: 'https://{domain}/',
-  rules: { permissionsClaim: 'permissions' },
-} as const satisfies ProviderPreset;
+export const auth0 = preset({ name: 'Auth0', issuer: 'https://{domain}/', rules: { permissionsClaim: 'permissions' } });
 
 /**
  * A custom authorization server of Okta: `{server}` is its id, such as `default`. `audience` is that of the server.
@@ -23,23 +21,23 @@ export const auth0 = {
  * https://developer.okta.com/docs/concepts/auth-servers/
  * https://developer.okta.com/docs/guides/validate-access-tokens/
  */
-export const okta = {
+export const okta = preset({
   name: 'Okta, custom authorization server',
   issuer: 'https://{domain}/oauth2/{server}',
   rules: { scopeClaim: 'scp' },
-} as const satisfies ProviderPreset;
+});
 
 /**
  * Microsoft Entra, tokens of version 2.0. `audience` is the client id of the API.
  *
  * https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference
  */
-export const entraV2 = {
+export const entraV2 = preset({
   name: 'Microsoft Entra, v2.0 tokens',
   issuer: 'https://login.microsoftonline.com/{tenant}/v2.0',
   forms: { tenant: tenantId },
   rules: { scopeClaim: 'scp', permissionsClaim: 'roles' },
-} as const satisfies ProviderPreset;
+});
 
 /**
  * Microsoft Entra, tokens of version 1.0: what an API gets that has not asked for others. `audience` is the Application
@@ -47,24 +45,24 @@ export const entraV2 = {
  *
  * https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens
  */
-export const entraV1 = {
+export const entraV1 = preset({
   name: 'Microsoft Entra, v1.0 tokens',
   issuer: 'https://sts.windows.net/{tenant}/',
   jwksUri: 'https://login.microsoftonline.com/common/discovery/keys',
   forms: { tenant: tenantId },
   rules: { scopeClaim: 'scp', permissionsClaim: 'roles' },
-} as const satisfies ProviderPreset;
+});
 
 /**
  * Keycloak. `audience` is what an Audience mapper adds. Permissions are the roles of the realm.
  *
  * https://www.keycloak.org/docs/latest/server_admin/#audience-support
  */
-export const keycloak = {
+export const keycloak = preset({
   name: 'Keycloak',
   issuer: 'https://{host}/realms/{realm}',
   rules: { permissionsClaim: ['realm_access', 'roles'] },
-} as const satisfies ProviderPreset;
+});
 
 /**
  * Amazon Cognito user pools. Its access tokens have no `aud`: name `clientIds` instead of an audience. Permissions are
@@ -72,22 +70,18 @@ export const keycloak = {
  *
  * https://docs.aws.amazon.com/cognito/latest/developerguide/amazon-cognito-user-pools-using-the-access-token.html
  */
-export const cognito = {
+export const cognito = preset({
   name: 'Amazon Cognito',
   issuer: 'https://cognito-idp.{region}.amazonaws.com/{userPool}',
   rules: { permissionsClaim: 'cognito:groups' },
-} as const satisfies ProviderPreset;
+});
 
 /**
  * ZITADEL, applications whose access tokens are JWTs. `audience` is the id of the project.
  *
  * https://zitadel.com/docs/apis/openidoauth/claims
  */
-export const zitadel = {
-  name: 'ZITADEL',
-  issuer: 'https://{domain}',
-  rules: {},
-} as const satisfies ProviderPreset;
+export const zitadel = preset({ name: 'ZITADEL', issuer: 'https://{domain}', rules: {} });
 
 /**
  * authentik, providers with a signing key. `{application}` is the slug of the application, `audience` the client id of its
@@ -95,33 +89,25 @@ export const zitadel = {
  *
  * https://docs.goauthentik.io/add-secure-apps/providers/oauth2/
  */
-export const authentik = {
+export const authentik = preset({
   name: 'authentik',
   issuer: 'https://{host}/application/o/{application}/',
   rules: { permissionsClaim: 'groups' },
-} as const satisfies ProviderPreset;
+});
 
 /**
  * Logto. `audience` is the API identifier of the API resource. Its keys are of P-384 unless somebody has changed that.
  *
  * https://docs.logto.io/authorization/validate-access-tokens
  */
-export const logto = {
-  name: 'Logto',
-  issuer: 'https://{domain}/oidc',
-  rules: { algorithms: ['ES384'] },
-} as const satisfies ProviderPreset;
+export const logto = preset({ name: 'Logto', issuer: 'https://{domain}/oidc', rules: { algorithms: ['ES384'] } });
 
 /**
  * PingOne. `{host}` is that of the region, such as `auth.pingone.eu`. `audience` is that of the custom resource.
  *
  * https://developer.pingidentity.com/pingone-api/foundations/authentication-concepts/access-tokens-and-id-tokens/token-claims.html
  */
-export const pingOne = {
-  name: 'PingOne',
-  issuer: 'https://{host}/{environment}/as',
-  rules: {},
-} as const satisfies ProviderPreset;
+export const pingOne = preset({ name: 'PingOne', issuer: 'https://{host}/{environment}/as', rules: {} });
 
 /**
  * Clerk, session tokens. `{domain}` is the host of the Frontend API, such as `clerk.example.com`. The tokens have no `aud`, and
@@ -130,38 +116,38 @@ export const pingOne = {
  * https://clerk.com/docs/guides/sessions/session-tokens
  * https://clerk.com/docs/guides/sessions/manual-jwt-verification
  */
-export const clerk = {
+export const clerk = preset({
   name: 'Clerk, session tokens',
   issuer: 'https://{domain}',
   jwksUri: 'https://{domain}/.well-known/jwks.json',
   rules: {},
-} as const satisfies ProviderPreset;
+});
 
 /**
  * better-auth with its JWT plugin. Issuer and `audience` are its base URL, unless the plugin sets others.
  *
  * https://better-auth.com/docs/plugins/jwt
  */
-export const betterAuth = {
+export const betterAuth = preset({
   name: 'better-auth, JWT plugin',
   issuer: 'https://{host}',
   jwksUri: 'https://{host}/api/auth/jwks',
   rules: { algorithms: ['EdDSA'] },
-} as const satisfies ProviderPreset;
+});
 
 /**
  * Firebase Authentication. `audience` is the id of the project. Its ID tokens are what its clients send to servers.
  *
  * https://firebase.google.com/docs/auth/admin/verify-id-tokens
  */
-export const firebase = {
+export const firebase = preset({
   name: 'Firebase Authentication',
   issuer: 'https://securetoken.google.com/{project}',
   forms: {
     project: { pattern: '^[a-z][a-z0-9-]{4,28}[a-z0-9]$', fix: 'write the id of the project, as in orders-4f2a1' },
   },
   rules: {},
-} as const satisfies ProviderPreset;
+});
 
 /**
  * WorkOS AuthKit, session tokens. They have no `aud`: the keys at `jwksUri` belong to the one client, so `'unchecked'` as `audience`
@@ -169,13 +155,13 @@ export const firebase = {
  *
  * https://workos.com/docs/reference/authkit/session-tokens
  */
-export const workOs = {
+export const workOs = preset({
   name: 'WorkOS AuthKit',
   issuer: 'https://api.workos.com',
   jwksUri: 'https://api.workos.com/sso/jwks/{client}',
   forms: { client: { pattern: '^client_[0-9A-Za-z]+$', fix: 'write the client ID, as in client_01HBEQKA6K4Q' } },
   rules: { permissionsClaim: 'permissions' },
-} as const satisfies ProviderPreset;
+});
 
 /**
  * Kinde. `audience` is the audience of the API. Tokens of machines have no `sub`.
@@ -183,11 +169,11 @@ export const workOs = {
  * https://docs.kinde.com/build/tokens/about-access-tokens/
  * https://docs.kinde.com/machine-to-machine-applications/about-m2m/token-structure-and-claims-for-m2m-applications
  */
-export const kinde = {
+export const kinde = preset({
   name: 'Kinde',
   issuer: 'https://{domain}',
   rules: { scopeClaim: 'scp', permissionsClaim: 'permissions' },
-} as const satisfies ProviderPreset;
+});
 
 /**
  * Ory Network, clients whose access tokens are JWTs. `{host}` is the host of the project, such as
@@ -195,11 +181,7 @@ export const kinde = {
  *
  * https://www.ory.com/docs/oauth2-oidc/jwt-access-token
  */
-export const ory = {
-  name: 'Ory Network',
-  issuer: 'https://{host}',
-  rules: { scopeClaim: 'scp' },
-} as const satisfies ProviderPreset;
+export const ory = preset({ name: 'Ory Network', issuer: 'https://{host}', rules: { scopeClaim: 'scp' } });
 
 /**
  * GitHub Actions. Each workflow of each account can request a token with each `audience`: always require the owner or the
@@ -207,11 +189,11 @@ export const ory = {
  *
  * https://docs.github.com/en/actions/reference/security/oidc
  */
-export const githubActions = {
+export const githubActions = preset({
   name: 'GitHub Actions',
   issuer: 'https://token.actions.githubusercontent.com',
   rules: {},
-} as const satisfies ProviderPreset;
+});
 
 /**
  * GitLab CI/CD, ID tokens of jobs. Each job of the instance can request a token with each `audience`: always require the
@@ -219,11 +201,7 @@ export const githubActions = {
  *
  * https://docs.gitlab.com/ci/secrets/id_token_authentication/
  */
-export const gitLab = {
-  name: 'GitLab CI/CD',
-  issuer: 'https://{host}',
-  rules: {},
-} as const satisfies ProviderPreset;
+export const gitLab = preset({ name: 'GitLab CI/CD', issuer: 'https://{host}', rules: {} });
 
 /**
  * Kubernetes service accounts, projected tokens. `{host}` is the host of the cluster's issuer; `audience` is the audience of the
@@ -231,8 +209,4 @@ export const gitLab = {
  *
  * https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/
  */
-export const kubernetes = {
-  name: 'Kubernetes service accounts',
-  issuer: 'https://{host}',
-  rules: {},
-} as const satisfies ProviderPreset;
+export const kubernetes = preset({ name: 'Kubernetes service accounts', issuer: 'https://{host}', rules: {} });

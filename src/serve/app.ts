@@ -1,10 +1,11 @@
-import { admitOrRefuse } from '../adapters/admission.ts';
 import { listRequiredScopes } from '../audit/required-scopes.ts';
 import type { ReadExternalUrl } from '../http/external-url.ts';
+import type { Policy } from '../policy/policy.ts';
 import { linkMetadata, metadataPath } from '../refusal/challenge.ts';
 import { errorBodyFormats } from '../refusal/error-body.ts';
 import type { Refusal } from '../refusal/refusal.ts';
 import { Refused } from '../refused.ts';
+import { isAccess, refusalOf } from '../resource-server/access.ts';
 import type { Access } from '../resource-server/resource-server.ts';
 import { type Answer, answerRefusal, createAnswer, type HeaderList, plainError } from '../server/http/answer.ts';
 import { type App, type Exchange, noteRefusal } from '../server/http/exchange.ts';
@@ -39,18 +40,15 @@ export function createApp(options: AppOptions): App {
   // The resource server returns the same refusal for the same facts.
   const refused = new WeakMap<Refusal, Answer>();
 
-  const refuseAs = (exchange: Exchange, refusal: Refusal, error: unknown): Answer => {
+  const refuse = (exchange: Exchange, error: unknown, policy?: Policy): Answer => {
     noteRefusal(exchange, error, names);
+    const { request, connection } = exchange;
+    const refusal = resourceServer.describeRefusal(error, request, { policy, connection });
     const known = refused.get(refusal);
     if (known !== undefined) return known;
     const answer = answerRefusal(refusal);
     refused.set(refusal, answer);
     return answer;
-  };
-
-  const refuse = (exchange: Exchange, error: unknown): Answer => {
-    const { request, connection } = exchange;
-    return refuseAs(exchange, resourceServer.describeRefusal(error, request, { connection }), error);
   };
 
   const respond = async (exchange: Exchange, target: string): Promise<Answer> => {
@@ -97,15 +95,13 @@ export function createApp(options: AppOptions): App {
       const granted = answers.get(access.claims) ?? answerAnew(access.claims);
       return access.dpopNonce === undefined ? granted : granted.with('dpop-nonce', access.dpopNonce);
     };
-    return (exchange) => {
+    return async (exchange) => {
       exchange.audited = audited;
-      return admitOrRefuse(resourceServer, {
-        request: exchange.request,
-        policy,
-        connection: exchange.connection,
-        admit: (access) => grant(exchange, access),
-        refuse: (refusal, error) => refuseAs(exchange, refusal, error),
-      });
+      const { request, connection } = exchange;
+      const judged: unknown = await resourceServer.judge(request, policy, connection);
+      // The policy has no schema, so the claims are the claims of the token.
+      if (isAccess(judged)) return grant(exchange, judged as Access<RegisteredClaims>);
+      return refuse(exchange, refusalOf(judged), policy);
     };
   }
 }

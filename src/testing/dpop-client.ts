@@ -3,9 +3,8 @@ import type { JsonObject } from '../jose/json.ts';
 import { thumbprint } from '../jose/jwk.ts';
 import type { ProofAlg } from '../jose/jws.ts';
 import { checkOptionMembers, type OptionMembers } from '../option-members.ts';
-import { signChanged } from './change.ts';
+import { changeProof, type ProofFlaw, signChanged } from './flaws.ts';
 import { makeKeyPair } from './key-ring.ts';
-import { changeProof, type ProofFlaw } from './proof-flaws.ts';
 
 /** Options of {@link TestIssuer.dpopClient}. */
 export interface DpopClientOptions {
@@ -59,15 +58,14 @@ export interface DpopClient {
   headers(call: DpopCall): DpopHeaders;
 }
 
-export interface DpopClientParts extends DpopClientOptions {
-  /** Seconds since the epoch, whole. */
-  readonly now: () => number;
-  readonly mint: (claims: JsonObject) => string;
-}
-
 const requestMembers: OptionMembers<ProofRequest> = { method: true, url: true, token: true, nonce: true, flaw: true };
 
-export function createDpopClient({ alg = 'ES256', now, mint }: DpopClientParts): DpopClient {
+/** Creates a client. `now` returns whole seconds since the epoch. */
+export function createDpopClient(
+  now: () => number,
+  mint: (claims: JsonObject) => string,
+  { alg = 'ES256' }: DpopClientOptions,
+): DpopClient {
   const key = makeKeyPair(alg);
   const jwk = key.publicJwk;
   const jkt = thumbprint(jwk);

@@ -8,11 +8,6 @@ import type { JsonObject } from '../jose/json.ts';
 import type { JwkSet } from '../jose/jwk.ts';
 import { makeCertificate } from './certificate.ts';
 
-export interface IssuerDocuments {
-  readJwks(): JwkSet;
-  introspect(token: string | null): JsonObject;
-}
-
 /** Introspection endpoint and client: options of `createIntrospection`. */
 export interface IntrospectionAccount {
   /** `https://localhost:<port>/introspect`. */
@@ -23,19 +18,11 @@ export interface IntrospectionAccount {
   readonly clientSecret: string;
 }
 
-export interface IssuerServer {
-  /** `https://localhost:<port>/`. */
-  readonly issuer: string;
-  /** PEM. */
-  readonly ca: string;
-  readonly introspectionAccount: IntrospectionAccount;
-  close(): Promise<void>;
-}
-
 const keySetPath = '.well-known/jwks.json';
 const introspectionPath = 'introspect';
 
-export async function startIssuerServer({ readJwks, introspect }: IssuerDocuments): Promise<IssuerServer> {
+/** Serves the documents of an issuer at `https://localhost:<port>/`. */
+export async function startIssuerServer(readJwks: () => JwkSet, introspect: (token: string | null) => JsonObject) {
   const { certificate, key } = await makeCertificate();
   const documents = new Map<string | undefined, () => JsonObject>();
   const account = { clientId: 'test-api', clientSecret: randomBytes(32).toString('base64url') };
@@ -78,7 +65,7 @@ export async function startIssuerServer({ readJwks, introspect }: IssuerDocument
     issuer,
     ca: certificate,
     introspectionAccount: { endpoint, issuer, ...account },
-    async close() {
+    async close(): Promise<void> {
       closing ??= once(server.close(), 'close');
       server.closeAllConnections();
       await closing;

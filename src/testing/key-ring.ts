@@ -13,17 +13,8 @@ export interface SigningKey extends KeyPair {
 /** State of the previous keys after a rotation. */
 export type PreviousKeys = 'published' | 'withdrawn';
 
-/** The keys of one issuer. The first is created on first use: RSA keys are slow to create. */
-export interface KeyRing {
-  readonly current: SigningKey;
-  readonly encryptionKid: string;
-  /** The published keys; later rotations do not change the object. */
-  readonly jwks: JwkSet<JsonObject>;
-  /** The published keys, which follow rotations. */
-  readonly keys: KeySet;
-  /** Creates a key that signs afterwards. Returns its `kid`. */
-  rotate(previous: PreviousKeys): string;
-}
+/** The keys of one issuer. */
+export type KeyRing = ReturnType<typeof createKeyRing>;
 
 interface Published {
   readonly signing: readonly [SigningKey, ...(readonly SigningKey[])];
@@ -32,17 +23,23 @@ interface Published {
 }
 
 /**
- * Creates the keys of an issuer. Issuers share no keys: otherwise a token with the `kid` of another issuer would be valid
+ * Creates the keys of an issuer; the first on first use, because RSA keys are slow to create. Issuers share no keys: otherwise a token with the `kid` of another issuer would be valid
  * there. Throws `TypeError` for an unknown `alg`.
  */
-export function createKeyRing(alg: TokenAlg): KeyRing {
+export function createKeyRing(alg: TokenAlg) {
   findAlgorithm(alg); // throws now instead of at the first token
   const encryptionKid = randomUUID();
   let published: Published | undefined;
   let generation = 0;
 
   const publish = (...signing: Published['signing']): Published => {
-    const jwks: JwkSet<JsonObject> = { keys: [...signing.map(toJwk), makeEncryptionJwk(encryptionKid)] };
+    const jwks: JwkSet<JsonObject> = {
+      keys: [
+        ...signing.map(({ publicJwk, kid, alg }) => ({ ...publicJwk, kid, use: 'sig', alg })),
+        // Many providers publish one in addition to their signing keys; it must not verify anything.
+        { ...makeKeyPair('ES256').publicJwk, kid: encryptionKid, use: 'enc', alg: 'ECDH-ES' },
+      ],
+    };
     published = { signing, jwks, keySet: createStaticKeySet(jwks) };
     return published;
   };
@@ -61,13 +58,14 @@ export function createKeyRing(alg: TokenAlg): KeyRing {
   return {
     encryptionKid,
     keys,
-    get current() {
+    get current(): SigningKey {
       return read().signing[0];
     },
-    get jwks() {
+    /** The published keys; later rotations do not change the object. */
+    get jwks(): JwkSet<JsonObject> {
       return read().jwks;
     },
-    rotate(previous) {
+    rotate(previous: PreviousKeys): string {
       const fresh = makeSigningKey(alg);
       publish(fresh, ...(previous === 'published' ? read().signing : []));
       generation++;
@@ -78,15 +76,6 @@ export function createKeyRing(alg: TokenAlg): KeyRing {
 
 function makeSigningKey(alg: TokenAlg): SigningKey {
   return { ...makeKeyPair(alg), kid: randomUUID() };
-}
-
-function toJwk({ publicJwk, kid, alg }: SigningKey): JsonObject {
-  return { ...publicJwk, kid, use: 'sig', alg };
-}
-
-/** Many providers publish one in addition to their signing keys; it must not verify anything. */
-function makeEncryptionJwk(kid: string): JsonObject {
-  return { ...makeKeyPair('ES256').publicJwk, kid, use: 'enc', alg: 'ECDH-ES' };
 }
 
 export interface KeyPair {

@@ -5,13 +5,12 @@ import type { TokenAlg } from '../jose/jws.ts';
 import type { KeySet } from '../keys/key-set.ts';
 import { checkOptionMembers } from '../option-members.ts';
 import type { Introspection } from '../token-status/introspection.ts';
-import { type CertificateClient, createCertificateClient } from './certificate-client.ts';
-import { hour, signChanged } from './change.ts';
+import { type CertificateClient, createCertificateClient } from './certificate.ts';
 import { createDpopClient, type DpopClient, type DpopClientOptions } from './dpop-client.ts';
+import { changeToken, hour, signChanged, type TokenFlaw } from './flaws.ts';
 import { type IntrospectionAccount, startIssuerServer } from './issuer-server.ts';
 import { createKeyRing, type KeyRing, type PreviousKeys } from './key-ring.ts';
 import { createOpaqueTokens, type OpaqueTokens } from './opaque-tokens.ts';
-import { changeToken, type TokenFlaw } from './token-flaws.ts';
 
 /** Options of {@link createTestIssuer}. */
 export interface TestIssuerOptions {
@@ -175,7 +174,7 @@ function createTokenIssuer({ issuer, audience, ring, opaque, now }: Parts): Toke
     headers: (claims) => ({ authorization: `Bearer ${token(claims)}` }),
     dpopClient(client = {}) {
       checkOptionMembers<DpopClientOptions>('dpopClient', client, { alg: true });
-      return createDpopClient({ ...client, now, mint: token });
+      return createDpopClient(now, token, client);
     },
     certificateClient: () => createCertificateClient(token),
     opaqueToken: (claims) => opaque.mint(draft(claims).claims),
@@ -187,8 +186,8 @@ function createTokenIssuer({ issuer, audience, ring, opaque, now }: Parts): Toke
 
 async function listen(parts: Parts): Promise<ListeningIssuer> {
   const { ring, opaque } = parts;
-  const server = await startIssuerServer({ readJwks: () => ring.jwks, introspect: opaque.introspect });
-  const { issuer, ca, introspectionAccount, close } = server;
-  const more = { ca, introspectionAccount, close, [Symbol.asyncDispose]: close };
-  return Object.assign(createTokenIssuer({ ...parts, issuer }), more);
+  const server = await startIssuerServer(() => ring.jwks, opaque.introspect);
+  const { issuer, ...listening } = server;
+  const disposal = { [Symbol.asyncDispose]: listening.close };
+  return Object.assign(createTokenIssuer({ ...parts, issuer }), listening, disposal);
 }

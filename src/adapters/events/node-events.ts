@@ -4,10 +4,8 @@ import { type BackchannelLogoutOptions, openBackchannelLogout } from '../../logo
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
 import { openSignalsReceiver, type SignalsReceiverOptions } from '../../signals/receiver.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
-import { checkNodeHttp } from '../admission.ts';
-import { readNodeRequest } from '../node-request.ts';
-import type { NodeMiddleware } from '../node-response.ts';
-import { readNodeBody } from './node-body.ts';
+import type { NodeMiddleware } from '../node-middleware.ts';
+import { checkNodeHttp, readNodeBody, readNodeRequest } from '../node-request.ts';
 
 /** Middleware with connections to close. */
 export type ClosableMiddleware = NodeMiddleware & {

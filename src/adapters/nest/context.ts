@@ -1,62 +1,73 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ArgumentsHost } from '@nestjs/common';
 import type { Refusal } from '../../refusal/refusal.ts';
-import { sendRefusal } from '../node-response.ts';
+import { sendRefusal } from '../node-middleware.ts';
 
 export interface CalledRequest {
   readonly incoming: IncomingMessage;
   readonly target: string | undefined;
 }
 
-/** Possible member of a context: a request of `node:http`, or a request of Fastify. */
-type Held = { readonly rawHeaders?: unknown; readonly raw?: unknown; readonly originalUrl?: string } | undefined;
-
-/**
- * Finds the request. HTTP: the request of Express or Fastify. GraphQL: the member that Apollo or Mercurius sets, or the upgrade
- * of subscriptions. WebSocket gateways: the upgrade that socket.io keeps.
- */
-export function findCalledRequest(host: ArgumentsHost): CalledRequest | undefined {
-  for (const candidate of listCandidates(host)) {
-    const found = readHeld(candidate as Held); // it checks the members
-    if (found !== undefined) return found;
-  }
-  return undefined;
+/** The parts of a type of context: its request, its response, and the way for a refusal. */
+interface Transport {
+  /** Returns the object shared by the guards, filters and handlers of one context. */
+  key(host: ArgumentsHost): object;
+  /** Returns the members of which one may hold the request. */
+  requests(host: ArgumentsHost): readonly unknown[];
+  response(host: ArgumentsHost): unknown;
+  /** Sends a refusal. The result is the result of a resolver. */
+  refuse(host: ArgumentsHost, refusal: Refusal): unknown;
 }
 
-/** Reads a request of `node:http` or of Fastify; `undefined` for every other value. */
-export function readHeld(held: Held): CalledRequest | undefined {
-  for (const each of [held, held?.raw as Held]) {
-    // Only a request of node:http has these.
-    if (Array.isArray(each?.rawHeaders)) return { incoming: each as IncomingMessage, target: held?.originalUrl };
-  }
-  return undefined;
-}
+const unknownTransport: Transport = {
+  key: (host) => Object(host.getArgByIndex(0)),
+  requests: () => [],
+  response: () => undefined,
+  refuse: (_host, refusal) => new RefusedCall(refusal),
+};
 
-/** Returns the object shared by the guards, filters and handlers of one context. */
-export function keyOfCall(host: ArgumentsHost): object {
-  switch (host.getType<string>()) {
-    case 'graphql':
-      return contextOf(host);
-    case 'ws':
-      return host.switchToWs().getClient<object>();
-    default:
-      return Object(host.getArgByIndex(0));
-  }
-}
+const transports: ReadonlyMap<string, Transport> = new Map([
+  [
+    'http',
+    {
+      ...unknownTransport,
+      requests: (host) => [host.switchToHttp().getRequest()],
+      response: (host) => host.switchToHttp().getResponse(),
+      refuse(host, refusal) {
+        const response = host.switchToHttp().getResponse<ServerResponse | Reply>();
+        if (!('raw' in response)) return sendRefusal(refusal, response);
+        // Bytes, because Fastify adds a charset to the type of a string.
+        return response.code(refusal.status).headers(refusal.headers).send(Buffer.from(refusal.body));
+      },
+    },
+  ],
+  [
+    'graphql',
+    {
+      ...unknownTransport,
+      key: contextOf,
+      // The member that Apollo or Mercurius sets, or the upgrade of subscriptions.
+      requests(host) {
+        const { req, request, reply, extra } = contextOf(host);
+        return [req, request, reply?.request, extra?.request];
+      },
+      response: (host) => contextOf(host).res ?? contextOf(host).reply,
+    },
+  ],
+  [
+    'ws',
+    {
+      ...unknownTransport,
+      key: (host) => host.switchToWs().getClient<object>(),
+      // The upgrade that socket.io keeps.
+      requests: (host) => [host.switchToWs().getClient<{ readonly request?: unknown }>().request],
+      refuse: (host, refusal) => emitRefusal(host.switchToWs().getClient(), refusal),
+    },
+  ],
+]);
 
-function listCandidates(host: ArgumentsHost): readonly unknown[] {
-  switch (host.getType<string>()) {
-    case 'http':
-      return [host.switchToHttp().getRequest()];
-    case 'graphql': {
-      const context = contextOf(host);
-      return [context.req, context.request, context.reply?.request, context.extra?.request];
-    }
-    case 'ws':
-      return [host.switchToWs().getClient<{ readonly request?: unknown }>().request];
-    default:
-      return [];
-  }
+export function transportOf(host: ArgumentsHost): Transport {
+  return transports.get(host.getType<string>()) ?? unknownTransport;
 }
 
 interface GraphqlContext {
@@ -71,20 +82,6 @@ function contextOf(host: ArgumentsHost): GraphqlContext {
   return host.getArgByIndex<GraphqlContext | undefined>(2) ?? {};
 }
 
-/** Finds the response of a context; WebSockets have none. */
-export function findResponse(host: ArgumentsHost): ServerResponse | undefined {
-  const type = host.getType<string>();
-  const held =
-    type === 'http' ? host.switchToHttp().getResponse<unknown>() : type === 'graphql' ? replyOf(host) : undefined;
-  const { raw = held } = Object(held) as { readonly raw?: unknown }; // Fastify's reply has the response in `raw`
-  return typeof Reflect.get(Object(raw), 'setHeader') === 'function' ? (raw as ServerResponse) : undefined;
-}
-
-function replyOf(host: ArgumentsHost): unknown {
-  const { res, reply } = contextOf(host);
-  return res ?? reply;
-}
-
 interface Reply {
   readonly raw: ServerResponse;
   code(status: number): Reply;
@@ -92,27 +89,40 @@ interface Reply {
   send(body: Buffer): unknown;
 }
 
-/** Sends a refusal over the transport of a context. The result is the result of a resolver. */
-export function sendToCaller(host: ArgumentsHost, refusal: Refusal): unknown {
-  switch (host.getType<string>()) {
-    case 'http': {
-      const response = host.switchToHttp().getResponse<ServerResponse | Reply>();
-      if (!('raw' in response)) return sendRefusal(refusal, response);
-      // Bytes, because Fastify adds a charset to the type of a string.
-      return response.code(refusal.status).headers(refusal.headers).send(Buffer.from(refusal.body));
-    }
-    case 'ws':
-      return emitRefusal(host.switchToWs().getClient(), refusal);
-    default:
-      return new RefusedCall(refusal);
-  }
+/** Finds the request of a context. */
+export function findCalledRequest(host: ArgumentsHost): CalledRequest | undefined {
+  return transportOf(host)
+    .requests(host)
+    .map((held) => readHeld(held as Held)) // it checks the members
+    .find((found) => found !== undefined);
 }
 
-const codes: ReadonlyMap<number, string> = new Map([
-  [400, 'BAD_REQUEST'],
-  [401, 'UNAUTHENTICATED'],
-  [403, 'FORBIDDEN'],
+/** Possible member of a context: a request of `node:http`, or a request of Fastify. */
+type Held = { readonly rawHeaders?: unknown; readonly raw?: unknown; readonly originalUrl?: string } | undefined;
+
+/** Reads a request of `node:http` or of Fastify; `undefined` for every other value. */
+export function readHeld(held: Held): CalledRequest | undefined {
+  for (const each of [held, held?.raw as Held]) {
+    // Only a request of node:http has these.
+    if (Array.isArray(each?.rawHeaders)) return { incoming: each as IncomingMessage, target: held?.originalUrl };
+  }
+  return undefined;
+}
+
+/** Finds the response of a context; WebSockets have none. */
+export function findResponse(host: ArgumentsHost): ServerResponse | undefined {
+  const held = transportOf(host).response(host);
+  const { raw = held } = Object(held) as { readonly raw?: unknown }; // Fastify's reply has the response in `raw`
+  return typeof Reflect.get(Object(raw), 'setHeader') === 'function' ? (raw as ServerResponse) : undefined;
+}
+
+/** Code of GraphQL and message of socket.io, by the status of a refusal. */
+const names: ReadonlyMap<number, readonly [code: string, message: string]> = new Map([
+  [400, ['BAD_REQUEST', 'Unavailable']],
+  [401, ['UNAUTHENTICATED', 'Unauthorized']],
+  [403, ['FORBIDDEN', 'Forbidden']],
 ]);
+const otherNames = ['INTERNAL_SERVER_ERROR', 'Unavailable'] as const;
 
 /** Error that a resolver returns; servers read status and headers from `http`. */
 class RefusedCall extends Error {
@@ -124,7 +134,7 @@ class RefusedCall extends Error {
         ? 'The access token does not allow this operation.'
         : 'The request could not be validated.',
     );
-    const code = codes.get(status) ?? 'INTERNAL_SERVER_ERROR';
+    const [code] = names.get(status) ?? otherNames;
     this.extensions = { code, http: { status, headers: new Map(Object.entries(headers)) } };
   }
 }
@@ -137,10 +147,8 @@ interface SocketClient {
 
 /** Reports a refusal as Nest reports its own exceptions: an event of socket.io, or a message in JSON. */
 function emitRefusal(client: SocketClient, { status }: Refusal): void {
-  const report = {
-    status: 'error',
-    message: status === 403 ? 'Forbidden' : status === 401 ? 'Unauthorized' : 'Unavailable',
-  };
+  const [, message] = names.get(status) ?? otherNames;
+  const report = { status: 'error', message };
   if (client.handshake === undefined) client.send(JSON.stringify({ event: 'exception', data: report }));
   else client.emit('exception', report);
 }

@@ -14,18 +14,11 @@ import type { Policy } from '../../policy/policy.ts';
 import type { Refusal } from '../../refusal/refusal.ts';
 import type { ResourceServer } from '../../resource-server/resource-server.ts';
 import type { RegisteredClaims } from '../../token/claims.ts';
-import { findAccessOf } from '../admitted.ts';
-import {
-  type AdapterOptions,
-  type Checkpoint,
-  type RoutePolicy,
-  readRoutePolicy,
-  type Visitor,
-} from '../checkpoint.ts';
-import type { AccessReaders } from '../forms.ts';
-import { setNonce } from '../node-response.ts';
-import { createNodeCheckpoint, describeNode } from '../node-visit.ts';
-import { type CalledRequest, findCalledRequest, findResponse, keyOfCall, readHeld, sendToCaller } from './context.ts';
+import { type AccessReaders, findAccess as findGrantedAccess } from '../admission.ts';
+import type { AdapterOptions, Checkpoint, Visitor } from '../checkpoint.ts';
+import { type RoutePolicy, readRoutePolicy } from '../forms.ts';
+import { createNodeCheckpoint, describeNode, setNonce } from '../node-middleware.ts';
+import { type CalledRequest, findCalledRequest, findResponse, readHeld, transportOf } from './context.ts';
 
 /** Options of the guard. */
 export interface GuardOptions extends AdapterOptions<IncomingMessage> {
@@ -43,12 +36,12 @@ export const routeKey = Symbol('portcullis: policy');
 
 interface GuardedCall extends CalledRequest {
   readonly checkpoint: Checkpoint<IncomingMessage>;
+  /** Policies that admitted the request. A WebSocket has one request, its upgrade, for messages to several routes. */
+  readonly admittedBy: Set<RoutePolicy<unknown>>;
 }
 
 /** Requests that guards received, by context: an HTTP request, a GraphQL context, a WebSocket client. */
 const guarded = new WeakMap<object, GuardedCall>();
-/** Policies that admitted a request. A WebSocket has one request, its upgrade, for messages to several routes. */
-const admittedBy = new WeakMap<object, Set<RoutePolicy<unknown>>>();
 
 /** Carries a refusal from the guard to the filter that sends it. */
 class RefusedRequest extends HttpException {
@@ -63,12 +56,13 @@ class RefusedRequest extends HttpException {
 /** Mounted at every route with a policy, so that no filter of the application changes the refusal. */
 class RefusalFilter implements ExceptionFilter<RefusedRequest | AccessError> {
   catch(error: RefusedRequest | AccessError, host: ArgumentsHost): unknown {
-    if (error instanceof RefusedRequest) return sendToCaller(host, error.refusal);
+    const transport = transportOf(host);
+    if (error instanceof RefusedRequest) return transport.refuse(host, error.refusal);
     // A handler threw it, for a request that a guard admitted.
-    const call = guarded.get(keyOfCall(host));
+    const call = findGuarded(host);
     const refusal = call?.checkpoint.describeThrown(error, describe(call));
     if (refusal === undefined) throw error;
-    return sendToCaller(host, refusal);
+    return transport.refuse(host, refusal);
   }
 }
 Catch(RefusedRequest, AccessError)(RefusalFilter);
@@ -78,15 +72,16 @@ export const refusalFilter: ExceptionFilter = new RefusalFilter();
 export const mustBeAdmitted: NestInterceptor = {
   intercept(context: ExecutionContext, next: CallHandler) {
     const route = findRoute(context);
-    const call = guarded.get(keyOfCall(context));
-    if (route !== 'open' && (route === undefined || !isAdmitted(call, route))) throw new TypeError(unguarded);
+    if (route !== 'open' && (route === undefined || !findGuarded(context)?.admittedBy.has(route))) {
+      throw new TypeError(unguarded);
+    }
     return next.handle();
   },
 };
 const unguarded = 'No guard has validated this request: put @Protect on the route, and mount createGuard(…)';
 
-function isAdmitted(call: GuardedCall | undefined, route: RoutePolicy<unknown>): boolean {
-  return call !== undefined && admittedBy.get(call.incoming)?.has(route) === true;
+function findGuarded(host: ArgumentsHost): GuardedCall | undefined {
+  return guarded.get(transportOf(host).key(host));
 }
 
 /**
@@ -100,29 +95,28 @@ export function createGuard(server: ResourceServer<RegisteredClaims>, options: G
   const { defaultPolicy, ...others } = options;
   const checkpoint = createNodeCheckpoint('createGuard', server, others, ['findRequest', 'defaultPolicy']);
   const byDefault = defaultPolicy === undefined ? undefined : readRoutePolicy(defaultPolicy, 'required');
+  const admit = async (
+    context: ExecutionContext,
+    call: CalledRequest,
+    route: RoutePolicy<unknown>,
+  ): Promise<boolean> => {
+    const admittedBy = findGuarded(context)?.admittedBy ?? new Set();
+    guarded.set(transportOf(context).key(context), { ...call, checkpoint, admittedBy });
+    const { access, refusal } = await checkpoint.pass(route, describe(call));
+    if (refusal !== undefined) throw new RefusedRequest(refusal);
+    admittedBy.add(route);
+    const response = findResponse(context);
+    if (access !== undefined && response !== undefined) setNonce(access, response);
+    return true;
+  };
   return {
     canActivate(context) {
       const route = findRoute(context) ?? byDefault;
       if (route === undefined) throw new TypeError(describeUndeclared(context));
       if (route === 'open') return true;
       const call = readHeld(options.findRequest?.(context)) ?? findCalledRequest(context);
-      if (call === undefined) {
-        throw new TypeError('createGuard: this context has no known HTTP request; return it from findRequest');
-      }
-      guarded.set(keyOfCall(context), { ...call, checkpoint });
-      const { incoming } = call;
-      return checkpoint.pass<boolean, unknown>(route, {
-        ...describe(call),
-        admit: (access) => {
-          admittedBy.set(incoming, (admittedBy.get(incoming) ?? new Set()).add(route));
-          const response = findResponse(context);
-          if (access !== undefined && response !== undefined) setNonce(access, response);
-          return true;
-        },
-        refuse: (refusal) => {
-          throw new RefusedRequest(refusal);
-        },
-      });
+      if (call !== undefined) return admit(context, call, route);
+      throw new TypeError('createGuard: this context has no known HTTP request; return it from findRequest');
     },
   };
 }
@@ -136,8 +130,8 @@ export const accessOf: AccessReaders<ExecutionContext | IncomingMessage>['access
 
 /** Like `accessOf`, but returns `undefined` without access. */
 export const findAccess: AccessReaders<ExecutionContext | IncomingMessage>['findAccess'] = (call, policy) => {
-  const incoming = 'getHandler' in call ? guarded.get(keyOfCall(call))?.incoming : readHeld(call)?.incoming;
-  return incoming === undefined ? undefined : findAccessOf(incoming, policy);
+  const incoming = 'getHandler' in call ? findGuarded(call)?.incoming : readHeld(call)?.incoming;
+  return incoming === undefined ? undefined : findGrantedAccess(incoming, policy);
 };
 
 /** Express removes prefixes from `url`; a proof is for the URL that the client requested. */

@@ -1,4 +1,4 @@
-import { readNodeBody } from '../../adapters/events/node-body.ts';
+import { readNodeBody } from '../../adapters/node-request.ts';
 import type { EventReceiver } from '../../http/event-post.ts';
 import { createAnswer } from './answer.ts';
 import type { StreamApp } from './exchange.ts';

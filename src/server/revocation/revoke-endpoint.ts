@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, RequestListener } from 'node:http';
-import { readNodeBytes } from '../../adapters/events/node-body.ts';
+import { readNodeBytes } from '../../adapters/node-request.ts';
 import { isMediaType } from '../../http/event-post.ts';
 import { isTime, type JsonObject, parseJsonObject } from '../../jose/json.ts';
 import { type Cutoff, readCutoff } from '../../revocation/revocations.ts';

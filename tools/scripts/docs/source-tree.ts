@@ -30,7 +30,7 @@ const lines: Readonly<Record<string, string>> = {
   'src/resource-server': 'authorize, refuse, ready, close; options, events, tracing; trusted issuers',
   'src/logout': 'logout tokens of OpenID Connect: the endpoint and its limit',
   'src/signals': 'Shared Signals: streams, their transmitters, security event tokens',
-  'src/adapters': 'frameworks; what they share is admission.ts',
+  'src/adapters': 'frameworks; what they share is checkpoint.ts',
   'src/adapters/nest': 'the guard of NestJS, and the requests of its contexts',
   'src/adapters/events': 'endpoints for events in each framework',
   'src/assertion': 'the signed identity that a gate sends, verified at an upstream',
