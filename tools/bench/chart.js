@@ -2,6 +2,7 @@
 
 import { median } from '../shared/statistics.js';
 import { servers } from './servers.js';
+import { thousands } from './table.js';
 
 const shown = [
   'portcullis-node26',
@@ -22,7 +23,6 @@ const size = { width: 760, label: 240, bar: 14, gap: 14, top: 56 };
 
 const escapeText = (text) =>
   text.replace(/[&<>]/g, (character) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[character]);
-const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
 
 /** The chart of a run; servers that were not measured are left out. */
 export function formatChart({ samples }) {

@@ -2,11 +2,10 @@
 
 import { estimate, median } from '../shared/statistics.js';
 import { gateRatios, gateServers } from './gate-servers.js';
-import { table } from './table.js';
+import { showEstimate, table, thousands } from './table.js';
 
 const middle = (list, field) => median(list.map((each) => each[field]));
 const milliseconds = (value) => (value / 1000).toFixed(2);
-const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
 
 /** Formats the figures of each server with one cached token, on one processor, with 32 connections. */
 function serverTable(samples, servers) {
@@ -43,9 +42,9 @@ const ratioTable = (rounds, { servers, ratios }) =>
     Object.entries(ratios)
       .filter(([name]) => rounds[name].length > 0)
       .map(([name, [above, below]]) => {
-        const { value, low, high, rounds: count } = estimate(rounds[name]);
-        const [shown, ...ends] = [value, low, high].map((each) => each.toFixed(2));
-        return [`${servers[above].label} : ${servers[below].label}`, shown, ends.join(' … '), String(count)];
+        const measured = estimate(rounds[name]);
+        const compared = `${servers[above].label} : ${servers[below].label}`;
+        return [compared, ...showEstimate(measured), String(measured.rounds)];
       }),
   );
 

@@ -1,4 +1,5 @@
 // The cost of one signature check in OpenSSL's own loop.
+import { text } from 'node:stream/consumers';
 import { processors, startChild } from '../shared/processes.js';
 
 /** Its name among the servers of a run. */
@@ -18,12 +19,9 @@ export async function measureOpenssl({ algorithms = Object.keys(checks), process
     processor,
     stdio: ['ignore', 'pipe', 'ignore'],
   });
-  let output = '';
-  openssl.child.stdout.setEncoding('utf8').on('data', (text) => {
-    output += text;
-  });
+  const output = text(openssl.child.stdout).catch(() => '');
   await openssl.ended.catch(() => undefined);
-  return readSpeed(output);
+  return readSpeed(await output);
 }
 
 /** Reads the lines for machines, `+F2:number:bits:signatures:checks` and `+F4:…`, a second of processor time. */

@@ -3,10 +3,8 @@ import { estimate, median } from '../shared/statistics.js';
 import { paceRatio } from './aims.js';
 import { gateServers } from './gate-servers.js';
 import { servers } from './servers.js';
-import { table } from './table.js';
+import { showEstimate, table, thousands } from './table.js';
 import { workloads } from './workloads.js';
-
-const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
 
 /** `from due` counts from when a request was due, `from sent` from when it was sent; milliseconds. */
 export const formatPace = ({ rows, proxies }) =>
@@ -27,15 +25,14 @@ const formatRates = (rows) =>
 
 /** The 99th percentiles of the proxies, and the ratio of the gate to nginx. */
 function formatProxies(part) {
-  const { value, low, high } = estimate(paceRatio(part));
-  const [ratio, ...ends] = [value, low, high].map((each) => each.toFixed(2));
+  const ratio = showEstimate(estimate(paceRatio(part)));
   return table(
     ['proxy, one warm token', 'requests/s', 'p99, ms', 'gate : nginx', '95 % interval', 'rounds'],
     part.proxies.map(({ name, rate, p99 }, index) => [
       gateServers[name].label,
       thousands(rate),
       median(p99).toFixed(2),
-      ...(index === 0 ? [ratio, ends.join(' … ')] : ['', '']),
+      ...(index === 0 ? ratio : ['', '']),
       String(p99.length),
     ]),
   );

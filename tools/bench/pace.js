@@ -1,5 +1,6 @@
 // npm run bench -- pace: the service at a fixed rate, at a half and at four fifths of what it can do, and the gate as the
 // proxy and nginx without checks at 1,000 requests a second; latencies count from the moment at which a request was due.
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { load } from '../load/wrk.js';
 import { findFreePort } from '../shared/network.js';
@@ -40,11 +41,7 @@ async function sendAt({ url, file, rate, seconds }) {
     processor: processors.load,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  let output = '';
-  child.child.stdout.setEncoding('utf8').on('data', (text) => {
-    output += text;
-  });
-  const status = await child.ended;
+  const [output, status] = await Promise.all([text(child.child.stdout), child.ended]);
   if (status !== 0) throw new Error(`the pacer ended with ${status}`);
   return JSON.parse(output);
 }

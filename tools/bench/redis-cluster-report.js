@@ -1,9 +1,8 @@
 // The tables of the replay records in Redis, in Markdown.
 import { estimate } from '../shared/statistics.js';
-import { table } from './table.js';
+import { table, thousands } from './table.js';
 
 const names = { memory: 'memory of one instance', single: 'one Redis', cluster: 'a cluster of three masters' };
-const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
 const ofRounds = (samples, field) => estimate(samples.map((each) => each[field]));
 
 /** The costs of one proof, and what a failover loses. */

@@ -1,13 +1,11 @@
 // npm run bench -- redis-cluster: replay records in three real nodes of a cluster: proofs a second, bytes a proof, latency
 // added, and what a failover loses.
 import { hash, randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { proofLifetime } from '../../build/dpop/proof-checks.js';
 import { createMemoryReplayStore } from '../../build/dpop/replay.js';
 import { createRedisReplayStore } from '../../build/dpop/replay-redis.js';
+import { makeFolder } from '../shared/folder.js';
 import { until } from '../shared/network.js';
 import { cpuTime, processors } from '../shared/processes.js';
 import { isInstalled, startCluster, startRedis } from '../shared/redis.js';
@@ -152,7 +150,7 @@ export async function bench({ quick: isQuick, write }) {
     throw new RangeError('The bench needs redis-server (Debian: apt-get install redis-server).');
   const settings = isQuick ? quick : full;
   const say = makeSay();
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-cluster-'));
+  const folder = makeFolder('cluster');
   const opened = [];
   const keep = (each) => {
     opened.push(each);
@@ -188,6 +186,5 @@ export async function bench({ quick: isQuick, write }) {
     return failover.again.accepted === 0;
   } finally {
     await Promise.all(opened.map(({ stop }) => stop()));
-    rmSync(folder, { recursive: true, force: true });
   }
 }

@@ -10,11 +10,9 @@ import { formatCluster } from './redis-cluster-report.js';
 import { formatRules } from './rules-report.js';
 import { formatScaling } from './scaling-report.js';
 import { servers } from './servers.js';
-import { table } from './table.js';
+import { decimals, table, thousands } from './table.js';
 import { workloads } from './workloads.js';
 
-const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
-const decimals = (value, places) => (value === undefined ? '' : value.toFixed(places));
 const middle = (list, field) => median(list.map((each) => each[field]));
 
 const showAim = (aim, digits) =>

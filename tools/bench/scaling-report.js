@@ -1,6 +1,6 @@
 // docs/evidence/scaling.md: what a million decisions a second cost, reckoned from measured figures.
 import { estimate, median } from '../shared/statistics.js';
-import { table } from './table.js';
+import { decimals, table, thousands } from './table.js';
 import { workloads } from './workloads.js';
 
 const million = 1_000_000;
@@ -10,9 +10,6 @@ const fleets = [1, 10, 100];
 const usesPerToken = [10, 100, 1000];
 /** Seconds for which Redis keeps a record: the life of a proof, and the margin for clocks. */
 const kept = 330;
-
-const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
-const digits = (value, places) => (value === undefined ? '' : value.toFixed(places));
 
 /** µs of processor time a decision. */
 function costOf(http, server, workload) {
@@ -47,7 +44,9 @@ function decisionTable(http) {
     kinds.flatMap((kind) => {
       const cost = costOf(http, server, kind);
       if (cost === undefined) return [];
-      return [[`${workloads[kind].label}, ${label}`, digits(cost, 1), digits(cost, 0), digits(cost / planned, 0)]];
+      return [
+        [`${workloads[kind].label}, ${label}`, decimals(cost, 1), decimals(cost, 0), decimals(cost / planned, 0)],
+      ];
     }),
   );
   return table(['a million a second', 'CPU µs each', 'cores, all of each', 'cores, 60 % of each'], rows);
@@ -70,8 +69,8 @@ function fleetTable({ http, fleet }) {
         thousands(million / instances),
         String(each),
         `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`,
-        mebibytes === undefined ? '' : digits(mebibytes / 1024, 1),
-        fetches === undefined ? '' : digits(fetches, fetches < 0.1 ? 4 : 2),
+        mebibytes === undefined ? '' : decimals(mebibytes / 1024, 1),
+        fetches === undefined ? '' : decimals(fetches, fetches < 0.1 ? 4 : 2),
       ];
     }),
   );
@@ -86,10 +85,10 @@ function redisTable({ cluster }) {
   const row = (name, rate) => [
     name,
     thousands(rate),
-    digits((rate * cost) / million, 2),
+    decimals((rate * cost) / million, 2),
     thousands(rate * calls),
-    digits((rate * (received + sent)) / million, 1),
-    digits((rate * kept * bytes) / 2 ** 30, 1),
+    decimals((rate * (received + sent)) / million, 1),
+    decimals((rate * kept * bytes) / 2 ** 30, 1),
   ];
   return table(
     ['DPoP: what Redis does', 'proofs/s', 'cores of Redis', 'commands/s', 'MB/s on the network', 'GiB kept'],
@@ -109,9 +108,9 @@ function describeLimits({ http, cluster, fleet }) {
   const workers = workersFor(100, { warm, cold });
   const share = checksPerToken(100, workers) / 100;
   return [
-    `1. **DPoP: one master of Redis**, at about ${thousands(million / cost)} proofs a second (${digits(cost, 1)} µs of one core each). All records of a namespace are in one slot, so more masters do not help: the two others used ${digits(cluster.others, 2)} µs a proof. Services with their own names (\`REPLAY_NAMESPACE\`) are in other slots. The instances that send so many proofs need ${digits(dpop / cost, 0)} cores (${digits(dpop, 0)} µs each).`,
-    `2. **Bearer: tokens that each worker checks anew.** With 100 calls a token, spread at random over ${workers} workers, ${digits(share * 100, 0)} % of the calls come to a worker that does not know the token, and cost ${digits(cold, 0)} µs instead of ${digits(warm, 0)}. A balancer that sends the same \`Authorization\` to the same instance reduces that.`,
-    `3. **The provider, when a key signs before it is published**: ${thousands(outcomes['rotation-late'].peak)} fetches in one second of ${thousands(fleet.instances)} instances, and ${digits(outcomes['rotation-late'].mean, 0)} a second on average. A key that is published ahead causes none.`,
+    `1. **DPoP: one master of Redis**, at about ${thousands(million / cost)} proofs a second (${decimals(cost, 1)} µs of one core each). All records of a namespace are in one slot, so more masters do not help: the two others used ${decimals(cluster.others, 2)} µs a proof. Services with their own names (\`REPLAY_NAMESPACE\`) are in other slots. The instances that send so many proofs need ${decimals(dpop / cost, 0)} cores (${decimals(dpop, 0)} µs each).`,
+    `2. **Bearer: tokens that each worker checks anew.** With 100 calls a token, spread at random over ${workers} workers, ${decimals(share * 100, 0)} % of the calls come to a worker that does not know the token, and cost ${decimals(cold, 0)} µs instead of ${decimals(warm, 0)}. A balancer that sends the same \`Authorization\` to the same instance reduces that.`,
+    `3. **The provider, when a key signs before it is published**: ${thousands(outcomes['rotation-late'].peak)} fetches in one second of ${thousands(fleet.instances)} instances, and ${decimals(outcomes['rotation-late'].mean, 0)} a second on average. A key that is published ahead causes none.`,
     `4. **The stale period, when the provider is away**: after ten minutes and one hour there are no keys. Of an hour and a half, ${thousands(outcomes['long-outage'].secondsWithoutKeys)} s were without. \`KEYS_STALE\` takes up to a day.`,
   ].join('\n');
 }

@@ -1,11 +1,11 @@
 // Shared parts of all servers of a run: folder, certificate, provider, keys, mint, responses to copy.
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { thumbprint } from '../../build/jose/jwk.js';
+import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
 import { endChild, processors, startChild } from '../shared/processes.js';
 import { makeClaims, makeIssuerKey, makeKeyPair, publicJwk, signJws } from '../shared/tokens.js';
@@ -16,10 +16,9 @@ const pem = /** @type {const} */ ({ type: 'pkcs8', format: 'pem' });
 
 /** Opens the scene; `close` ends its processes and removes its files. */
 export async function openScene() {
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-bench-'));
+  const folder = makeFolder('bench');
   // Apache drops root, and the secret files are in a separate folder.
   chmodSync(folder, 0o755);
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
   const identity = await makeIdentity(folder);
   const write = (name, text) => {
     const file = join(folder, name);

@@ -9,3 +9,12 @@ export function table(head, rows) {
   const rule = `| ${widths.map((width, i) => (i === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`)).join(' | ')} |`;
   return [line(head), rule, ...rows.map(line)].join('\n');
 }
+
+/** A whole number, in groups of three digits. */
+export const thousands = (value) => String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, ' ');
+
+/** A number, or an empty cell if there is none. */
+export const decimals = (value, places) => (value === undefined ? '' : value.toFixed(places));
+
+/** Two cells: the value of an estimate, and its interval. */
+export const showEstimate = ({ value, low, high }) => [value.toFixed(2), `${low.toFixed(2)} … ${high.toFixed(2)}`];

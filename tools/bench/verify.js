@@ -2,6 +2,7 @@
 import { constants, createPublicKey, randomUUID, verify } from 'node:crypto';
 import { createMemoryReplayStore, createResourceServer } from '../../dist/index.js';
 import { createTestIssuer } from '../../dist/testing/index.js';
+import { median } from '../shared/statistics.js';
 
 const issuer = 'https://idp.example/';
 const audience = 'https://api.example/';
@@ -78,7 +79,6 @@ export async function bench({ quick }) {
       samples[name].push(Number(process.hrtime.bigint() - startedAt) / size / 1000);
     }
   }
-  const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
   const cost = (name) => median(samples[name]);
   console.log(`verify: medians of ${rounds} interleaved rounds of ${size}, µs each`);
   for (const name of Object.keys(cases)) console.log(`  ${name.padEnd(40)} ${cost(name).toFixed(1).padStart(8)}`);

@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { processors, startChild } from '../shared/processes.js';
 import { median } from '../shared/statistics.js';
@@ -53,11 +54,7 @@ async function measureWrite(folder, mode) {
   const words = (name) => [process.execPath, fileURLToPath(import.meta.url), name, path];
   const reader = startChild(words(mode), { processor: processors.load, stdio: 'inherit' });
   const writer = startChild(words('writer'), { processor: processors.server, stdio: ['ignore', 'pipe', 'inherit'] });
-  let output = '';
-  writer.child.stdout.setEncoding('utf8').on('data', (text) => {
-    output += text;
-  });
-  await Promise.all([reader.ended, writer.ended]);
+  const [output] = await Promise.all([text(writer.child.stdout), reader.ended, writer.ended]);
   return Number(output);
 }
 

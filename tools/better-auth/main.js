@@ -2,12 +2,10 @@
 // exact versions, which its newest siblings no longer accept: so its lock file is separate. Needs npm and a build.
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Agent, setGlobalDispatcher } from 'undici';
 import { installPackages } from '../bench/install.js';
+import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
 import { findFreePort, isOpen, until } from '../shared/network.js';
 import { endChild, startChild } from '../shared/processes.js';
@@ -16,8 +14,7 @@ installPackages(fileURLToPath(new URL('.', import.meta.url)));
 // As a URL: the types of its packages exist only after the installation.
 const { startProvider } = await import(new URL('provider.js', import.meta.url).href);
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-better-auth-'));
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+const folder = makeFolder('better-auth');
 const identity = await makeIdentity(folder);
 const servicePort = await findFreePort();
 const [audience, callback] = ['https://api.example/', 'https://app.example/callback'];

@@ -2,9 +2,8 @@
 // by the gate, with Bearer and DPoP. The scenarios send no token, so a relay adds it. Each check that passes directly must
 // pass with protection. Needs Linux on x64 and a build.
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, request as requestHttp } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { toNodeHandler } from '@modelcontextprotocol/node';
@@ -14,6 +13,7 @@ import { createMcpAuth } from '../../dist/adapters/mcp.js';
 import { createKeySet, createResourceServer } from '../../dist/index.js';
 import { createTestIssuer } from '../../dist/testing/index.js';
 import { installPackages } from '../bench/install.js';
+import { makeFolder } from '../shared/folder.js';
 import { findFreePort, isOpen, until } from '../shared/network.js';
 import { endChild, startChild } from '../shared/processes.js';
 import { createEverything } from './everything.js';
@@ -33,8 +33,7 @@ const intended = new Set(
 /** The resource of all tokens. The scenarios do not read the metadata. */
 const resource = 'http://localhost:9/mcp';
 const scope = 'read:messages';
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-conformance-'));
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+const folder = makeFolder('conformance');
 
 const listen = async (listener, port = 0) => {
   const server = createServer(listener).listen(port, '127.0.0.1');

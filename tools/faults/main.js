@@ -1,11 +1,9 @@
 // npm run faults [-- --quick] [-- --only NAME] [-- --write]: the service under constant load during faults. Exits with
 // 1 if a decision was wrong, an accepted request got no response, a 5xx has no reason, or a bound was exceeded. --write
 // also writes the table into docs/reliability.md.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startLoad } from '../load/streams.js';
+import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
 import { pinThis } from '../shared/processes.js';
 import { writeOutput } from './docs.js';
@@ -65,8 +63,7 @@ async function main(chosen, revocations) {
   const startedAt = performance.now();
   const seconds = () => (performance.now() - startedAt) / 1000;
   setTimeout(() => giveUp(`not done after ${end} s`), end * 1000).unref();
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-faults-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const folder = makeFolder('faults');
   const bench = {
     quick,
     folder,

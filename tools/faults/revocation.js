@@ -1,12 +1,10 @@
 // node tools/faults/revocation.js [--quick] [ROW…]: two instances over one Redis end sessions while things go wrong. No token may
 // pass later than a second after its logout was confirmed, and no other token may be refused. Needs redis-server and a build.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { startLoad } from '../load/streams.js';
+import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
 import { childrenOf, endChild } from '../shared/processes.js';
 import { startRedis, startSentinels } from '../shared/redis.js';
@@ -212,8 +210,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     options: { quick: { type: 'boolean', default: false } },
     allowPositionals: true,
   });
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-revocation-'));
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const folder = makeFolder('revocation');
   const load = startLoad();
   const names = positionals.length > 0 ? positionals : namesOf(values);
   const broken = await playRevocations(names, { ...values, folder, identity: await makeIdentity(folder), load });

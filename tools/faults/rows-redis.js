@@ -47,41 +47,52 @@ function excuseSlowMachine(scene, { proofs, steady }) {
   for (const kind of ['proof 503', 'proof again 503']) delete proofs.unexplained[kind];
 }
 
-function demandKinds(scene, proofs, kinds) {
-  for (const kind of kinds) scene.demand(proofs.byKind[kind] > 0, `no response like "${kind}"`);
-}
-
-const killed = ({ name, title, start }) => ({
-  name,
-  title,
-  open: async (bench) => {
-    const { redis, environment } = await start(bench);
-    return { redis, environment: { REPLAY_STORE: redis.url, ...environment }, stop: redis.stop };
-  },
+/**
+ * A row of a Redis that is disturbed under load. `disturb` makes the fault and resolves when new proofs succeed again; it may
+ * return a note. `kinds` are responses that must have been seen.
+ */
+const row = ({ disturb, note, kinds = ['proof 200', 'proof again 401', 'proof 503'], ...described }) => ({
+  ...described,
   async play(scene) {
-    const { redis } = scene.setup;
+    const source = makeProofs(scene);
     await scene.begin({ share: bearerShare });
-    await sendProofs(scene, makeProofs(scene));
+    await sendProofs(scene, source);
     await scene.sleep(scene.pace(3, 1.5));
-    await scene.load.expect('proofs', { proof: [200, 503], 'proof again': [401, 503] });
-    await redis.kill();
-    await scene.sleep(3);
-    await redis.restart();
-    scene.faultEnds();
-    const up = await scene.service.awaitLines('replay_store_up', 2, 30);
-    scene.demand(up, 'the service has not connected to Redis again');
-    // Proofs made until two seconds after its return are refused: Redis may have forgotten them.
-    await scene.sleep(2.5);
+    const found = await disturb(scene, source);
     await scene.load.expect('proofs', { proof: [200], 'proof again': [401] });
     await scene.sleep(scene.pace(3, 1.5));
-    scene.note('Bearer is never touched; DPoP is 503 while Redis is away');
+    scene.note(found ?? note);
   },
   check(scene, reports) {
-    const { proofs } = reports;
     excuseSlowMachine(scene, reports);
-    demandKinds(scene, proofs, ['proof 200', 'proof again 401', 'proof 503']);
+    for (const kind of kinds) scene.demand(reports.proofs.byKind[kind] > 0, `no response like "${kind}"`);
   },
 });
+
+async function demandUp(scene, complaint) {
+  scene.demand(await scene.service.awaitLines('replay_store_up', 2, 30), complaint);
+}
+
+const killed = ({ start, ...described }) =>
+  row({
+    ...described,
+    note: 'Bearer is never touched; DPoP is 503 while Redis is away',
+    open: async (bench) => {
+      const { redis, environment } = await start(bench);
+      return { redis, environment: { REPLAY_STORE: redis.url, ...environment }, stop: redis.stop };
+    },
+    async disturb(scene) {
+      const { redis } = scene.setup;
+      await scene.load.expect('proofs', { proof: [200, 503], 'proof again': [401, 503] });
+      await redis.kill();
+      await scene.sleep(3);
+      await redis.restart();
+      scene.faultEnds();
+      await demandUp(scene, 'the service has not connected to Redis again');
+      // Proofs made until two seconds after its return are refused: Redis may have forgotten them.
+      await scene.sleep(horizonSeconds);
+    },
+  });
 
 const redisKilled = killed({
   name: 'redis-killed',
@@ -114,58 +125,45 @@ function connectsWithoutCertificate(url, ca) {
   });
 }
 
-const failover = ({ name, title, credentials = {}, environment = {} }) => ({
-  name,
-  title,
-  open: async ({ folder }) => {
-    const redis = await startSentinels(folder, credentials);
-    const secret = 'a secret of the faults, of more than 32 bytes';
-    const settings = { REPLAY_STORE: redis.url, DPOP_NONCE_SECRET: secret, ...environment };
-    return { redis, environment: settings, stop: redis.stop };
-  },
-  async play(scene) {
-    const { redis } = scene.setup;
-    const source = makeProofs(scene);
-    await scene.begin({ share: bearerShare });
-    await sendProofs(scene, source);
-    await scene.sleep(scene.pace(3, 1.5));
-    // What the master alone remembers is lost with it: just these proofs are sent again.
-    await redis.part();
-    const asker = openAsker(scene.service.port);
-    const next = openSource({ ...source, jti: 'lost' }, `127.0.0.1:${scene.service.port}`);
-    const used = [];
-    for (let sent = 0; sent < scene.pace(100, 30); sent++) {
-      const proof = next();
-      if ((await asker.ask(proof)).status === 200) used.push(proof);
-    }
-    scene.demand(used.length > 0, 'no proof was accepted before the failover');
-    await scene.load.expect('proofs', { proof: [200, 401, 503], 'proof again': [401, 503] });
-    await redis.killMaster();
-    await redis.takenOver();
-    const up = await scene.service.awaitLines('replay_store_up', 2, 30);
-    scene.demand(up, 'the service has not found the new master');
-    let asked = 0;
-    for (const proof of used) {
-      const { status, head } = await askUntilJudged(asker, proof);
-      scene.demand(status === 401, `a proof that was used before the failover got ${status}`);
-      if (head.includes('use_dpop_nonce')) asked++;
-    }
-    asker.close();
-    scene.faultEnds();
-    await scene.sleep(horizonSeconds);
-    await scene.load.expect('proofs', { proof: [200], 'proof again': [401] });
-    await scene.sleep(scene.pace(3, 1.5));
-    scene.demand(asked > 0, 'the replica lacked nothing, so nothing was shown');
-    scene.note(
-      `a sentinel; ${used.length} proofs that only the old master knew were sent again: ${asked} got a nonce challenge, none passed; Bearer is never affected`,
-    );
-  },
-  check(scene, reports) {
-    const { proofs } = reports;
-    excuseSlowMachine(scene, reports);
-    demandKinds(scene, proofs, ['proof 200', 'proof 401', 'proof 503', 'proof again 401']);
-  },
-});
+const failover = ({ credentials = {}, environment = {}, ...described }) =>
+  row({
+    ...described,
+    kinds: ['proof 200', 'proof 401', 'proof 503', 'proof again 401'],
+    open: async ({ folder }) => {
+      const redis = await startSentinels(folder, credentials);
+      const secret = 'a secret of the faults, of more than 32 bytes';
+      const settings = { REPLAY_STORE: redis.url, DPOP_NONCE_SECRET: secret, ...environment };
+      return { redis, environment: settings, stop: redis.stop };
+    },
+    async disturb(scene, source) {
+      const { redis } = scene.setup;
+      // What the master alone remembers is lost with it: just these proofs are sent again.
+      await redis.part();
+      const asker = openAsker(scene.service.port);
+      const next = openSource({ ...source, jti: 'lost' }, `127.0.0.1:${scene.service.port}`);
+      const used = [];
+      for (let sent = 0; sent < scene.pace(100, 30); sent++) {
+        const proof = next();
+        if ((await asker.ask(proof)).status === 200) used.push(proof);
+      }
+      scene.demand(used.length > 0, 'no proof was accepted before the failover');
+      await scene.load.expect('proofs', { proof: [200, 401, 503], 'proof again': [401, 503] });
+      await redis.killMaster();
+      await redis.takenOver();
+      await demandUp(scene, 'the service has not found the new master');
+      let asked = 0;
+      for (const proof of used) {
+        const { status, head } = await askUntilJudged(asker, proof);
+        scene.demand(status === 401, `a proof that was used before the failover got ${status}`);
+        if (head.includes('use_dpop_nonce')) asked++;
+      }
+      asker.close();
+      scene.faultEnds();
+      await scene.sleep(horizonSeconds);
+      scene.demand(asked > 0, 'the replica lacked nothing, so nothing was shown');
+      return `a sentinel; ${used.length} proofs that only the old master knew were sent again: ${asked} got a nonce challenge, none passed; Bearer is never affected`;
+    },
+  });
 
 const redisFailover = failover({
   name: 'redis-failover',
@@ -183,41 +181,29 @@ const redisSentinelCredentials = failover({
 });
 
 /** Redis runs, and fails every proof for 3 s. */
-const redisFails = ({ name, title, fail, mend, isLost = false }) => ({
-  name,
-  title,
-  open: async ({ folder }) => {
-    const redis = await startRedis(folder);
-    return { redis, environment: { REPLAY_STORE: redis.url }, stop: redis.stop };
-  },
-  async play(scene) {
-    const { redis } = scene.setup;
-    await scene.begin({ share: bearerShare });
-    await sendProofs(scene, makeProofs(scene));
-    await scene.sleep(scene.pace(3, 1.5));
-    await scene.load.expect('proofs', { proof: [200, 503], 'proof again': [401, 503] });
-    const held = await redis.hold();
-    for (const words of fail) await held.command(...words);
-    const down = await scene.service.awaitLines('replay_store_down', 1, 10);
-    scene.demand(down, 'the service has not noticed that proofs fail');
-    await scene.sleep(3);
-    await held.command(...mend);
-    held.close();
-    scene.faultEnds();
-    const up = await scene.service.awaitLines('replay_store_up', 2, 30);
-    scene.demand(up, 'the service has not noticed that proofs succeed again');
-    // As after a restart: the service cannot know that Redis has kept its records.
-    if (isLost) await scene.sleep(horizonSeconds);
-    await scene.load.expect('proofs', { proof: [200], 'proof again': [401] });
-    await scene.sleep(scene.pace(3, 1.5));
-    scene.note('Bearer is never affected; DPoP is 503 meanwhile, and listed as degraded');
-  },
-  check(scene, reports) {
-    const { proofs } = reports;
-    excuseSlowMachine(scene, reports);
-    demandKinds(scene, proofs, ['proof 200', 'proof again 401', 'proof 503']);
-  },
-});
+const redisFails = ({ fail, mend, isLost = false, ...described }) =>
+  row({
+    ...described,
+    note: 'Bearer is never affected; DPoP is 503 meanwhile, and listed as degraded',
+    open: async ({ folder }) => {
+      const redis = await startRedis(folder);
+      return { redis, environment: { REPLAY_STORE: redis.url }, stop: redis.stop };
+    },
+    async disturb(scene) {
+      await scene.load.expect('proofs', { proof: [200, 503], 'proof again': [401, 503] });
+      const held = await scene.setup.redis.hold();
+      for (const words of fail) await held.command(...words);
+      const down = await scene.service.awaitLines('replay_store_down', 1, 10);
+      scene.demand(down, 'the service has not noticed that proofs fail');
+      await scene.sleep(3);
+      await held.command(...mend);
+      held.close();
+      scene.faultEnds();
+      await demandUp(scene, 'the service has not noticed that proofs succeed again');
+      // As after a restart: the service cannot know that Redis has kept its records.
+      if (isLost) await scene.sleep(horizonSeconds);
+    },
+  });
 
 const redisFull = redisFails({
   name: 'redis-full',

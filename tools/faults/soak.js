@@ -2,11 +2,9 @@
 // key every minute, and a worker is killed every five (`--kill-every`). Prints the slope of the resident memory of all
 // processes; exits with 1 if a decision was wrong, a request that was read got no response, a 5xx has no reason, or
 // memory kept growing.
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { startLoad } from '../load/streams.js';
+import { makeFolder } from '../shared/folder.js';
 import { makeIdentity } from '../shared/identity.js';
 import { pinThis } from '../shared/processes.js';
 import { openScene } from './scene.js';
@@ -34,8 +32,7 @@ if (![minutes, killEvery].every((each) => Number.isInteger(each) && each >= 1 &&
 process.exitCode = await main();
 
 async function main() {
-  const folder = mkdtempSync(join(tmpdir(), 'portcullis-soak-'));
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  const folder = makeFolder('soak');
   const load = startLoad();
   // The last is never published before its minute: a call with it makes the service look for it.
   const keys = await makeKeys(minutes + 1);

@@ -1,9 +1,7 @@
 // The handle on the process that holds thousands of connections.
 import { execFileSync } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
-import { createRequests, endChild, processors, startChild } from '../shared/processes.js';
+import { startHelper } from '../shared/processes.js';
 
-const program = fileURLToPath(new URL('crowd-process.js', import.meta.url));
 /** Other open files of a process. */
 const spare = 500;
 
@@ -15,15 +13,11 @@ export function limitConnections(wished) {
 
 /** Starts the process; it closes its connections with its end. */
 export function startCrowd() {
-  const helper = startChild([process.execPath, program], {
-    processor: processors.load,
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  });
-  const ask = createRequests(helper);
+  const { ask, end } = startHelper(new URL('crowd-process.js', import.meta.url));
   return {
     /** Opens `count` connections of the `style`: `idle`, `slow` or `pipelining`. */
     open: (options) => ask('open', options),
     state: () => ask('state'),
-    end: () => endChild(helper),
+    end,
   };
 }

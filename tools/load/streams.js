@@ -1,16 +1,9 @@
 // The handle on the process that sends.
-import { fileURLToPath } from 'node:url';
-import { createRequests, endChild, processors, startChild } from '../shared/processes.js';
-
-const program = fileURLToPath(new URL('streams-process.js', import.meta.url));
+import { startHelper } from '../shared/processes.js';
 
 /** Starts the process that sends; its methods take the name of a stream first. */
 export function startLoad() {
-  const helper = startChild([process.execPath, program], {
-    processor: processors.load,
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-  });
-  const ask = createRequests(helper);
+  const { ask, end } = startHelper(new URL('streams-process.js', import.meta.url));
   return {
     start: (stream, options) => ask('start', { stream, ...options }),
     /** Sets the expected statuses by kind. Requests in flight may also get the earlier ones. */
@@ -20,6 +13,6 @@ export function startLoad() {
     state: (stream) => ask('state', { stream }),
     /** Awaits the responses, and reports. */
     stop: (stream, options) => ask('stop', { stream, ...options }),
-    end: () => endChild(helper),
+    end,
   };
 }

@@ -1,19 +1,10 @@
 // Packs the package and treats the tarball as a stranger would: lints it, installs it in an empty folder, runs it.
 import { execFileSync } from 'node:child_process';
-import {
-  copyFileSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, lstatSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { rolldown } from 'rolldown';
+import { makeFolder } from '../shared/folder.js';
 
 /** Maximum size of `npm install portcullis` in an empty folder, with this package. The README has the same numbers. */
 const maxPackages = 7;
@@ -128,93 +119,89 @@ function describeMaterials(bom) {
   };
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-package-'));
-try {
-  const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], '.'));
-  const tarball = join(folder, packed.filename);
-  const unpacked = packed.unpackedSize;
-  console.log(
-    `packed: ${packed.entryCount} files, ${(unpacked / 1e6).toFixed(2)} MB unpacked (at most ${(maxUnpacked / 1e6).toFixed(2)})`,
-  );
-  if (unpacked > maxUnpacked) throw new Error('the unpacked package is too large');
-  const evidence = packed.files.filter(({ path }) => path.startsWith('docs/evidence/'));
-  if (evidence.length > 0) throw new Error('the package contains docs/evidence');
+const folder = makeFolder('package');
+const [packed] = JSON.parse(run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], '.'));
+const tarball = join(folder, packed.filename);
+const unpacked = packed.unpackedSize;
+console.log(
+  `packed: ${packed.entryCount} files, ${(unpacked / 1e6).toFixed(2)} MB unpacked (at most ${(maxUnpacked / 1e6).toFixed(2)})`,
+);
+if (unpacked > maxUnpacked) throw new Error('the unpacked package is too large');
+const evidence = packed.files.filter(({ path }) => path.startsWith('docs/evidence/'));
+if (evidence.length > 0) throw new Error('the package contains docs/evidence');
 
-  const broken = findBrokenLinks(packed.files.map(({ path }) => path));
-  if (broken.length > 0) throw new Error(`links that lead nowhere in the tarball: ${broken.join(', ')}`);
+const broken = findBrokenLinks(packed.files.map(({ path }) => path));
+if (broken.length > 0) throw new Error(`links that lead nowhere in the tarball: ${broken.join(', ')}`);
 
-  // Older @types/node have this name in node:crypto, newer ones do not: a user would need skipLibCheck.
-  const nodeBound = packed.files.filter(
-    ({ path }) => path.endsWith('.d.ts') && /\bJsonWebKey\b/.test(readFileSync(path, 'utf8')),
-  );
-  if (nodeBound.length > 0)
-    throw new Error(`declarations with JsonWebKey: ${nodeBound.map(({ path }) => path).join(', ')}`);
+// Older @types/node have this name in node:crypto, newer ones do not: a user would need skipLibCheck.
+const nodeBound = packed.files.filter(
+  ({ path }) => path.endsWith('.d.ts') && /\bJsonWebKey\b/.test(readFileSync(path, 'utf8')),
+);
+if (nodeBound.length > 0)
+  throw new Error(`declarations with JsonWebKey: ${nodeBound.map(({ path }) => path).join(', ')}`);
 
-  console.log(run('npx', ['publint', '--strict', tarball], '.').trim());
-  console.log(run('npx', ['attw', tarball, '--profile', 'esm-only', '--no-emoji'], '.').trim());
+console.log(run('npx', ['publint', '--strict', tarball], '.').trim());
+console.log(run('npx', ['attw', tarball, '--profile', 'esm-only', '--no-emoji'], '.').trim());
 
-  writeFileSync(join(folder, 'package.json'), '{"name":"project","version":"0.0.0","private":true}\n');
-  run('npm', ['install', tarball], folder);
-  const help = run('npx', ['portcullis', '--help'], folder);
-  if (!help.includes('Usage: portcullis')) throw new Error('portcullis --help does not print its usage');
-  console.log('installed in an empty folder: npx portcullis --help works');
-  const { version } = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
-  if (run('npx', ['portcullis', '--version'], folder).trim() !== version) throw new Error('--version does not fit');
+writeFileSync(join(folder, 'package.json'), '{"name":"project","version":"0.0.0","private":true}\n');
+run('npm', ['install', tarball], folder);
+const help = run('npx', ['portcullis', '--help'], folder);
+if (!help.includes('Usage: portcullis')) throw new Error('portcullis --help does not print its usage');
+console.log('installed in an empty folder: npx portcullis --help works');
+const { version } = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
+if (run('npx', ['portcullis', '--version'], folder).trim() !== version) throw new Error('--version does not fit');
 
-  console.log(run('node', ['--input-type=module', '--eval', useTestKit], folder).trim());
+console.log(run('node', ['--input-type=module', '--eval', useTestKit], folder).trim());
 
-  const manifest = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
-  const entries = Object.keys(manifest.exports)
-    .filter((subpath) => !subpath.endsWith('.json'))
-    .map((subpath) => `portcullis${subpath.slice(1)}`);
-  const peers = Object.keys(manifest.peerDependencies).join(' ');
-  console.log(run('node', ['--input-type=module', '--eval', importAll, entries.join(' '), peers], folder).trim());
+const manifest = JSON.parse(readFileSync(resolve('package.json'), 'utf8'));
+const entries = Object.keys(manifest.exports)
+  .filter((subpath) => !subpath.endsWith('.json'))
+  .map((subpath) => `portcullis${subpath.slice(1)}`);
+const peers = Object.keys(manifest.peerDependencies).join(' ');
+console.log(run('node', ['--input-type=module', '--eval', importAll, entries.join(' '), peers], folder).trim());
 
-  const { modules, code } = await bundleWorker(folder);
-  const workerKibibytes = Math.ceil(gzipSync(code).length / 1024);
-  console.log(`bundle for Workers: ${workerKibibytes} KiB compressed (at most ${maxWorkerKibibytes})`);
-  if (!modules.some((path) => path.includes('/portcullis/dist/')))
-    throw new Error('the bundle for Workers is not of the package');
-  if (modules.some((path) => path.includes('/node_modules/undici/')))
-    throw new Error('the bundle for Workers has undici');
-  if (workerKibibytes > maxWorkerKibibytes) throw new Error('the bundle for Workers is too large');
+const { modules, code } = await bundleWorker(folder);
+const workerKibibytes = Math.ceil(gzipSync(code).length / 1024);
+console.log(`bundle for Workers: ${workerKibibytes} KiB compressed (at most ${maxWorkerKibibytes})`);
+if (!modules.some((path) => path.includes('/portcullis/dist/')))
+  throw new Error('the bundle for Workers is not of the package');
+if (modules.some((path) => path.includes('/node_modules/undici/')))
+  throw new Error('the bundle for Workers has undici');
+if (workerKibibytes > maxWorkerKibibytes) throw new Error('the bundle for Workers is too large');
 
-  const graph = await measureImportGraph(folder);
-  console.log(`import 'portcullis': ${graph.files} files, ${graph.kibibytes} KiB (at most ${maxImportKibibytes})`);
-  if (graph.kibibytes > maxImportKibibytes) throw new Error("import 'portcullis' loads too much");
+const graph = await measureImportGraph(folder);
+console.log(`import 'portcullis': ${graph.files} files, ${graph.kibibytes} KiB (at most ${maxImportKibibytes})`);
+if (graph.kibibytes > maxImportKibibytes) throw new Error("import 'portcullis' loads too much");
 
-  const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
-  const count = Object.keys(lock.packages).length;
-  const mebibytes = Math.ceil((measure(join(folder, 'node_modules')) / 2 ** 20) * 10) / 10;
-  console.log(
-    `npm install portcullis: ${count} packages (at most ${maxPackages}), ${mebibytes} MiB (at most ${maxMebibytes})`,
-  );
-  if (!readFileSync('README.md', 'utf8').includes(promise)) throw new Error(`the README does not say: ${promise}`);
-  if (count > maxPackages) throw new Error(`more than ${maxPackages} packages in an install`);
-  if (mebibytes > maxMebibytes) throw new Error(`an install takes more than ${maxMebibytes} MiB`);
-  const scripts = Object.entries(lock.packages).filter(([, entry]) => entry.hasInstallScript);
-  if (scripts.length > 0) throw new Error(`install scripts in: ${scripts.map(([name]) => name).join(', ')}`);
+const lock = JSON.parse(readFileSync(join(folder, 'node_modules/.package-lock.json'), 'utf8'));
+const count = Object.keys(lock.packages).length;
+const mebibytes = Math.ceil((measure(join(folder, 'node_modules')) / 2 ** 20) * 10) / 10;
+console.log(
+  `npm install portcullis: ${count} packages (at most ${maxPackages}), ${mebibytes} MiB (at most ${maxMebibytes})`,
+);
+if (!readFileSync('README.md', 'utf8').includes(promise)) throw new Error(`the README does not say: ${promise}`);
+if (count > maxPackages) throw new Error(`more than ${maxPackages} packages in an install`);
+if (mebibytes > maxMebibytes) throw new Error(`an install takes more than ${maxMebibytes} MiB`);
+const scripts = Object.entries(lock.packages).filter(([, entry]) => entry.hasInstallScript);
+if (scripts.length > 0) throw new Error(`install scripts in: ${scripts.map(([name]) => name).join(', ')}`);
 
-  const { packages } = JSON.parse(readFileSync(resolve('package-lock.json'), 'utf8'));
-  const locked = Object.entries(packages);
-  // The local provider and Redis are used with what their packages bring: these run nothing when they are installed.
-  const tools = ':is([name="oidc-provider"], [name="@peculiar/x509"], [name="@redis/client"])';
-  const optional = JSON.parse(run('npm', ['query', `${tools}, ${tools} *`], '.')).map(({ location }) => location);
-  const shipped = locked.filter(([name, { dev }]) => name !== '' && (dev !== true || optional.includes(name)));
-  const running = shipped.filter(([, entry]) => entry.hasInstallScript).map(([name]) => name);
-  if (running.length > 0) throw new Error(`install scripts in: ${running.join(', ')}`);
-  const unverified = locked.filter(([name, { integrity }]) => name !== '' && integrity === undefined);
-  if (unverified.length > 0)
-    throw new Error(`no integrity in the lockfile: ${unverified.map(([name]) => name).join(', ')}`);
-  console.log(
-    `lockfile: ${locked.length - 1} packages with integrity, ${shipped.length} of them run outside development or on request, and these have no install script`,
-  );
+const { packages } = JSON.parse(readFileSync(resolve('package-lock.json'), 'utf8'));
+const locked = Object.entries(packages);
+// The local provider and Redis are used with what their packages bring: these run nothing when they are installed.
+const tools = ':is([name="oidc-provider"], [name="@peculiar/x509"], [name="@redis/client"])';
+const optional = JSON.parse(run('npm', ['query', `${tools}, ${tools} *`], '.')).map(({ location }) => location);
+const shipped = locked.filter(([name, { dev }]) => name !== '' && (dev !== true || optional.includes(name)));
+const running = shipped.filter(([, entry]) => entry.hasInstallScript).map(([name]) => name);
+if (running.length > 0) throw new Error(`install scripts in: ${running.join(', ')}`);
+const unverified = locked.filter(([name, { integrity }]) => name !== '' && integrity === undefined);
+if (unverified.length > 0)
+  throw new Error(`no integrity in the lockfile: ${unverified.map(([name]) => name).join(', ')}`);
+console.log(
+  `lockfile: ${locked.length - 1} packages with integrity, ${shipped.length} of them run outside development or on request, and these have no install script`,
+);
 
-  const bom = describeMaterials(JSON.parse(run('npm', ['sbom', '--sbom-format', 'cyclonedx'], folder)));
-  if (bom.components.length !== count - 1) throw new Error('the bill of materials does not list what was installed');
-  mkdirSync('coverage', { recursive: true });
-  writeFileSync('coverage/sbom.json', `${JSON.stringify(bom, undefined, 2)}\n`);
-  console.log(`coverage/sbom.json: ${bom.bomFormat} ${bom.specVersion}, ${bom.components.length} components`);
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+const bom = describeMaterials(JSON.parse(run('npm', ['sbom', '--sbom-format', 'cyclonedx'], folder)));
+if (bom.components.length !== count - 1) throw new Error('the bill of materials does not list what was installed');
+mkdirSync('coverage', { recursive: true });
+writeFileSync('coverage/sbom.json', `${JSON.stringify(bom, undefined, 2)}\n`);
+console.log(`coverage/sbom.json: ${bom.bomFormat} ${bom.specVersion}, ${bom.components.length} components`);

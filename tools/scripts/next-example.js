@@ -3,17 +3,17 @@
 // not install Next.js, for its size. Exits with 1 unless what the pages promise holds.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTestIssuer } from 'portcullis/testing';
+import { makeFolder } from '../shared/folder.js';
 import { findFreePort } from '../shared/network.js';
 
 const packages = ['next@16.4.6', 'react@19.3.1', 'react-dom@19.3.1', 'typescript@5.9.3', '@types/node@20.19.43'];
 const swc = `@next/swc-${process.platform}-${process.arch}${process.platform === 'linux' ? '-gnu' : ''}@16.4.6`;
 const page = 'docs/frameworks/next.md';
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-next-'));
+const folder = makeFolder('next');
 const audience = 'https://api.example.com/';
 
 const proxy = readFileSync('examples/next/proxy.ts', 'utf8');
@@ -124,5 +124,4 @@ try {
   process.exitCode = broken.length === 0 ? 0 : 1;
 } finally {
   await issuer.close();
-  rmSync(folder, { recursive: true, force: true });
 }

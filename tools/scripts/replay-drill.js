@@ -2,14 +2,14 @@
 // middle and comes back empty: does no proof open the door twice, does every client get in, and does Bearer go on?
 // Needs redis-server, nginx and a build.
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, request } from 'node:https';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createTestIssuer } from 'portcullis/testing';
 import { startLocalIdp } from '../../build/dev/provider/local-idp.js';
+import { makeFolder } from '../shared/folder.js';
 import { findFreePort, isOpen, until } from '../shared/network.js';
 import { startChild } from '../shared/processes.js';
 import { startRedis } from '../shared/redis.js';
@@ -24,8 +24,7 @@ const maxDuration = 270; // a proof lives for 300: until then a replay is refuse
 const audience = 'https://api.example.com/';
 const path = '/gate/api/private';
 
-const folder = mkdtempSync(join(tmpdir(), 'portcullis-drill-'));
-process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
+const folder = makeFolder('drill');
 setTimeout(() => giveUp(`The drill is not done after ${maxDuration} s.`), maxDuration * 1000);
 
 const client = createTestIssuer().dpopClient();

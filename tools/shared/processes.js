@@ -2,6 +2,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 
 const taskset = '/usr/bin/taskset';
 
@@ -64,8 +65,16 @@ export async function endChild({ child, ended }) {
   return status;
 }
 
-/** Returns a function that sends a message and resolves with the reply. It rejects if the process ends first. */
-export function createRequests({ child, ended }) {
+/**
+ * Starts a program that calls `serveRequests`, on the processors of the load. `ask` sends a request and resolves with the reply;
+ * it rejects if the process ends first. `end` ends the process.
+ */
+export function startHelper(program) {
+  const helper = startChild([process.execPath, fileURLToPath(program)], {
+    processor: processors.load,
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const { child, ended } = helper;
   const pending = new Map();
   let next = 0;
   child.on('message', ({ id, reply }) => {
@@ -74,12 +83,13 @@ export function createRequests({ child, ended }) {
   });
   const failed = ended.then((status) => Promise.reject(new Error(`a helper process ended with ${status}`)));
   failed.catch(() => {});
-  return (command, detail) => {
+  const ask = (command, detail) => {
     const id = next++;
     const reply = new Promise((resolve) => pending.set(id, resolve));
     child.send({ id, command, detail });
     return Promise.race([reply, failed]);
   };
+  return { ask, end: () => endChild(helper) };
 }
 
 /** Serves the requests of the parent process with the functions of `commands`. Exits when the parent disconnects. */
