@@ -19,7 +19,7 @@ export function createGateCommand({ settings, isTrustSet, rules: origin }: GateS
       const rules = cluster.isWorker ? followRules() : openRules({ ...options, origin, readKeys });
       return createGateService({ ...options, rules, isTrustSet });
     },
-    async openPrimary({ log, metrics, reloads, keyOwner }) {
+    async openPrimary({ log, metrics, reloads }, keyOwner) {
       const rules: OwnedRules = openRules({ origin, log, metrics, reloads, readKeys });
       // Validates the rules before a worker receives them, and fetches their keys in this process.
       const servers = createGateServers(keyOwner);

@@ -140,7 +140,7 @@ function openServer(
 ): ResourceServer<RegisteredClaims> {
   const issuers = requirements.issuers.map((trusted): TrustedIssuer => {
     const { issuer, rules } = trusted;
-    const own = keys.get(nameKeys(issuer, trusted));
+    const own = keys.get(nameKeys(issuer, trusted))?.set;
     return own === undefined ? trusted : { issuer, keys: own, ...(rules !== undefined && { rules }) };
   }) as readonly IssuerWithRecipients[]; // rules with an issuer without an audience are not loaded
   return createResourceServer({

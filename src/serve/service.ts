@@ -30,7 +30,7 @@ export async function createService(options: ServiceOptions, findLocalTokens?: F
   const parts = openServiceParts(options);
   const { mode = 'allowed' } = parts.dpop;
   const resourceServer = createResourceServer({
-    issuers: keys === undefined || issuer === undefined ? [] : [{ issuer, keys }],
+    issuers: keys === undefined || issuer === undefined ? [] : [{ issuer, keys: keys.set }],
     audience: [settings.audience],
     algorithms: settings.algorithms,
     clockTolerance: settings.clockTolerance,

@@ -7,7 +7,7 @@ import { leaveCertificateOpen } from '../../explain/open-certificate.ts';
 import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
 import { beginExchange } from '../../server/http/exchange.ts';
-import { createPendingRequests } from '../../server/process/messages.ts';
+import { createPendingRequests } from '../../server/process/pending-requests.ts';
 import { showText } from '../../shown-text.ts';
 import { explainRequest } from './explained-checks.ts';
 
@@ -38,12 +38,12 @@ export function offerPaste(options: DecisionWatchOptions): void {
 
 /** Sends the text to the workers, which have the rules. The first result counts: a worker that is starting sends none. */
 export function createWorkerPaste(): ExplainPasted {
-  const pending = createPendingRequests<PasteResult>(timeout);
+  const pending = createPendingRequests<PasteResult>();
   cluster.on('message', (_, { type, id, result }: FromWorker) => {
     if (type === 'pasted') pending.settle(id, result);
   });
   return async (text) => {
-    const result = await pending.request((id) => {
+    const result = await pending.request(timeout, (id) => {
       const message: ToWorker = { type: 'paste', id, text };
       // A worker that has ended meanwhile sends no result.
       for (const worker of Object.values(cluster.workers ?? {}))

@@ -1,4 +1,4 @@
-import { createPendingRequests } from '../../server/process/messages.ts';
+import { createPendingRequests } from '../../server/process/pending-requests.ts';
 import { type TryOptions, type TryResult, tryKinds, tryMethods } from '../page/try-wire.ts';
 
 /** Sends requests with tokens of the local provider. Only `dev` offers it. */
@@ -26,7 +26,7 @@ const kinds: ReadonlySet<unknown> = new Set(Object.keys(tryKinds));
 
 /** Opens the tries that the parent process offers. */
 export function openTries(): Tries {
-  const pending = createPendingRequests<TryResult>(timeout);
+  const pending = createPendingRequests<TryResult>();
   let count = 0;
   let isOffered = false;
   process.on('message', (message: FromDev) => {
@@ -38,7 +38,7 @@ export function openTries(): Tries {
     async run(options) {
       if (count >= maxPending) return { problem: 'Too many tries are in flight. Wait until they complete.' };
       count++;
-      const result = await pending.request((id) => {
+      const result = await pending.request(timeout, (id) => {
         const message: ToDev = { type: 'try', id, options };
         process.send?.(message, undefined, {}, (error) => error !== null && pending.settle(id, undefined));
       });

@@ -12,6 +12,14 @@ export interface Readiness {
   readonly degraded?: readonly string[];
 }
 
+/** Adds the problems of parts that fail while the service is still useful. */
+export function addDegraded(readiness: Readiness, problems: Readonly<Record<string, string>>): Readiness {
+  const names = Object.keys(problems);
+  if (names.length === 0) return readiness;
+  const { checks, degraded = [] } = readiness;
+  return { ...readiness, checks: { ...checks, ...problems }, degraded: [...degraded, ...names] };
+}
+
 export interface AdminSources {
   readonly readiness: () => Readiness | Promise<Readiness>;
   readonly metrics: () => string | Promise<string>;

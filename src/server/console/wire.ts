@@ -60,23 +60,19 @@ export interface DecisionFacts {
   readonly explanation?: ExplanationView;
 }
 
-export interface DecisionBatch {
-  readonly decisions: readonly Decision[];
-  readonly facts: readonly DecisionFacts[];
-  readonly dropped: number;
-}
-
 export interface StreamedDecisions {
   readonly decisions: readonly Decision[];
   readonly dropped: number;
 }
 
-export interface DecisionDetail {
+export interface DecisionBatch extends StreamedDecisions {
+  readonly facts: readonly DecisionFacts[];
+}
+
+export interface DecisionDetail extends Omit<DecisionFacts, 'id'> {
   readonly decision: Decision;
   /** True if its checks were run. */
   readonly walked: boolean;
-  readonly facts: readonly (readonly [string, string])[];
-  readonly explanation?: ExplanationView;
   readonly refusal?: { readonly description: string; readonly fix: string; readonly docs: string };
 }
 

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { isJsonObject, type JsonObject, parseJsonObject } from '../../jose/json.ts';
+import * as v from 'valibot';
+import { parseJsonObject } from '../../jose/json.ts';
 import { readJwks } from '../../keys/jwks.ts';
 import type { FetchedKeys } from '../../keys/key-set-options.ts';
+import { codeOf } from '../lifecycle/file.ts';
 import type { Log } from '../observation/log.ts';
 
 /** The last key sets on disk, by issuer. */
@@ -32,13 +34,17 @@ const maxLifetime = 3600;
 /** Seconds by which a clock may have been set back since the file was written. */
 const clockTolerance = 5;
 
-interface Entry {
+const cachedKeys = v.object({
   /** Seconds since the epoch. */
-  readonly fetchedAt: number;
-  readonly lifetimeSeconds: number;
-  readonly keys: readonly object[];
-  readonly published: readonly string[];
-}
+  fetchedAt: v.number(),
+  lifetimeSeconds: v.pipe(v.number(), v.gtValue(0), v.maxValue(maxLifetime)),
+  published: v.pipe(v.array(v.string()), v.readonly()),
+  keys: v.custom<readonly object[]>(hasUsableKeys),
+});
+
+const cacheFile = v.object({ version: v.literal(version), issuers: v.record(v.string(), cachedKeys) });
+
+type Entry = v.InferOutput<typeof cachedKeys>;
 
 /** A file that is ignored; the message has the cause. */
 class UnusableFile extends Error {
@@ -64,7 +70,7 @@ export async function openKeysCache(options: KeysCacheOptions): Promise<KeysCach
   const write = async (): Promise<void> => {
     while (changed) {
       changed = false;
-      await writeFile(file, format(entries)).catch((error: unknown) =>
+      await writeFile(file, JSON.stringify({ version, issuers: Object.fromEntries(entries) })).catch((error: unknown) =>
         log.write('warn', 'keys_cache_not_written', { problem: describe(error) }),
       );
     }
@@ -93,17 +99,14 @@ export async function openKeysCache(options: KeysCacheOptions): Promise<KeysCach
   };
 }
 
-function format(entries: ReadonlyMap<string, Entry>): string {
-  return JSON.stringify({ version, issuers: Object.fromEntries(entries) });
-}
-
 async function readEntries(file: string): Promise<ReadonlyMap<string, Entry>> {
   // Not blocking: the path may be a pipe without a writer.
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     assertOwn(await handle.stat());
-    const document = parseJsonObject(await handle.readFile());
-    return readDocument(document);
+    const read = v.safeParse(cacheFile, parseJsonObject(await handle.readFile()));
+    if (!read.success) throw new UnusableFile('It is broken.');
+    return new Map(Object.entries(read.output.issuers));
   } finally {
     await handle.close();
   }
@@ -116,26 +119,6 @@ function assertOwn(stats: Stats): void {
   }
   if ((stats.mode & writableByOthers) !== 0) throw new UnusableFile('Its group or others can write to it.');
   if (stats.size > maxFileBytes) throw new UnusableFile(`It has more than ${maxFileBytes} bytes.`);
-}
-
-function readDocument(document: JsonObject | undefined): ReadonlyMap<string, Entry> {
-  const issuers = document?.['version'] === version ? document['issuers'] : undefined;
-  if (!isJsonObject(issuers)) throw new UnusableFile('It is broken.');
-  return new Map(Object.entries(issuers).map(([issuer, entry]) => [issuer, readEntry(entry)]));
-}
-
-function readEntry(entry: unknown): Entry {
-  const { fetchedAt, lifetimeSeconds, keys, published } = isJsonObject(entry) ? entry : {};
-  const isUsable =
-    typeof fetchedAt === 'number' &&
-    typeof lifetimeSeconds === 'number' &&
-    lifetimeSeconds > 0 &&
-    lifetimeSeconds <= maxLifetime &&
-    Array.isArray(published) &&
-    published.every((kid) => typeof kid === 'string') &&
-    hasUsableKeys(keys);
-  if (!isUsable) throw new UnusableFile('It is broken.');
-  return { fetchedAt, lifetimeSeconds, published, keys: keys as readonly object[] }; // as just seen
 }
 
 function hasUsableKeys(keys: unknown): boolean {
@@ -163,13 +146,9 @@ async function writeFile(file: string, text: string): Promise<void> {
   }
 }
 
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
-}
-
 /** Omits the path, which the setting names. */
 function describe(error: unknown): string {
   if (error instanceof UnusableFile) return error.message;
   const code = codeOf(error);
-  return code === 'ELOOP' ? 'It is a link.' : `It cannot be read or written (${String(code ?? 'unknown')}).`;
+  return code === 'ELOOP' ? 'It is a link.' : `It cannot be read or written (${code ?? 'unknown'}).`;
 }

@@ -1,29 +1,14 @@
 import { readJwks } from '../../keys/jwks.ts';
-import { createKeySet, type ManagedKeySet } from '../../keys/key-set.ts';
+import { createKeySet, type KeySetStatus, type ManagedKeySet } from '../../keys/key-set.ts';
 import type { FetchedKeys, KeySetEvent } from '../../keys/key-set-options.ts';
 import { showText } from '../../shown-text.ts';
 import type { KeysView } from '../console/wire.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
-import type { Settings } from '../settings/settings.ts';
-import { registerKeyMetrics } from './key-metrics.ts';
 import { openKeysCache } from './keys-cache.ts';
-import {
-  collectAlgorithms,
-  type KeyNews,
-  type KeyPlace,
-  type KeySource,
-  nameKeys,
-  type ServiceKeys,
-} from './service-keys.ts';
-
-export interface OpenKeysOptions {
-  readonly settings: Settings;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
+import { collectAlgorithms, type KeyNews, type KeySource, nameKeys, type ServiceKeys } from './service-keys.ts';
 
 /** The keys in the one process that fetches them. Stores them on disk if `KEYS_CACHE` names a file. */
 export interface KeyOwner extends KeySource {
@@ -31,146 +16,120 @@ export interface KeyOwner extends KeySource {
   /** Calls the listener after each fetch, failed ones too. */
   onNews(listener: (name: string, news: KeyNews) => void): void;
   views(): readonly KeysView[];
+  close(): Promise<void>;
 }
 
-interface Opened {
-  readonly issuer: string;
-  readonly keys: ManagedKeySet;
+interface Opened extends ServiceKeys {
+  readonly set: ManagedKeySet;
 }
 
-export async function openKeyOwner(options: OpenKeysOptions): Promise<KeyOwner> {
-  const { settings, environment, log, metrics } = options;
+export async function openKeyOwner({ settings, environment, log, metrics }: ProcessContext): Promise<KeyOwner> {
   const { keyLoading, discoveryFallback } = settings.variant;
   const { keysStale: staleSeconds, keysCache: file } = settings;
   const cache = file === '' ? undefined : await openKeysCache({ file, staleSeconds, log });
   const opened = new Map<string, Opened>();
   const listeners = new Set<(name: string, news: KeyNews) => void>();
-  registerKeyMetrics(metrics, () => opened.values());
+  registerMetrics(metrics, () => opened.values());
   const fetchSeconds = metrics.counter(
     'portcullis_key_fetch_seconds_total',
     'Duration of successful fetches of the key set, by issuer.',
   );
 
-  const report = (name: string, { issuer, keys }: Opened, event: KeySetEvent): void => {
+  const report = (name: string, { issuer, set }: Opened, event: KeySetEvent): void => {
     logEvent(log, issuer, event);
-    if (event.type === 'fetched') fetchSeconds.series(labelOf(issuer)).value += event.seconds;
-    const fetched = event.type === 'fetched' ? keys.fetched() : undefined;
-    if (fetched !== undefined) cache?.keep(name, fetched);
     if (event.type === 'dropped') return;
+    const fetched = event.type === 'fetched' ? set.fetched() : undefined;
+    if (event.type === 'fetched') fetchSeconds.series(labelOf(issuer)).value += event.seconds;
+    if (fetched !== undefined) cache?.keep(name, fetched);
     // The key set reports a fetch before it resets earlier failures.
     setImmediate(() => {
-      for (const listener of listeners) listener(name, describeNews(keys, fetched));
+      for (const listener of listeners) listener(name, describeNews(set, fetched));
     });
-  };
-
-  const openIssuer = (issuer: string, place: KeyPlace): Opened => {
-    const name = nameKeys(issuer, place);
-    const { jwksUri, insecure = false } = place;
-    const restored = cache?.find(name);
-    fetchSeconds.series(labelOf(issuer)); // begins at 0
-    const keys: ManagedKeySet = createKeySet({
-      ...{ issuer, environment, staleSeconds, insecure },
-      mode: keyLoading === 'at-start' ? 'once' : 'refreshing',
-      ...(jwksUri === undefined ? { fallback: discoveryFallback } : { jwksUri }),
-      ...(restored !== undefined && { restored }),
-      onEvent(event) {
-        // Emitted while `createKeySet` runs.
-        if (event.type === 'insecure') log.write('warn', 'keys_insecure', { issuer });
-        else report(name, one, event);
-      },
-    });
-    const one: Opened = { issuer, keys };
-    if (restored !== undefined) {
-      const { keys: entries, ageSeconds } = restored;
-      log.write('info', 'keys_restored', { issuer, keys: entries.length, age_seconds: Math.round(ageSeconds) });
-    }
-    opened.set(name, one);
-    return one;
   };
 
   return {
     async open(issuer, place = {}) {
-      const known = opened.get(nameKeys(issuer, place));
-      if (known !== undefined) return serve(known);
-      const one = openIssuer(issuer, place);
-      if (keyLoading === 'at-start') await awaitKeys(one.keys, issuer);
-      return serve(one);
+      const name = nameKeys(issuer, place);
+      const known = opened.get(name);
+      if (known !== undefined) return known;
+      const { jwksUri, insecure = false } = place;
+      const restored = cache?.find(name);
+      fetchSeconds.series(labelOf(issuer)); // begins at 0
+      const set: ManagedKeySet = createKeySet({
+        ...{ issuer, environment, staleSeconds, insecure },
+        mode: keyLoading === 'at-start' ? 'once' : 'refreshing',
+        ...(jwksUri === undefined ? { fallback: discoveryFallback } : { jwksUri }),
+        ...(restored !== undefined && { restored }),
+        onEvent(event) {
+          // Emitted while `createKeySet` runs.
+          if (event.type === 'insecure') log.write('warn', 'keys_insecure', { issuer });
+          else report(name, keys, event);
+        },
+      });
+      const keys = describeKeys(issuer, set);
+      if (restored !== undefined) {
+        const { keys: entries, ageSeconds } = restored;
+        log.write('info', 'keys_restored', { issuer, keys: entries.length, age_seconds: Math.round(ageSeconds) });
+      }
+      opened.set(name, keys);
+      if (keyLoading === 'at-start') await awaitKeys(keys);
+      return keys;
     },
     news(name) {
-      const keys = opened.get(name)?.keys;
-      return keys === undefined ? undefined : describeNews(keys, keys.fetched());
+      const set = opened.get(name)?.set;
+      return set && describeNews(set, set.fetched());
     },
     onNews: (listener) => void listeners.add(listener),
-    views: () => [...opened.values()].map(describeOpened),
+    views: () => [...opened.values()].map(describeView),
     async close() {
-      for (const { keys } of opened.values()) keys.close();
+      for (const { set } of opened.values()) set.close();
       await cache?.flush();
     },
   };
 }
 
-function labelOf(issuer: string): string {
-  return `{issuer="${escapeLabel(issuer)}"}`;
-}
-
-function serve({ issuer, keys }: Opened): ServiceKeys {
-  let known: { readonly generation: number; readonly algorithms: ReadonlySet<string> } | undefined;
+function describeKeys(issuer: string, set: ManagedKeySet): Opened {
   return {
     issuer,
-    find: keys.find,
-    has: keys.has,
-    usable: keys.usable,
-    refetch: keys.refetch,
-    get generation() {
-      return keys.generation;
-    },
-    algorithms() {
-      const { generation } = keys;
-      if (known?.generation !== generation) {
-        known = { generation, algorithms: collectAlgorithms(readJwks({ keys: keys.fetched()?.keys ?? [] })) };
-      }
-      return known.algorithms;
-    },
-    problem: () => keys.status().lastError?.message,
+    set,
+    algorithms: () => collectAlgorithms(readJwks({ keys: set.fetched()?.keys ?? [] })),
+    problem: () => set.status().lastError?.message,
     // Even if restored keys are usable: the provider may have withdrawn them.
-    fetch: () => void keys.refetch(),
+    fetch: () => void set.refetch(),
   };
 }
 
-async function awaitKeys(keys: ManagedKeySet, issuer: string): Promise<void> {
+async function awaitKeys({ issuer, set }: Opened): Promise<void> {
   try {
-    await keys.refetch();
-    await keys.ready();
+    await set.refetch();
+    await set.ready();
   } catch (cause) {
-    keys.close();
+    set.close();
+    const problem = cause instanceof Error ? cause.message.replace(/\.$/, '') : 'unknown';
     throw new StartFailure(
-      `the keys of ${issuer} could not be loaded, and this variant does not start without them: ${describe(cause)}`,
+      `the keys of ${issuer} could not be loaded, and this variant does not start without them: ${problem}`,
       exitCodes.unavailable,
       { cause },
     );
   }
 }
 
-function describeNews(keys: ManagedKeySet, fetched: FetchedKeys | undefined): KeyNews {
-  const { usableSeconds, lastError, fetches } = keys.status();
+function describeNews(set: ManagedKeySet, fetched: FetchedKeys | undefined): KeyNews {
+  const { usableSeconds, lastError, fetches } = set.status();
   // Infinity has no form in JSON.
   const bounded = Math.min(usableSeconds, Number.MAX_SAFE_INTEGER);
-  const { generation } = keys;
+  const { generation } = set;
   return { fetched, generation, fetches: fetches.ok, usableSeconds: bounded, problem: lastError?.message };
 }
 
-function describeOpened({ issuer, keys }: Opened): KeysView {
-  const { usable, ageSeconds, lastError } = keys.status();
+function describeView({ issuer, set }: Opened): KeysView {
+  const { usable, ageSeconds, lastError } = set.status();
   return {
     ...{ issuer, usable },
-    ids: keys.fetched()?.published.map((id) => showText(id, 80)) ?? [],
+    ids: set.fetched()?.published.map((id) => showText(id, 80)) ?? [],
     ...(ageSeconds !== undefined && { ageSeconds: Math.round(ageSeconds) }),
     ...(lastError !== undefined && { problem: lastError.message }),
   };
-}
-
-function describe(cause: unknown): string {
-  return cause instanceof Error ? cause.message.replace(/\.$/, '') : 'unknown';
 }
 
 function logEvent(log: Log, issuer: string, event: KeySetEvent): void {
@@ -190,4 +149,42 @@ function logEvent(log: Log, issuer: string, event: KeySetEvent): void {
     const { type, ...dropped } = event;
     log.write('warn', `key_${type}`, { issuer, ...dropped });
   }
+}
+
+type Read = (status: KeySetStatus) => number | undefined;
+type Combine = (one: number, other: number) => number;
+
+const add: Combine = (one, other) => one + other;
+
+/** Registers the metrics of each issuer. One issuer may have several key sets, at different URLs. */
+function registerMetrics(metrics: Metrics, opened: () => Iterable<Opened>): void {
+  const read = (of: Read, combine: Combine, labels = ''): Record<string, number> => {
+    const series: Record<string, number> = {};
+    for (const { issuer, set } of opened()) {
+      const value = of(set.status());
+      if (value === undefined) continue;
+      const name = labelOf(issuer, labels);
+      const before = series[name];
+      series[name] = before === undefined ? value : combine(before, value);
+    }
+    return series;
+  };
+  const gauge = (name: string, help: string, of: Read, combine: Combine): void =>
+    metrics.gauge({ name: `portcullis_key_set_${name}`, help, aggregate: 'max', read: () => read(of, combine) });
+  gauge('age_seconds', 'Seconds since the last fetch, by issuer.', ({ ageSeconds }) => ageSeconds, Math.max);
+  gauge('keys', 'Usable keys that are loaded, by issuer.', ({ keys }) => keys, add);
+  gauge('usable', '1 if tokens of the issuer can be validated, otherwise 0.', ({ usable }) => Number(usable), Math.min);
+  metrics.gauge({
+    name: 'portcullis_key_fetches_total',
+    help: 'Fetches of the key set by issuer and outcome.',
+    type: 'counter',
+    read: () => ({
+      ...read(({ fetches }) => fetches.ok, add, ',outcome="ok"'),
+      ...read(({ fetches }) => fetches.failed, add, ',outcome="failed"'),
+    }),
+  });
+}
+
+function labelOf(issuer: string, more = ''): string {
+  return `{issuer="${escapeLabel(issuer)}"${more}}`;
 }

@@ -8,8 +8,9 @@ export interface KeyPlace {
 }
 
 /** The keys of one issuer, fetched by this process or by another one. */
-export interface ServiceKeys extends KeySet {
+export interface ServiceKeys {
   readonly issuer: string;
+  readonly set: KeySet;
   algorithms(): ReadonlySet<string>;
   /** Cause of the last failed fetch; `undefined` after a successful one. */
   problem(): string | undefined;
@@ -20,12 +21,11 @@ export interface ServiceKeys extends KeySet {
 export interface KeySource {
   /** Rejects with `StartFailure` if the variant does not start without keys, and there are none. */
   open(issuer: string, place?: KeyPlace): Promise<ServiceKeys>;
-  close(): Promise<void>;
 }
 
 /** Describes the keys for `/readyz`: `ok`, or the reason that no token with an enabled algorithm can be validated. */
 export function describeReadyKeys(keys: ServiceKeys, enabled: readonly string[]): string {
-  if (!keys.usable()) return `none: ${keys.problem() ?? 'not fetched yet'}`;
+  if (!keys.set.usable()) return `none: ${keys.problem() ?? 'not fetched yet'}`;
   const published = keys.algorithms();
   if (enabled.some((alg) => published.has(alg))) return 'ok';
   return `none: the published keys are for ${[...published].join(', ')}, and ${enabled.join(', ')} is enabled`;

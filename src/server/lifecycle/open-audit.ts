@@ -1,23 +1,13 @@
 import { type Audit, createAudit } from '../../audit/audit.ts';
-import type { Readiness } from '../admin/admin.ts';
+import { addDegraded, type Readiness } from '../admin/admin.ts';
 import type { Log } from '../observation/log.ts';
-import type { Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
 import { exitCodes, StartFailure } from './exit.ts';
-import type { Reloads } from './reload.ts';
-
-export interface OpenAuditOptions {
-  readonly settings: Settings;
-  /** Reads the settings again. Throws if they are invalid. */
-  readonly readAgain: () => Settings;
-  readonly reloads: Reloads;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
+import { codeOf } from './file.ts';
+import type { ProcessContext } from './process-context.ts';
 
 /** Opens the audit trail of the settings; `undefined` if it is off. Throws `StartFailure` if the file cannot be opened. */
-export function openAudit(options: OpenAuditOptions): Audit | undefined {
-  const { settings, readAgain, reloads, log, metrics } = options;
+export function openAudit({ settings, readAgain, reloads, log, metrics }: ProcessContext): Audit | undefined {
   if (settings.auditLog === 'off') return undefined;
   const audit = open(settings, log);
   metrics.gauge({
@@ -31,7 +21,10 @@ export function openAudit(options: OpenAuditOptions): Audit | undefined {
       audit.reopen();
       log.write('info', 'audit_reopened');
     } catch (error) {
-      log.write('error', 'audit_reopen_failed', { problem: describe(error), fix: 'The old file stays open.' });
+      log.write('error', 'audit_reopen_failed', {
+        problem: codeOf(error) ?? 'unknown',
+        fix: 'The old file stays open.',
+      });
     }
     audit.useSecret(readAgain().logIdentitySecret);
   });
@@ -55,25 +48,17 @@ function open({ auditLog, auditFormat, auditFull, auditIdentity, logIdentitySecr
       identitySecret: logIdentitySecret,
       onState(state, error) {
         if (state === 'restored') log.write('info', 'audit_restored');
-        else log.write('error', 'audit_failed', { problem: describe(error), full: auditFull });
+        else log.write('error', 'audit_failed', { problem: codeOf(error) ?? 'unknown', full: auditFull });
       },
     });
   } catch (cause) {
-    const message = `AUDIT_LOG cannot be opened (${describe(cause)}). Set the path of a file that this service can append to`;
+    const message = `AUDIT_LOG cannot be opened (${codeOf(cause) ?? 'unknown'}). Set the path of a file that this service can append to`;
     throw new StartFailure(message, exitCodes.config, { cause });
   }
 }
 
 /** Adds a failing audit trail to the readiness. The service stays ready. */
-export function addAuditState(readiness: Readiness, audit: Pick<Audit, 'isAvailable'> | undefined): Readiness {
+export function addAuditState(readiness: Readiness, audit: Audit | undefined): Readiness {
   if (audit === undefined || audit.isAvailable()) return readiness;
-  return {
-    ...readiness,
-    checks: { ...readiness.checks, audit: 'lines cannot be written: requests that need a token get 503' },
-    degraded: [...(readiness.degraded ?? []), 'audit'],
-  };
-}
-
-function describe(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+  return addDegraded(readiness, { audit: 'lines cannot be written: requests that need a token get 503' });
 }

@@ -2,9 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
 import type { TLSSocket } from 'node:tls';
-import type { Fed, Intake } from './intake.ts';
-import type { PeerUse } from './limits.ts';
-import { RequestPieces } from './request-pieces.ts';
+import type { Fed, Intake, PeerUse } from './intake.ts';
+import { namesUpgrade, RequestPieces } from './request-pieces.ts';
 
 /** Requests of one connection that may wait for their responses. */
 const maxPending = 8;
@@ -45,8 +44,8 @@ export class ClientConnection extends Duplex implements Fed {
   #period = 0;
   #bytes = -1;
   #isReading = false;
-  #isEnded = false;
-  #isEndPassed = false;
+  /** True after the client has ended its side, until `node:http` receives the end. */
+  #hasEnd = false;
   #isClosed = false;
   #isDetached = false;
   #isBroken = false;
@@ -59,6 +58,7 @@ export class ClientConnection extends Duplex implements Fed {
   };
 
   readonly #fail = (error: Error): void => void this.destroy(error);
+
   readonly #close = (): void => {
     this.#isClosed = true;
     this.#release(this.#counted);
@@ -99,7 +99,7 @@ export class ClientConnection extends Duplex implements Fed {
     this.#options = options;
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('end', () => {
-      this.#isEnded = true;
+      this.#hasEnd = true;
       this.emit('halfClose');
       this.#goOn();
     });
@@ -158,11 +158,6 @@ export class ClientConnection extends Duplex implements Fed {
   resetAndDestroy(): this {
     this.socket.resetAndDestroy();
     return this.destroy();
-  }
-
-  /** True until the client has sent a byte. */
-  get isUnused(): boolean {
-    return this.socket.bytesRead === 0;
   }
 
   /** True while responses are pending. */
@@ -247,10 +242,7 @@ export class ClientConnection extends Duplex implements Fed {
   #receive(chunk: Buffer): void {
     // After the last response nothing is parsed, but read: unread bytes would reset the connection before it has arrived.
     if (this.#isReading || this.#isBroken || this.writableEnded) return;
-    if (this.#pieces.findEnd(chunk) === chunk.length && this.#mayPass(chunk)) {
-      this.#pass(chunk);
-      return;
-    }
+    if (this.#pieces.findEnd(chunk) === chunk.length && this.#mayPass(chunk)) return void this.#pass(chunk);
     // A socket whose buffer is full stops reading with this read; a socket that is only paused reads once more.
     this.socket.pause();
     this.socket.unshift(chunk);
@@ -258,10 +250,7 @@ export class ClientConnection extends Duplex implements Fed {
     const { intake, peer } = this.#options;
     // A body holds one read of each request at most; the number of requests is bounded elsewhere.
     if (!this.#pieces.isInBody) {
-      if (!intake.hold(peer, chunk.length)) {
-        this.destroy();
-        return;
-      }
+      if (!intake.hold(peer, chunk.length)) return void this.destroy();
       this.#counted = chunk.length;
     }
     this.#goOn();
@@ -269,17 +258,14 @@ export class ClientConnection extends Duplex implements Fed {
 
   #goOn(): void {
     if (this.#isDetached || this.destroyed) return;
-    if (this.#held.length > 0) {
-      this.#options.intake.enqueue(this);
-      return;
-    }
+    if (this.#held.length > 0) return void this.#options.intake.enqueue(this);
     if (this.#pending === 0) {
       const callback = this.#whenResponded;
       this.#whenResponded = undefined;
       callback?.();
     } else if (this.#options.halfClosed === 'respond') return;
-    if (!this.#isEnded || this.#isEndPassed) return;
-    this.#isEndPassed = true;
+    if (!this.#hasEnd) return;
+    this.#hasEnd = false;
     this.push(null);
   }
 
@@ -311,9 +297,4 @@ export class ClientConnection extends Duplex implements Fed {
     this.#counted -= bytes;
     this.#options.intake.release(this.#options.peer, bytes);
   }
-}
-
-/** Reports whether a head may name another protocol: `node:http` hands over the connection with it. */
-function namesUpgrade(head: Buffer): boolean {
-  return /\nupgrade[ \t]*:/i.test(head.toString('latin1'));
 }

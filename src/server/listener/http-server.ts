@@ -4,8 +4,8 @@ import { setImmediate } from 'node:timers/promises';
 import { onBun, onDeno } from '../../platform.ts';
 import { type ErrorBodyFormat, statusPhrases } from '../../refusal/error-body.ts';
 import { ClientConnection } from './client-connection.ts';
-import { createIntake } from './intake.ts';
-import { type ConnectionLimit, createPeers, type Peers, type PeerUse } from './limits.ts';
+import type { ConnectionLimit } from './connection-limit.ts';
+import { createIntake, type PeerOptions, type PeerUse } from './intake.ts';
 import type { CreateTlsServer } from './open-tls.ts';
 import { serveUpgrades, type UpgradeListener } from './upgrades.ts';
 
@@ -25,7 +25,7 @@ export interface HttpServerOptions {
   /** Maximum number of open connections. Default: no limit. */
   readonly limit?: ConnectionLimit;
   /** The part of each limit that one peer may take. Default: the entire limit. */
-  readonly peers?: Peers;
+  readonly peers?: PeerOptions;
   /** Seconds after which a connection is closed if its client has taken no byte of a response. Default: 30. */
   readonly unreadTimeout?: number;
   /** Seconds after which an idle tunnel is closed. Default: 3600. */
@@ -69,7 +69,7 @@ const goneCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 /** Creates the server; nothing listens yet. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
-  const { createTlsServer, limit, unreadTimeout = 30, firstByteTimeout = 2, peers = createPeers() } = options;
+  const { createTlsServer, limit, unreadTimeout = 30, firstByteTimeout = 2 } = options;
   const settings = {
     maxHeaderSize: maxHeaderBytes,
     // Without a Host the app refuses the request, with a reason in the log.
@@ -85,7 +85,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const isNode = !onBun && !onDeno;
   const server = isNode ? createServer(settings) : (createTlsServer ?? createServer)(settings);
   const acceptor = isNode ? (createTlsServer ?? createNetServer)(acceptorOptions) : server;
-  const intake = createIntake(peers);
+  const intake = createIntake(options.peers);
   const sockets = new Set<Socket>();
   const clients = new Set<ClientConnection>();
   /** Connections in their TLS handshake, by client: Node reports its end with another socket. */
@@ -105,10 +105,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
 
   acceptor.on('connection', (socket: Socket) => {
     const { remoteAddress } = socket;
-    const peer = peers.enter(remoteAddress);
+    const peer = intake.enter(remoteAddress);
     const most = limit?.most ?? Number.POSITIVE_INFINITY;
-    if (sockets.size >= most || (peer.isBounded && peer.connections > peers.partOf(most))) {
-      peers.leave(remoteAddress);
+    if (sockets.size >= most || peer.connections > intake.partOf(most, peer)) {
+      intake.leave(remoteAddress);
       limit?.note();
       socket.destroy();
       return;
@@ -119,7 +119,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const client = nameClient(socket);
     socket.once('close', () => {
       options.onConnection?.(-1);
-      peers.leave(remoteAddress);
+      intake.leave(remoteAddress);
       sockets.delete(socket);
       handshakes.delete(client);
       if (sockets.size === 0) whenNone();
@@ -161,7 +161,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     serveUpgrades(server, {
       ...{ onUpgrade: options.onUpgrade, onRequest: options.onRequest, beforeCut: options.beforeCut },
       ...{ unreadTimeout, tunnelTimeout: options.tunnelTimeout ?? 3600 },
-      serveAgain: (socket) => serve(socket, peers.find(socket.remoteAddress)),
+      serveAgain: (socket) => serve(socket, intake.find(socket.remoteAddress)),
     });
   }
   // Size bounds the headers already; a limit on their number would drop some silently.
@@ -184,10 +184,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     // The 400 for a malformed body replaces the response that this request waits for.
     if (isGone || client?.isOnlyBody !== true) options.beforeCut?.();
     // A client that disconnects has sent nothing malformed.
-    if (isGone) {
-      socket.destroy();
-      return;
-    }
+    if (isGone) return void socket.destroy();
     const status = statusOf(error);
     const respond = (): void => respondRaw(socket as Socket, status, options.errorBody); // an HTTP/1 server has no other
     const isFirst = client === undefined || client.breakOff(respond);
@@ -197,10 +194,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   // Without a listener Node closes the connection itself, before pending responses are sent.
   server.on('connect', (_incoming, socket) => {
     options.beforeCut?.();
-    if (!isNode) {
-      socket.destroy();
-      return;
-    }
+    if (!isNode) return void socket.destroy();
     const client = socket as unknown as ClientConnection; // `serve` created it
     client.breakOff(() => client.destroySoon());
   });
@@ -211,7 +205,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const closeIdle = (): void => {
     server.closeIdleConnections();
     const latest = performance.now() - firstByteTimeout * 1000;
-    for (const client of clients) if (client.isUnused && client.openedAt <= latest) client.destroy();
+    for (const client of clients) if (client.socket.bytesRead === 0 && client.openedAt <= latest) client.destroy();
     for (const { socket, openedAt } of handshakes.values()) if (openedAt <= latest) socket.destroy();
   };
 
@@ -272,18 +266,12 @@ function statusOf({ code }: NodeJS.ErrnoException): number {
   return parserStatuses.get(code ?? '') ?? 400;
 }
 
-function phrase(status: number): string {
-  return statusPhrases.get(status) ?? 'Error';
-}
-
 function respondRaw(socket: Socket, status: number, errorBody: ErrorBodyFormat): void {
-  if (!socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const { contentType, body } = errorBody({ status, description: phrase(status) });
+  if (!socket.writable) return void socket.destroy();
+  const phrase = statusPhrases.get(status) ?? 'Error';
+  const { contentType, body } = errorBody({ status, description: phrase });
   socket.end(
-    `HTTP/1.1 ${status} ${phrase(status)}\r\nContent-Type: ${contentType}\r\n` +
+    `HTTP/1.1 ${status} ${phrase}\r\nContent-Type: ${contentType}\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   );
 }

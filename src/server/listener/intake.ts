@@ -1,4 +1,22 @@
-import type { Peers, PeerUse } from './limits.ts';
+import type { IsTrusted } from '../../http/external-url.ts';
+import { namePeer } from '../../http/peer-name.ts';
+
+/** Part of one peer in the limits that all connections of a listener share. */
+export interface PeerUse {
+  /** False for a peer without a limit: a trusted proxy, or a unix socket. */
+  readonly isBounded: boolean;
+  connections: number;
+  requests: number;
+  /** Bytes that were read and not yet parsed. */
+  heldBytes: number;
+}
+
+export interface PeerOptions {
+  /** Part of each limit that one peer may use, over 0 and at most 1. Default: 1. */
+  readonly share?: number;
+  /** Reports whether a peer is exempt. Default: only a peer without an address is. */
+  readonly isTrusted?: IsTrusted;
+}
 
 /** A connection with bytes that were read and not yet parsed. */
 export interface Fed {
@@ -8,6 +26,12 @@ export interface Fed {
 
 /** The limits that all connections of one listener share, and the queue in which they are parsed. */
 export interface Intake {
+  /** Counts a connection of the peer until {@link Intake.leave}. */
+  enter(address: string | undefined): PeerUse;
+  leave(address: string | undefined): void;
+  find(address: string | undefined): PeerUse;
+  /** Returns the part of a limit that the peer may use; at least 1. */
+  partOf(limit: number, peer: PeerUse): number;
   hasRoom(peer: PeerUse): boolean;
   /** Counts requests that begin to wait (1) or end (negative). */
   countRequests(peer: PeerUse, change: number): void;
@@ -29,9 +53,8 @@ const maxFeeding = 5;
 /** Milliseconds while connections arrive: Node accepts one per iteration, and others wait in the backlog. */
 const maxFeedingAtArrival = 0.5;
 
-export function createIntake(peers: Peers): Intake {
-  const requestsOfPeer = peers.partOf(maxRequests);
-  const bytesOfPeer = peers.partOf(maxHeldBytes);
+export function createIntake({ share = 1, isTrusted = () => false }: PeerOptions = {}): Intake {
+  const uses = new Map<string, PeerUse>();
   const queue = new Set<Fed>();
   let requests = 0;
   let heldBytes = 0;
@@ -51,14 +74,35 @@ export function createIntake(peers: Peers): Intake {
     if (isWorking) setImmediate(work);
   };
 
+  const find = (address: string | undefined): PeerUse =>
+    uses.get(namePeer(address)) ?? {
+      isBounded: address !== undefined && !isTrusted(address),
+      ...{ connections: 0, requests: 0, heldBytes: 0 },
+    };
+  const partOf = (limit: number, { isBounded }: PeerUse): number =>
+    isBounded ? Math.max(1, Math.floor(limit * share)) : Number.POSITIVE_INFINITY;
+
   return {
-    hasRoom: (peer) => requests < maxRequests && (!peer.isBounded || peer.requests < requestsOfPeer),
+    find,
+    partOf,
+    enter(address) {
+      const use = find(address);
+      uses.set(namePeer(address), use);
+      use.connections++;
+      return use;
+    },
+    leave(address) {
+      const name = namePeer(address);
+      const use = uses.get(name);
+      if (use !== undefined && --use.connections === 0) uses.delete(name);
+    },
+    hasRoom: (peer) => requests < maxRequests && peer.requests < partOf(maxRequests, peer),
     countRequests(peer, change) {
       requests += change;
       peer.requests += change;
     },
     hold(peer, bytes) {
-      if (heldBytes + bytes > maxHeldBytes || (peer.isBounded && peer.heldBytes + bytes > bytesOfPeer)) return false;
+      if (heldBytes + bytes > maxHeldBytes || peer.heldBytes + bytes > partOf(maxHeldBytes, peer)) return false;
       heldBytes += bytes;
       peer.heldBytes += bytes;
       return true;

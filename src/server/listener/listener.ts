@@ -1,6 +1,7 @@
 import { chmod, chown, lstat, readFile, rm } from 'node:fs/promises';
 import { connect, Server as NetServer } from 'node:net';
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
+import { codeOf } from '../lifecycle/file.ts';
 import { createHttpServer, type HttpServerOptions } from './http-server.ts';
 
 export interface ListenAddress {
@@ -169,7 +170,7 @@ const reasons: Readonly<Record<string, Describe>> = {
 };
 
 export function describeListenFailure(address: FailedAddress, cause: unknown): string {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
+  const code = codeOf(cause) ?? '';
   const describe = Object.hasOwn(reasons, code) ? reasons[code] : undefined;
   const { host, port } = address.settings;
   const why = describe?.(address) ?? `the system reports ${code || 'no cause'}. Correct ${host} or ${port}`;

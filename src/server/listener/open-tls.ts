@@ -4,20 +4,12 @@ import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Server, TLSSocket, TlsOptions } from 'node:tls';
 import { onBun, onDeno } from '../../platform.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import { watchSettledFile } from '../lifecycle/file.ts';
-import type { Reloads } from '../lifecycle/reload.ts';
+import { codeOf, watchSettledFile } from '../lifecycle/file.ts';
+import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import type { Metrics } from '../observation/metrics.ts';
-import type { Settings } from '../settings/settings.ts';
 
 export type CreateTlsServer = (options: ServerOptions) => HttpServer & Server;
-
-export interface OpenTlsOptions {
-  readonly settings: Pick<Settings, 'tlsCert' | 'tlsKey' | 'tlsClientCa'>;
-  readonly reloads: Reloads;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
 
 /** Seconds for the TLS handshake, as for the headers of a request. */
 const handshakeSeconds = 10;
@@ -35,7 +27,7 @@ export async function openTls({
   reloads,
   log,
   metrics,
-}: OpenTlsOptions): Promise<CreateTlsServer | undefined> {
+}: ProcessContext): Promise<CreateTlsServer | undefined> {
   const { tlsCert, tlsKey, tlsClientCa } = settings;
   if (tlsCert === '') return undefined;
   // Loading it delays the start, and usually a proxy terminates TLS.
@@ -157,6 +149,6 @@ function createFailureLog(log: Log, metrics: Metrics): (error: Error, socket: TL
 
 /** Reveals nothing of the files, of which one is a private key. */
 function describe(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-  return `Set the paths of files in PEM: a certificate with its chain and the key that belongs to it (${code})`;
+  const files = 'a certificate with its chain and the key that belongs to it';
+  return `Set the paths of files in PEM: ${files} (${codeOf(error) ?? 'unknown'})`;
 }

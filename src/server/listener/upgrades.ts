@@ -74,7 +74,7 @@ function watchTunnel(socket: Socket, { unreadTimeout, tunnelTimeout }: UpgradeOp
 }
 
 /** Creates the response for a request for an upgrade: Node provides only the connection. */
-export function createUpgradeAnswer(incoming: IncomingMessage, connection: ClientConnection): ServerResponse {
+function createUpgradeAnswer(incoming: IncomingMessage, connection: ClientConnection): ServerResponse {
   const outgoing = new ServerResponse(incoming);
   outgoing.shouldKeepAlive = false;
   outgoing.assignSocket(connection as unknown as Socket); // all that a response needs of one

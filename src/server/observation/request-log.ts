@@ -8,7 +8,8 @@ import { readRequestId, readTraceId } from './traces.ts';
 export interface RequestLogOptions {
   readonly log: Log;
   readonly readClientAddress: ReadClientAddress;
-  readonly describeIdentity: DescribeIdentity;
+  /** `undefined`: lines name no identity. */
+  readonly describeIdentity: DescribeIdentity | undefined;
 }
 
 export type WriteRequestLine = (exchange: Exchange, status: number, milliseconds: number) => void;
@@ -44,11 +45,11 @@ export function createRequestLog(options: RequestLogOptions): WriteRequestLine {
 
 function describeFacts(
   { context, evidence, cause, claims }: Exchange,
-  describeIdentity: DescribeIdentity,
+  describeIdentity: DescribeIdentity | undefined,
 ): LogFields | undefined {
   // A refused token names its subject only if its signature was verified.
   const verified = claims ?? evidence?.claims;
-  const identity = verified === undefined ? undefined : describeIdentity(verified);
+  const identity = verified === undefined ? undefined : describeIdentity?.(verified);
   const refusal = evidence === undefined ? undefined : describeRefusal(evidence);
   if (context === undefined && cause === undefined && identity === undefined && refusal === undefined) return undefined;
   return { ...identity, ...refusal, ...context, ...(cause !== undefined && { cause: describeCause(cause) }) };

@@ -1,45 +1,50 @@
 import { type Jwks, readJwks } from '../../keys/jwks.ts';
-import { collectAlgorithms, type KeyNews, type KeySource, nameKeys, type ServiceKeys } from '../keys/service-keys.ts';
-import { createPendingRequests } from './messages.ts';
-import type { PrimaryChannel } from './replay-ipc.ts';
+import type { KeySet } from '../../keys/key-set.ts';
+import type { KeyOwner } from '../keys/open-keys.ts';
+import { collectAlgorithms, type KeyNews, type KeySource, nameKeys } from '../keys/service-keys.ts';
+import type { KeysRequest, KeysResponse, PrimaryChannel } from './channel.ts';
 
 /** Milliseconds for one fetch by the owner, and its response. */
 const responseTimeout = 5000;
 /** Seconds without another request, after the owner has refused to fetch. */
 const throttleSeconds = 1;
 
-interface FollowedKeys {
-  readonly keys: ServiceKeys;
-  follow(news: KeyNews): void;
+/** Responds to a worker. The primary process fetches, so that a flood costs the provider as much as one process. */
+export async function provideKeys(owner: KeyOwner, { issuer, place, newerThan }: KeysRequest): Promise<KeysResponse> {
+  const name = nameKeys(issuer, place);
+  const keys = await owner.open(issuer, place);
+  // Newer keys, which another worker has requested, need no other fetch.
+  const needsFetch = newerThan !== undefined && (owner.news(name)?.fetches ?? 0) <= newerThan;
+  const fetch = needsFetch ? keys.set.refetch() : undefined;
+  if (needsFetch && fetch === undefined) return { throttled: true };
+  await fetch;
+  return { throttled: false, news: owner.news(name) };
 }
 
-/** The keys that the primary process fetches, seen from a worker. A worker has them before its first connection. */
+/** The keys that the primary process fetches, as a worker uses them. A worker has them before its first connection. */
 export function followKeys(channel: PrimaryChannel): KeySource {
   const followed = new Map<string, FollowedKeys>();
-  const pending = createPendingRequests<boolean>(responseTimeout);
-
-  channel.onMessage((message) => {
-    if (message.type !== 'keys') return;
-    if (message.news !== undefined) followed.get(message.name)?.follow(message.news);
-    if (message.id !== undefined) pending.settle(message.id, message.throttled);
-  });
-
+  channel.provide({ keys: ({ name, news }) => followed.get(name)?.follow(news) });
   return {
     async open(issuer, place = {}) {
-      /** Resolves with true if the owner refuses to fetch now. */
-      const request = async (action: 'follow' | 'fetch', fetches: number): Promise<boolean> =>
-        (await pending.request((id) => channel.send({ type: 'keys', id, issuer, place, action, fetches }))) ?? true;
-      const opened = createFollowedKeys(issuer, (fetches) => request('fetch', fetches));
-      followed.set(nameKeys(issuer, place), opened);
-      await request('follow', 0);
-      return opened.keys;
+      const request = async (newerThan?: number): Promise<boolean> => {
+        const response = await channel.request('keys', responseTimeout, { issuer, place, newerThan });
+        if (response?.news !== undefined) keys.follow(response.news);
+        return response?.throttled ?? true;
+      };
+      const keys = createFollowedKeys(request);
+      followed.set(nameKeys(issuer, place), keys);
+      await request();
+      // The owner fetches.
+      return { issuer, set: keys.set, algorithms: keys.algorithms, problem: keys.problem, fetch: () => {} };
     },
-    close: async () => {},
   };
 }
 
+type FollowedKeys = ReturnType<typeof createFollowedKeys>;
+
 /** `fetch` requests keys that are newer than the keys of N fetches. It resolves with true if the owner refuses to fetch now. */
-function createFollowedKeys(issuer: string, fetch: (fetches: number) => Promise<boolean>): FollowedKeys {
+function createFollowedKeys(fetch: (newerThan: number) => Promise<boolean>) {
   let jwks: Jwks | undefined;
   let generation = 0;
   let fetches = 0;
@@ -49,34 +54,30 @@ function createFollowedKeys(issuer: string, fetch: (fetches: number) => Promise<
   let quietUntil = Number.NEGATIVE_INFINITY;
   const usable = (): boolean => seconds() < usableUntil;
 
-  const refetch = (): Promise<void> | undefined => {
-    if (inFlight !== undefined || seconds() < quietUntil) return inFlight;
-    inFlight = fetch(fetches).then((throttled) => {
-      inFlight = undefined;
-      if (throttled) quietUntil = seconds() + throttleSeconds;
-    });
-    return inFlight;
-  };
-
-  const keys: ServiceKeys = {
-    issuer,
+  const set: KeySet = {
     find(kid, alg) {
       const found = usable() ? jwks?.keys.get(kid) : undefined;
       return found?.algs.has(alg) ? found.key : undefined;
     },
     has: (kid) => jwks?.published.has(kid) ?? false,
     usable,
-    refetch,
+    refetch() {
+      if (inFlight !== undefined || seconds() < quietUntil) return inFlight;
+      inFlight = fetch(fetches).then((throttled) => {
+        inFlight = undefined;
+        if (throttled) quietUntil = seconds() + throttleSeconds;
+      });
+      return inFlight;
+    },
     get generation() {
       return generation;
     },
-    algorithms: () => (jwks === undefined ? new Set() : collectAlgorithms(jwks)),
-    problem: () => problem,
-    fetch: () => {}, // the owner fetches
   };
   return {
-    keys,
-    follow(news) {
+    set,
+    algorithms: (): ReadonlySet<string> => (jwks === undefined ? new Set() : collectAlgorithms(jwks)),
+    problem: () => problem,
+    follow(news: KeyNews): void {
       if (news.fetched !== undefined) {
         const { keys, published } = news.fetched;
         jwks = { ...readJwks({ keys }), published: new Set(published) };

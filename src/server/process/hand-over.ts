@@ -1,20 +1,20 @@
-import type { Worker } from 'node:cluster';
 import { createServer, type Socket } from 'node:net';
-import type { ConnectionLimit } from '../listener/limits.ts';
+import type { ConnectionLimit } from '../listener/connection-limit.ts';
 import { formatUrl, type ListenAddress, openServer, stopAccepting } from '../listener/listener.ts';
-import type { ToWorker } from './messages.ts';
+import type { WorkerChannel } from './channel.ts';
+
+export interface Taker {
+  readonly channel: WorkerChannel;
+  /** True for a worker that is skipped while others respond. */
+  isSilent(): boolean;
+}
 
 /** Accepts the connections of the API in the primary process, and passes each to a worker. */
 export interface HandOver {
   readonly url: string;
-  add(worker: Worker): void;
-  confirm(worker: Worker, id: number): void;
+  add(taker: Taker): void;
   /** Passes no more connections to the worker. It keeps those that it has. */
-  remove(worker: Worker): void;
-  /** Passes the connections that an ended worker has not taken to other workers. */
-  reassign(worker: Worker): void;
-  /** Skips a silent worker while others respond. */
-  setSilent(worker: Worker, silent: boolean): void;
+  remove(taker: Taker): void;
   /** Accepts the backlog, then stops. Settles when every accepted connection was sent to a worker. */
   close(): Promise<void>;
 }
@@ -33,41 +33,33 @@ const maxWaiting = 1024;
  * connections that arrive meanwhile.
  */
 export async function openHandOver({ scheme, limit, ...address }: HandOverOptions): Promise<HandOver> {
-  const ready = new Set<Worker>();
-  const silent = new Set<Worker>();
+  /** The workers that take connections: the next one first. */
+  const takers = new Set<Taker>();
   const waiting = new Set<Socket>();
   /** Connections that a worker has not confirmed. This process keeps them open until then. */
-  const unconfirmed = new Map<Worker, Map<number, Socket>>();
+  const unconfirmed = new Map<Taker, Map<number, Socket>>();
   let nextId = 0;
   const server = createServer({ pauseOnConnect: true });
 
-  const next = (): Worker | undefined => {
-    const [first] = ready;
-    const found = Array.from(ready).find((worker) => !silent.has(worker)) ?? first;
-    if (found === undefined) return undefined;
-    ready.delete(found);
-    ready.add(found); // as the last one
-    return found;
-  };
-
   const pass = (socket: Socket): void => {
-    const worker = next();
-    if (worker !== undefined) send(worker, socket);
-    else if (waiting.size < maxWaiting) waiting.add(socket);
-    else refuse(socket);
+    const all = [...takers];
+    const taker = all.find((each) => !each.isSilent()) ?? all[0];
+    if (taker !== undefined) {
+      takers.delete(taker);
+      takers.add(taker); // as the last one
+      send(taker, socket);
+    } else if (waiting.size < maxWaiting) waiting.add(socket);
+    else {
+      limit.note();
+      socket.destroy();
+    }
   };
 
-  const refuse = (socket: Socket): void => {
-    limit.note();
-    socket.destroy();
-  };
-
-  const send = (worker: Worker, socket: Socket): void => {
+  const send = (taker: Taker, socket: Socket): void => {
     const id = nextId++;
-    const message: ToWorker = { type: 'connection', id };
-    unconfirmed.get(worker)?.set(id, socket);
-    // If it cannot be sent, it is reassigned when the worker has ended.
-    if (worker.isConnected()) worker.send(message, socket, { keepOpen: true }, () => {});
+    unconfirmed.get(taker)?.set(id, socket);
+    // If it cannot be sent, it is passed on when the worker has ended.
+    taker.channel.call('connection', id, socket);
   };
 
   if (limit.most !== undefined) server.maxConnections = limit.most;
@@ -76,29 +68,25 @@ export async function openHandOver({ scheme, limit, ...address }: HandOverOption
   await openServer(server, address);
   return {
     url: formatUrl(server, scheme),
-    add(worker) {
-      ready.add(worker);
-      unconfirmed.set(worker, new Map());
-      for (const socket of waiting) send(worker, socket);
+    add(taker) {
+      const sent = new Map<number, Socket>();
+      unconfirmed.set(taker, sent);
+      taker.channel.provide({
+        taken(id) {
+          sent.get(id)?.destroy();
+          sent.delete(id);
+        },
+      });
+      taker.channel.onClose(() => {
+        takers.delete(taker);
+        unconfirmed.delete(taker);
+        for (const socket of sent.values()) pass(socket);
+      });
+      takers.add(taker);
+      for (const socket of waiting) send(taker, socket);
       waiting.clear();
     },
-    confirm(worker, id) {
-      unconfirmed.get(worker)?.get(id)?.destroy();
-      unconfirmed.get(worker)?.delete(id);
-    },
-    remove(worker) {
-      ready.delete(worker);
-      silent.delete(worker);
-    },
-    reassign(worker) {
-      const left = unconfirmed.get(worker)?.values() ?? [];
-      unconfirmed.delete(worker);
-      for (const socket of left) pass(socket);
-    },
-    setSilent(worker, isSilent) {
-      if (isSilent) silent.add(worker);
-      else silent.delete(worker);
-    },
+    remove: (taker) => void takers.delete(taker),
     async close() {
       await stopAccepting(server);
       for (const socket of waiting) socket.destroy();

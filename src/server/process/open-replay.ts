@@ -1,36 +1,44 @@
+import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { createMemoryReplayStore, type MemoryReplayStore, type ReplayStore } from '../../dpop/replay.ts';
+import {
+  createMemoryReplayStore,
+  isAfterStart,
+  type MemoryReplayOptions,
+  type MemoryReplayStore,
+  openHorizon,
+  type ReplayStore,
+  type Witnessed,
+} from '../../dpop/replay.ts';
 import { createRedisReplayStore, type RedisReplayOptions } from '../../dpop/replay-redis.ts';
+import { Refused } from '../../refused.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import type { Log } from '../observation/log.ts';
+import { codeOf } from '../lifecycle/file.ts';
+import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Metrics } from '../observation/metrics.ts';
 import { type ReplayHealth, watchReplay } from '../observation/replay-health.ts';
 import type { Settings } from '../settings/settings.ts';
-import { openPrimaryReplay, type PrimaryReplay } from './replay-ipc.ts';
+import type { PrimaryChannel, PrimaryFunctions, SharedReplay, WitnessedProof } from './channel.ts';
 
-export interface OpenReplayOptions {
-  readonly settings: RedisSettings;
-  readonly log: Log;
-  readonly metrics: Metrics;
-}
+/** Milliseconds for the primary process, which may still start. */
+const shareTimeout = 30_000;
+/** Milliseconds, as for a remote store. */
+const witnessTimeout = 250;
 
 export interface OpenedReplay {
   readonly store: ReplayStore | 'off';
-  close(): Promise<void>;
+  close(): void;
 }
 
 /** Opens the replay store and registers its metrics. Rejects with `StartFailure` if the client of Redis is not installed. */
-export async function openReplay({ settings, log, metrics }: OpenReplayOptions): Promise<OpenedReplay> {
-  if (settings.replayStore === 'off') {
+export async function openReplay(context: ProcessContext): Promise<OpenedReplay> {
+  const { log, metrics } = context;
+  const { replayStore } = context.settings;
+  if (replayStore !== 'off' && replayStore !== 'memory') return openRedis(context);
+  const store = replayStore === 'off' ? replayStore : openMemory(metrics);
+  if (store === 'off') {
     log.write('warn', 'replay_store_off', { effect: 'a DPoP proof can be used again until it is too old' });
-    return { store: 'off', close: async () => {} };
   }
-  if (settings.replayStore === 'memory') {
-    const store = createMemoryReplayStore();
-    registerMemory(store, metrics);
-    return { store, close: async () => {} };
-  }
-  return openRedis({ settings, log, metrics });
+  return { store, close: () => {} };
 }
 
 export function isReplayUnreachable(replay: ReplayStore | 'off'): boolean {
@@ -40,18 +48,13 @@ export function isReplayUnreachable(replay: ReplayStore | 'off'): boolean {
 /** Readiness check of an unreachable store. */
 export const replayUnreachable = { replay: 'Redis is unreachable: DPoP requests get 503' } as const;
 
-/** Opens the replay memory that the workers of this process share, and registers its metrics. */
-export function openSharedReplay(metrics: Metrics): PrimaryReplay {
-  const replay = openPrimaryReplay();
-  registerMemory(replay.store, metrics);
-  return replay;
-}
-
-function registerMemory(store: MemoryReplayStore, metrics: Metrics): void {
+function openMemory(metrics: Metrics, options?: MemoryReplayOptions): MemoryReplayStore {
+  const store = createMemoryReplayStore(options);
   metrics.gauge({ name: 'portcullis_replay_store_entries', help: 'Recorded proofs.', read: () => store.size });
+  return store;
 }
 
-async function openRedis({ settings, log, metrics }: OpenReplayOptions): Promise<OpenedReplay> {
+async function openRedis({ settings, log, metrics }: ProcessContext): Promise<OpenedReplay> {
   let health: ReplayHealth | undefined;
   const redis = await createRedisReplayStore(settings.replayStore, {
     ...(await readRedisOptions(settings)),
@@ -82,14 +85,63 @@ async function openRedis({ settings, log, metrics }: OpenReplayOptions): Promise
     aggregate: 'min',
     read: () => (wasUsable() ? 1 : 0),
   });
-  return { store, close: async () => store.close() };
+  return { store, close: store.close };
 }
 
-export type RedisSettings = Pick<Settings, (typeof redisSettings)[number]>;
-const redisSettings = [
-  ...(['replayStore', 'replayTimeout', 'replayNamespace', 'replayCa', 'replayCert', 'replayKey'] as const),
-  ...(['sentinelUsername', 'sentinelPassword'] as const),
-] as const;
+/** Opens the replay memory that the workers of this process share. Returns its functions for them. */
+export function openSharedReplay(metrics: Metrics): Pick<PrimaryFunctions, 'shareReplay' | 'witness'> {
+  // The workers check the horizon, because they know the nonces.
+  const store = openMemory(metrics, { since: 0 });
+  const shared = { ...openHorizon(Date.now() / 1000), nonceSecret: randomBytes(32).toString('base64url') };
+  return {
+    shareReplay: () => shared,
+    witness: (proofs) =>
+      proofs.map(({ jkt, jti, until }) => {
+        const first = store.witness(jkt, jti, until);
+        return typeof first === 'boolean' ? first : first.reason;
+      }),
+  };
+}
+
+/** Requests the facts of the shared replay memory from the primary process. */
+export async function requestSharedReplay(channel: PrimaryChannel): Promise<SharedReplay> {
+  const shared = await channel.request('shareReplay', shareTimeout);
+  if (shared === undefined) throw new Error('The primary process does not respond');
+  return shared;
+}
+
+/**
+ * Creates the store of a worker, with the replay memory of the primary process. The proofs of one event-loop iteration are
+ * sent in one message: a message costs as much as half a signature check.
+ */
+export function createPrimaryReplayStore(channel: PrimaryChannel, shared: SharedReplay): ReplayStore {
+  let batch: { readonly proof: WitnessedProof; readonly resolve: (witnessed: Witnessed) => void }[] = [];
+  const send = async (): Promise<void> => {
+    const sent = batch;
+    batch = [];
+    const proofs = sent.map(({ proof }) => proof);
+    const outcomes = await channel.request('witness', witnessTimeout, proofs);
+    for (const [index, { resolve }] of sent.entries()) {
+      const outcome = outcomes?.[index] ?? 'replay_store_unavailable';
+      resolve(typeof outcome === 'boolean' ? outcome : new Refused(outcome));
+    }
+  };
+
+  return {
+    generation: shared.generation,
+    witness(jkt, jti, until, readNonce) {
+      if (!isAfterStart(shared, Date.now() / 1000, { until, readNonce })) return new Refused('proof_before_start');
+      if (batch.length === 0) setImmediate(send);
+      return new Promise((resolve) => void batch.push({ proof: { jkt, jti, until }, resolve }));
+    },
+  };
+}
+
+export type RedisSettings = Pick<
+  Settings,
+  | ('replayStore' | 'replayTimeout' | 'replayNamespace' | 'replayCa' | 'replayCert' | 'replayKey')
+  | ('sentinelUsername' | 'sentinelPassword')
+>;
 
 /** Reads the options of the replay store, with the PEM files. Rejects with `StartFailure` if one cannot be read. */
 export async function readRedisOptions(settings: RedisSettings): Promise<RedisReplayOptions> {
@@ -97,12 +149,10 @@ export async function readRedisOptions(settings: RedisSettings): Promise<RedisRe
   if ((replayCert === '') !== (replayKey === '')) {
     throw new StartFailure('REPLAY_CERT and REPLAY_KEY: set both, or none', exitCodes.config);
   }
-  const read = async (name: 'ca' | 'cert' | 'key', setting: string, file: string) =>
-    file === '' ? {} : { [name]: await readPem(setting, file) };
   const tls = {
-    ...(await read('ca', 'REPLAY_CA', replayCa)),
-    ...(await read('cert', 'REPLAY_CERT', replayCert)),
-    ...(await read('key', 'REPLAY_KEY', replayKey)),
+    ...(replayCa !== '' && { ca: await readPem('REPLAY_CA', replayCa) }),
+    ...(replayCert !== '' && { cert: await readPem('REPLAY_CERT', replayCert) }),
+    ...(replayKey !== '' && { key: await readPem('REPLAY_KEY', replayKey) }),
   };
   return {
     timeout: settings.replayTimeout / 1000,
@@ -116,7 +166,7 @@ async function readPem(setting: string, file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
-    throw new StartFailure(`${setting} cannot be read (${code}). Set a readable PEM file`, exitCodes.config, { cause });
+    const problem = `${setting} cannot be read (${codeOf(cause) ?? 'unknown'}). Set a readable PEM file`;
+    throw new StartFailure(problem, exitCodes.config, { cause });
   }
 }

@@ -1,29 +1,25 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Readiness } from '../admin/admin.ts';
-import type { DecisionBatch } from '../console/wire.ts';
-import type { KeyOwner } from '../keys/open-keys.ts';
-import { nameKeys } from '../keys/service-keys.ts';
 import { exitCodes } from '../lifecycle/exit.ts';
 import type { Log } from '../observation/log.ts';
 import type { MetricsSnapshot } from '../observation/metrics.ts';
 import { createWorkerMetrics, describeWorkers } from '../observation/worker-metrics.ts';
-import type { HandOver } from './hand-over.ts';
-import { createPendingRequests, type ToPrimary, type ToWorker, type WorkerReport } from './messages.ts';
-import { type PrimaryReplay, witnessProof } from './replay-ipc.ts';
-import type { RevocationRelay } from './revocation-ipc.ts';
+import {
+  createChannel,
+  type PrimaryFunctions,
+  type WorkerChannel,
+  type WorkerFunctions,
+  type WorkerReport,
+} from './channel.ts';
+import type { HandOver, Taker } from './hand-over.ts';
 
 export interface PrimaryOptions {
   readonly count: number;
   readonly log: Log;
-  /** The replay memory that all workers share; absent if they use another store, or none. */
-  readonly replay: PrimaryReplay | undefined;
-  /** Absent if no source of revocations is configured. */
-  readonly relay?: RevocationRelay | undefined;
-  readonly keyOwner: KeyOwner;
   readonly handOver: HandOver;
   readonly onReady: () => void;
-  /** Takes the decisions of workers, for the console; absent if it is off. */
-  readonly onDecisions?: ((batch: DecisionBatch) => void) | undefined;
+  /** Returns what a worker may call, in addition to the functions of its lifecycle. */
+  readonly provide: (channel: WorkerChannel) => Partial<PrimaryFunctions>;
 }
 
 export interface Workers {
@@ -31,14 +27,15 @@ export interface Workers {
   readonly ended: Promise<number>;
   readiness(): Promise<Readiness>;
   metrics(): Promise<MetricsSnapshot>;
-  reload(): void;
+  /** Calls a function of every worker. */
+  readonly callAll: WorkerChannel['call'];
   /** Reports the workers as not ready. They still take connections. */
   drain(): void;
   /** Ends all workers after their last responses. Kills those that are left after the grace. */
   stop(graceSeconds: number): void;
 }
 
-interface Member {
+interface Member extends Taker {
   readonly worker: Worker;
   readonly startedAt: number;
   ready: boolean;
@@ -58,10 +55,8 @@ const signalDelay = 250;
 const finalExitCodes: ReadonlySet<number> = new Set([exitCodes.config, exitCodes.unavailable]);
 
 /** Starts the workers, and starts them again when they crash: after 1 s, then 2, 4 … 30 s. */
-export function startWorkers(options: PrimaryOptions): Workers {
-  const { count, log, replay, relay, keyOwner, handOver, onReady, onDecisions } = options;
-  const members = new Map<number, Member>();
-  const pending = createPendingRequests<WorkerReport>(reportTimeout);
+export function startWorkers({ count, log, handOver, onReady, provide }: PrimaryOptions): Workers {
+  const members = new Set<Member>();
   const workerMetrics = createWorkerMetrics();
   let crashes = 0;
   let restarts = 0;
@@ -72,59 +67,36 @@ export function startWorkers(options: PrimaryOptions): Workers {
     end = resolve;
   });
 
-  const receive = (member: Member, message: ToPrimary): void => {
-    const { worker } = member;
-    member.missedPings = 0;
-    handOver.setSilent(worker, false);
-    if (message.type === 'taken') handOver.confirm(worker, message.id);
-    if (message.type === 'counted') workerMetrics.keep(worker.id, message.metrics);
-    if (message.type === 'report') {
-      workerMetrics.keep(worker.id, message.metrics);
-      pending.settle(message.id, message);
-    }
-    if (message.type === 'witness' && replay !== undefined) {
-      const outcomes = message.proofs.map((proof) => witnessProof(replay, proof));
-      send(worker, { type: 'witnessed', id: message.id, outcomes });
-    }
-    if (message.type === 'share_replay' && replay !== undefined) {
-      send(worker, { type: 'replay_shared', ...replay.shared });
-    }
-    if (message.type === 'keys') void sendKeys(worker, message, keyOwner);
-    relay?.receive(worker.id, message, (response) => send(worker, response));
-    if (message.type === 'decisions') onDecisions?.(message.batch);
-    if (message.type === 'ready') welcome(member);
-    if (message.type === 'leaving') {
-      // If the signal has reached this process too, the worker ends with all others, in order.
-      setTimeout(() => state === 'running' && dismiss(member), signalDelay);
-    }
-  };
-
   const welcome = (member: Member): void => {
     if (state === 'stopping') return;
-    if (state === 'draining') send(member.worker, { type: 'drain' });
+    if (state === 'draining') member.channel.call('drain');
     member.ready = true;
-    handOver.add(member.worker);
+    handOver.add(member);
     if (!announced) onReady();
     announced = true;
   };
 
   const dismiss = (member: Member): void => {
     member.ready = false;
-    handOver.remove(member.worker);
-    send(member.worker, { type: 'shutdown' });
+    handOver.remove(member);
+    member.channel.call('shutdown');
   };
 
   const fork = (): void => {
-    const worker = cluster.fork();
-    const member: Member = { worker, startedAt: performance.now(), ready: false, missedPings: 0 };
-    members.set(worker.id, member);
-    worker.on('message', (message: ToPrimary) => receive(member, message));
+    const member = openMember(cluster.fork());
+    const { worker, channel } = member;
+    members.add(member);
+    channel.provide({
+      ...provide(channel),
+      counted: (metrics) => workerMetrics.keep(worker.id, metrics),
+      ready: () => welcome(member),
+      // If the signal has reached this process too, the worker ends with all others, in order.
+      leaving: () => void setTimeout(() => state === 'running' && dismiss(member), signalDelay),
+    });
     worker.on('exit', (code, signal) => {
-      members.delete(worker.id);
+      members.delete(member);
       workerMetrics.retire(worker.id);
-      relay?.remove(worker.id);
-      handOver.remove(worker);
-      handOver.reassign(worker);
+      channel.close();
       if (state === 'stopping') {
         if (members.size === 0) end(exitCodes.ok);
         return;
@@ -146,93 +118,79 @@ export function startWorkers(options: PrimaryOptions): Workers {
     });
   };
 
-  /** Kills workers that hang, because they hold connections. */
-  const pingWorkers = (): void => {
-    for (const { worker, ready, missedPings } of members.values()) {
-      if (missedPings < (ready ? maxMissedPings.ready : maxMissedPings.starting)) continue;
-      log.write('error', 'worker_silent', { worker: worker.id, seconds: (missedPings * pingInterval) / 1000 });
-      worker.process.kill('SIGKILL');
-    }
-    for (const member of members.values()) {
-      if (member.missedPings > 0) handOver.setSilent(member.worker, true);
-      // The next ping follows a response: unread messages of a worker that hangs would pile up.
-      if (member.missedPings === 0) send(member.worker, { type: 'alive' });
-      member.missedPings++;
-    }
-  };
-  const pinging = setInterval(pingWorkers, pingInterval);
+  const pinging = setInterval(() => pingAll(members, log), pingInterval);
 
   const stop = (graceSeconds: number): void => {
     state = 'stopping';
-    for (const member of members.values()) dismiss(member);
+    for (const member of members) dismiss(member);
     if (members.size === 0) end(exitCodes.ok);
     setTimeout(() => {
-      for (const { worker } of members.values()) worker.process.kill('SIGKILL');
+      for (const { worker } of members) worker.process.kill('SIGKILL');
     }, graceSeconds * 1000).unref();
   };
 
-  const report = async ({ worker }: Member): Promise<WorkerReport | undefined> => {
-    let end = (): void => {};
-    const response = pending.request((id) => {
-      end = () => pending.settle(id, undefined);
-      worker.once('exit', end);
-      send(worker, { type: 'report', id });
-    });
-    return response.finally(() => worker.off('exit', end));
-  };
-
   /** Reports of the workers that take connections; `undefined` for a worker that does not respond. */
-  const reports = async (): Promise<readonly (WorkerReport | undefined)[]> => {
-    const taking = [...members.values()].filter(({ ready }) => ready);
-    const received = await Promise.all(taking.map(report));
+  const readReports = async (): Promise<readonly (WorkerReport | undefined)[]> => {
+    const read = async (member: Member) => {
+      const report = await member.channel.request('report', reportTimeout);
+      if (report !== undefined) workerMetrics.keep(member.worker.id, report.metrics);
+      return { member, report };
+    };
+    const received = await Promise.all([...members].filter(({ ready }) => ready).map(read));
     // Without the workers that have ended meanwhile.
-    return received.filter((_report, index) => isTaking(taking[index]));
+    return received.filter(({ member }) => member.ready && members.has(member)).map(({ report }) => report);
   };
 
-  const isTaking = (member: Member | undefined): boolean => member?.ready === true && members.has(member.worker.id);
+  const callAll: Workers['callAll'] = (name, ...sent) => {
+    for (const { channel } of members) channel.call(name, ...sent);
+  };
 
-  keyOwner.onNews((name, news) => {
-    for (const { worker } of members.values()) send(worker, { type: 'keys', name, news, throttled: false });
-  });
   for (let i = 0; i < count; i++) fork();
   return {
     ended: ended.finally(() => clearInterval(pinging)),
+    callAll,
     stop,
     drain() {
       state = 'draining';
-      for (const { worker } of members.values()) send(worker, { type: 'drain' });
-    },
-    reload() {
-      for (const { worker } of members.values()) send(worker, { type: 'reload' });
+      callAll('drain');
     },
     metrics: async () => {
-      await reports();
+      await readReports();
       return [...workerMetrics.read(), ...describeWorkers(members.size, restarts)];
     },
-    readiness: async () => mergeReadiness(await reports(), { stopping: state !== 'running', count }),
+    readiness: async () => mergeReadiness(await readReports(), { stopping: state !== 'running', count }),
   };
 }
 
-/** The primary fetches the keys, so that a new worker has them, and a flood costs the provider as much as one process. */
-async function sendKeys(
-  worker: Worker,
-  message: ToPrimary & { readonly type: 'keys' },
-  owner: KeyOwner,
-): Promise<void> {
-  const { id, issuer, place, action, fetches } = message;
-  const name = nameKeys(issuer, place);
-  const keys = await owner.open(issuer, place);
-  // Newer keys, which another worker has requested, need no other fetch.
-  const isNewer = (owner.news(name)?.fetches ?? 0) > fetches;
-  const fetch = action === 'follow' || isNewer ? undefined : keys.refetch();
-  await fetch;
-  const throttled = action === 'fetch' && !isNewer && fetch === undefined;
-  send(worker, { type: 'keys', id, name, throttled, news: throttled ? undefined : owner.news(name) });
+function openMember(worker: Worker): Member {
+  const channel = createChannel<PrimaryFunctions, WorkerFunctions>((message, socket) => {
+    // A worker that ends has no channel; its exit is handled separately.
+    if (worker.isConnected()) worker.send(message, socket, { keepOpen: true }, () => {});
+  });
+  const member: Member = {
+    ...{ worker, channel, startedAt: performance.now(), ready: false, missedPings: 0 },
+    // The worker has not responded to a ping when the next one is due.
+    isSilent: () => member.missedPings > 1,
+  };
+  worker.on('message', (message) => {
+    member.missedPings = 0;
+    channel.receive(message);
+  });
+  return member;
 }
 
-function send(worker: Worker, message: ToWorker): void {
-  // A worker that ends has no channel; its exit is handled separately.
-  if (worker.isConnected()) worker.send(message, () => {});
+/** Kills workers that hang, because they hold connections. */
+function pingAll(members: Iterable<Member>, log: Log): void {
+  for (const { worker, ready, missedPings } of members) {
+    if (missedPings < (ready ? maxMissedPings.ready : maxMissedPings.starting)) continue;
+    log.write('error', 'worker_silent', { worker: worker.id, seconds: (missedPings * pingInterval) / 1000 });
+    worker.process.kill('SIGKILL');
+  }
+  for (const member of members) {
+    // The next ping follows a response: unread messages of a worker that hangs would pile up.
+    if (member.missedPings === 0) member.channel.call('alive');
+    member.missedPings++;
+  }
 }
 
 /** A client cannot choose its worker, so each must be ready. Shows the checks of the first one that is not ready, or else degraded. `count`: configured workers. */

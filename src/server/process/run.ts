@@ -1,5 +1,4 @@
 import cluster from 'node:cluster';
-import type { RequestListener } from 'node:http';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorBodyFormats } from '../../refusal/error-body.ts';
@@ -10,7 +9,7 @@ import { exitCodes, StartFailure, watchSignals } from '../lifecycle/exit.ts';
 import { watchReloads } from '../lifecycle/reload.ts';
 import { flushSpans } from '../lifecycle/spans.ts';
 import { findActivatedSocket, notifySystemd } from '../lifecycle/systemd.ts';
-import { createConnectionLimit } from '../listener/limits.ts';
+import { createConnectionLimit } from '../listener/connection-limit.ts';
 import {
   type AddressSettings,
   describeListenFailure,
@@ -18,20 +17,19 @@ import {
   type Listener,
   listen,
 } from '../listener/listener.ts';
-import { openTls } from '../listener/open-tls.ts';
-import type { Log } from '../observation/log.ts';
 import { createMetrics, formatMetrics, mergeSnapshots } from '../observation/metrics.ts';
 import { registerProcessMetrics } from '../observation/process-metrics.ts';
 import { openTraces } from '../observation/traces.ts';
-import { type OwnedRevocations, openRevocations } from '../revocation/open-revocations.ts';
+import { openRevocations } from '../revocation/open-revocations.ts';
 import { openRevokeEndpoint } from '../revocation/revoke-endpoint.ts';
 import type { Settings } from '../settings/settings.ts';
+import { provideKeys } from './followed-keys.ts';
 import { openHandOver } from './hand-over.ts';
 import { readDenyList } from './open-deny-list.ts';
 import { openReplay, openSharedReplay, readRedisOptions } from './open-replay.ts';
 import { startWorkers } from './primary.ts';
 import { createRevocationRelay } from './revocation-ipc.ts';
-import { type RunOptions, readHttpOptions, stopGrace } from './service.ts';
+import { openHttpOptions, type RunOptions, type Service, stopGrace } from './service.ts';
 import { runWorker } from './worker.ts';
 
 /** Seconds after which a worker that has not ended is killed. */
@@ -54,107 +52,124 @@ export async function run(options: RunOptions): Promise<number> {
 }
 
 async function runSingle(options: RunOptions, opened: OpenedConsole | undefined): Promise<number> {
-  const { settings, log, command } = options;
-  const shutdown = watchSignals();
-  const reloads = watchReloads(log, { onSignal: 'reload' });
-  const metrics = createMetrics();
-  const replay = await openReplay({ ...options, metrics });
-  const keySource = await openKeyOwner({ ...options, metrics });
-  const owned = await openRevocations({ ...options, metrics, readRedis: readRedisOptions });
-  const service = await command.createService({
-    ...{ ...options, metrics, reloads, keySource, replay: replay.store },
+  const owner = await openOwner(options, opened);
+  const { shutdown, context, keySource, owned } = owner;
+  const replay = await openReplay(context);
+  const service = await options.command.createService({
+    ...{ ...context, keySource, replay: replay.store },
     ...(owned !== undefined && { revocations: owned.revocations, signals: owned.signals }),
     watchDecisions: opened?.watchDecisions,
   });
-  const { routes, assertionKeys } = service;
-  const readiness = (): Readiness => addReadiness(owned, service.readiness());
-  const admin = await openAdmin(
-    settings,
-    {
-      ...{ readiness, assertionKeys, metrics: () => formatMetrics(metrics.snapshot()) },
-      revoke: openRevokeEndpoint({ settings, owned, keys: keySource, reloads, log }),
-    },
-    opened?.createListener({ command, workers: 1, readiness, routes, keys: keySource.views }),
-  );
-  const createTlsServer = await openTls({ settings, reloads, log, metrics });
-  const limit = createConnectionLimit(log, metrics);
-  const api = await open(
-    (address) => listen({ ...readHttpOptions(settings, service), createTlsServer, limit, ...address }),
-    readApi(options),
-  );
+  const admin = await owner.openAdmin(1, service, {
+    readiness: service.readiness,
+    metrics: () => formatMetrics(context.metrics.snapshot()),
+  });
+  const http = await openHttpOptions(context, service);
+  const api = await open((address) => listen({ ...http, ...address }), readApi(options));
   announce(options, api.url, admin?.url);
   service.fetchKeys();
   await shutdown.requested;
   service.drain();
-  notifySystemd(options.environment, 'STOPPING=1', log);
-  await drain(settings, log);
-  log.write('info', 'shutting_down', { grace_seconds: stopGrace });
+  await drain(options);
+  options.log.write('info', 'shutting_down', { grace_seconds: stopGrace });
   await api.close(stopGrace);
   service.close();
   await admin?.close(0);
-  await replay.close();
-  owned?.close();
-  await keySource.close();
+  replay.close();
+  await owner.close();
   await flushSpans();
   return exitCodes.ok;
 }
 
 async function runPrimary(options: RunOptions, count: number, opened: OpenedConsole | undefined): Promise<number> {
-  const { settings, log, command } = options;
-  const shutdown = watchSignals();
-  const reloads = watchReloads(log, { onSignal: 'reload' });
+  const { settings, log } = options;
   if (settings.denyList !== '') readDenyList(settings.denyList);
-  const metrics = createMetrics();
+  const owner = await openOwner(options, opened);
+  const { shutdown, context, keySource, owned } = owner;
+  const { reloads, metrics } = context;
   registerProcessMetrics(metrics);
   // The store in memory is here, so that workers share it.
   const replay = settings.replayStore === 'memory' ? openSharedReplay(metrics) : undefined;
-  const keyOwner = await openKeyOwner({ ...options, metrics });
-  const owned = await openRevocations({ ...options, metrics, readRedis: readRedisOptions });
-  const { onReady, routes, assertionKeys } = await command.openPrimary({ settings, log, metrics, reloads, keyOwner });
+  const shared = await options.command.openPrimary(context, keySource);
   const scheme = settings.tlsCert === '' ? 'http' : 'https';
-  const limit = createConnectionLimit(log, metrics);
+  const limit = createConnectionLimit(context);
   const handOver = await open((address) => openHandOver({ ...address, scheme, limit }), readApi(options));
+  const relay = owned && createRevocationRelay(owned);
   let adminUrl: string | undefined;
   const workers = startWorkers({
-    ...{ count, log, keyOwner, handOver },
-    replay,
-    relay: owned && createRevocationRelay(owned.parts, owned.signals),
-    onDecisions: opened?.take,
+    ...{ count, log, handOver },
+    provide: (channel) => ({
+      keys: (request) => provideKeys(keySource, request),
+      ...replay,
+      ...relay?.(channel),
+      ...(opened !== undefined && { showDecisions: opened.take }),
+    }),
     onReady() {
       announce(options, handOver.url, adminUrl);
-      onReady();
+      shared.onReady();
     },
   });
-  reloads.add(workers.reload);
+  keySource.onNews((name, news) => workers.callAll('keys', { name, news }));
+  reloads.add(() => workers.callAll('reload'));
   reloads.add(() => log.select(options.readAgain()));
-  const readiness = async (): Promise<Readiness> => addReadiness(owned, await workers.readiness());
-  const admin = await openAdmin(
-    settings,
-    {
-      readiness,
-      assertionKeys,
-      metrics: async () => formatMetrics(mergeSnapshots([metrics.snapshot(), await workers.metrics()])),
-      revoke: openRevokeEndpoint({ settings, owned, keys: keyOwner, reloads, log }),
-    },
-    opened?.createListener({ command, workers: count, readiness, routes, keys: keyOwner.views }),
-  );
+  const admin = await owner.openAdmin(count, shared, {
+    readiness: workers.readiness,
+    metrics: async () => formatMetrics(mergeSnapshots([metrics.snapshot(), await workers.metrics()])),
+  });
   adminUrl = admin?.url;
   void shutdown.requested.then(async () => {
     workers.drain();
-    notifySystemd(options.environment, 'STOPPING=1', log);
-    await drain(settings, log);
+    await drain(options);
     await handOver.close();
     workers.stop(killAfter);
   });
   const status = await workers.ended;
   await admin?.close(0);
-  owned?.close();
-  await keyOwner.close();
+  await owner.close();
   return status;
 }
 
-function addReadiness(owned: OwnedRevocations | undefined, readiness: Readiness): Readiness {
-  return owned === undefined ? readiness : owned.addReadiness(readiness);
+/** Opens what belongs to the process that owns the keys and the revocations: the only one, or the primary. */
+async function openOwner(options: RunOptions, opened: OpenedConsole | undefined) {
+  const { settings, log, command } = options;
+  const shutdown = watchSignals();
+  const context = { ...options, reloads: watchReloads(log, { onSignal: 'reload' }), metrics: createMetrics() };
+  const keySource = await openKeyOwner(context);
+  const owned = await openRevocations({ ...context, readRedis: readRedisOptions });
+  return {
+    ...{ shutdown, context, keySource, owned },
+    async openAdmin(
+      workers: number,
+      { routes, assertionKeys }: Pick<Service, 'routes' | 'assertionKeys'>,
+      sources: Pick<AdminSources, 'readiness' | 'metrics'>,
+    ): Promise<Listener | undefined> {
+      const { adminHost: host, adminPort: port, adminHosts: hosts, keepAlive } = settings;
+      const readiness = async (): Promise<Readiness> => {
+        const state = await sources.readiness();
+        return owned?.addReadiness(state) ?? state;
+      };
+      const errorBody = errorBodyFormats[settings.errorBody];
+      const onRequest = createAdmin(
+        {
+          ...{ readiness, metrics: sources.metrics, assertionKeys },
+          revoke: openRevokeEndpoint(context, owned, keySource.views),
+        },
+        {
+          errorBody,
+          hosts,
+          console: opened?.createListener({ command, workers, readiness, routes, keys: keySource.views }),
+        },
+      );
+      if (port === 'off') return undefined;
+      return open((address) => listen({ onRequest, keepAlive, errorBody, ...address }), {
+        ...{ host, port, settings: nameAddress(settings, 'ADMIN_') },
+      });
+    },
+    async close() {
+      owned?.close();
+      await keySource.close();
+    },
+  };
 }
 
 interface NamedAddress extends ListenAddress {
@@ -170,22 +185,6 @@ function readApi({ settings, environment }: RunOptions): NamedAddress {
   const { host, port, socketMode: mode, socketGroup: group } = settings;
   const descriptor = findActivatedSocket(environment);
   return { host, port, socket: { mode, group }, descriptor, settings: nameAddress(settings, '') };
-}
-
-async function openAdmin(
-  settings: Settings,
-  sources: AdminSources,
-  console: RequestListener | undefined,
-): Promise<Listener | undefined> {
-  const { adminHost: host, adminPort: port, keepAlive } = settings;
-  if (port === 'off') return undefined;
-  const errorBody = errorBodyFormats[settings.errorBody];
-  const onRequest = createAdmin(sources, { errorBody, hosts: settings.adminHosts, console });
-  return open((address) => listen({ onRequest, keepAlive, errorBody, ...address }), {
-    host,
-    port,
-    settings: nameAddress(settings, 'ADMIN_'),
-  });
 }
 
 async function open<T>(openAt: (address: ListenAddress) => Promise<T>, address: NamedAddress): Promise<T> {
@@ -208,7 +207,9 @@ function announce({ log, environment }: RunOptions, url: string, adminUrl: strin
 }
 
 /** Accepts connections until the load balancer has noticed that this instance is not ready. */
-async function drain({ drainDelay }: Settings, log: Log): Promise<void> {
+async function drain({ settings, environment, log }: RunOptions): Promise<void> {
+  notifySystemd(environment, 'STOPPING=1', log);
+  const { drainDelay } = settings;
   if (drainDelay === 0) return;
   log.write('info', 'draining', { seconds: drainDelay });
   await sleep(drainDelay * 1000);

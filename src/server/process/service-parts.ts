@@ -19,22 +19,15 @@ import { openSecrets } from './secrets.ts';
 import type { Service, ServiceOptions } from './service.ts';
 
 /** Parts that every command with a listener opens. */
-export interface ServiceParts {
+export interface ServiceParts extends Pick<Service, 'drain' | 'close'> {
   /** Options of each resource server. */
   readonly serverOptions: Pick<AnyServerOptions, 'audit' | 'denyList' | 'revocations' | 'statusLists'>;
   /** DPoP options of each resource server. */
   readonly dpop: NonNullable<AnyServerOptions['dpop']>;
-  observe(options: ObservedOptions): ObservedApp;
+  /** Adds log lines, spans and metrics to an app. */
+  observe(options: ObservedOptions): Observed & Pick<Service, 'noteMalformed' | 'noteConnection'>;
   /** Adds the audit trail, and a shutdown in progress, to a readiness. */
   completeReadiness(readiness: Readiness): Readiness;
-  readonly drain: Service['drain'];
-  readonly close: Service['close'];
-}
-
-/** An app with log lines, spans and metrics, and the counters of its listener. */
-interface ObservedApp extends Observed {
-  noteMalformed(status: number): void;
-  noteConnection(change: 1 | -1): void;
 }
 
 interface ObservedOptions {
@@ -50,10 +43,9 @@ interface ObservedOptions {
 
 /** Opens the parts. Throws `StartFailure` if a file of the settings is unusable. */
 export function openServiceParts(options: ServiceOptions): ServiceParts {
-  const { log, metrics, reloads, replay } = options;
-  const { denyList: file } = options.settings;
+  const { log, metrics, replay } = options;
   registerProcessMetrics(metrics);
-  const denied = file === '' ? undefined : openDenyList({ file, log, reloads, metrics });
+  const denied = options.settings.denyList === '' ? undefined : openDenyList(options);
   const { nonceOptions, describeIdentity } = openSecrets(options);
   const audit = openAudit(options);
   let draining = false;
@@ -73,22 +65,15 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
       registerServiceMetrics(metrics, log, readBuild());
       const readClientAddress = createReadClientAddress(settings.trustProxy);
       const writeRequestLine = createRequestLog({ log, readClientAddress, describeIdentity });
-      const writeLine: WriteRequestLine =
-        watch === undefined
-          ? writeRequestLine
-          : (exchange, status, milliseconds) => {
-              writeRequestLine(exchange, status, milliseconds);
-              watch(exchange, status, milliseconds);
-            };
+      const writeBoth: WriteRequestLine = (exchange, status, milliseconds) => {
+        writeRequestLine(exchange, status, milliseconds);
+        watch?.(exchange, status, milliseconds);
+      };
       return {
         ...observe({
-          ...{
-            app: receiveEvents(app, options, findServer),
-            refuse,
-            metrics,
-            writeLine,
-            keepAlive: settings.keepAlive,
-          },
+          ...{ refuse, metrics, keepAlive: settings.keepAlive },
+          app: receiveEvents(app, options, findServer),
+          writeLine: watch === undefined ? writeRequestLine : writeBoth,
           audit: audit && createExchangeAudit(audit, readClientAddress),
         }),
         noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
@@ -98,10 +83,8 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
       };
     },
     completeReadiness(readiness) {
-      const { checks } = readiness;
-      return draining
-        ? { ready: false, checks: { ...checks, shutdown: 'in progress' } }
-        : addAuditState(readiness, audit);
+      if (!draining) return addAuditState(readiness, audit);
+      return { ready: false, checks: { ...readiness.checks, shutdown: 'in progress' } };
     },
     drain: () => {
       draining = true;

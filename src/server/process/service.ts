@@ -8,20 +8,15 @@ import type { RouteView } from '../console/wire.ts';
 import type { Answer } from '../http/answer.ts';
 import type { KeyOwner } from '../keys/open-keys.ts';
 import type { KeySource } from '../keys/service-keys.ts';
-import type { Reloads } from '../lifecycle/reload.ts';
+import type { ProcessContext } from '../lifecycle/process-context.ts';
+import { createConnectionLimit } from '../listener/connection-limit.ts';
 import type { HttpServerOptions } from '../listener/http-server.ts';
-import { createPeers } from '../listener/limits.ts';
+import { openTls } from '../listener/open-tls.ts';
 import type { UpgradeListener } from '../listener/upgrades.ts';
-import type { Log } from '../observation/log.ts';
-import type { Metrics } from '../observation/metrics.ts';
 import type { RevocationService } from '../revocation/service-revocations.ts';
-import type { Settings } from '../settings/settings.ts';
 
-export interface ServiceOptions extends RevocationService {
+export interface ServiceOptions extends ProcessContext, RevocationService {
   readonly keySource: KeySource;
-  readonly reloads: Reloads;
-  /** Reads the settings again. Throws if they are invalid. */
-  readonly readAgain: () => Settings;
   readonly replay: ReplayStore | 'off';
   /** For nonces that are required after a start, if no secret is set. Default: a secret of this process. */
   readonly startNonceSecret?: string | undefined;
@@ -49,29 +44,16 @@ export interface Service {
   close(): void;
 }
 
-export interface RunOptions {
-  readonly settings: Settings;
-  /** Reads the settings again, for a reload. Throws if they are invalid. */
-  readonly readAgain: () => Settings;
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly log: Log;
+export interface RunOptions extends Omit<ProcessContext, 'metrics' | 'reloads'> {
   readonly command: Command;
   readonly console: ConsoleLoader;
-}
-
-export interface PrimaryParts {
-  readonly settings: Settings;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly reloads: Reloads;
-  readonly keyOwner: KeyOwner;
 }
 
 export interface Command {
   readonly name: 'serve' | 'gate';
   createService(options: ServiceOptions): Promise<Service>;
   /** Opens the parts that workers share. `onReady` is called when the first worker can take connections. */
-  openPrimary(parts: PrimaryParts): Promise<OpenedPrimary>;
+  openPrimary(context: ProcessContext, keyOwner: KeyOwner): Promise<OpenedPrimary>;
 }
 
 export interface OpenedPrimary extends Pick<Service, 'routes' | 'assertionKeys'> {
@@ -81,11 +63,14 @@ export interface OpenedPrimary extends Pick<Service, 'routes' | 'assertionKeys'>
 /** Seconds for accepted requests; the process ends within 10. */
 export const stopGrace = 9;
 
-export function readHttpOptions(settings: Settings, service: Service): HttpServerOptions {
-  const { keepAlive, errorBody, peerShare, tunnelTimeout, trustProxy } = settings;
+/** Opens what the listener of the API needs. Rejects with `StartFailure` if the TLS files are unusable. */
+export async function openHttpOptions(context: ProcessContext, service: Service): Promise<HttpServerOptions> {
+  const { keepAlive, errorBody, peerShare, tunnelTimeout, trustProxy } = context.settings;
   return {
     ...{ keepAlive, tunnelTimeout },
-    peers: createPeers({ share: peerShare, isTrusted: parseTrust(trustProxy) }),
+    createTlsServer: await openTls(context),
+    limit: createConnectionLimit(context),
+    peers: { share: peerShare, isTrusted: parseTrust(trustProxy) },
     errorBody: errorBodyFormats[errorBody],
     onRequest: service.onRequest,
     onExpectation: service.onExpectation,

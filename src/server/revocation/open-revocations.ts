@@ -12,8 +12,9 @@ import { openSignals, type Signals } from '../../signals/receiver.ts';
 import { addStreamDoubts, type StreamEvent } from '../../signals/stream.ts';
 import { createStreamHealth } from '../../signals/stream-health.ts';
 import { readStreams } from '../../signals/stream-options.ts';
-import type { Readiness } from '../admin/admin.ts';
+import { addDegraded, type Readiness } from '../admin/admin.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
+import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { Log } from '../observation/log.ts';
 import { escapeLabel, type Metrics } from '../observation/metrics.ts';
 import type { Settings } from '../settings/settings.ts';
@@ -28,11 +29,7 @@ export interface OwnedRevocations {
   close(): void;
 }
 
-interface OpenOptions {
-  readonly settings: Settings;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  readonly environment: Readonly<Record<string, string | undefined>>;
+interface OpenOptions extends ProcessContext {
   readonly readRedis: (settings: Settings) => Promise<RedisConnectionOptions>;
 }
 
@@ -54,24 +51,16 @@ export async function openRevocations(options: OpenOptions): Promise<OwnedRevoca
   const revocations = openWith(settings, await openStore(options));
   const parts = readRevocations('openRevocations', revocations);
   const signals = streams && openSignals({ streams, environment, onStreamEvent: createStreamLog(log, metrics) }, parts);
-  const stopWatching = watch(revocations, signals, log);
+  const watching = setInterval(createWatch(revocations, signals, log), watchInterval).unref();
   registerMetrics(metrics, { settings, revocations, signals });
   return {
-    revocations,
-    parts,
-    signals,
+    ...{ revocations, parts, signals },
     addReadiness(readiness) {
-      const { loaded } = revocations.status();
       const problems = describeProblems(settings, revocations, signals);
-      if (problems.length === 0) return readiness;
-      return {
-        ready: readiness.ready && loaded,
-        checks: { ...readiness.checks, ...Object.fromEntries(problems) },
-        degraded: [...(readiness.degraded ?? []), ...problems.map(([name]) => name)],
-      };
+      return addDegraded({ ...readiness, ready: readiness.ready && revocations.status().loaded }, problems);
     },
     close() {
-      stopWatching();
+      clearInterval(watching);
       signals?.close();
       revocations.close();
     },
@@ -134,39 +123,39 @@ function describeProblems(
   { revocationStore }: Settings,
   revocations: Revocations,
   signals: Signals | undefined,
-): readonly (readonly [string, string])[] {
+): Readonly<Record<string, string>> {
   const { loaded, secondsWithoutContact: seconds } = revocations.status();
-  const problems: (readonly [string, string])[] = [];
-  if (!loaded) problems.push(['revocation', 'the cutoffs in Redis are not loaded yet']);
-  else if (revocationStore !== 'memory' && seconds > degradedAfter) {
-    problems.push(['revocation', `no contact to Redis for ${Math.round(seconds)} s: known cutoffs apply`]);
-  }
-  for (const { options, state } of signals?.streams ?? []) {
-    if (state() !== 'ok') problems.push([`stream ${options.name}`, state()]);
-  }
-  return problems;
+  const isAway = revocationStore !== 'memory' && seconds > degradedAfter;
+  const store = loaded
+    ? `no contact to Redis for ${Math.round(seconds)} s: known cutoffs apply`
+    : 'the cutoffs in Redis are not loaded yet';
+  const failing = signals?.streams.filter(({ state }) => state() !== 'ok') ?? [];
+  return {
+    ...((isAway || !loaded) && { revocation: store }),
+    ...Object.fromEntries(failing.map(({ options, state }) => [`stream ${options.name}`, state()])),
+  };
 }
 
-/** Logs what changes with time: a stream that becomes stale, and a store that becomes full. */
-function watch(revocations: Revocations, signals: Signals | undefined, log: Log): () => void {
+/** Creates the function that logs what changes with time: a stream that becomes stale, and a store that becomes full. */
+function createWatch(revocations: Revocations, signals: Signals | undefined, log: Log): () => void {
   const stale = new Set<string>();
-  let rejected = 0;
-  const timer = setInterval(() => {
-    const status = revocations.status();
-    if (status.rejected > 0 && rejected === 0)
-      log.write('error', 'revocations_full', { cutoffs: status.cutoffs, problem: new RevocationsFull().message });
-    rejected = status.rejected;
-    for (const { options, isStale } of signals?.streams ?? []) {
-      const { name } = options;
-      if (isStale() === stale.has(name)) continue;
-      if (isStale()) stale.add(name);
-      else stale.delete(name);
-      log.write(isStale() ? 'warn' : 'info', isStale() ? 'signals_stream_stale' : 'signals_stream_verified', {
-        stream: name,
-      });
+  let rejectedBefore = 0;
+  return () => {
+    const { rejected, cutoffs } = revocations.status();
+    if (rejected > 0 && rejectedBefore === 0) {
+      log.write('error', 'revocations_full', { cutoffs, problem: new RevocationsFull().message });
     }
-  }, watchInterval).unref();
-  return () => clearInterval(timer);
+    rejectedBefore = rejected;
+    for (const { options, isStale } of signals?.streams ?? []) {
+      const { name: stream } = options;
+      if (isStale() && !stale.has(stream)) {
+        stale.add(stream);
+        log.write('warn', 'signals_stream_stale', { stream });
+      } else if (!isStale() && stale.delete(stream)) {
+        log.write('info', 'signals_stream_verified', { stream });
+      }
+    }
+  };
 }
 
 function createStreamLog(log: Log, metrics: Metrics): (event: StreamEvent) => void {
@@ -175,19 +164,14 @@ function createStreamLog(log: Log, metrics: Metrics): (event: StreamEvent) => vo
     const { stream } = event;
     if (event.type === 'received') received.series(`{stream="${stream}",outcome="${event.outcome}"}`).value++;
     if (event.type === 'failed') {
-      log.write('warn', 'signals_stream_failed', {
-        stream,
-        message: event.cause instanceof Error ? event.cause.message : 'unknown',
-      });
+      const message = event.cause instanceof Error ? event.cause.message : 'unknown';
+      log.write('warn', 'signals_stream_failed', { stream, message });
     }
     if (event.type !== 'opened') return;
     log.write('info', 'signals_stream_opened', { stream });
-    if (event.needsSubjects) {
-      log.write('warn', 'signals_default_subjects', {
-        stream,
-        fix: 'The transmitter sends no event before subjects are added to the stream. Add them at the transmitter.',
-      });
-    }
+    if (!event.needsSubjects) return;
+    const fix = 'The transmitter sends no event before subjects are added to the stream. Add them at the transmitter.';
+    log.write('warn', 'signals_default_subjects', { stream, fix });
   };
 }
 
@@ -198,18 +182,11 @@ function registerMetrics(
   const gauge = (name: string, help: string, read: () => number, type?: 'counter'): void =>
     metrics.gauge({ name: `portcullis_${name}`, help, aggregate: 'max', read, ...(type !== undefined && { type }) });
   gauge('revocation_cutoffs', 'Cutoffs that are stored.', () => revocations.status().cutoffs);
-  gauge(
-    'revocations_rejected_total',
-    'Cutoffs that were rejected because there were too many.',
-    () => revocations.status().rejected,
-    'counter',
-  );
+  const rejected = 'Cutoffs that were rejected because there were too many.';
+  gauge('revocations_rejected_total', rejected, () => revocations.status().rejected, 'counter');
   if (settings.revocationStore !== 'memory') {
-    gauge(
-      'revocation_store_contact_seconds',
-      'Seconds since Redis last responded to the subscription.',
-      () => revocations.status().secondsWithoutContact,
-    );
+    const contact = 'Seconds since Redis last responded to the subscription.';
+    gauge('revocation_store_contact_seconds', contact, () => revocations.status().secondsWithoutContact);
   }
   if (signals === undefined) return;
   metrics.gauge({

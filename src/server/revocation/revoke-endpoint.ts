@@ -5,32 +5,22 @@ import { isMediaType } from '../../http/event-post.ts';
 import { isTime, type JsonObject, parseJsonObject } from '../../jose/json.ts';
 import { type Cutoff, readCutoff } from '../../revocation/revocations.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import { readRegularFile } from '../lifecycle/file.ts';
-import type { Reloads } from '../lifecycle/reload.ts';
-import type { Log } from '../observation/log.ts';
-import type { Settings } from '../settings/settings.ts';
+import { readRegularFile, showCode } from '../lifecycle/file.ts';
+import type { ProcessContext } from '../lifecycle/process-context.ts';
 import type { OwnedRevocations } from './open-revocations.ts';
 
-export interface RevokeEndpointOptions {
-  readonly settings: Settings;
-  readonly owned: OwnedRevocations | undefined;
-  readonly keys: { views(): readonly { readonly issuer: string }[] };
-  readonly reloads: Reloads;
-  readonly log: Log;
-}
+type Issuers = () => readonly { readonly issuer: string }[];
 
 const maxBodyBytes = 16 * 1024;
 const maxKeyBytes = 4096;
 const members: ReadonlySet<string> = new Set(['sub', 'sid', 'client_id', 'jti', 'issuer', 'before']);
 
 /** Opens `POST /revocations`; `undefined` without a key. Throws `StartFailure` if the key cannot be read. */
-export function openRevokeEndpoint({
-  settings,
-  owned,
-  keys,
-  reloads,
-  log,
-}: RevokeEndpointOptions): RequestListener | undefined {
+export function openRevokeEndpoint(
+  { settings, reloads, log }: ProcessContext,
+  owned: OwnedRevocations | undefined,
+  issuers: Issuers,
+): RequestListener | undefined {
   const { adminKeyFile: file, clockTolerance } = settings;
   if (file === '' || owned === undefined) return undefined;
   const { revocations } = owned;
@@ -45,7 +35,7 @@ export function openRevokeEndpoint({
     if (!isKey(incoming.headers.authorization, key)) return 401;
     if (!isMediaType(incoming.headers['content-type'] ?? null, 'application/json')) return 400;
     const body = await readNodeBytes(incoming, maxBodyBytes);
-    const cutoff = body === undefined ? undefined : parseCutoff(body, clockTolerance.exp, keys);
+    const cutoff = body === undefined ? undefined : parseCutoff(body, clockTolerance.exp, issuers);
     if (cutoff === undefined) return 400;
     try {
       await revocations.revoke(cutoff);
@@ -67,10 +57,10 @@ export function openRevokeEndpoint({
 }
 
 /** `undefined` for a body that is not a cutoff. A time later than now plus the tolerance is a mistake. */
-function parseCutoff(body: Buffer, tolerance: number, keys: RevokeEndpointOptions['keys']): Cutoff | undefined {
+function parseCutoff(body: Buffer, tolerance: number, readIssuers: Issuers): Cutoff | undefined {
   const value: JsonObject | undefined = parseJsonObject(body);
   if (value === undefined || !Object.keys(value).every((name) => members.has(name))) return undefined;
-  const issuers = new Set(keys.views().map(({ issuer }) => issuer));
+  const issuers = new Set(readIssuers().map(({ issuer }) => issuer));
   const { before, issuer = issuers.size === 1 ? [...issuers][0] : undefined } = value;
   if (before !== undefined && (!isTime(before) || before > Date.now() / 1000 + tolerance)) return undefined;
   const cutoff = { ...value, issuer } as Cutoff; // checked by the next line
@@ -89,16 +79,14 @@ function isKey(authorization: string | undefined, key: string): boolean {
 }
 
 function readKey(file: string): string {
+  const fail = (problem: string, cause?: unknown): StartFailure =>
+    new StartFailure(`ADMIN_KEY_FILE ${problem}`, exitCodes.config, { cause });
   let key = '';
   try {
     key = readRegularFile(file, maxKeyBytes).toString('utf8').trim();
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? ` (${String(cause.code)})` : '';
-    throw new StartFailure(`ADMIN_KEY_FILE cannot be read${code}. Set the path of a readable file`, exitCodes.config, {
-      cause,
-    });
+    throw fail(`cannot be read${showCode(cause)}. Set the path of a readable file`, cause);
   }
-  if (key === '')
-    throw new StartFailure('ADMIN_KEY_FILE is empty. Write at least 32 random bytes into it', exitCodes.config);
+  if (key === '') throw fail('is empty. Write at least 32 random bytes into it');
   return key;
 }

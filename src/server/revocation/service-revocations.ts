@@ -6,14 +6,9 @@ import { type Revocations, readRevocations } from '../../revocation/revocations.
 import type { RegisteredClaims } from '../../token/claims.ts';
 import { serveEvents } from '../http/event-endpoints.ts';
 import type { StreamApp } from '../http/exchange.ts';
-import type { Log } from '../observation/log.ts';
-import type { Metrics } from '../observation/metrics.ts';
-import type { Settings } from '../settings/settings.ts';
+import type { ProcessContext } from '../lifecycle/process-context.ts';
 
-export interface RevocationService {
-  readonly settings: Settings;
-  readonly log: Log;
-  readonly metrics: Metrics;
+export interface RevocationService extends Pick<ProcessContext, 'settings' | 'log' | 'metrics'> {
   /** Absent if no source of revocations is configured. */
   readonly revocations?: Revocations | undefined;
   readonly signals?: EventReceiver | undefined;

@@ -4,7 +4,7 @@ import { isPlainHttps } from '../../outbound/https-address.ts';
 import { type SignalName, signalNames } from '../../signals/signal-names.ts';
 import { longestVerifyEvery, type StreamOptions, streamNameGrammar } from '../../signals/stream-options.ts';
 import { exitCodes, StartFailure } from '../lifecycle/exit.ts';
-import { readRegularFile } from '../lifecycle/file.ts';
+import { readRegularFile, showCode } from '../lifecycle/file.ts';
 import type { Settings } from '../settings/settings.ts';
 
 const https = (description: string) => v.pipe(v.string(), v.regex(/^https:\/\/[^\s#@]+$/), v.description(description));
@@ -106,30 +106,23 @@ export function readSignalsFile({
     if (delivery === 'push' && authorizationFile === undefined)
       throw need('authorizationFile', 'write the path of a file');
     const stream: StreamOptions = {
-      ...(omitUndefined(options) as Pick<StreamOptions, 'transmitter' | 'delivery'>),
+      ...(options as Pick<StreamOptions, 'transmitter' | 'delivery'>), // JSON has no undefined members
       issuer: own,
       ...(delivery === 'push' && { endpoint: String(endpoint), authorization: readSecret(String(authorizationFile)) }),
-      ...(credentials !== undefined && {
-        credentials:
-          'tokenFile' in credentials
-            ? { token: () => readSecret(credentials.tokenFile) }
-            : {
-                ...{
-                  tokenEndpoint: credentials.tokenEndpoint,
-                  clientId: credentials.clientId,
-                  scope: credentials.scope,
-                },
-                clientSecret: readSecret(credentials.clientSecretFile),
-              },
-      }),
+      ...(credentials !== undefined && { credentials: readCredentials(credentials, readSecret) }),
     };
     return [key, stream] as const;
   });
   return Object.fromEntries(read);
 }
 
-function omitUndefined(members: object): object {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+function readCredentials(
+  written: v.InferOutput<typeof credentials>,
+  readSecret: (file: string) => string,
+): NonNullable<StreamOptions['credentials']> {
+  if ('tokenFile' in written) return { token: () => readSecret(written.tokenFile) };
+  const { clientSecretFile, ...client } = written;
+  return { ...client, clientSecret: readSecret(clientSecretFile) };
 }
 
 /** The path is not shown: it may be the secret. */
@@ -137,7 +130,8 @@ function readBytes(file: string, fail: (problem: string) => StartFailure): Buffe
   try {
     return readRegularFile(file, maxFileBytes);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
-    throw fail(`A file cannot be read${code}. Set paths of readable files of at most ${maxFileBytes} bytes.`);
+    throw fail(
+      `A file cannot be read${showCode(error)}. Set paths of readable files of at most ${maxFileBytes} bytes.`,
+    );
   }
 }

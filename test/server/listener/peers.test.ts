@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { errorBodyFormats } from '../../../src/refusal/error-body.ts';
-import { createPeers, type PeersOptions } from '../../../src/server/listener/limits.ts';
+import type { PeerOptions } from '../../../src/server/listener/intake.ts';
 import { type Listener, listen } from '../../../src/server/listener/listener.ts';
 
 const opened: { readonly listeners: Listener[]; readonly sockets: Socket[] } = { listeners: [], sockets: [] };
@@ -16,11 +16,11 @@ interface Opened {
   readonly refused: () => number;
 }
 
-async function open(options: PeersOptions): Promise<Opened> {
+async function open(peers: PeerOptions): Promise<Opened> {
   let refused = 0;
   const listener = await listen({
     ...{ host: '127.0.0.1', port: 0, keepAlive: 60, errorBody: errorBodyFormats.detail },
-    peers: createPeers(options),
+    peers,
     limit: { most: 8, note: () => refused++ },
     onRequest: (_incoming, outgoing) => void outgoing.end('served'),
   });

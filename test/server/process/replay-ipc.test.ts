@@ -1,14 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { createNonces } from '../../../src/dpop/nonce.ts';
 import { AccessError } from '../../../src/failures.ts';
-import type { ToPrimary, ToWorker } from '../../../src/server/process/messages.ts';
+import { createMetrics } from '../../../src/server/observation/metrics.ts';
+import {
+  createChannel,
+  type PrimaryChannel,
+  type PrimaryFunctions,
+  type WorkerChannel,
+} from '../../../src/server/process/channel.ts';
 import {
   createPrimaryReplayStore,
-  openPrimaryReplay,
-  type PrimaryChannel,
+  openSharedReplay,
   requestSharedReplay,
-  witnessProof,
-} from '../../../src/server/process/replay-ipc.ts';
+} from '../../../src/server/process/open-replay.ts';
 
 const jkt = 'A'.repeat(43);
 const now = (): number => Math.floor(Date.now() / 1000);
@@ -17,27 +21,14 @@ const now = (): number => Math.floor(Date.now() / 1000);
 async function connect({ silent = false } = {}) {
   /** How many proofs each message had. */
   const asked: number[] = [];
-  const primary = openPrimaryReplay();
-  const listeners: ((message: ToWorker) => void)[] = [];
-  const tell = (message: ToWorker): void => {
-    for (const listen of [...listeners]) listen(message);
+  const shared = openSharedReplay(createMetrics());
+  const channel: PrimaryChannel = createChannel((message) => setImmediate(() => primary.receive(message)));
+  const primary: WorkerChannel = createChannel((message) => channel.receive(message));
+  const witnessAll: PrimaryFunctions['witness'] = (proofs) => {
+    asked.push(proofs.length);
+    return shared.witness(proofs);
   };
-  const answer = (message: ToPrimary): void => {
-    if (message.type === 'share_replay') tell({ type: 'replay_shared', ...primary.shared });
-    if (message.type !== 'witness') return;
-    asked.push(message.proofs.length);
-    if (!silent) {
-      tell({
-        type: 'witnessed',
-        id: message.id,
-        outcomes: message.proofs.map((proof) => witnessProof(primary, proof)),
-      });
-    }
-  };
-  const channel: PrimaryChannel = {
-    onMessage: (listener) => void listeners.push(listener),
-    send: (message) => setImmediate(answer, message),
-  };
+  primary.provide({ shareReplay: shared.shareReplay, ...(!silent && { witness: witnessAll }) });
   const open = async () => createPrimaryReplayStore(channel, await requestSharedReplay(channel));
   const witness = async (store: Awaited<ReturnType<typeof open>>, until: number, nonce?: string) => {
     const outcome = await store.witness(jkt, 'a', until, () =>
@@ -45,8 +36,8 @@ async function connect({ silent = false } = {}) {
     );
     return outcome instanceof AccessError ? outcome.reason : outcome;
   };
-  const nonces = createNonces({ secret: primary.shared.nonceSecret });
-  return { open, witness, nonces, primary, asked };
+  const nonces = createNonces({ secret: shared.shareReplay().nonceSecret });
+  return { open, witness, nonces, generation: shared.shareReplay().generation, asked };
 }
 
 describe('the replay memory of the primary, seen from its workers', () => {
@@ -58,10 +49,10 @@ describe('the replay memory of the primary, seen from its workers', () => {
   });
 
   it('a proof whose end has passed by the clock of the primary → proof_too_old, as in one process', async () => {
-    const { open, witness, nonces, primary } = await connect();
+    const { open, witness, nonces, generation } = await connect();
     const store = await open();
     // The clock of the worker was set back after it accepted the proof, which has a nonce of this service.
-    const nonce = nonces.issue(now(), primary.shared.generation);
+    const nonce = nonces.issue(now(), generation);
     expect(await witness(store, now() - 2, nonce)).toBe('proof_too_old');
   });
 
