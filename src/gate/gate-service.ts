@@ -6,8 +6,8 @@ import { type ErrorBodyFormat, errorBodyFormats } from '../refusal/error-body.ts
 import { assertionKeysPath } from '../server/admin/admin.ts';
 import { type Answer, plainError } from '../server/http/answer.ts';
 import { createRefuse, noteRefusal, noteWouldRefuse, type StreamApp } from '../server/http/exchange.ts';
-import { registerCacheMetrics } from '../server/observation/cache-metrics.ts';
 import type { Metrics } from '../server/observation/metrics.ts';
+import { registerCacheMetrics } from '../server/observation/process-metrics.ts';
 import { isReplayUnreachable } from '../server/process/open-replay.ts';
 import type { Service, ServiceOptions } from '../server/process/service.ts';
 import { openServiceParts } from '../server/process/service-parts.ts';

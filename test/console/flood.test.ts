@@ -10,7 +10,7 @@ import { createHub } from '../../src/console/server/hub.ts';
 import { optionLabels } from '../../src/explain/facts.ts';
 import { AccessError } from '../../src/failures.ts';
 import type { ConsoleState, DecisionBatch } from '../../src/server/console/wire.ts';
-import { beginExchange, type Exchange, noteRefusal } from '../../src/server/http/exchange.ts';
+import { Exchange, noteRefusal } from '../../src/server/http/exchange.ts';
 import { nameSettings } from '../../src/server/settings/setting-names.ts';
 import { variants } from '../../src/server/variants/variants.ts';
 import { openPage, startBrowser } from '../support/browser.ts';
@@ -20,7 +20,7 @@ import { needs } from '../support/programs.ts';
 const names = nameSettings({ variant: variants.a });
 
 function exchangeOf(kind: 'refused' | 'allowed'): Exchange {
-  const exchange = beginExchange({ method: 'GET', url: 'http://localhost/', headers: { get: () => null } }, {});
+  const exchange = new Exchange({ method: 'GET', url: 'http://localhost/', headers: { get: () => null } }, {});
   if (kind === 'refused') noteRefusal(exchange, new AccessError('expired'), names);
   return exchange;
 }

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { createReadExternalUrl } from '../../src/http/external-url.ts';
 import { createResourceServer, type ResourceServer } from '../../src/resource-server/resource-server.ts';
 import { createApp } from '../../src/serve/app.ts';
-import { type App, beginExchange } from '../../src/server/http/exchange.ts';
+import { type App, Exchange } from '../../src/server/http/exchange.ts';
 import { readSettings } from '../../src/server/settings/settings.ts';
 import type { Endpoint } from '../../src/server/variants/endpoints.ts';
 import { createTestIssuer } from '../../src/testing/index.ts';
@@ -44,7 +44,7 @@ function open(endpoints: readonly Endpoint[], resourceServer: ResourceServer): A
 
 function call(app: App, path: string, credentials: Record<string, string>) {
   const headers = new Headers({ host: 'api.example', ...credentials });
-  const exchange = beginExchange({ method: 'GET', url: `http://api.example${path}`, headers }, new Socket());
+  const exchange = new Exchange({ method: 'GET', url: `http://api.example${path}`, headers }, new Socket());
   return { exchange, answer: app(exchange, path) };
 }
 

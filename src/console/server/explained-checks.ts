@@ -7,7 +7,7 @@ import type { ResourceRequest } from '../../http/request.ts';
 import type { Authorizer, DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { DecisionFacts } from '../../server/console/wire.ts';
 import type { Exchange } from '../../server/http/exchange.ts';
-import { describeRefusal } from '../../server/observation/refusal-facts.ts';
+import { describeRefusal } from '../../server/observation/observe.ts';
 import { createWithhold, shorten, showValue } from '../../shown-text.ts';
 
 /** Rate limit of explained requests: burst, then requests per second. */

@@ -6,7 +6,7 @@ import { readInput } from '../../explain/input/read-input.ts';
 import { leaveCertificateOpen } from '../../explain/open-certificate.ts';
 import type { DecisionWatchOptions } from '../../server/console/opened-console.ts';
 import type { PastedRequest, PasteResult } from '../../server/console/wire.ts';
-import { beginExchange } from '../../server/http/exchange.ts';
+import { Exchange } from '../../server/http/exchange.ts';
 import { createPendingRequests } from '../../server/process/pending-requests.ts';
 import { showText } from '../../shown-text.ts';
 import { explainRequest } from './explained-checks.ts';
@@ -74,7 +74,7 @@ function rank({ explanation }: PastedRequest): number {
 async function explainCall(call: CallInput, options: DecisionWatchOptions): Promise<PastedRequest> {
   const { request, connection } = readCall(call, { method: undefined, url: undefined });
   const path = new URL(request.url).pathname;
-  const exchange = { ...beginExchange(request, connection), route: path };
+  const exchange = { ...new Exchange(request, connection), route: path };
   const { server } = options;
   const authorizer =
     options.findAuthorizer(exchange) ?? (server === undefined ? undefined : { server, policy: undefined, connection });

@@ -1,5 +1,5 @@
 import type { ResourceRequest } from '../../http/request.ts';
-import type { WriteRequestLine } from '../../server/observation/request-log.ts';
+import type { WatchRequest } from '../../server/observation/observe.ts';
 import { readOriginHost, readRequestPath, readTarget } from '../match/request-target.ts';
 import { createRuleMatcher } from '../match/rule-choice.ts';
 import type { Rule, Rules } from '../rules/rules.ts';
@@ -56,9 +56,9 @@ export function describeSpecificity({ pattern, hosts, path }: Rule): string {
 
 /** Adds to each refusal without a rule the rules that nearly match, for the console. */
 export function watchWithNearRules(
-  watch: WriteRequestLine | undefined,
+  watch: WatchRequest | undefined,
   current: () => Pick<Rules, 'rules'>,
-): WriteRequestLine | undefined {
+): WatchRequest | undefined {
   if (watch === undefined) return undefined;
   return (exchange, status, milliseconds) => {
     const near = exchange.reason === 'no_rule' ? (rankRules(current(), exchange.request)?.near ?? []) : [];

@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http';
 import { isIP } from 'node:net';
 import type { ErrorBodyFormat } from '../../refusal/error-body.ts';
 import { type Answer, createAnswer, type HeaderList, plainError, sendAnswer } from '../http/answer.ts';
-import { createRouter } from '../http/router.ts';
+import { createRouter } from '../http/exchange.ts';
 
 export interface Readiness {
   readonly ready: boolean;

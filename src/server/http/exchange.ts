@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Span } from '@opentelemetry/api';
+import { normaliseUrl } from '../../dpop/htu.ts';
 import { AccessError, type FailureContext, type Reason } from '../../failures.ts';
 import { readScheme } from '../../http/credentials.ts';
 import type { Connection, ResourceRequest } from '../../http/request.ts';
@@ -11,17 +12,21 @@ import type { RegisteredClaims } from '../../token/claims.ts';
 import { nameHint, type SettingNames } from '../settings/setting-names.ts';
 import { type Answer, answerRefusal } from './answer.ts';
 
-export interface Exchange {
+/** Route of requests without a rule or an endpoint, in logs and metrics. */
+export const unmatched: string = 'unmatched';
+
+/** One request and what is known of it. A class, because each request has one. */
+export class Exchange {
   /** Id of the log line. A refused client gets it in X-Request-Id. */
-  readonly id: string;
+  readonly id = idPrefix + takeRandom();
   /** For the gate beside a proxy: the request that the proxy describes. */
   request: ResourceRequest;
   readonly connection: Connection;
   /** Milliseconds on the clock of `performance.now()`. */
-  readonly startedAt: number;
+  readonly startedAt = performance.now();
   /** Path of the matching route, never the path of the request; or the id of a rule. */
-  route: string;
-  routeKind: 'route' | 'rule';
+  route = unmatched;
+  routeKind: 'route' | 'rule' = 'route';
   reason: Reason | undefined;
   /** The reason, if its rule is in report mode. */
   wouldRefuse: Reason | undefined;
@@ -35,6 +40,11 @@ export interface Exchange {
   span: Span | undefined;
   /** Facts for the audit trail; `undefined` if no decision was made, as for a public endpoint. */
   audited: AuditedFacts | undefined;
+
+  constructor(request: ResourceRequest, connection: Connection) {
+    this.request = request;
+    this.connection = connection;
+  }
 }
 
 /** Facts of the endpoint or of the rules that decided. One object for many requests. */
@@ -61,26 +71,6 @@ function takeRandom(): string {
   }
   taken += idLength;
   return pool.slice(taken - idLength, taken);
-}
-
-export function beginExchange(request: ResourceRequest, connection: Connection): Exchange {
-  return {
-    id: idPrefix + takeRandom(),
-    request,
-    connection,
-    startedAt: performance.now(),
-    route: unmatched,
-    routeKind: 'route',
-    reason: undefined,
-    wouldRefuse: undefined,
-    context: undefined,
-    evidence: undefined,
-    cause: undefined,
-    claims: undefined,
-    scheme: undefined,
-    span: undefined,
-    audited: undefined,
-  };
 }
 
 /** Notes the reason of a refusal. An error that is not an `AccessError` is a defect of this program. */
@@ -113,9 +103,6 @@ export function createRefuse(
   };
 }
 
-/** Route of requests without a rule or an endpoint, in logs and metrics. */
-export const unmatched = 'unmatched';
-
 /** A client's connection for another protocol, and the bytes that followed the request. */
 export interface TakenSocket {
   readonly socket: Socket;
@@ -146,3 +133,25 @@ export type StreamApp = (
   target: string,
   wire: Wire,
 ) => Answer | typeof passedOn | Promise<Answer | typeof passedOn>;
+
+export interface Route {
+  readonly path: string;
+}
+
+/** Finds the route of a request target: a path with a query, or a complete URL. Other targets are malformed. */
+export type FindRoute<R extends Route> = (target: string) => R | 'not_found' | 'malformed';
+
+const anyOrigin = 'http://localhost';
+
+/** Creates a router of exact paths. `/a/` and `/A` are not `/a`; equivalent spellings of RFC 3986 §6.2.2 are. */
+export function createRouter<R extends Route>(routes: readonly R[]): FindRoute<R> {
+  const byPath: ReadonlyMap<string, R> = new Map(routes.map((route) => [route.path, route]));
+  return (target) => {
+    const query = target.indexOf('?');
+    const route = byPath.get(query < 0 ? target : target.slice(0, query));
+    if (route !== undefined) return route;
+    const url = normaliseUrl(target.startsWith('/') ? anyOrigin + target : target);
+    if (url === undefined) return 'malformed';
+    return byPath.get(url.slice(url.indexOf('/', url.indexOf('//') + 2))) ?? 'not_found';
+  };
+}

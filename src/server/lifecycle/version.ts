@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { attempt } from '../../attempt.ts';
 import { packageFolder } from '../../package-folder.ts';
-import type { Build } from '../observation/service-metrics.ts';
+import type { Build } from '../observation/process-metrics.ts';
 
 export function readVersion(): string {
   const manifest: unknown = JSON.parse(readFileSync(join(packageFolder, 'package.json'), 'utf8'));

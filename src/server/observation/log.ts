@@ -1,6 +1,5 @@
 import sonicBoom from 'sonic-boom';
-import { docsUrl } from '../../failures.ts';
-import type { RequestLine } from './request-line.ts';
+import { docsUrl, type Reason } from '../../failures.ts';
 
 export type LogLevel = 'info' | 'warn' | 'error';
 
@@ -14,6 +13,26 @@ export interface LogSelection {
 
 /** Fields in addition to time, level and event. Never a token, a proof, a cookie or a password. */
 export type LogFields = Readonly<Record<string, unknown>>;
+
+/** The line of one request. Only `method` and `facts` may need escaping. */
+export interface RequestLine {
+  /** Time of the response: milliseconds since the epoch. */
+  readonly time: number;
+  readonly id: string;
+  /** Value of X-Request-Id. */
+  readonly requestId: string | undefined;
+  readonly traceId: string | undefined;
+  readonly clientIp: string | undefined;
+  readonly method: string;
+  readonly route: string;
+  readonly routeKind: 'route' | 'rule';
+  readonly status: number;
+  readonly reason: Reason | undefined;
+  readonly wouldRefuse: Reason | undefined;
+  readonly milliseconds: number;
+  /** The client, expected and received values, the cause. */
+  readonly facts: Readonly<Record<string, unknown>> | undefined;
+}
 
 /** Writes one line per event, asynchronously. */
 export interface Log {
@@ -52,6 +71,9 @@ const retryInterval = 1000;
 /** Milliseconds that the last lines may take. */
 const maxFlush = 1000;
 
+const everything: LogSelection = { logLevel: 'info', logGrants: 'all' };
+const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
+
 /** JSON lines; on a terminal, lines for people. */
 export function createLog({ fd, style, shared = false, selection = everything }: LogOptions): Log {
   const maxBatch = shared ? atomicBytes : batchLength;
@@ -73,19 +95,19 @@ export function createLog({ fd, style, shared = false, selection = everything }:
     failedAt = undefined;
     unconfirmed = 0;
   });
+  destination.on('drop', (lines) => {
+    dropped += countLines(String(lines));
+  });
   const deliver = (lines: string): void => {
-    const count = lines.split('\n').length - 1;
     if (failedAt !== undefined && performance.now() - failedAt < retryInterval) {
-      dropped += count;
+      dropped += countLines(lines);
       return;
     }
-    unconfirmed += count;
+    unconfirmed += countLines(lines);
     destination.write(lines);
   };
-  destination.on('drop', (lines) => {
-    dropped += String(lines).split('\n').length - 1;
-  });
-  const { format, formatRequest } = formats[style];
+  const format = formats[style];
+  const formatRequest = style === 'json' ? formatRequestJson : (line: RequestLine) => format(parseRequestJson(line));
   let selected = selection;
   // Lines of requests are written in batches: each write is a system call on another thread.
   let batch = '';
@@ -116,7 +138,11 @@ export function createLog({ fd, style, shared = false, selection = everything }:
     send();
   };
   return {
-    grantInterval: () => intervalOf(selected),
+    grantInterval() {
+      const { logLevel, logGrants } = selected;
+      if (logLevel !== 'info' || logGrants === 'none') return 0;
+      return logGrants === 'all' ? 1 : logGrants;
+    },
     select(next) {
       selected = next;
     },
@@ -145,12 +171,8 @@ export function createLog({ fd, style, shared = false, selection = everything }:
   };
 }
 
-const everything: LogSelection = { logLevel: 'info', logGrants: 'all' };
-const ranks: Readonly<Record<LogLevel, number>> = { info: 0, warn: 1, error: 2 };
-
-function intervalOf({ logLevel, logGrants }: LogSelection): number {
-  if (logLevel !== 'info' || logGrants === 'none') return 0;
-  return logGrants === 'all' ? 1 : logGrants;
+function countLines(lines: string): number {
+  return lines.split('\n').length - 1;
 }
 
 interface Entry {
@@ -168,24 +190,23 @@ function formatJson({ time, level, event, fields }: Entry): string {
 /** Like {@link formatJson}; only values that may need escaping are passed to `JSON.stringify`. */
 function formatRequestJson(line: RequestLine): string {
   const { time, id, requestId, traceId, clientIp, method, route, routeKind, status, reason, wouldRefuse } = line;
-  let text = `{"time":"${formatTime(time)}","level":"${levelOf(status)}","event":"request","id":"${id}"`;
+  let text = `{"time":"${formatTime(time)}","level":"${status >= 500 ? 'error' : 'info'}","event":"request","id":"${id}"`;
   if (requestId !== undefined) text += `,"request_id":"${requestId}"`;
   if (traceId !== undefined) text += `,"trace_id":"${traceId}"`;
   if (clientIp !== undefined) text += `,"client_ip":"${clientIp}"`;
   text += `,"method":${method === 'GET' ? '"GET"' : JSON.stringify(method)},"${routeKind}":"${route}","status":${status}`;
   if (reason !== undefined) text += `,"reason":"${reason}"`;
   if (wouldRefuse !== undefined) text += `,"would_refuse":"${wouldRefuse}"`;
-  const docs = anchorOf(reason ?? wouldRefuse);
-  if (docs !== undefined) text += `,"docs":"${docs}"`;
+  const named = reason ?? wouldRefuse;
+  if (named !== undefined) text += `,"docs":"${docsUrl}refusals.md#${named}"`;
   const facts = line.facts === undefined ? '{}' : JSON.stringify(line.facts);
   return `${text},"ms":${line.milliseconds}${facts === '{}' ? '' : `,${facts.slice(1, -1)}`}}\n`;
 }
 
-/** Formats the members of the JSON line in another way. */
-function reformat(line: RequestLine, format: (entry: Entry) => string): string {
-  const { time: _time, ...entry } = JSON.parse(formatRequestJson(line)) as Entry & LogFields; // as just written
-  const { level, event, ...fields } = entry;
-  return format({ time: line.time, level, event, fields });
+/** Returns the members of the JSON line, for another format. */
+function parseRequestJson(line: RequestLine): Entry {
+  const { time: _time, level, event, ...fields } = JSON.parse(formatRequestJson(line)) as Entry & LogFields; // as just written
+  return { time: line.time, level, event, fields };
 }
 
 /** Members of the Elastic Common Schema. Other fields get `portcullis.` as a prefix. */
@@ -218,14 +239,6 @@ function formatEcs({ time, level, event, fields = {} }: Entry): string {
   })}\n`;
 }
 
-function anchorOf(reason: string | undefined): string | undefined {
-  return reason === undefined ? undefined : `${docsUrl}refusals.md#${reason}`;
-}
-
-function levelOf(status: number): LogLevel {
-  return status >= 500 ? 'error' : 'info';
-}
-
 let second = Number.NaN;
 let secondText = '';
 
@@ -250,13 +263,8 @@ function formatPretty({ time: at, level, event, fields = {} }: Entry): string {
   return `\x1b[2m${time}\x1b[0m ${colours[level]}${level}\x1b[0m ${event} ${details}\n`;
 }
 
-interface Formats {
-  readonly format: (entry: Entry) => string;
-  readonly formatRequest: (line: RequestLine) => string;
-}
-
-const formats: Readonly<Record<LogOptions['style'], Formats>> = {
-  json: { format: formatJson, formatRequest: formatRequestJson },
-  ecs: { format: formatEcs, formatRequest: (line) => reformat(line, formatEcs) },
-  pretty: { format: formatPretty, formatRequest: (line) => reformat(line, formatPretty) },
+const formats: Readonly<Record<LogOptions['style'], (entry: Entry) => string>> = {
+  json: formatJson,
+  ecs: formatEcs,
+  pretty: formatPretty,
 };

@@ -12,32 +12,11 @@ export interface Family {
 /** The metrics of one process at one moment; plain data, so that workers can send it. */
 export type MetricsSnapshot = readonly Family[];
 
-/** One count. Callers hold it, so that an increment needs no lookup. */
-export interface Series {
-  value: number;
-}
-
-/** A number that only grows, by labels. */
-export interface Counter {
-  /** `labels` is the label part of the series, such as `{reason="expired"}`, or the empty string. */
-  series(labels?: string): Series;
-}
-
-/** Observations in seconds, by buckets. */
-export interface Observations {
-  observe(seconds: number): void;
-}
-
-/** Observations by labels. */
-export interface Histogram {
-  /** `labels` is the label part, as for a counter. */
-  series(labels?: string): Observations;
-}
-
 /** The metrics of one process: counters, and gauges that are read for each snapshot. */
 export interface Metrics {
-  counter(name: string, help: string): Counter;
-  histogram(name: string, help: string): Histogram;
+  /** Numbers that only grow. A caller that holds a series needs no lookup for an increment. */
+  counter(name: string, help: string): Labelled<{ value: number }>;
+  histogram(name: string, help: string): Labelled<Pick<Histogram, 'observe'>>;
   /** `read` returns the value, or values by label part; `undefined` omits the series. */
   gauge(description: {
     readonly name: string;
@@ -50,6 +29,11 @@ export interface Metrics {
   snapshot(): MetricsSnapshot;
 }
 
+/** Returns one object per label part, such as `{reason="expired"}`. Default: the empty string. */
+interface Labelled<T> {
+  series(labels?: string): T;
+}
+
 /** Upper bounds in seconds: from a cached decision to a fetch of keys. */
 const bucketBounds = [
   ...[0.000_01, 0.000_025, 0.000_05],
@@ -60,44 +44,72 @@ const bucketBounds = [
   ...[1, 2.5, 5],
 ];
 
+/** Observations in seconds, by buckets. */
+interface Histogram {
+  observe(seconds: number): void;
+  read(labels: string): Readonly<Record<string, number>>;
+}
+
+function createHistogram(): Histogram {
+  const counts = new Float64Array(bucketBounds.length + 1);
+  let sum = 0;
+  return {
+    observe(seconds) {
+      let index = 0;
+      while (seconds > (bucketBounds[index] ?? Number.POSITIVE_INFINITY)) index++;
+      counts[index] = (counts[index] ?? 0) + 1;
+      sum += seconds;
+    },
+    read(labels) {
+      const series: Record<string, number> = {};
+      const start = labels === '' ? '{' : `${labels.slice(0, -1)},`;
+      let count = 0;
+      for (const [index, observed] of counts.entries()) {
+        count += observed;
+        series[`_bucket${start}le="${bucketBounds[index] ?? '+Inf'}"}`] = count;
+      }
+      return { ...series, [`_sum${labels}`]: sum, [`_count${labels}`]: count };
+    },
+  };
+}
+
 export function createMetrics(): Metrics {
   const readers: (() => Family)[] = [];
+  /** Adds a family whose series are created on demand. */
+  const label = <T>(
+    family: Pick<Family, 'name' | 'help' | 'type'>,
+    create: () => T,
+    read: (labels: string, series: T) => Readonly<Record<string, number>>,
+  ): Labelled<T> => {
+    const all = new Map<string, T>();
+    readers.push(() => ({
+      ...family,
+      aggregate: 'sum',
+      series: Object.assign({}, ...Array.from(all, ([labels, series]) => read(labels, series))),
+    }));
+    return {
+      series(labels = '') {
+        const known = all.get(labels);
+        if (known !== undefined) return known;
+        const series = create();
+        all.set(labels, series);
+        return series;
+      },
+    };
+  };
   return {
-    counter(name, help) {
-      const all = new Map<string, Series>();
-      readers.push(() => {
-        const series = Object.fromEntries(Array.from(all, ([labels, { value }]) => [labels, value]));
-        return { name, help, type: 'counter', aggregate: 'sum', series };
-      });
-      return {
-        series(labels = '') {
-          const series = all.get(labels) ?? { value: 0 };
-          all.set(labels, series);
-          return series;
-        },
-      };
-    },
-    histogram(name, help) {
-      const all = new Map<string, Buckets>();
-      readers.push(() => {
-        const series = Object.assign({}, ...Array.from(all, ([labels, buckets]) => histogramSeries(labels, buckets)));
-        return { name, help, type: 'histogram', aggregate: 'sum', series };
-      });
-      return {
-        series(labels = '') {
-          const buckets = all.get(labels) ?? { counts: new Float64Array(bucketBounds.length + 1), sum: 0 };
-          all.set(labels, buckets);
-          return {
-            observe(seconds) {
-              let index = 0;
-              while (seconds > (bucketBounds[index] ?? Number.POSITIVE_INFINITY)) index++;
-              buckets.counts[index] = (buckets.counts[index] ?? 0) + 1;
-              buckets.sum += seconds;
-            },
-          };
-        },
-      };
-    },
+    counter: (name, help) =>
+      label(
+        { name, help, type: 'counter' },
+        () => ({ value: 0 }),
+        (labels, { value }) => ({ [labels]: value }),
+      ),
+    histogram: (name, help) =>
+      label(
+        { name, help, type: 'histogram' },
+        createHistogram,
+        (labels, histogram) => histogram.read(labels),
+      ),
     gauge({ name, help, type = 'gauge', aggregate = 'sum', read }) {
       readers.push(() => {
         const value = read();
@@ -107,24 +119,6 @@ export function createMetrics(): Metrics {
     },
     snapshot: () => readers.map((read) => read()),
   };
-}
-
-interface Buckets {
-  readonly counts: Float64Array;
-  sum: number;
-}
-
-function histogramSeries(labels: string, { counts, sum }: Buckets): Record<string, number> {
-  const series: Record<string, number> = {};
-  const start = labels === '' ? '{' : `${labels.slice(0, -1)},`;
-  let count = 0;
-  for (const [index, observed] of counts.entries()) {
-    count += observed;
-    series[`_bucket${start}le="${bucketBounds[index] ?? '+Inf'}"}`] = count;
-  }
-  series[`_sum${labels}`] = sum;
-  series[`_count${labels}`] = count;
-  return series;
 }
 
 const combine: Readonly<Record<Aggregate, (one: number, other: number) => number>> = {
@@ -159,4 +153,33 @@ export function formatMetrics(snapshot: MetricsSnapshot): string {
 
 export function escapeLabel(value: string): string {
   return value.replace(/[\\"\n]/g, (character) => (character === '\n' ? '\\n' : `\\${character}`));
+}
+
+/** The metrics of all workers. Retains the counters of those that ended: `rate()` of Prometheus is wrong if a counter falls. */
+export function createWorkerMetrics() {
+  const latest = new Map<number, MetricsSnapshot>();
+  const ended = new Set<number>();
+  let retired: MetricsSnapshot = [];
+  return {
+    keep(worker: number, snapshot: MetricsSnapshot): void {
+      // The last message of a worker can come after its end.
+      if (!ended.has(worker)) latest.set(worker, snapshot);
+    },
+    retire(worker: number): void {
+      ended.add(worker);
+      const counters = (latest.get(worker) ?? []).filter(({ type }) => type !== 'gauge');
+      retired = mergeSnapshots([retired, counters]);
+      latest.delete(worker);
+    },
+    read: (): MetricsSnapshot => mergeSnapshots([retired, ...latest.values()]),
+  };
+}
+
+/** The metrics of the primary process about its workers. */
+export function describeWorkers(up: number, restarts: number): MetricsSnapshot {
+  const { counter, gauge, snapshot } = createMetrics();
+  gauge({ name: 'portcullis_workers_up', help: 'Running workers.', read: () => up });
+  const help = 'Workers that were started after another had ended.';
+  counter('portcullis_worker_restarts_total', help).series().value = restarts;
+  return snapshot();
 }

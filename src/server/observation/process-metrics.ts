@@ -1,5 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { constants, monitorEventLoopDelay, type PerformanceEntry, PerformanceObserver } from 'node:perf_hooks';
+import { attempt } from '../../attempt.ts';
+import type { ResourceServer } from '../../resource-server/resource-server.ts';
+import type { TokenCacheStatus } from '../../token/token-cache.ts';
+import type { Log } from './log.ts';
 import type { Metrics } from './metrics.ts';
 
 const nanoseconds = 1e9;
@@ -12,60 +16,88 @@ const lagResolution = 20;
 const lagPart = 10_000;
 const lagParts = 6;
 
-export function registerProcessMetrics(metrics: Metrics): void {
-  const startedAt = Date.now() / 1000 - process.uptime();
-  const cpuSeconds = (): number => {
-    const { user, system } = process.cpuUsage();
-    return (user + system) / microseconds;
-  };
-  metrics.gauge({
+/** The build that runs. */
+export interface Build {
+  readonly version: string;
+  /** Commit of the sources; empty if the build did not know it. */
+  readonly commit: string;
+}
+
+type Gauge = Parameters<Metrics['gauge']>[0];
+
+const gauges: readonly Gauge[] = [
+  {
     name: 'process_start_time_seconds',
     help: 'Start of the process, seconds since the epoch.',
     aggregate: 'max',
     read: () => startedAt,
-  });
-  metrics.gauge({
-    name: 'process_cpu_seconds_total',
-    help: 'CPU time, user and system.',
-    type: 'counter',
-    read: cpuSeconds,
-  });
-  metrics.gauge({
+  },
+  { name: 'process_cpu_seconds_total', help: 'CPU time, user and system.', type: 'counter', read: readCpuSeconds },
+  {
     name: 'process_resident_memory_bytes',
     help: 'Resident memory of all processes of the service.',
     read: () => process.memoryUsage.rss(),
-  });
-  metrics.gauge({
+  },
+  {
     name: 'process_max_fds',
     help: 'Limit of open file descriptors, of the process with the lowest one.',
     aggregate: 'min',
     read: readDescriptorLimit,
-  });
-  metrics.gauge({ name: 'process_open_fds', help: 'Open file descriptors.', read: countDescriptors });
-  metrics.gauge({
-    name: 'nodejs_heap_size_used_bytes',
-    help: 'Used heap.',
-    read: () => process.memoryUsage().heapUsed,
-  });
+  },
+  { name: 'process_open_fds', help: 'Open file descriptors.', read: countDescriptors },
+  { name: 'nodejs_heap_size_used_bytes', help: 'Used heap.', read: () => process.memoryUsage().heapUsed },
+];
+
+export function registerProcessMetrics(metrics: Metrics): void {
+  for (const gauge of gauges) metrics.gauge(gauge);
   registerCollections(metrics);
   registerLag(metrics);
 }
 
-export function readDescriptorLimit(): number | undefined {
-  try {
-    const [, limit] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? [];
-    return limit === undefined ? undefined : Number(limit);
-  } catch {
-    return undefined;
+export function registerServiceMetrics(metrics: Metrics, log: Log, { version, commit }: Build): void {
+  const series = { [`{version="${version}",commit="${commit}"}`]: 1 };
+  const help = 'Always 1; the labels are the version and the commit of the build.';
+  metrics.gauge({ name: 'portcullis_build_info', help, aggregate: 'max', read: () => series });
+  metrics.gauge({
+    name: 'portcullis_log_lines_dropped_total',
+    help: 'Log lines that were lost because their reader was too slow or closed.',
+    type: 'counter',
+    read: () => log.countDropped(),
+  });
+}
+
+const cacheFigures: readonly [name: keyof TokenCacheStatus, help: string, type?: 'counter'][] = [
+  ['entries', 'Verified tokens that are cached.'],
+  ['bytes', 'Estimated size of the cached tokens.'],
+  ['hits', 'Tokens that had been verified before.', 'counter'],
+  ['misses', 'Tokens that had to be verified.', 'counter'],
+];
+
+export function registerCacheMetrics(
+  metrics: Metrics,
+  { tokenCacheStatus }: Pick<ResourceServer, 'tokenCacheStatus'>,
+): void {
+  for (const [figure, help, type = 'gauge'] of cacheFigures) {
+    const name = ['portcullis_token_cache', figure, ...(type === 'counter' ? ['total'] : [])].join('_');
+    metrics.gauge({ name, help, type, read: () => tokenCacheStatus()?.[figure] });
   }
 }
 
+const startedAt = Date.now() / 1000 - process.uptime();
+
+function readCpuSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / microseconds;
+}
+
+export function readDescriptorLimit(): number | undefined {
+  const limits = attempt(() => readFileSync('/proc/self/limits', 'latin1')) ?? '';
+  const [, limit] = /^Max open files\s+(\d+)/m.exec(limits) ?? [];
+  return limit === undefined ? undefined : Number(limit);
+}
+
 function countDescriptors(): number | undefined {
-  try {
-    return readdirSync('/proc/self/fd').length;
-  } catch {
-    return undefined;
-  }
+  return attempt(() => readdirSync('/proc/self/fd').length);
 }
 
 function registerCollections(metrics: Metrics): void {

@@ -93,27 +93,21 @@ export function watchReplay(redis: RedisReplayStore, options: WatchReplayOptions
 /** Counts outcomes of the last period, in three parts. */
 function createOutcomes() {
   const part = period / 3;
-  let parts: { readonly since: number; ok: number; failed: number }[] = [];
+  let parts: { readonly since: number; all: number; failed: number }[] = [];
   return {
     add(at: number, isOk: boolean): void {
       let last = parts.at(-1);
       if (last === undefined || at - last.since >= part) {
-        last = { since: at, ok: 0, failed: 0 };
+        last = { since: at, all: 0, failed: 0 };
         parts = [...parts.slice(-2), last];
       }
-      if (isOk) last.ok++;
-      else last.failed++;
+      last.all++;
+      if (!isOk) last.failed++;
     },
     failedShare(at: number): number {
       const recent = parts.filter(({ since }) => at - since < period);
-      const failed = recent.reduce((sum, each) => sum + each.failed, 0);
-      return (
-        failed /
-        Math.max(
-          1,
-          recent.reduce((sum, each) => sum + each.ok + each.failed, 0),
-        )
-      );
+      const count = (name: 'all' | 'failed'): number => recent.reduce((sum, each) => sum + each[name], 0);
+      return count('failed') / Math.max(1, count('all'));
     },
   };
 }

@@ -3,7 +3,7 @@ import type { Readiness } from '../admin/admin.ts';
 import { exitCodes } from '../lifecycle/exit.ts';
 import type { Log } from '../observation/log.ts';
 import type { MetricsSnapshot } from '../observation/metrics.ts';
-import { createWorkerMetrics, describeWorkers } from '../observation/worker-metrics.ts';
+import { createWorkerMetrics, describeWorkers } from '../observation/metrics.ts';
 import {
   createChannel,
   type PrimaryFunctions,

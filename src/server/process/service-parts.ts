@@ -7,11 +7,8 @@ import type { Readiness } from '../admin/admin.ts';
 import type { Refuse, StreamApp } from '../http/exchange.ts';
 import { addAuditState, openAudit } from '../lifecycle/open-audit.ts';
 import { readBuild } from '../lifecycle/version.ts';
-import { createExchangeAudit } from '../observation/exchange-audit.ts';
-import { type Observed, observe } from '../observation/observe.ts';
-import { registerProcessMetrics } from '../observation/process-metrics.ts';
-import { createRequestLog, type WriteRequestLine } from '../observation/request-log.ts';
-import { registerServiceMetrics } from '../observation/service-metrics.ts';
+import { type Observed, observe, type WatchRequest } from '../observation/observe.ts';
+import { registerProcessMetrics, registerServiceMetrics } from '../observation/process-metrics.ts';
 import { readRevocationOptions, receiveEvents } from '../revocation/service-revocations.ts';
 import type { Settings } from '../settings/settings.ts';
 import { openDenyList } from './open-deny-list.ts';
@@ -36,7 +33,7 @@ interface ObservedOptions {
   /** Default: the settings of the service. */
   readonly settings?: Settings;
   /** Called after the line of each request. */
-  readonly watch: WriteRequestLine | undefined;
+  readonly watch: WatchRequest | undefined;
   /** Returns the resource server that validates logout tokens. */
   readonly findServer: () => ResourceServer<RegisteredClaims>;
 }
@@ -63,18 +60,12 @@ export function openServiceParts(options: ServiceOptions): ServiceParts {
       let connections = 0;
       metrics.gauge({ name: 'portcullis_connections', help: 'Open connections of clients.', read: () => connections });
       registerServiceMetrics(metrics, log, readBuild());
-      const readClientAddress = createReadClientAddress(settings.trustProxy);
-      const writeRequestLine = createRequestLog({ log, readClientAddress, describeIdentity });
-      const writeBoth: WriteRequestLine = (exchange, status, milliseconds) => {
-        writeRequestLine(exchange, status, milliseconds);
-        watch?.(exchange, status, milliseconds);
-      };
       return {
         ...observe({
-          ...{ refuse, metrics, keepAlive: settings.keepAlive },
           app: receiveEvents(app, options, findServer),
-          writeLine: watch === undefined ? writeRequestLine : writeBoth,
-          audit: audit && createExchangeAudit(audit, readClientAddress),
+          ...{ refuse, metrics, log, audit, watch, describeIdentity },
+          readClientAddress: createReadClientAddress(settings.trustProxy),
+          keepAlive: settings.keepAlive,
         }),
         noteMalformed: (status) => malformed.series(`{status="${status}"}`).value++,
         noteConnection: (change) => {

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { beginExchange } from '../../../src/server/http/exchange.ts';
+import { Exchange } from '../../../src/server/http/exchange.ts';
 
 const request = { method: 'GET', url: 'http://localhost/', headers: new Headers() };
 const beginSome = (count: number): readonly string[] =>
-  Array.from({ length: count }, () => beginExchange(request, {}).id);
+  Array.from({ length: count }, () => new Exchange(request, {}).id);
 
 it('ids → unique; every character after the prefix of the process is random', () => {
   const count = 20_000;

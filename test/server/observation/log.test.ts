@@ -3,8 +3,8 @@ import { closeSync, constants, mkdtempSync, openSync, readFileSync, rmSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { RequestLine } from '../../../src/server/observation/log.ts';
 import { createLog, type LogOptions } from '../../../src/server/observation/log.ts';
-import type { RequestLine } from '../../../src/server/observation/request-line.ts';
 import { findForeignFields } from '../../support/ecs-fields.ts';
 import { send } from '../../support/http-client.ts';
 import { startService } from '../../support/service-process.ts';

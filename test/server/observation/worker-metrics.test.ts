@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createMetrics, formatMetrics } from '../../../src/server/observation/metrics.ts';
-import { createWorkerMetrics } from '../../../src/server/observation/worker-metrics.ts';
+import { createMetrics, createWorkerMetrics, formatMetrics } from '../../../src/server/observation/metrics.ts';
 
 function createWorker() {
   const metrics = createMetrics();
