@@ -1,5 +1,5 @@
 import type { LocalTokens } from '../serve/app-route.ts';
-import { createServeCommand } from '../serve/serve-command.ts';
+import { createServeCommand } from '../serve/service.ts';
 import { exitCodes } from '../server/lifecycle/exit.ts';
 import { formatProblems } from '../server/settings/setting-report.ts';
 import { readSettings } from '../server/settings/settings.ts';

@@ -1,21 +1,33 @@
 import { createReadExternalUrl } from '../http/external-url.ts';
 import { maxAnswerBytes } from '../keys/discovery.ts';
 import { createResourceServer } from '../resource-server/resource-server.ts';
+import { describePolicy } from '../server/console/route-views.ts';
+import type { RouteView } from '../server/console/wire.ts';
 import { createRefuse } from '../server/http/exchange.ts';
 import { describeReadyKeys, type ServiceKeys } from '../server/keys/service-keys.ts';
 import { readVersion } from '../server/lifecycle/version.ts';
 import type { Log } from '../server/observation/log.ts';
 import { registerCacheMetrics } from '../server/observation/process-metrics.ts';
 import { isReplayUnreachable, replayUnreachable } from '../server/process/open-replay.ts';
-import type { Service, ServiceOptions } from '../server/process/service.ts';
+import type { Command, Service, ServiceOptions } from '../server/process/service.ts';
 import { openServiceParts } from '../server/process/service-parts.ts';
 import { labelSettings, nameSettings } from '../server/settings/setting-names.ts';
+import type { Endpoint } from '../server/variants/endpoints.ts';
 import type { Variant } from '../server/variants/variants.ts';
 import { createApp } from './app.ts';
 import type { FindLocalTokens } from './app-route.ts';
 import { describeScopes } from './docs/openapi.ts';
 import { createFindFlows, type FindFlows } from './docs/provider-flows.ts';
-import { describeEndpoints } from './endpoint-views.ts';
+
+export const createServeCommand = (findLocalTokens: FindLocalTokens): Command => ({
+  name: 'serve',
+  createService: (options) => createService(options, findLocalTokens),
+  async openPrimary({ settings }, keyOwner) {
+    const { issuer } = settings;
+    const keys = issuer === undefined ? undefined : await keyOwner.open(issuer);
+    return { onReady: () => keys?.fetch(), routes: () => describeEndpoints(settings.variant.endpoints) };
+  },
+});
 
 /** Creates the service. Rejects with `StartFailure` if the variant requires keys at startup and they are missing. */
 export async function createService(options: ServiceOptions, findLocalTokens?: FindLocalTokens): Promise<Service> {
@@ -126,4 +138,17 @@ function warnOfScheme(log: Log, name: string): void {
 function describeKeys(keys: ServiceKeys | undefined, enabled: readonly string[], name: string): string {
   if (keys === undefined) return `none: ${name} has a scheme; remove "https://"`;
   return describeReadyKeys(keys, enabled);
+}
+
+function describeEndpoints(endpoints: readonly Endpoint[]): readonly RouteView[] {
+  return endpoints.map(({ path, access }) => ({
+    id: path,
+    kind: 'route',
+    path,
+    hosts: [],
+    methods: ['GET', 'HEAD'],
+    access: access === 'open' ? 'open' : 'token',
+    mode: 'enforce',
+    ...describePolicy(access === 'open' ? {} : access),
+  }));
 }

@@ -21,15 +21,18 @@ export interface Identity {
 const day = 86_400;
 const lifetime = 365 * day;
 
+type Secrets = Pick<Identity, 'certificate' | 'key' | 'clientSecret'>;
+
+const fileNames = { certificate: 'certificate.pem', key: 'key.pem', clientSecret: 'client-secret' } as const;
+const folderName = 'identity';
+
 /** Reads the identity from the cache folder; `undefined` if it is absent or invalid. */
 export async function readIdentity(cacheFolder: string): Promise<Identity | undefined> {
-  const files = identityFiles(join(cacheFolder, 'identity'));
+  const read = (name: string): Promise<string> => readFile(join(cacheFolder, folderName, name), 'utf8');
   try {
-    const [certificate, key, clientSecret] = await Promise.all([
-      readFile(files.certificate, 'utf8'),
-      readFile(files.key, 'utf8'),
-      readFile(files.clientSecret, 'utf8'),
-    ]);
+    const certificate = await read(fileNames.certificate);
+    const key = await read(fileNames.key);
+    const clientSecret = await read(fileNames.clientSecret);
     const fits = new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key)) && clientSecret.length >= 32;
     return fits ? identify(cacheFolder, { certificate, key, clientSecret }) : undefined;
   } catch {
@@ -44,7 +47,7 @@ export async function ensureIdentity(cacheFolder: string, now: number): Promise<
   // Renamed atomically, so that a concurrent start never sees half of it.
   const fresh = await mkdtemp(join(cacheFolder, 'identity-'));
   const made = await writeIdentity(fresh, now);
-  const target = join(cacheFolder, 'identity');
+  const target = join(cacheFolder, folderName);
   try {
     await rename(fresh, target);
   } catch {
@@ -56,14 +59,11 @@ export async function ensureIdentity(cacheFolder: string, now: number): Promise<
   return identify(cacheFolder, made);
 }
 
-type Secrets = Pick<Identity, 'certificate' | 'key' | 'clientSecret'>;
-
 function identify(cacheFolder: string, secrets: Secrets): Identity {
-  const files = identityFiles(join(cacheFolder, 'identity'));
   return {
     ...secrets,
-    certificateFile: files.certificate,
-    clientSecretFile: files.clientSecret,
+    certificateFile: join(cacheFolder, folderName, fileNames.certificate),
+    clientSecretFile: join(cacheFolder, folderName, fileNames.clientSecret),
     expires: Date.parse(new X509Certificate(secrets.certificate).validTo) / 1000,
   };
 }
@@ -75,26 +75,14 @@ async function readLasting(cacheFolder: string, now: number): Promise<Identity |
 
 async function writeIdentity(folder: string, now: number): Promise<Secrets> {
   const { x509 } = await loadLibraries();
-  const { certificate, key } = await makeLocalhostCertificate(x509, {
+  const pair = await makeLocalhostCertificate(x509, {
     organisation: 'Portcullis local identity provider',
     // One minute early, for clocks that are set back.
     notBefore: new Date((now - 60) * 1000),
     notAfter: new Date((now + lifetime) * 1000),
   });
-  const clientSecret = randomBytes(32).toString('base64url');
-  const files = identityFiles(folder);
-  await Promise.all([
-    writeFile(files.certificate, certificate, { mode: 0o600 }),
-    writeFile(files.key, key, { mode: 0o600 }),
-    writeFile(files.clientSecret, clientSecret, { mode: 0o600 }),
-  ]);
-  return { certificate, key, clientSecret };
-}
-
-function identityFiles(folder: string) {
-  return {
-    certificate: join(folder, 'certificate.pem'),
-    key: join(folder, 'key.pem'),
-    clientSecret: join(folder, 'client-secret'),
-  };
+  const secrets = { ...pair, clientSecret: randomBytes(32).toString('base64url') };
+  const names = Object.keys(fileNames) as (keyof Secrets)[]; // the keys are the names
+  await Promise.all(names.map((name) => writeFile(join(folder, fileNames[name]), secrets[name], { mode: 0o600 })));
+  return secrets;
 }

@@ -1,22 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import {
-  createDevTokenEndpoint,
-  createIntrospectionEndpoint,
-  devTokenPath,
-  introspectionPath,
-} from '../tokens/dev-token.ts';
-import { createMinting } from '../tokens/minting.ts';
+import { createTokenEndpoints, introspectionPath } from '../tokens/dev-token.ts';
+import { createMinting, type MintOptions } from '../tokens/minting.ts';
 import type { TokenOptions } from '../tokens/token-options.ts';
 import { type Environment, findCacheFolder, makeCacheFolder } from './cache-folder.ts';
 import { errorCode, LocalIdpFailure } from './failure.ts';
-import { ensureIdentity, type Identity } from './identity.ts';
+import { ensureIdentity } from './identity.ts';
 import { createIdpClient } from './idp-client.ts';
 import { createInteraction, interactionPath } from './interaction.ts';
 import { describeRuntime, type Libraries, loadLibraries } from './libraries.ts';
 import { isLocalRequest } from './local-request.ts';
-import { createProvider } from './provider.ts';
+import { createProvider, type ProviderOptions } from './provider.ts';
 import { jsonResponse, send } from './response.ts';
 import { announceRunning, type RunningIdp } from './running.ts';
 import { makeSigningKey, type SigningKey } from './signing-key.ts';
@@ -94,62 +89,48 @@ export async function startLocalIdp(options: LocalIdpOptions): Promise<LocalIdp>
   try {
     const known = { issuer, pid: process.pid, started: now(), audience: options.audience };
     const withdraw = await announceRunning(cacheFolder, known);
-    const announceService: LocalIdp['announceService'] = async (service, variables) => {
-      serviceUrl = service.service;
-      await announceRunning(cacheFolder, { ...known, ...service, ...(variables !== undefined && { variables }) });
+    const client = createIdpClient(issuer, identity);
+    return {
+      issuer,
+      domain,
+      certificateFile: identity.certificateFile,
+      clientSecretFile: identity.clientSecretFile,
+      introspectionEndpoint: new URL(introspectionPath, issuer).href,
+      notices: [forDevelopment, ...describeRuntime(process.versions.node)],
+      token: (order = {}) => client.getToken(order),
+      async announceService(service, variables) {
+        serviceUrl = service.service;
+        await announceRunning(cacheFolder, { ...known, ...service, ...(variables !== undefined && { variables }) });
+      },
+      async close() {
+        await withdraw();
+        await stop();
+      },
     };
-    return running({ issuer, domain, identity, announceService, withdraw, stop });
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-interface RunningParts {
-  readonly issuer: string;
-  readonly domain: string;
-  readonly identity: Identity;
-  readonly announceService: LocalIdp['announceService'];
-  readonly withdraw: () => Promise<void>;
-  readonly stop: () => Promise<void>;
-}
-
-function running({ issuer, domain, identity, announceService, withdraw, stop }: RunningParts): LocalIdp {
-  const client = createIdpClient(issuer, identity);
-  return {
-    issuer,
-    domain,
-    certificateFile: identity.certificateFile,
-    clientSecretFile: identity.clientSecretFile,
-    introspectionEndpoint: new URL(introspectionPath, issuer).href,
-    notices: [forDevelopment, ...describeRuntime(process.versions.node)],
-    token: (options = {}) => client.getToken(options),
-    announceService,
-    async close() {
-      await withdraw();
-      await stop();
-    },
-  };
-}
-
-type HandlerOptions = Parameters<typeof createProvider>[1] & Pick<Parameters<typeof createMinting>[0], 'now'>;
+type HandlerOptions = ProviderOptions & Pick<MintOptions, 'now'>;
 
 function createHandler(libraries: Libraries, options: HandlerOptions) {
   const provider = createProvider(libraries, options);
   const provide = provider.callback();
   const interact = createInteraction(provider);
-  const { mint, introspect } = createMinting({ ...options, key: options.developmentKey });
-  registerTokenExchange(provider, libraries, { ...options, keys: [options.signingKey, options.developmentKey], mint });
-  const handleDevToken = createDevTokenEndpoint(mint, options.clientSecret);
-  const handleIntrospection = createIntrospectionEndpoint(introspect, options.clientSecret);
+  const minting = createMinting({ ...options, key: options.developmentKey });
+  const keys = [options.signingKey, options.developmentKey];
+  registerTokenExchange(provider, libraries, { ...options, keys, mint: minting.mint });
+  const tokenEndpoints = createTokenEndpoints(minting, options.clientSecret);
   return async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (!isLocalRequest({ peer: request.socket.remoteAddress, host: request.headers.host })) {
       // RFC 9110 §15.5.20
       return send(response, jsonResponse(421, { error: 'invalid_request' }));
     }
     const path = String(request.url).replace(/\?.*$/s, '');
-    if (path === devTokenPath) return send(response, await handleDevToken(request));
-    if (path === introspectionPath) return send(response, await handleIntrospection(request));
+    const respond = tokenEndpoints.get(path);
+    if (respond !== undefined) return send(response, await respond(request));
     if (path.startsWith(interactionPath)) return interact(request, response);
     return provide(request, response);
   };

@@ -1,19 +1,29 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import * as v from 'valibot';
 import { type Identity, readIdentity } from './identity.ts';
 import { createIdpClient, type IdpClient } from './idp-client.ts';
 
-export interface RunningIdp {
-  readonly issuer: string;
-  readonly pid: number;
+const url = v.pipe(
+  v.string(),
+  v.check((text) => URL.canParse(text)),
+);
+
+const runningIdp = v.object({
+  issuer: url,
+  pid: v.exactOptional(v.number()),
   /** Start time, in seconds since the epoch. */
-  readonly started: number;
-  readonly audience?: string;
-  readonly service?: string;
-  readonly admin?: string;
+  started: v.number(),
+  audience: v.exactOptional(v.string()),
+  service: v.exactOptional(url),
+  admin: v.exactOptional(url),
   /** Variables of the service, without secrets. */
-  readonly variables?: Readonly<Record<string, string>>;
-}
+  variables: v.exactOptional(v.record(v.string(), v.string())),
+});
+
+const stateFile = v.pipe(v.string(), v.parseJson(), runningIdp);
+
+export type RunningIdp = Readonly<v.InferOutput<typeof runningIdp>>;
 
 export interface LocalProvider extends RunningIdp {
   /** PEM. */
@@ -68,28 +78,8 @@ async function listRunning(cacheFolder: string): Promise<readonly RunningIdp[]> 
 }
 
 async function readRunning(file: string): Promise<RunningIdp | undefined> {
-  try {
-    const value: unknown = JSON.parse(await readFile(file, 'utf8'));
-    return isRunningIdp(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function isRunningIdp(value: unknown): value is RunningIdp {
-  const { issuer, started, audience, service, admin, variables }: Readonly<Record<string, unknown>> = Object(value);
-  return (
-    isUrl(issuer) &&
-    typeof started === 'number' &&
-    (audience === undefined || typeof audience === 'string') &&
-    (service === undefined || isUrl(service)) &&
-    (admin === undefined || isUrl(admin)) &&
-    (variables === undefined || Object.values(Object(variables)).every((each) => typeof each === 'string'))
-  );
-}
-
-function isUrl(value: unknown): boolean {
-  return typeof value === 'string' && URL.canParse(value);
+  const result = v.safeParse(stateFile, await readFile(file, 'utf8').catch(() => undefined));
+  return result.success ? result.output : undefined;
 }
 
 function runningFile(cacheFolder: string, issuer: string): string {

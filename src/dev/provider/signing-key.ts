@@ -16,12 +16,12 @@ export async function makeSigningKey(): Promise<SigningKey> {
   return { kid: randomBytes(16).toString('base64url'), privateKey };
 }
 
-export function exportJwk({ kid, privateKey }: SigningKey): JsonWebKey {
-  return { ...privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' };
+export function exportJwk({ kid, privateKey }: SigningKey, key = privateKey): JsonWebKey {
+  return { ...key.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' };
 }
 
-export function exportPublicJwk({ kid, privateKey }: SigningKey): JsonWebKey {
-  return { ...createPublicKey(privateKey).export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' };
+export function exportPublicJwk(key: SigningKey): JsonWebKey {
+  return exportJwk(key, createPublicKey(key.privateKey));
 }
 
 /** Signs claims into an access token (RFC 9068). */

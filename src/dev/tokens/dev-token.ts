@@ -2,7 +2,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { clientIds } from '../provider/defaults.ts';
 import { jsonResponse, type ProviderResponse, readBody } from '../provider/response.ts';
-import type { Mint, Minting } from './minting.ts';
+import type { Minting } from './minting.ts';
 import { parseTokenOptions } from './token-options.ts';
 
 export const devTokenPath = '/dev/token';
@@ -17,47 +17,55 @@ export function clientAuthorization(clientSecret: string): string {
   return `Basic ${Buffer.from(`${clientIds.service}:${clientSecret}`).toString('base64')}`;
 }
 
-/** Handles token introspection, only for the service client (RFC 7662 §2.1). */
-export function createIntrospectionEndpoint(
-  introspect: Minting['introspect'],
-  clientSecret: string,
-): (request: IncomingMessage) => Promise<ProviderResponse> {
-  const expected = digest(clientAuthorization(clientSecret));
-  return async (request) => {
-    if (request.method !== 'POST') return refuse(405, 'invalid_request', { allow: 'POST' });
-    if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) {
-      return refuse(401, 'invalid_client', { 'www-authenticate': 'Basic realm="local identity provider"' });
-    }
-    const body = await readBody(request, maxBody);
-    if (body === undefined) return refuse(413, 'invalid_request');
-    const token = new URLSearchParams(body).get('token');
-    return token === null ? refuse(400, 'invalid_request') : jsonResponse(200, introspect(token));
-  };
+interface Endpoint {
+  /** Default: any media type. */
+  readonly contentType?: RegExp;
+  /** Returns the value of the response; `undefined` if the body is not valid. */
+  respond(body: string): object | undefined | Promise<object | undefined>;
 }
 
-/**
- * Issues tokens with any deviation, only for the service client. The body must be JSON, so that a foreign page cannot
- * send it without a preflight.
- */
-export function createDevTokenEndpoint(
-  mint: Mint,
+/** Creates the endpoints for tokens, by path. Only the service client may use them (RFC 7662 §2.1). */
+export function createTokenEndpoints(
+  { mint, introspect }: Minting,
   clientSecret: string,
-): (request: IncomingMessage) => Promise<ProviderResponse> {
+): ReadonlyMap<string, (request: IncomingMessage) => Promise<ProviderResponse>> {
   const expected = digest(clientAuthorization(clientSecret));
-  return async (request) => {
-    if (request.method !== 'POST') return refuse(405, 'invalid_request', { allow: 'POST' });
-    if (!/^application\/json\s*(?:;|$)/i.test(request.headers['content-type'] ?? '')) {
-      return refuse(415, 'invalid_request');
-    }
-    if (!timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) {
-      return refuse(401, 'invalid_client', { 'www-authenticate': 'Basic realm="local identity provider"' });
-    }
-    const body = await readBody(request, maxBody);
-    if (body === undefined) return refuse(413, 'invalid_request');
-    const options = parseTokenOptions(body);
-    if (options === undefined) return refuse(400, 'invalid_request');
-    return jsonResponse(200, { access_token: await mint(options) });
-  };
+  const serve =
+    ({ contentType, respond }: Endpoint) =>
+    async (request: IncomingMessage): Promise<ProviderResponse> => {
+      const { method, headers } = request;
+      if (method !== 'POST') return refuse(405, 'invalid_request', { allow: 'POST' });
+      if (contentType?.test(headers['content-type'] ?? '') === false) return refuse(415, 'invalid_request');
+      if (!timingSafeEqual(digest(headers.authorization ?? ''), expected)) {
+        return refuse(401, 'invalid_client', { 'www-authenticate': 'Basic realm="local identity provider"' });
+      }
+      const body = await readBody(request, maxBody);
+      if (body === undefined) return refuse(413, 'invalid_request');
+      const value = await respond(body);
+      return value === undefined ? refuse(400, 'invalid_request') : jsonResponse(200, value);
+    };
+  return new Map([
+    [
+      // Any deviation is possible. The body must be JSON, so that a foreign page cannot send it without a preflight.
+      devTokenPath,
+      serve({
+        contentType: /^application\/json\s*(?:;|$)/i,
+        async respond(body) {
+          const options = parseTokenOptions(body);
+          return options && { access_token: await mint(options) };
+        },
+      }),
+    ],
+    [
+      introspectionPath,
+      serve({
+        respond(body) {
+          const token = new URLSearchParams(body).get('token');
+          return token === null ? undefined : introspect(token);
+        },
+      }),
+    ],
+  ]);
 }
 
 function refuse(status: number, error: string, headers: Readonly<Record<string, string>> = {}): ProviderResponse {

@@ -34,15 +34,13 @@ export function demoClaims(customClaim: string): Readonly<Record<string, unknown
 export function createMinting(options: MintOptions): Minting {
   const opaque = new Map<string, Readonly<Record<string, unknown>>>();
   let unpublished: Promise<SigningKey> | undefined;
-  const keys = {
-    published: () => options.key,
-    unknown: () => {
-      unpublished ??= makeSigningKey();
-      return unpublished;
-    },
-  } as const;
+  const findKey = (key: TokenOptions['key']): SigningKey | Promise<SigningKey> => {
+    if (key !== 'unknown') return options.key;
+    unpublished ??= makeSigningKey();
+    return unpublished;
+  };
   const mint: Mint = async (tokenOptions) => {
-    const { scope, audience, issuer, validity = 'current', key = 'published', jkt, form = 'jwt' } = tokenOptions;
+    const { scope, audience, issuer, validity = 'current', key, jkt, form = 'jwt' } = tokenOptions;
     const issued = Math.floor(options.now());
     if (form === 'logout') {
       const logout = { iss: options.issuer, aud: clientIds.app, iat: issued, exp: issued + 120, jti: randomUUID() };
@@ -63,7 +61,7 @@ export function createMinting(options: MintOptions): Minting {
     const present = Object.fromEntries(
       Object.entries(claims).filter(([, value]) => value !== null && value !== undefined),
     );
-    if (form === 'jwt') return signAccessToken(await keys[key](), present);
+    if (form === 'jwt') return signAccessToken(await findKey(key), present);
     const token = randomBytes(32).toString('base64url');
     const [oldest] = opaque.keys();
     if (opaque.size >= maxOpaque && oldest !== undefined) opaque.delete(oldest);
@@ -78,15 +76,11 @@ export function createMinting(options: MintOptions): Minting {
       const { exp, nbf } = claims ?? {};
       const isCurrent = (typeof exp !== 'number' || exp > now) && (typeof nbf !== 'number' || nbf <= now);
       return claims !== undefined && isCurrent
-        ? { active: true, token_type: tokenType(claims), ...claims }
+        ? // RFC 9449 §6.2
+          { active: true, token_type: claims['cnf'] === undefined ? 'Bearer' : 'DPoP', ...claims }
         : { active: false };
     },
   };
-}
-
-/** Token type (RFC 9449 §6.2). */
-function tokenType({ cnf }: Readonly<Record<string, unknown>>): string {
-  return cnf === undefined ? 'Bearer' : 'DPoP';
 }
 
 /** Time claims of each validity, for an issue time in seconds. */

@@ -105,11 +105,7 @@ export function createMetrics(): Metrics {
         (labels, { value }) => ({ [labels]: value }),
       ),
     histogram: (name, help) =>
-      label(
-        { name, help, type: 'histogram' },
-        createHistogram,
-        (labels, histogram) => histogram.read(labels),
-      ),
+      label({ name, help, type: 'histogram' }, createHistogram, (labels, histogram) => histogram.read(labels)),
     gauge({ name, help, type = 'gauge', aggregate = 'sum', read }) {
       readers.push(() => {
         const value = read();

@@ -24,7 +24,8 @@ export interface ObserveOptions {
   readonly metrics: Metrics;
   readonly log: Log;
   readonly readClientAddress: ReadClientAddress;
-  readonly describeIdentity: DescribeIdentity;
+  /** `undefined`: lines name no identity. */
+  readonly describeIdentity: DescribeIdentity | undefined;
   readonly audit: Audit | undefined;
   readonly watch: WatchRequest | undefined;
   /** Seconds until an idle connection is closed. */
@@ -231,11 +232,11 @@ function createRequestLog({ log, readClientAddress, describeIdentity }: ObserveO
 
 function describeFacts(
   { context, evidence, cause, claims }: Exchange,
-  describeIdentity: DescribeIdentity,
+  describeIdentity: DescribeIdentity | undefined,
 ): LogFields | undefined {
   // A refused token names its subject only if its signature was verified.
   const verified = claims ?? evidence?.claims;
-  const identity = verified === undefined ? undefined : describeIdentity(verified);
+  const identity = verified === undefined ? undefined : describeIdentity?.(verified);
   const refusal = evidence === undefined ? undefined : describeRefusal(evidence);
   if (context === undefined && cause === undefined && identity === undefined && refusal === undefined) return undefined;
   return { ...identity, ...refusal, ...context, ...(cause !== undefined && { cause: describeCause(cause) }) };

@@ -1,6 +1,8 @@
 import { readFileSync, statSync } from 'node:fs';
+import { hideUserInfo, showUrl } from '../../http/shown-url.ts';
 import { findLikeliest } from '../../likeliest-name.ts';
-import type { SettingProblem } from './setting-report.ts';
+import { readProxyAddress } from '../../outbound/https-address.ts';
+import type { EffectiveSetting, SettingProblem } from './setting-report.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -52,19 +54,13 @@ export function readEnvironment(environment: Variables, known: readonly KnownNam
     const spelling = findSpelling(variables, name);
     const file = isSecret ? findSpelling(variables, `${name}${fileSuffix}`) : undefined;
     const used = file ?? spelling;
-    if (used !== undefined && used !== name) spellings[name] = used;
-    if (file === undefined) {
-      if (spelling !== undefined) values[name] = variables.get(spelling) ?? '';
-      continue;
-    }
-    if (spelling !== undefined) {
-      problems.push({ name: file, value: undefined, fix: `${spelling} is set too. Remove one of the two.` });
-      continue;
-    }
-    const secret = readSecret(variables.get(file) ?? '');
-    if (typeof secret === 'string') values[name] = secret;
+    if (used === undefined) continue;
+    if (used !== name) spellings[name] = used;
+    const value = variables.get(used) ?? '';
+    const read = file === undefined ? value : readSecret(value, spelling);
+    if (typeof read === 'string') values[name] = read;
     // The path is not shown: it may be the secret itself.
-    else problems.push({ name: file, value: undefined, fix: `${secret.problem} ${fileFix}` });
+    else problems.push({ name: used, value: undefined, fix: read.fix });
   }
   for (const name of variables.keys()) {
     if (name.startsWith(prefix) && !names.has(name.slice(prefix.length))) problems.push(refuseUnknown(name, names));
@@ -83,22 +79,25 @@ function findSpelling(variables: ReadonlyMap<string, string>, name: string): str
 
 const fileFix = 'Set the path of a readable file that has only the secret in it.';
 
-/** Reads a secret without the line break that editors and shells add. */
-function readSecret(path: string): string | { readonly problem: string } {
+/**
+ * Reads a secret without the line break that editors and shells add. `rival`: the variable that also has a value for it.
+ */
+function readSecret(path: string, rival: string | undefined): string | Pick<SettingProblem, 'fix'> {
+  if (rival !== undefined) return { fix: `${rival} is set too. Remove one of the two.` };
   try {
-    if (statSync(path).size > maxFileBytes) return { problem: `The file has more than ${maxFileBytes} bytes.` };
+    if (statSync(path).size > maxFileBytes) return { fix: `The file has more than ${maxFileBytes} bytes. ${fileFix}` };
     const text = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
-    return text === '' ? { problem: 'The file is empty.' } : text;
+    return text === '' ? { fix: `The file is empty. ${fileFix}` } : text;
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    return { problem: `The file cannot be read (${code}).` };
+    return { fix: `The file cannot be read (${code}). ${fileFix}` };
   }
 }
 
 function refuseUnknown(name: string, names: ReadonlySet<string>): SettingProblem {
   const plain = name.slice(prefix.length);
   const likely = findLikeliest(plain, names, leastLength);
-  const fix = isOutbound(plain)
+  const fix = outboundNames.includes(plain)
     ? `There is no such setting. Set ${plain}, without the prefix.`
     : likely === undefined
       ? 'There is no such setting. Remove it; portcullis config --help lists all.'
@@ -106,9 +105,24 @@ function refuseUnknown(name: string, names: ReadonlySet<string>): SettingProblem
   return { name, value: undefined, fix };
 }
 
-/** Reports whether Node or the HTTP client reads this variable. */
-function isOutbound(name: string): boolean {
-  return /^(?:HTTPS?_PROXY|NO_PROXY|NODE_EXTRA_CA_CERTS)$/.test(name);
+/** Variables that Node and the HTTP client read. */
+const outboundNames: readonly string[] = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY', 'NODE_EXTRA_CA_CERTS'];
+
+/** Shows and checks the outbound settings that Node and the HTTP client read. */
+export function readProxies(environment: Variables, problems: SettingProblem[]): readonly EffectiveSetting[] {
+  const effective: EffectiveSetting[] = [];
+  for (const name of outboundNames) {
+    // Lower case first, as the client reads them.
+    const value = environment[name.toLowerCase()] ?? environment[name];
+    if (value === undefined || value === '') continue;
+    const isProxy = name.startsWith('HTTP');
+    const shown = (isProxy ? showUrl : hideUserInfo)(value);
+    effective.push({ name, value: shown, source: 'environment' });
+    if (isProxy && readProxyAddress(value) === undefined) {
+      problems.push({ name, value: shown, fix: 'Set a URL such as http://proxy.example.com:3128.' });
+    }
+  }
+  return effective;
 }
 
 /** Kubernetes sets these for every Service of a namespace, whose name may be `portcullis` or `admin`. */

@@ -6,8 +6,7 @@ import { hideUserInfo } from '../../http/shown-url.ts';
 import { isJsonObject, parseJsonObject } from '../../jose/json.ts';
 import { findLikeliest } from '../../likeliest-name.ts';
 import { type Variant, variants } from '../variants/variants.ts';
-import { type KnownName, type Misspelling, readEnvironment, type Spellings } from './environment.ts';
-import { readProxies } from './proxy-settings.ts';
+import { type KnownName, type Misspelling, readEnvironment, readProxies, type Spellings } from './environment.ts';
 import type { EffectiveSetting, SettingProblem, Source } from './setting-report.ts';
 import type { SettingRow } from './setting-row.ts';
 import { hidden } from './setting-schemas.ts';
@@ -139,10 +138,9 @@ function isSecret({ secret, redact }: SettingRow, value: string): boolean {
   return secret === 'always' || (secret === 'credentials' && redact?.(value) !== value);
 }
 
-function refuseSecret(row: SettingRow): SettingProblem {
+function describeSecret(row: SettingRow): string {
   const name = environmentName(row, variants.a);
-  const fix = `Every user of this host can read the arguments of a process. Set ${name}, or set ${name}_FILE to the path of a file.`;
-  return { name: `--${row.flag}`, value: undefined, fix };
+  return `Every user of this host can read the arguments of a process. Set ${name}, or set ${name}_FILE to the path of a file.`;
 }
 
 /** Flags of fewer letters differ by few letters from many others. */
@@ -163,7 +161,7 @@ function readFlags(args: readonly string[], problems: SettingProblem[]): Readonl
     if (token.kind === 'option' && known.has(token.name)) {
       const row = rows.find(({ flag }) => flag === token.name);
       if (token.value === undefined) refuse(`--${token.name}`, `Set a value: --${token.name} VALUE.`);
-      else if (row !== undefined && isSecret(row, token.value)) problems.push(refuseSecret(row));
+      else if (row !== undefined && isSecret(row, token.value)) refuse(`--${token.name}`, describeSecret(row));
       else flags.set(token.name, token.value);
     } else if (token.kind === 'option') {
       const likely = findLikeliest(token.name, known, leastLetters);
@@ -220,16 +218,17 @@ function findConflicts(
   isIdentitySet: boolean,
 ): readonly SettingProblem[] {
   const conflicts: SettingProblem[] = [];
+  const add = (name: string, value: string | undefined, fix: string): void => {
+    conflicts.push({ name: spell(name), value, fix });
+  };
   const need = (name: SettingName, cause: string): void => {
-    if (values[name] !== '') return;
     const row: SettingRow = settingTable[name];
-    const fix = `${cause} requires it. ${row.fix}`;
-    conflicts.push({ name: spell(environmentName(row, variants.a)), value: undefined, fix });
+    if (values[name] === '') add(environmentName(row, variants.a), undefined, `${cause} requires it. ${row.fix}`);
   };
   if (values.dpopRequired === true && values.dpopEnabled === false) {
     const [name, enabled] = [spell('DPOP_REQUIRED'), spell('DPOP_ENABLED')];
     const fix = `DPoP cannot be required while ${enabled} is false. Set ${enabled}=true, or ${name}=false.`;
-    conflicts.push({ name, value: 'true', fix });
+    add('DPOP_REQUIRED', 'true', fix);
   }
   if (values.dpopNonce === 'required') need('dpopNonceSecret', `${spell('DPOP_NONCE')}=required`);
   if (values.logIdentity === 'hashed') need('logIdentitySecret', `${spell('LOG_IDENTITY')}=hashed`);
@@ -237,15 +236,14 @@ function findConflicts(
     need('logIdentitySecret', `${spell('AUDIT_LOG')} without ${spell('LOG_IDENTITY')}`);
   }
   if (values.console === 'on') need('consoleKeyFile', `${spell('CONSOLE')}=on`);
+  const port = spell('ADMIN_PORT');
   if (values.console === 'on' && values.adminPort === 'off') {
-    const [name, port] = [spell('CONSOLE'), spell('ADMIN_PORT')];
-    const fix = `The console is on the admin listener. Set ${port} to a port, or set ${name}=off.`;
-    conflicts.push({ name, value: 'on', fix });
+    const fix = `The console is on the admin listener. Set ${port} to a port, or set ${spell('CONSOLE')}=off.`;
+    add('CONSOLE', 'on', fix);
   }
   if (values.adminKeyFile !== '' && values.adminPort === 'off') {
-    const [name, port] = [spell('ADMIN_KEY_FILE'), spell('ADMIN_PORT')];
-    const fix = `POST /revocations is on the admin listener. Set ${port} to a port, or remove ${name}.`;
-    conflicts.push({ name, value: undefined, fix });
+    const fix = `POST /revocations is on the admin listener. Set ${port} to a port, or remove ${spell('ADMIN_KEY_FILE')}.`;
+    add('ADMIN_KEY_FILE', undefined, fix);
   }
   if (values.tlsCert !== '') need('tlsKey', spell('TLS_CERT'));
   if (values.tlsKey !== '') need('tlsCert', spell('TLS_KEY'));
